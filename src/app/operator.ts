@@ -55,10 +55,16 @@ async function embeddedLog(dataDir: string): Promise<EventLog> {
 }
 
 /** `close` frees the scratch space, also if the audit is abandoned. Throws if there is no room for temporary files. */
-export function openAuditor(onFinding: AuditDeps['onFinding']): Auditor & { close(): void } {
+export function openAuditor(
+  onFinding: AuditDeps['onFinding'],
+  kept?: AuditDeps['kept'],
+): Auditor & { close(): void } {
   const scratch = sqliteScratch();
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool };
-  return { ...makeAuditor({ primitives, scratch, onFinding }), close: () => scratch.close() };
+  return {
+    ...makeAuditor({ primitives, scratch, onFinding, ...(kept && { kept }) }),
+    close: () => scratch.close(),
+  };
 }
 
 /**

@@ -2,11 +2,9 @@
 // read model and uses no network.
 import { createReadStream, statSync } from 'node:fs';
 import type { Command } from 'commander';
-import { verifierPrimitives } from '#src/app/keys.ts';
-import { type EvidenceNotes, evidenceAuditor } from '#src/usecases/audit/audit-evidence.ts';
 import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
-import type { EvidenceFinding, KeptCheckpoint } from '../domain/audit/evidence.ts';
+import type { KeptCheckpoint } from '../domain/audit/evidence.ts';
 import type { Finding } from '../domain/audit/finding.ts';
 import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
@@ -63,36 +61,28 @@ export function addAudit(program: Command): void {
     .action(audit);
 }
 
-export type AnyFinding = Finding | EvidenceFinding;
-
 async function audit(options: Options): Promise<void> {
   const { events: file, json } = options;
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
   const checkpoints = await Promise.all(checkpointsFrom.map(readCheckpoint));
   const findings = findingTable();
-  const found = (finding: AnyFinding) => {
+  const found = (finding: Finding) => {
     findings.add(finding);
     // At once: it remains if the rest cannot be read.
     process.exitCode = EXIT.foundWrong;
     if (json) print(jsonText({ finding }));
   };
   const { openAuditor } = await import('#src/app/operator.ts');
-  const auditor = openAuditor(found);
-  const evidence = evidenceAuditor(verifierPrimitives, { keys, checkpoints });
+  const auditor = openAuditor(found, { keys, checkpoints });
   const take = async (events: AsyncIterable<RecordedEvent>) => {
-    for await (const event of events) {
-      await auditor.take(event);
-      await evidence.take(event);
-    }
+    for await (const event of events) await auditor.take(event);
   };
   const progress = showProgress('auditing', printer(json === true));
   try {
     if (file === undefined) await withLog(({ log }) => take(eventsOfLog(log, progress)));
     else await take(eventsOfFile(file, found, progress));
     const summary = await auditor.finish();
-    const kept = await evidence.finish();
-    for (const finding of kept.findings) found(finding);
     progress.end();
     report(json, findings, {
       of: file === undefined ? 'the log' : nameOf(file),
@@ -100,7 +90,6 @@ async function audit(options: Options): Promise<void> {
       checkpointsFrom,
       ...summary,
       findings: findings.total(),
-      notes: { ...summary.notes, ...kept.notes },
     });
   } finally {
     progress.end();
@@ -201,7 +190,7 @@ export function findingTable() {
   const kept: string[][] = [];
   let total = 0;
   return {
-    add({ kind, stream, revision, jobId, message }: AnyFinding): void {
+    add({ kind, stream, revision, jobId, message }: Finding): void {
       total++;
       if (kept.length < SHOWN_FINDINGS)
         kept.push([kind, stream ?? '-', revision ?? '-', jobId ?? '-', message].map(shown));
@@ -215,12 +204,11 @@ export function findingTable() {
   };
 }
 
-type Audited = Omit<AuditSummary, 'notes'> & {
+type Audited = AuditSummary & {
   readonly of: string;
   /** Source of the required key set; null: the keys of the record were used. */
   readonly keysFrom: string | null;
   readonly checkpointsFrom: readonly string[];
-  readonly notes: AuditSummary['notes'] & EvidenceNotes;
 };
 
 function report(json: true | undefined, findings: ReturnType<typeof findingTable>, audited: Audited): void {
@@ -253,35 +241,20 @@ function summaryLines(audited: Audited): readonly string[] {
   ];
 }
 
-function noteLines(notes: Audited['notes']): readonly string[] {
-  const lines = [
-    [notes.openJobs, 'job that is running or not completed', 'jobs that are running or not completed'],
-    [
-      notes.unservedPayments,
-      'payment that settled and whose job never started',
-      'payments that settled and whose job never started',
-    ],
-    [
-      notes.unconfirmedPayments,
-      'payment whose settlement is unconfirmed',
-      'payments whose settlement is unconfirmed',
-    ],
-    [notes.uncoveredLeaves, 'leaf that no checkpoint covers yet', 'leaves that no checkpoint covers yet'],
-    [
-      notes.unfitCheckpoints,
-      'checkpoint after the first wrong one, which does not match either',
-      'checkpoints after the first wrong one, which do not match either',
-    ],
-    [
-      notes.unreachedCheckpoints,
-      'kept checkpoint not in it: the record ends before the kept checkpoint was signed, or it was removed',
-      'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was removed',
-    ],
-  ] as const;
-  return lines.flatMap(([count, one, many]) =>
-    count === 0 ? [] : [`  note         ${numbered(count, one, many)}`],
+const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
+  openJobs: 'jobs that are running or not completed',
+  unservedPayments: 'payments that settled and whose job never started',
+  unconfirmedPayments: 'payments whose settlement is unconfirmed',
+  uncoveredLeaves: 'leaves that no checkpoint covers yet',
+  unfitCheckpoints: 'checkpoints after the first wrong one, which do not match either',
+  unreachedCheckpoints:
+    'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was removed',
+};
+
+const noteLines = (notes: Audited['notes']): readonly string[] =>
+  Object.entries(notes).flatMap(([name, count]) =>
+    count === 0 ? [] : [`  note         ${NOTES[name as keyof typeof notes]}: ${count}`],
   );
-}
 
 /** What no audit can detect; the guide in src/verify has the same list. */
 export const LIMITS: readonly string[] = [

@@ -14,7 +14,7 @@ import {
   parseLine,
   withEvent,
 } from '#src/domain/audit/export-format.ts';
-import type { ExportFindingKind, Finding } from '#src/domain/audit/finding.ts';
+import type { Finding, FindingKind } from '#src/domain/audit/finding.ts';
 import { jobOfStream, locationOf } from '#src/domain/audit/finding.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, STREAM } from '#src/domain/events.ts';
@@ -99,7 +99,7 @@ export async function* eventsOfExport(
   onFinding: Found,
   onLine: (bytes: number) => void,
 ): AsyncGenerator<RecordedEvent, void, undefined> {
-  const found = (kind: ExportFindingKind, message: string, place: Partial<Finding> = {}) =>
+  const found = (kind: FindingKind, message: string, place: Partial<Finding> = {}) =>
     onFinding({ kind, stream: null, revision: null, jobId: null, position: null, ...place, message });
   let head: ExportHead | null = null;
   let counted = NO_EVENTS;

@@ -1,20 +1,23 @@
-// Scratch tables of an audit. They are on disk, because their size grows with the log.
+// Scratch storage of an audit. It is on disk, because its size grows with the log.
 import type { Json } from '../domain/canonical-json.ts';
 
 /**
- * Keys are well-formed text without U+0000. Values are JSON. `get` returns a value equal to the one put, perhaps the
- * same object: callers must not change it.
+ * Keys are well-formed text without U+0000. `get` returns a value equal to the one put, perhaps the same object: callers
+ * must not change it.
  */
 export interface ScratchTable<T extends Json> {
   get(key: string): T | null;
-  /** `characters`: about as many as the value's JSON has, where the caller knows it. */
-  put(key: string, value: T, characters?: number): void;
-  delete(key: string): void;
-  /**
-   * The entries whose keys begin with `prefix`, in order of the keys' UTF-8 bytes. An entry that is put or deleted during
-   * the iteration may be returned or not.
-   */
-  entries(prefix?: string): Iterable<readonly [key: string, value: T]>;
+  /** `added`: about how many characters the value's JSON has more than the key's value before; without it they are counted. */
+  put(key: string, value: T, added?: number): void;
+  /** The entries whose keys begin with `prefix`, in any order; nothing may be put meanwhile. */
+  entries(prefix: string): Iterable<readonly [key: string, value: T]>;
+}
+
+/** Entries whose keys should be unique. */
+export interface ScratchList<T extends Json> {
+  add(key: string, value: T): void;
+  /** The entries of each key that was added more than once, in the order in which they were added. */
+  repeated(): Iterable<readonly [key: string, value: T]>;
 }
 
 /**
@@ -24,5 +27,7 @@ export interface ScratchTable<T extends Json> {
 export interface AuditScratch {
   /** Returns the same table for the same name. */
   table<T extends Json>(name: string): ScratchTable<T>;
+  /** A new one; an audit makes one. */
+  list<T extends Json>(): ScratchList<T>;
   close(): void;
 }

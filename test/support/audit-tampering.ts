@@ -1,10 +1,10 @@
 // An export as a tamperer handles it: events to change, a file that is whole again afterwards, and an audit of its text.
 
 import { openAuditor } from '#src/app/operator.ts';
-import type { AnyFinding } from '#src/cli/audit.ts';
 import { eventsOfExport } from '#src/cli/export-file.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/evidence.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
+import type { Finding } from '#src/domain/audit/finding.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
@@ -12,11 +12,10 @@ import { parseJws } from '#src/domain/receipt/payload.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { type EvidenceNotes, evidenceAuditor } from '#src/usecases/audit/audit-evidence.ts';
 import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import { ORIGIN } from './audit-history.ts';
 import { forged } from './given-receipt.ts';
-import { primitives, type TestKey } from './primitives.ts';
+import type { TestKey } from './primitives.ts';
 
 export type Events = readonly RecordedEvent[];
 
@@ -85,27 +84,20 @@ export type Kept = {
 };
 
 export type TextAudit = {
-  readonly findings: readonly AnyFinding[];
+  readonly findings: readonly Finding[];
   readonly summary: AuditSummary;
-  readonly keptNotes: EvidenceNotes;
 };
 
 /** What the command does with a file, without a process of its own. */
 export async function auditText(text: string, { jwks, checkpoints = [] }: Kept = {}): Promise<TextAudit> {
-  const findings: AnyFinding[] = [];
-  const found = (finding: AnyFinding) => findings.push(finding);
-  const auditor = openAuditor(found);
+  const findings: Finding[] = [];
+  const found = (finding: Finding) => findings.push(finding);
+  const keys = jwks === undefined ? null : fromJwkSet(jwks);
+  const auditor = openAuditor(found, { keys, checkpoints: checkpoints.map(keptOf) });
   try {
-    const keys = jwks === undefined ? null : fromJwkSet(jwks);
-    const evidence = evidenceAuditor(primitives, { keys, checkpoints: checkpoints.map(keptOf) });
-    for await (const event of eventsOfExport('the export', chunksOf(text), found, () => undefined)) {
+    for await (const event of eventsOfExport('the export', chunksOf(text), found, () => undefined))
       await auditor.take(event);
-      await evidence.take(event);
-    }
-    const summary = await auditor.finish();
-    const { findings: more, notes } = await evidence.finish();
-    findings.push(...more);
-    return { findings, summary, keptNotes: notes };
+    return { summary: await auditor.finish(), findings };
   } finally {
     auditor.close();
   }

@@ -4,27 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type Json, jsonLength } from '../../domain/canonical-json.ts';
-import type { AuditScratch, ScratchTable } from '../../ports/audit-scratch.ts';
+import type { AuditScratch, ScratchList, ScratchTable } from '../../ports/audit-scratch.ts';
 
 /** Limits of what all tables buffer before one transaction writes it: changed keys, and characters of their JSON. */
 type Buffered = { readonly changes: number; readonly characters: number };
 const BUFFERED_MAX: Buffered = { changes: 65_536, characters: 8 * 1024 * 1024 };
-/** Rows of one page of a table. */
-const PAGE = 256;
-/** A page omits longer values; they are read one by one. */
-const PAGED_CHARACTERS = 8192;
+/** Entries of a list in one row. */
+const LIST_ROW = 64;
 
-/** `flush`: writes all that is buffered, and returns how much it was. */
-type Flushed = { readonly flush: () => Buffered };
-type BatchedTable = Flushed & { readonly table: ScratchTable<Json> };
-
-type Rows = {
-  get(key: string): string | null;
-  put(key: string, value: string): void;
-  delete(key: string): void;
-  /** The next rows from key `from`, exclusive if `after`; value null: it is too long for a page. */
-  page(from: string, after: boolean): readonly (readonly [key: string, value: string | null])[];
-};
+/** `flush`: writes all that is buffered. */
+type BatchedTable = { readonly flush: () => void; readonly table: ScratchTable<Json> };
 
 /** Throws if no file can be created in `folder`. */
 export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): AuditScratch {
@@ -32,25 +21,18 @@ export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): Au
   const tables = new Map<string, BatchedTable>();
   let [changes, characters] = [0, 0];
 
-  function write(written: Iterable<Flushed>): void {
-    db.exec('BEGIN');
-    for (const { flush } of written) {
-      const flushed = flush();
-      changes -= flushed.changes;
-      characters -= flushed.characters;
-    }
-    db.exec('COMMIT');
-  }
   const changed = (keys: number, length: number) => {
     changes += keys;
     characters += length;
-    if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) write(tables.values());
+    if (changes < bufferedMax.changes && characters < bufferedMax.characters) return;
+    for (const { flush } of tables.values()) flush();
+    [changes, characters] = [0, 0];
   };
 
   function tableOf(name: string) {
     const known = tables.get(name);
     if (known !== undefined) return known;
-    const made = batchedTable(rowsOf(db, tables.size), changed, write);
+    const made = batchedTable(db, `t${tables.size}`, changed);
     tables.set(name, made);
     return made;
   }
@@ -58,6 +40,7 @@ export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): Au
   return {
     // Each table has one caller, so its values have that caller's type.
     table: <T extends Json>(name: string) => tableOf(name).table as unknown as ScratchTable<T>,
+    list: <T extends Json>() => listOf<T>(db),
     close() {
       db.close();
       remove();
@@ -77,7 +60,7 @@ function openUnlinked(folder: string) {
     // Nothing must survive a crash, no other process reads it, and a journal on disk would be a second file. (SQLite's
     // defensive mode, which is on here, does not accept journal_mode = OFF.)
     db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE');
-    db.exec('PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384');
+    db.exec('PRAGMA temp_store = FILE; PRAGMA cache_size = -16384');
     try {
       remove();
     } catch {}
@@ -88,128 +71,97 @@ function openUnlinked(folder: string) {
   }
 }
 
-function rowsOf(db: DatabaseSync, number: number): Rows {
-  const name = `t${number}`;
-  db.exec(`CREATE TABLE ${name} (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID`);
-  const get = db.prepare(`SELECT value FROM ${name} WHERE key = ?`);
-  const put = db.prepare(`INSERT OR REPLACE INTO ${name} (key, value) VALUES (?, ?)`);
-  const gone = db.prepare(`DELETE FROM ${name} WHERE key = ?`);
-  const short = `iif(length(value) > ${PAGED_CHARACTERS}, NULL, value) AS short`;
-  const from = db.prepare(`SELECT key, ${short} FROM ${name} WHERE key >= ? ORDER BY key LIMIT ${PAGE}`);
-  const after = db.prepare(`SELECT key, ${short} FROM ${name} WHERE key > ? ORDER BY key LIMIT ${PAGE}`);
-  return {
-    get: (key) => (get.get(key)?.value as string | undefined) ?? null,
-    put: (key, value) => void put.run(key, value),
-    delete: (key) => void gone.run(key),
-    page: (key, isAfter) =>
-      (isAfter ? after : from).all(key).map((row) => [row.key as string, row.short as string | null]),
-  };
-}
-
 /** `changed`: keys and characters that the buffer has more than before. */
 function batchedTable(
-  rows: Rows,
+  db: DatabaseSync,
+  name: string,
   changed: (keys: number, characters: number) => void,
-  write: (written: Iterable<Flushed>) => void,
 ): BatchedTable {
+  db.exec(`CREATE TABLE ${name} (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID`);
+  const read = db.prepare(`SELECT value FROM ${name} WHERE key = ?`);
+  const write = db.prepare(`INSERT OR REPLACE INTO ${name} (key, value) VALUES (?, ?)`);
+  const range = db.prepare(`SELECT key, value FROM ${name} WHERE key >= ?1 AND key < ?1 || char(0x10ffff)`);
   /** Not written yet. */
-  const buffer = new Map<string, Change>();
+  const buffer = new Map<string, Json>();
   const stored = keyFilter();
-  function change(key: string, value: Json | Gone, characters: number): void {
-    const before = buffer.get(key);
-    buffer.set(key, { value, characters });
-    changed(before === undefined ? 1 : 0, characters - (before?.characters ?? 0));
-  }
   const table: ScratchTable<Json> = {
     get(key) {
-      const put = buffer.get(key)?.value;
-      if (put !== undefined) return put === GONE ? null : put;
-      const text = stored.mayContain(key) ? rows.get(key) : null;
-      return text === null ? null : JSON.parse(text);
+      const put = buffer.get(key);
+      if (put !== undefined) return put;
+      const text = stored.mayContain(key) ? read.get(key)?.value : undefined;
+      return typeof text === 'string' ? JSON.parse(text) : null;
     },
-    put: (key, value, characters = jsonLength(value)) => change(key, value, key.length + characters),
-    delete(key) {
-      if (stored.mayContain(key)) return change(key, GONE, key.length);
-      const before = buffer.get(key);
-      if (buffer.delete(key)) changed(-1, -(before?.characters ?? 0));
+    put(key, value, added) {
+      const isNew = !buffer.has(key);
+      buffer.set(key, value);
+      if (isNew) changed(1, key.length + jsonLength(value));
+      else changed(0, added ?? jsonLength(value));
     },
-    *entries(prefix = '') {
-      if (buffer.size > 0) write([{ flush }]);
-      let page = rows.page(prefix, false);
-      for (;;) {
-        for (const [key, short] of page) {
-          if (!key.startsWith(prefix)) return;
-          const text = short ?? rows.get(key);
-          if (text !== null) yield [key, JSON.parse(text)];
-        }
-        const last = page.at(-1);
-        if (last === undefined || page.length < PAGE) return;
-        page = rows.page(last[0], true);
-      }
+    *entries(prefix) {
+      flush();
+      for (const { key, value } of range.iterate(prefix)) yield [String(key), JSON.parse(String(value))];
     },
   };
-  function flush(): Buffered {
-    const changes = buffer.size;
-    let characters = 0;
+  function flush(): void {
+    db.exec('BEGIN');
     // In the index's order, so that each page is written once.
     for (const key of [...buffer.keys()].sort()) {
-      const change = buffer.get(key);
-      if (change === undefined) continue;
-      characters += change.characters;
-      if (change.value === GONE) rows.delete(key);
-      else {
-        rows.put(key, JSON.stringify(change.value));
-        stored.add(key);
-      }
+      write.run(key, JSON.stringify(buffer.get(key)));
+      stored.add(key);
     }
+    db.exec('COMMIT');
     buffer.clear();
-    return { changes, characters };
   }
   return { table, flush };
 }
 
-/** Bits of one filter: 4 MiB, allocated by the system as they are used. */
-const FILTER_BITS = 2 ** 25;
-
-/** A Bloom filter: most requested keys were never stored, and a look-up in the database costs 5 µs. */
-function keyFilter() {
-  const words = new Uint32Array(FILTER_BITS / 32);
-  /** The key's three bits: the first two are independent, the third follows from them. */
-  let [first, second, third] = [0, 0, 0];
-  const findBits = (key: string): void => {
-    let a = 0x811c9dc5;
-    let b = 0x9747b28c;
-    for (let at = 0; at < key.length; at++) {
-      const code = key.charCodeAt(at);
-      a = Math.imul(a ^ code, 0x01000193);
-      b = Math.imul(b + code, 0x85ebca6b) ^ (b >>> 15);
-    }
-    const mask = FILTER_BITS - 1;
-    first = (a ^ (a >>> 13)) & mask;
-    second = (b ^ (b >>> 16)) & mask;
-    third = (a + Math.imul(b, 3)) & mask;
+/** Appended without an index, and sorted once at the end: a tenth of what a look-up of each key costs. */
+function listOf<T extends Json>(db: DatabaseSync): ScratchList<T> {
+  db.exec('CREATE TABLE list (keys TEXT NOT NULL, vals TEXT NOT NULL) STRICT');
+  const write = db.prepare('INSERT INTO list (keys, vals) VALUES (?, ?)');
+  const entries = 'list, json_each(list.keys) AS entry';
+  const repeated = db.prepare(
+    `SELECT entry.value AS key, list.vals -> ('$[' || entry.key || ']') AS value FROM ${entries}
+     WHERE entry.value IN (SELECT entry.value FROM ${entries} GROUP BY 1 HAVING count(*) > 1)
+     ORDER BY 1, list.rowid, entry.key`,
+  );
+  let [keys, values]: [string[], T[]] = [[], []];
+  const flush = () => {
+    write.run(JSON.stringify(keys), JSON.stringify(values));
+    [keys, values] = [[], []];
   };
-  const has = (bit: number): boolean => ((words[bit >>> 5] ?? 0) & (1 << (bit & 31))) !== 0;
-  const set = (bit: number): void => {
-    words[bit >>> 5] = (words[bit >>> 5] ?? 0) | (1 << (bit & 31));
-  };
-  let size = 0;
   return {
-    add(key: string): void {
-      size++;
-      findBits(key);
-      set(first);
-      set(second);
-      set(third);
+    add(key, value) {
+      keys.push(key);
+      values.push(value);
+      if (keys.length === LIST_ROW) flush();
     },
-    mayContain(key: string): boolean {
-      if (size === 0) return false;
-      findBits(key);
-      return has(first) && has(second) && has(third);
+    *repeated() {
+      flush();
+      for (const { key, value } of repeated.iterate()) yield [String(key), JSON.parse(String(value))];
     },
   };
 }
 
-type Change = { readonly value: Json | Gone; readonly characters: number };
-type Gone = typeof GONE;
-const GONE: unique symbol = Symbol('deleted');
+/** 4 MiB of a filter, allocated by the system as they are used. */
+const FILTER_BITS = 25;
+
+/** A bit for the hash of each stored key: most requested keys were never stored, and a look-up in the database costs 5 µs. */
+function keyFilter() {
+  const bytes = new Uint8Array(2 ** (FILTER_BITS - 3));
+  const bitOf = (key: string): number => {
+    let hash = 0x811c9dc5;
+    for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
+    return (hash ^ (hash >>> 15)) >>> (32 - FILTER_BITS);
+  };
+  return {
+    add(key: string): void {
+      const bit = bitOf(key);
+      bytes[bit >>> 3] = (bytes[bit >>> 3] ?? 0) | (1 << (bit & 7));
+    },
+    mayContain(key: string): boolean {
+      const bit = bitOf(key);
+      return ((bytes[bit >>> 3] ?? 0) & (1 << (bit & 7))) !== 0;
+    },
+  };
+}

@@ -3,8 +3,8 @@ import type { RecordedEvent } from '../event-codec.ts';
 import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
 import type { CheckName } from '../receipt/report.ts';
 
-/** Of the log as a whole: order, names and shapes. */
-export type LogFindingKind =
+export type FindingKind =
+  // Of the log as a whole: order, names and shapes.
   /** Positions do not increase. */
   | 'position_order'
   /** Events are missing from a log that numbers its events consecutively. */
@@ -19,9 +19,8 @@ export type LogFindingKind =
   /** A type that does not belong in a stream of this name. */
   | 'event_misplaced'
   /** The event names another job, decision, payment or key than its stream. */
-  | 'stream_mismatch';
-
-export type JobFindingKind =
+  | 'stream_mismatch'
+  // Of jobs, and of what names them.
   /** It cannot follow the events before it. */
   | 'job_event_impossible'
   /** The completion contradicts the job's attempts. */
@@ -38,7 +37,7 @@ export type JobFindingKind =
   /** Issued long before its job's completion, or long after it. */
   | 'receipt_time_wrong'
   /** A failed check of the receipt verifier; the kind is named after the check. */
-  | ReceiptFindingKind
+  | (typeof RECEIPT_FINDINGS)[CheckName][0]
   /** Another event names a job that the log does not have. */
   | 'job_missing'
   | 'decision_missing'
@@ -51,66 +50,15 @@ export type JobFindingKind =
   /** The sums of all payments in one asset: charged is not served + refunded + open. */
   | 'books_unbalanced'
   | 'claim_missing'
-  | 'claim_mismatch';
-
-/** The kind of a failed check: for `signature_valid` it is `receipt_signature_invalid`. */
-export type ReceiptFindingKind = (typeof RECEIPT_FINDINGS)[CheckName];
-
-export const RECEIPT_FINDINGS = {
-  receipt_present: 'receipt_id_mismatch',
-  signature_valid: 'receipt_signature_invalid',
-  key_valid_at_issue: 'receipt_key_invalid',
-  payload_version_supported: 'receipt_payload_unreadable',
-  payload_job_id: 'receipt_job_mismatch',
-  request_commitment_present: 'receipt_commitment_missing',
-  response_commitment_present: 'receipt_commitment_missing',
-  job_present: 'receipt_without_job',
-  receipt_links_job: 'receipt_job_mismatch',
-  job_links_receipt: 'receipt_id_mismatch',
-  status_matches: 'receipt_status_mismatch',
-  method_matches: 'receipt_method_mismatch',
-  target_matches: 'receipt_target_mismatch',
-  attempts_match: 'receipt_attempts_mismatch',
-  decision_matches: 'receipt_decision_mismatch',
-  payment_matches: 'receipt_payment_mismatch',
-  event_chain_matches: 'receipt_chain_mismatch',
-  receipt_logged: 'receipt_not_logged',
-} as const satisfies Record<CheckName, string>;
-
-/** What is wrong if the check of a receipt fails. */
-export const DIFFERENCES: Readonly<Record<CheckName, string>> = {
-  receipt_present: 'the receipt has another id than its event states, or cannot be read',
-  signature_valid: 'the receipt was changed, or is not signed by the key that it names',
-  key_valid_at_issue: 'the key was not valid when the receipt was issued',
-  payload_version_supported:
-    'the receipt has a version that this release does not support, or cannot be read',
-  payload_job_id: 'the receipt names another job',
-  request_commitment_present: 'the receipt is not bound to a request',
-  response_commitment_present:
-    'the receipt is bound to a response that it does not state, or to none that it states',
-  job_present: 'the job of the receipt is missing',
-  receipt_links_job: 'the receipt names another job',
-  job_links_receipt: 'the job names another receipt',
-  status_matches: 'job and receipt state different outcomes',
-  method_matches: 'job and receipt state different methods',
-  target_matches: 'job and receipt are bound to different targets',
-  attempts_match: 'job and receipt state different attempts',
-  decision_matches: 'job and receipt state different decisions',
-  payment_matches: 'job and receipt state different payments',
-  event_chain_matches: 'the recorded history of the job is not the one that was signed',
-  receipt_logged: 'the transparency log does not contain the receipt',
-};
-
-export type OtherFindingKind =
+  | 'claim_mismatch'
   | 'payment_event_impossible'
   | 'claim_event_impossible'
   | 'decision_event_impossible'
   | 'key_event_impossible'
   /** The key's id is not the thumbprint of its public key. */
   | 'key_id_mismatch'
-  | 'key_secret_differs';
-
-export type CheckpointFindingKind =
+  | 'key_secret_differs'
+  // Of the transparency log.
   /** A receipt names the transparency log, and the record has no checkpoint of it. */
   | 'checkpoint_missing'
   | 'checkpoint_unreadable'
@@ -132,11 +80,7 @@ export type CheckpointFindingKind =
   | 'receipt_origin_mismatch'
   /** The receipt does not name the transparency log, which began long before. */
   | 'receipt_log_missing'
-  /** No checkpoint covers it within the promised time. */
-  | 'receipt_not_logged';
-
-/** Of an exported file. */
-export type ExportFindingKind =
+  // Of an exported file.
   /** The first line names another transparency log than the events do. */
   | 'export_origin_mismatch'
   /** A line that is no event, follows the end line, or is a second end line. */
@@ -144,14 +88,61 @@ export type ExportFindingKind =
   /** The end line's counts differ from the lines before it. */
   | 'export_end_mismatch'
   /** The last line is incomplete, or is no end line. */
-  | 'export_cut';
+  | 'export_cut'
+  // Of an auditor's own evidence.
+  /** The record has a key that is missing from the trusted key set. */
+  | 'key_untrusted'
+  /** The trusted key set has a key that is missing from the record. */
+  | 'key_missing'
+  /** The record lets a key sign earlier or longer than the trusted key set does. */
+  | 'key_window_wider'
+  | 'kept_checkpoint_signature_invalid'
+  /** A checkpoint key of the record has signed it and was compromised: it is compared with the record nevertheless. */
+  | 'kept_checkpoint_key_compromised'
+  /** It is of another transparency log. */
+  | 'kept_checkpoint_origin_mismatch'
+  /** The record has fewer leaves than were signed: some were removed, or it is older than the checkpoint. */
+  | 'kept_checkpoint_ahead'
+  | 'kept_checkpoint_root_mismatch'
+  /** It fits the record, which has a larger one but not this: checkpoints are stored before publication, in order of size. */
+  | 'kept_checkpoint_unrecorded';
 
-export type FindingKind =
-  | LogFindingKind
-  | JobFindingKind
-  | OtherFindingKind
-  | CheckpointFindingKind
-  | ExportFindingKind;
+/** The kind of each failed check of the receipt verifier, and what is wrong then. */
+export const RECEIPT_FINDINGS = {
+  receipt_present: [
+    'receipt_id_mismatch',
+    'the receipt has another id than its event states, or cannot be read',
+  ],
+  signature_valid: [
+    'receipt_signature_invalid',
+    'the receipt was changed, or is not signed by the key that it names',
+  ],
+  key_valid_at_issue: ['receipt_key_invalid', 'the key was not valid when the receipt was issued'],
+  payload_version_supported: [
+    'receipt_payload_unreadable',
+    'the receipt has a version that this release does not support, or cannot be read',
+  ],
+  payload_job_id: ['receipt_job_mismatch', 'the receipt names another job'],
+  request_commitment_present: ['receipt_commitment_missing', 'the receipt is not bound to a request'],
+  response_commitment_present: [
+    'receipt_commitment_missing',
+    'the receipt is bound to a response that it does not state, or to none that it states',
+  ],
+  job_present: ['receipt_without_job', 'the job of the receipt is missing'],
+  receipt_links_job: ['receipt_job_mismatch', 'the receipt names another job'],
+  job_links_receipt: ['receipt_id_mismatch', 'the job names another receipt'],
+  status_matches: ['receipt_status_mismatch', 'job and receipt state different outcomes'],
+  method_matches: ['receipt_method_mismatch', 'job and receipt state different methods'],
+  target_matches: ['receipt_target_mismatch', 'job and receipt are bound to different targets'],
+  attempts_match: ['receipt_attempts_mismatch', 'job and receipt state different attempts'],
+  decision_matches: ['receipt_decision_mismatch', 'job and receipt state different decisions'],
+  payment_matches: ['receipt_payment_mismatch', 'job and receipt state different payments'],
+  event_chain_matches: [
+    'receipt_chain_mismatch',
+    'the recorded history of the job is not the one that was signed',
+  ],
+  receipt_logged: ['receipt_not_logged', 'the transparency log does not contain the receipt'],
+} as const satisfies Record<CheckName, readonly [kind: string, message: string]>;
 
 export type Finding = {
   /** Stable, for programs. */
@@ -171,6 +162,12 @@ export type EventLocation = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'pos
 
 /** A finding without its location. `message`: without capital letter and full stop. */
 export type Fault = { readonly kind: FindingKind; readonly message: string };
+
+/** A fault and its event. */
+export type Found = { readonly fault: Fault; readonly location: EventLocation };
+
+/** Of a finding that belongs to no event. */
+export const NOWHERE: EventLocation = { stream: null, revision: null, jobId: null, position: null };
 
 export const findingOf = ({ kind, message }: Fault, location: EventLocation): Finding => ({
   kind,

@@ -22,7 +22,7 @@ import {
 } from '../receipt/payload.ts';
 import type { CheckName, Primitives } from '../receipt/report.ts';
 import { verifyReceipt } from '../receipt/verify.ts';
-import { DIFFERENCES, type Fault, RECEIPT_FINDINGS } from './finding.ts';
+import { type Fault, RECEIPT_FINDINGS } from './finding.ts';
 
 /** The clocks of one process over time, and of the owner and a recovering process, may differ by this much. */
 const CLOCK_TOLERANCE_MS = 60_000;
@@ -157,12 +157,12 @@ export async function receiptFaults(
   const { payload } = read;
   const faults: Fault[] = [];
   for (const { name, ok } of report.checks) {
-    const kind = RECEIPT_FINDINGS[name];
+    const [kind, message] = RECEIPT_FINDINGS[name];
     // Every comparison with an unreadable payload fails: those failures are omitted.
     if (ok || faults.some((fault) => fault.kind === kind) || (payload === null && !BARE.has(name))) continue;
     const why =
       name === 'key_valid_at_issue' && isCompromised(keys, report.keyId, payload) ? `; ${COMPROMISED}` : '';
-    faults.push({ kind, message: `${DIFFERENCES[name]} (${name})${why}` });
+    faults.push({ kind, message: `${message} (${name})${why}` });
   }
   if (payload === null) return faults;
   if (!isEventOf(signed, payload, report.keyId)) {

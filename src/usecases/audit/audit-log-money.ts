@@ -1,11 +1,10 @@
 // Payments, claims and decisions in an audit: each stream is checked alone, and against the jobs that name it.
 
-import type { Fault } from '#src/domain/audit/finding.ts';
+import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import {
   booksFault,
   type ClaimFacts,
   claimedFaults,
-  type DecisionFacts,
   decisionFaults,
   judgeClaim,
   judgePayment,
@@ -19,40 +18,14 @@ import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
 import type { JobStarted } from '#src/domain/job/events.ts';
-import { type Claim, freeClaim } from '#src/domain/payment/claim.ts';
+import { freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
-import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import type { StreamStates } from './stream-states.ts';
+import type { UniqueValues } from './unique-values.ts';
 
-type MoneyAudit = {
-  payment(stream: string, event: PaymentEvent): readonly Fault[];
-  /** `jobOf`: a job's status. */
-  claim(stream: string, event: ClaimEvent, jobOf: (jobId: string) => ClaimFacts['job']): readonly Fault[];
-  decision(recorded: RecordedEvent, event: EventOf<'DecisionRecorded'>): readonly Fault[];
-  /** Contradictions between a job's start and the streams that it names. */
-  started(event: EventOf<'JobStarted'>): readonly Fault[];
-  /** Contradictions between a job's end and its payment. */
-  completed(event: EventOf<'JobCompleted'>, started: JobStarted): readonly Fault[];
-  /** At the end of the record: sums that do not balance. */
-  unbalanced(): readonly Fault[];
+export function auditMoney(states: StreamStates, unique: UniqueValues) {
   /** Open payments: settled without a job, and of unknown outcome. */
-  readonly open: Readonly<Record<Open, number>>;
-};
-
-type Open = 'unserved' | 'unconfirmed';
-
-export function auditMoney(scratch: AuditScratch): MoneyAudit {
-  const payments = scratch.table<PaymentHistory>('payment');
-  /** The stream of an authorization, by its identity on the chain. */
-  const authorizations = scratch.table<string>('authorization');
-  /** The job that a transaction of the chain has paid for. */
-  const transactions = scratch.table<string>('transaction');
-  /** Asset and payer of a refund's transfer. */
-  const refunds = scratch.table<string>('refund');
-  const claims = scratch.table<Claim>('claim');
-  /** Jobs that ever held a key. */
-  const claimants = scratch.table<string>('claimant');
-  const decisions = scratch.table<DecisionFacts>('decision');
   const open = { unserved: 0, unconfirmed: 0 };
   let books: Books = [];
 
@@ -60,18 +33,7 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     const [was, is] = [openOf(before), openOf(after)];
     if (was !== null) open[was]--;
     if (is !== null) open[is]++;
-    payments.put(stream, after);
-  }
-
-  /** An authorization moves money at most once, so it has one stream. */
-  function twinFault(stream: string, event: PaymentEvent): Fault | null {
-    if (event.type !== 'PaymentReserved') return null;
-    const { network, asset, payer, nonce } = event.data;
-    const name = [network, asset, payer, nonce].join(' ').toLowerCase();
-    const known = authorizations.get(name);
-    if (known === null) authorizations.put(name, stream);
-    if (known === null || known === stream) return null;
-    return { kind: 'payment_used_twice', message: `the same authorization is reserved in ${known}` };
+    states.put('payment', stream, after);
   }
 
   /** The stream's name is the hash of the authorization's identity, so that an authorization has one stream. */
@@ -82,56 +44,42 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
     return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
   }
 
-  function sharedFaults({ jobId, payment }: JobStarted): readonly Fault[] {
-    if (payment === null || payment.transaction === null) return [];
-    const { network, transaction } = payment;
-    const name = `${network} ${transaction}`.toLowerCase();
-    const known = transactions.get(name);
-    if (known === null) transactions.put(name, jobId);
-    if (known === null || known === jobId) return [];
-    return [
-      {
-        kind: 'payment_shared',
-        message: `the transaction ${transaction} has paid for ${known} already, unless a facilitator settles several payments in one`,
-      },
-    ];
-  }
-
-  /** A transfer refunds payments of one payer only. */
-  function refundFault(event: PaymentEvent): Fault | null {
-    if (event.type !== 'PaymentRefunded') return null;
-    const { network, asset, payer, transaction } = event.data;
-    const [name, to] = [`${network} ${transaction}`, `${asset} ${payer}`];
-    const known = refunds.get(name);
-    if (known === null) refunds.put(name, to);
-    if (known === null || known === to) return null;
-    return { kind: 'payment_shared', message: `the transfer ${transaction} has refunded another payer` };
+  function addUnique(stream: string, event: PaymentEvent, location: EventLocation): void {
+    if (event.type === 'PaymentReserved') {
+      const { network, asset, payer, nonce } = event.data;
+      unique.add('authorization', [network, asset, payer, nonce].join(' ').toLowerCase(), stream, location);
+    } else if (event.type === 'PaymentRefunded') {
+      const { network, asset, payer, transaction } = event.data;
+      unique.add('refund', `${network} ${transaction}`, `${asset} ${payer}`, location);
+    }
   }
 
   /** A payment released because another job holds its key: that job must have claimed the key. */
   function winnerFault(event: PaymentEvent): Fault | null {
-    if (event.type !== 'PaymentReleased' || claimants.get(event.data.lostKeyTo) !== null) return null;
+    if (event.type !== 'PaymentReleased' || states.get('claimed', STREAM.job(event.data.lostKeyTo)))
+      return null;
     const message = `${event.data.lostKeyTo} holds the key, and the log does not have its claim`;
     return { kind: 'claim_missing', message };
   }
 
+  function jobOf(jobId: string): ClaimFacts['job'] {
+    const known = states.get('job', STREAM.job(jobId));
+    return known === 'over' ? 'completed' : (known?.job.status ?? 'absent');
+  }
+
   return {
-    open,
-    payment(stream, event) {
-      const before = payments.get(stream) ?? NO_HISTORY;
+    open: open as Readonly<typeof open>,
+    payment(stream: string, event: PaymentEvent, location: EventLocation): readonly Fault[] {
+      const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, faults } = judgePayment(before, event);
       books = enter(books, event, before, history, null);
       putPayment(stream, before, history);
-      const others = [
-        winnerFault(event),
-        refundFault(event),
-        twinFault(stream, event),
-        nameFault(stream, event),
-      ];
+      addUnique(stream, event, location);
+      const others = [winnerFault(event), nameFault(stream, event)];
       return [...faults, ...others.filter((fault) => fault !== null)];
     },
-    claim(stream, event, jobOf) {
-      const before = claims.get(stream) ?? freeClaim;
+    claim(stream: string, event: ClaimEvent): readonly Fault[] {
+      const before = states.get('claim', stream) ?? freeClaim;
       const named =
         event.type === 'IdempotencyKeyClaimed'
           ? event.data
@@ -139,26 +87,34 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
             ? before.claimed
             : null;
       const paymentStream = named?.paymentStream ?? null;
-      const payment = paymentStream === null ? null : payments.get(paymentStream);
+      const payment = paymentStream === null ? null : states.get('payment', paymentStream);
       const { claim, faults } = judgeClaim(before, event, { payment, job: jobOf(event.data.jobId) });
-      claims.put(stream, claim);
-      if (event.type === 'IdempotencyKeyClaimed') claimants.put(event.data.jobId, stream);
+      states.put('claim', stream, claim);
+      if (event.type === 'IdempotencyKeyClaimed') states.put('claimed', STREAM.job(event.data.jobId), true);
       return faults;
     },
-    decision({ data }, { data: { decisionId, recommendation } }) {
-      if (decisions.get(decisionId) !== null) {
+    decision(
+      { stream, data }: RecordedEvent,
+      { data: { recommendation } }: EventOf<'DecisionRecorded'>,
+    ): readonly Fault[] {
+      if (states.get('decision', stream) !== null) {
         return [{ kind: 'decision_event_impossible', message: 'a decision is recorded once' }];
       }
       const hash = toHex(sha256(utf8(canonicalJson(data))));
-      decisions.put(decisionId, { hash, recommendation });
+      states.put('decision', stream, { hash, recommendation });
       return [];
     },
-    started(event) {
+    /** Contradictions between a job's start and the streams that it names. */
+    started(event: EventOf<'JobStarted'>, location: EventLocation): readonly Fault[] {
       const started = event.data;
-      const { jobId, paymentStream, claimStream, decisionId } = started;
-      const history = paymentStream === null ? null : payments.get(paymentStream);
-      const claim = claimStream === null ? null : claims.get(claimStream);
-      const decision = decisionId === null ? null : decisions.get(decisionId);
+      const { jobId, payment, paymentStream, claimStream, decisionId } = started;
+      const history = paymentStream === null ? null : states.get('payment', paymentStream);
+      const claim = claimStream === null ? null : states.get('claim', claimStream);
+      const decision = decisionId === null ? null : states.get('decision', STREAM.decision(decisionId));
+      if (payment !== null && payment.transaction !== null) {
+        const name = `${payment.network} ${payment.transaction}`.toLowerCase();
+        unique.add('transaction', name, jobId, location);
+      }
       if (paymentStream !== null && history !== null)
         putPayment(paymentStream, history, {
           ...history,
@@ -168,25 +124,26 @@ export function auditMoney(scratch: AuditScratch): MoneyAudit {
         });
       return [
         ...paidFaults(started, history),
-        ...sharedFaults(started),
         ...claimedFaults(started, claim),
         ...decisionFaults(started, decision),
       ];
     },
-    completed(event, { payment, paymentStream }) {
+    /** Contradictions between a job's end and its payment. */
+    completed(event: EventOf<'JobCompleted'>, { payment, paymentStream }: JobStarted): readonly Fault[] {
       if (payment === null) return [];
-      const before = (paymentStream === null ? null : payments.get(paymentStream)) ?? NO_HISTORY;
+      const before = (paymentStream === null ? null : states.get('payment', paymentStream)) ?? NO_HISTORY;
       const after = { ...before, ...evolveEntry(before, event) };
       books = enter(books, event, before, after, payment);
       if (paymentStream !== null) putPayment(paymentStream, before, after);
       const fault = refundedFault(event.data, before);
       return fault === null ? [] : [fault];
     },
+    /** At the end of the record: sums that do not balance. */
     unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
 
-function openOf({ payment: { status }, servedBy }: PaymentHistory): Open | null {
+function openOf({ payment: { status }, servedBy }: PaymentHistory): 'unserved' | 'unconfirmed' | null {
   switch (status) {
     case 'settled':
       return servedBy === null ? 'unserved' : null;

@@ -1,23 +1,12 @@
-// Checks that the record is complete and in order: positions, event ids and revisions, regardless of the events' data.
+// Checks that the record is complete and in order: positions and revisions, regardless of the events' data.
 
 import type { Fault } from '#src/domain/audit/finding.ts';
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import type { StreamStates } from './stream-states.ts';
 
-type OrderAudit = {
-  /** `skip`: the event is a copy of an earlier one, or no log can have such names. */
-  take(event: RecordedEvent): { readonly faults: readonly Fault[]; readonly skip: boolean };
-  readonly events: number;
-  readonly streams: number;
-  /** The greatest position so far. */
-  readonly head: string | null;
-};
-
-export function auditOrder(scratch: AuditScratch): OrderAudit {
-  /** `nextOf`: the next revision, by stream. `ids`: stream and revision of an event, by its id. */
-  const nextOf = scratch.table<number>('revision');
-  const ids = scratch.table<string>('event');
+export function auditOrder(states: StreamStates) {
+  /** `head`: the greatest position so far. */
   const counts = { events: 0, streams: 0, head: null as string | null };
 
   function positionFault(position: string): Fault | null {
@@ -37,10 +26,8 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
 
   function revisionFault({ stream, revision }: RecordedEvent): Fault | null {
     const at = Number(revision);
-    const expected = nextOf.get(stream);
-    if (expected === null) counts.streams++;
-    const next = expected ?? 0;
-    if (at >= next) nextOf.put(stream, at + 1);
+    const next = states.advance(stream, at + 1);
+    if (next === 0) counts.streams++;
     if (at === next) return null;
     if (at > next) {
       const verb = at - next === 1 ? 'is' : 'are';
@@ -51,9 +38,11 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
   }
 
   return {
-    take(event) {
+    counts: counts as Readonly<typeof counts>,
+    /** `skip`: the stream has an event of this revision already, or no log can have such names. */
+    take(event: RecordedEvent): { readonly faults: readonly Fault[]; readonly skip: boolean } {
       counts.events++;
-      const { stream, revision, id, position } = event;
+      const { stream, id, position } = event;
       const faults: Fault[] = [];
       if ([stream, id, position].some(isNoName)) {
         faults.push({ kind: 'event_unreadable', message: 'no log has such a stream, id or position' });
@@ -61,28 +50,16 @@ export function auditOrder(scratch: AuditScratch): OrderAudit {
       const misordered = isNoName(position) ? null : positionFault(position);
       if (misordered !== null) faults.push(misordered);
       if (isNoName(stream) || isNoName(id)) return { faults, skip: true };
-      const here = `${stream} ${revision}`;
-      const before = ids.get(id);
-      if (before === null) ids.put(id, here);
-      else faults.push({ kind: 'event_id_repeated', message: `its id is that of revision ${before}` });
       const misnumbered = revisionFault(event);
       if (misnumbered !== null) faults.push(misnumbered);
-      return { faults, skip: before === here };
-    },
-    get events() {
-      return counts.events;
-    },
-    get streams() {
-      return counts.streams;
-    },
-    get head() {
-      return counts.head;
+      return { faults, skip: misnumbered?.kind === 'revision_repeated' };
     },
   };
 }
 
 /** Half a surrogate pair or U+0000: databases and UTF-8 do not distinguish such names. */
-const isNoName = (name: string): boolean => name === '' || name.includes('\u0000') || hasLoneSurrogate(name);
+const isNoName = (name: string): boolean =>
+  !/^[!-~]+$/.test(name) && (name === '' || name.includes('\u0000') || hasLoneSurrogate(name));
 
 /** How many events are missing before `position` in a log with consecutive positions (the embedded one); 0 for others. */
 function missingBefore(before: string | null, position: string): number {

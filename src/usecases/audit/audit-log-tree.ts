@@ -1,6 +1,7 @@
 // The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
-import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
+import type { KeptCheckpoint } from '#src/domain/audit/evidence.ts';
+import type { EventLocation, Fault, Found } from '#src/domain/audit/finding.ts';
 import { fitFault, judgeCheckpoint, orderFaults } from '#src/domain/audit/judge-checkpoint.ts';
 import { concatBytes, fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
@@ -18,39 +19,21 @@ import {
   type TileEntry,
   type Tree,
 } from '#src/domain/transparency/tree.ts';
-import type { AuditScratch, ScratchTable } from '#src/ports/audit-scratch.ts';
+import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 /** `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised. */
-type Leaf = EventLocation & { readonly due: number | null };
-
-/** A fault and its event. */
-export type Found = { readonly fault: Fault; readonly location: EventLocation };
-
-type TreeAudit = {
-  /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
-  leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[];
-  checkpoint(
-    location: EventLocation,
-    event: EventOf<'CheckpointSigned'>,
-    keys: readonly KeyRecord[],
-  ): Promise<readonly Found[]>;
-  /** The first receipt whose promised time has passed and that no checkpoint covers; the message counts the others. */
-  broken(atSeconds: number): Found | null;
-  root(): Hash;
-  readonly size: number;
-  readonly checkpoints: number;
-  /** From the first checkpoint. */
-  readonly origin: string | null;
-  /** Leaves after the last checkpoint that fits; 0 if there is no checkpoint. */
-  readonly uncovered: number;
-  /** Checkpoints that do not fit because an earlier one does not. */
-  readonly unfit: number;
+type Leaf = EventLocation & {
+  readonly due: number | null;
+  /** Of a receipt that can be read: its key and time, Unix seconds. */
+  readonly issued: { readonly keyId: string; readonly iat: number } | null;
 };
 
-export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAudit {
+/** `kept`: the checkpoints for which `factsFor` is called at the end. */
+export function auditTree(scratch: AuditScratch, primitives: Primitives, kept: readonly KeptCheckpoint[]) {
+  /** Those of the kept checkpoints that the record has. */
+  const recorded = new Set<KeptCheckpoint>();
   const tree = hashTree(scratch);
-  /** By their index. */
-  const leaves = scratch.table<Leaf>('leaf');
+  const leaves = leafList(scratch);
   let origin: string | null = null;
   /** Unix ms, of the first and of the last checkpoint. */
   const times = { first: 0, last: 0 };
@@ -60,12 +43,12 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   /** Receipts that a checkpoint of that time covers late, or still does not cover after the promised time. */
   function* overdue(size: number, atSeconds: number): Generator<Found> {
     for (; state.judged < tree.size; state.judged++) {
-      const leaf = leaves.get(String(state.judged));
+      const leaf = leaves.at(state.judged);
       if (leaf === null) return;
       const late = leaf.due !== null && atSeconds > leaf.due;
       if (state.judged >= size && leaf.due !== null && !late) return;
       if (!late) continue;
-      const { due: _, ...location } = leaf;
+      const { due: _, issued: __, ...location } = leaf;
       const message = `no checkpoint had covered it (leaf ${state.judged}) by the promised time${CAUSES}`;
       yield { fault: { kind: 'receipt_not_logged', message }, location };
     }
@@ -107,17 +90,37 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
   }
 
   return {
-    leaf(location, event, payload) {
+    /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
+    leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[] {
       const data = leafData(event);
       if (data === null) return [];
       const promise = payload && logOf(payload);
       const due = promise === null || payload === null ? null : payload.iat + promise.mmdSeconds;
-      leaves.put(String(tree.size), { ...location, due });
+      const issued =
+        payload === null || event.type !== 'ReceiptSigned'
+          ? null
+          : { keyId: event.data.keyId, iat: payload.iat };
+      leaves.push({ ...location, due, issued });
       tree.append(data);
       return payload === null ? [] : promiseFaults(payload);
     },
-    async checkpoint(location, { data }, keys) {
+    /** The receipts so far that name the key. `iat`: Unix seconds. */
+    *receiptsOf(keyId: string) {
+      for (let index = 0; index < leaves.size; index++) {
+        const leaf = leaves.at(index);
+        if (leaf?.issued?.keyId !== keyId) continue;
+        const { due: _, issued, ...location } = leaf;
+        yield { iat: issued.iat, location };
+      }
+    },
+    async checkpoint(
+      location: EventLocation,
+      { data }: EventOf<'CheckpointSigned'>,
+      keys: readonly KeyRecord[],
+    ): Promise<readonly Found[]> {
       state.checkpoints++;
+      for (const one of kept)
+        if (data.size === String(one.size) && data.root === toBase64(one.root)) recorded.add(one);
       const { head, faults } = await judgeCheckpoint(data, keys, primitives);
       const found = faults.map((fault) => ({ fault, location }));
       if (head === null) return found;
@@ -139,15 +142,16 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const fault = unfitFault(unfit, head.size);
       return fault === null ? found : [...found, { fault, location }];
     },
-    broken(atSeconds) {
+    /** The first receipt whose promised time has passed and that no checkpoint covers; the message counts the others. */
+    broken(atSeconds: number): Found | null {
       // A record without checkpoints, and a wrong checkpoint that covers it, are reported elsewhere.
       if (origin === null) return null;
       let first: EventLocation | null = null;
       let count = 0;
       for (let index = Math.max(state.judged, state.largest); index < tree.size; index++) {
-        const leaf = leaves.get(String(index));
+        const leaf = leaves.at(index);
         if (leaf === null || leaf.due === null || leaf.due >= atSeconds) continue;
-        const { due: _, ...location } = leaf;
+        const { due: _, issued: __, ...location } = leaf;
         first ??= location;
         count++;
       }
@@ -156,22 +160,25 @@ export function auditTree(scratch: AuditScratch, primitives: Primitives): TreeAu
       const message = `no checkpoint covers it${all}, and the record continues beyond the promised time${CAUSES}`;
       return { fault: { kind: 'receipt_not_logged', message }, location: first };
     },
-    root: tree.root,
-    get size() {
-      return tree.size;
-    },
-    get checkpoints() {
-      return state.checkpoints;
-    },
-    get origin() {
-      return origin;
-    },
-    get uncovered() {
-      return state.checkpoints === 0 ? 0 : tree.size - state.good;
-    },
-    get unfit() {
-      return state.unfit;
-    },
+    factsFor: async (one: KeptCheckpoint) => ({
+      origin,
+      leaves: tree.size,
+      root: await tree.rootAt(one.size),
+      recorded: recorded.has(one),
+      largest: origin === null ? null : state.largest,
+    }),
+    summary: () => ({
+      checkpoints: state.checkpoints,
+      treeSize: tree.size,
+      /** RFC 6962 root over all leaves, base64. */
+      root: toBase64(tree.root()),
+      /** From the first checkpoint; null if there is none. */
+      origin,
+      /** Leaves after the last checkpoint that fits; 0 if there is no checkpoint. */
+      uncoveredLeaves: state.checkpoints === 0 ? 0 : tree.size - state.good,
+      /** Checkpoints after the first one that does not fit: it is the cause that they do not fit either. */
+      unfitCheckpoints: state.unfit,
+    }),
   };
 }
 
@@ -182,12 +189,12 @@ const CAUSES = ': checkpoints are missing, or the relay, its event log or its da
 const NAMED = 5;
 
 /** Names the leaves in question: those since the last checkpoint that fits, of `good` leaves, up to `to`. */
-function leavesSince(leaves: ScratchTable<Leaf>, good: number, to: number): string {
+function leavesSince(leaves: LeafList, good: number, to: number): string {
   const count = to - good;
   const since = `since the last checkpoint that fits (${good} leaves)`;
   if (count <= 0) return `; the record has no leaf ${since}`;
   const nameOf = (index: number) => {
-    const leaf = leaves.get(String(index));
+    const leaf = leaves.at(index);
     return `${leaf?.stream} revision ${leaf?.revision}`;
   };
   const leavesHere = count === 1 ? '1 leaf' : `${count} leaves`;
@@ -196,16 +203,39 @@ function leavesSince(leaves: ScratchTable<Leaf>, good: number, to: number): stri
   return `; ${leavesHere} ${since}: ${names.join(', ')}`;
 }
 
-/** The tree of the leaves read so far, and the root of any size that it has had. */
-type HashTree = {
-  append(data: Uint8Array): void;
-  /** Of the first `size` leaves; null if there are fewer. */
-  rootAt(size: number): Promise<Hash | null>;
-  root(): Hash;
-  readonly size: number;
-};
+type LeafList = ReturnType<typeof leafList>;
 
-function hashTree(scratch: AuditScratch): HashTree {
+/** Leaves in one row of the scratch table. */
+const BLOCK = 256;
+
+/** The leaves in order. Reading them in order costs a look-up for each block. */
+function leafList(scratch: AuditScratch) {
+  const blocks = scratch.table<readonly Leaf[]>('leaf');
+  let last: Leaf[] = [];
+  let size = 0;
+  let read: { readonly block: number; readonly leaves: readonly Leaf[] } | null = null;
+  return {
+    push(leaf: Leaf): void {
+      last.push(leaf);
+      size++;
+      if (last.length < BLOCK) return;
+      blocks.put(String(size / BLOCK - 1), last);
+      last = [];
+    },
+    at(index: number): Leaf | null {
+      const block = Math.floor(index / BLOCK);
+      if (block === Math.floor(size / BLOCK)) return last[index % BLOCK] ?? null;
+      if (read?.block !== block) read = { block, leaves: blocks.get(String(block)) ?? [] };
+      return read.leaves[index % BLOCK] ?? null;
+    },
+    get size() {
+      return size;
+    },
+  };
+}
+
+/** The tree of the leaves read so far, and the root of any size that it has had. */
+function hashTree(scratch: AuditScratch) {
   /** Full tiles by `<level>/<n>`, base64. */
   const full = scratch.table<string>('tile');
   /** Of each level, the tile that is not full yet: its number and hashes. */
@@ -226,12 +256,13 @@ function hashTree(scratch: AuditScratch): HashTree {
   }
 
   return {
-    append(data) {
+    append(data: Uint8Array): void {
       const appended = appendLeaf(tree, data);
       for (const entry of appended.entries) add(entry);
       tree = appended.tree;
     },
-    async rootAt(size) {
+    /** Of the first `size` leaves; null if there are fewer. */
+    async rootAt(size: number): Promise<Hash | null> {
       if (size > tree.size) return null;
       return size === tree.size ? rootOf(tree) : treeReader(readTile).root(0, size);
     },

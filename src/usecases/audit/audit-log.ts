@@ -7,10 +7,11 @@ import {
   type Finding,
   findingOf,
   locationOf,
+  NOWHERE,
   streamFault,
 } from '#src/domain/audit/finding.ts';
 import { COMPROMISED } from '#src/domain/audit/judge-job.ts';
-import { toBase64 } from '#src/domain/encoding.ts';
+import { keyFaults } from '#src/domain/audit/judge-keys.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { StreamKind } from '#src/domain/event-fields.ts';
 import {
@@ -22,12 +23,15 @@ import {
   type KeyEvent,
 } from '#src/domain/events.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
+import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import { compareEvidence, type KeptEvidence, NO_EVIDENCE } from './audit-evidence.ts';
 import { auditJobs } from './audit-log-jobs.ts';
-import { auditKeys } from './audit-log-keys.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
 import { auditTree } from './audit-log-tree.ts';
+import { streamStates } from './stream-states.ts';
+import { uniqueValues } from './unique-values.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
@@ -35,54 +39,30 @@ export type AuditDeps = {
   readonly scratch: AuditScratch;
   /** Called for each finding, in no particular order. */
   readonly onFinding: (finding: Finding) => void;
+  readonly kept?: KeptEvidence;
 };
 
-/** Facts that are no findings. */
-type AuditNotes = {
-  /** Jobs that run, or that were interrupted and are not closed yet. */
-  readonly openJobs: number;
-  /** Settled payments whose job never started. */
-  readonly unservedPayments: number;
-  /** Payments for which the record does not show whether the money moved. */
-  readonly unconfirmedPayments: number;
-  /** Leaves that no checkpoint covers yet; 0 if the record has no checkpoint. */
-  readonly uncoveredLeaves: number;
-  /** Checkpoints after the first one that does not fit: it is the cause that they do not fit either. */
-  readonly unfitCheckpoints: number;
-};
+export type Auditor = ReturnType<typeof makeAuditor>;
+export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
-export type AuditSummary = {
-  readonly events: number;
-  readonly streams: number;
-  readonly jobs: number;
-  readonly receipts: number;
-  readonly keys: number;
-  readonly checkpoints: number;
-  readonly treeSize: number;
-  /** RFC 6962 root over all leaves, base64. */
-  readonly root: string;
-  /** Of the transparency log; null if the record has none. */
-  readonly origin: string | null;
-  /** Position of the last event; null if there is none. */
-  readonly head: string | null;
-  readonly findings: number;
-  readonly notes: AuditNotes;
-};
-
-export type Auditor = {
-  /** One call after another, in global order from the log's first event on. */
-  take(event: RecordedEvent): Promise<void>;
-  /** Reports the findings that need the whole record; call once. */
-  finish(): Promise<AuditSummary>;
-};
-
-export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Auditor {
-  const order = auditOrder(scratch);
-  const keys = auditKeys(scratch);
-  const money = auditMoney(scratch);
-  const tree = auditTree(scratch, primitives);
-  const started = money.started;
-  const jobs = auditJobs({ scratch, primitives, keys: () => keys.keys, started });
+export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE }: AuditDeps) {
+  const states = streamStates(scratch);
+  const unique = uniqueValues(scratch);
+  const order = auditOrder(states);
+  const money = auditMoney(states, unique);
+  const tree = auditTree(scratch, primitives, kept.checkpoints);
+  let keys: readonly KeyRecord[] = [];
+  /** Where each key was announced first. */
+  const announcements = new Map<string, EventLocation>();
+  /** Of the first activation. */
+  let secretCheck: string | null = null;
+  const jobs = auditJobs({
+    states,
+    primitives,
+    keys: () => keys,
+    started: money.started,
+    completed: money.completed,
+  });
   let findings = 0;
   let openJobs = 0;
   let times: ClaimedTimes = [];
@@ -97,27 +77,32 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
   };
 
   function job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
-    const { faults, payload, verified } = jobs.take(recorded, event);
+    const { faults, payload, verified } = jobs.take(recorded, event, location);
     reportAll(faults, location);
-    const start = event.type === 'JobCompleted' ? jobs.startOf(recorded.stream) : null;
-    if (event.type === 'JobCompleted' && start !== null) reportAll(money.completed(event, start), location);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
     reportAll(tree.leaf(location, event, payload), location);
-    if (event.type !== 'ReceiptSigned' || payload === null) return;
-    keys.issued(event.data.keyId, payload.iat, location);
+    if (event.type === 'ReceiptSigned')
+      unique.add('receipt', event.data.receiptId, recorded.stream, location);
   }
 
   function key(event: KeyEvent, location: EventLocation): void {
-    const { faults, revoked } = keys.take(event);
-    reportAll(faults, location);
-    for (const receipt of revoked) report(revokedBy(event, location), receipt);
+    reportAll(keyFaults({ keys, secretCheck }, event), location);
+    const { keyId } = event.data;
+    const before = keys.find((key) => key.keyId === keyId);
+    if (before === undefined) announcements.set(keyId, location);
+    keys = evolveKeys(keys, event);
+    if (event.type === 'SigningKeyActivated') secretCheck ??= event.data.secretCheck;
+    const after = keys.find((key) => key.keyId === keyId);
+    if (before !== undefined && after !== undefined && event.type === 'SigningKeyRetired')
+      for (const { iat, location: receipt } of tree.receiptsOf(keyId))
+        if (keyOpenAt(before, iat) && !keyOpenAt(after, iat)) report(revokedBy(event, location), receipt);
     tree.leaf(location, event, null);
   }
 
   /** Judges an event in its right stream. */
   function judge(recorded: RecordedEvent, event: DomainEvent, location: EventLocation): void | Promise<void> {
     times = laterTimes(times, recorded.stream, event);
-    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), location);
+    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event, location), location);
     switch (event.type) {
       case 'JobStarted':
       case 'AttemptMade':
@@ -126,14 +111,14 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
         return job(recorded, event, location);
       case 'IdempotencyKeyClaimed':
       case 'IdempotencyKeyReleased':
-        return reportAll(money.claim(recorded.stream, event, jobs.statusOf), location);
+        return reportAll(money.claim(recorded.stream, event), location);
       case 'DecisionRecorded':
         return reportAll(money.decision(recorded, event), location);
       case 'SigningKeyActivated':
       case 'SigningKeyRetired':
         return key(event, location);
       case 'CheckpointSigned':
-        return tree.checkpoint(location, event, keys.keys).then((found) => {
+        return tree.checkpoint(location, event, keys).then((found) => {
           for (const { fault, location } of found) report(fault, location);
         });
       default:
@@ -146,10 +131,13 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
     Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
 
   return {
-    async take(recorded) {
+    /** One call after another, in global order from the log's first event on. */
+    async take(recorded: RecordedEvent): Promise<void> {
       const location = locationOf(recorded);
       const { faults, skip } = order.take(recorded);
       reportAll(faults, location);
+      if (faults.every(({ kind }) => kind !== 'event_unreadable'))
+        unique.add('event', recorded.id, null, location);
       if (skip) return;
       const event = readEvent(recorded);
       const misplaced = event === null ? UNREADABLE : streamFault(event, recorded.stream);
@@ -161,40 +149,44 @@ export function makeAuditor({ primitives, scratch, onFinding }: AuditDeps): Audi
       }
       if (verifications.length >= 2 * VERIFICATIONS) await settle(VERIFICATIONS);
     },
+    /** Reports the findings that need the whole record; call once. */
     async finish() {
       await settle(0);
       for (const { fault, location } of jobs.unfinished()) {
         if (fault === null) openJobs++;
         else report(fault, location);
       }
+      for (const { fault, location } of unique.repeated()) report(fault, location);
       reportAll(money.unbalanced(), NOWHERE);
       const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
       if (broken !== null) report(broken.fault, broken.location);
+      const announced = keys.map((key) => ({ key, location: announcements.get(key.keyId) ?? NOWHERE }));
+      const evidence = await compareEvidence(kept, announced, tree.factsFor, primitives);
+      for (const { fault, location } of evidence.found) report(fault, location);
+      const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
-        events: order.events,
-        streams: order.streams,
-        jobs: jobs.jobs,
-        receipts: jobs.receipts,
-        keys: keys.keys.length,
-        checkpoints: tree.checkpoints,
-        treeSize: tree.size,
-        root: toBase64(tree.root()),
-        origin: tree.origin,
-        head: order.head,
+        ...order.counts,
+        ...jobs.counts,
+        keys: keys.length,
+        ...logged,
         findings,
+        /** Facts that are no findings. */
         notes: {
+          /** Jobs that run, or that were interrupted and are not closed yet. */
           openJobs,
+          /** Settled payments whose job never started. */
           unservedPayments: money.open.unserved,
+          /** Payments for which the record does not show whether the money moved. */
           unconfirmedPayments: money.open.unconfirmed,
-          uncoveredLeaves: tree.uncovered,
-          unfitCheckpoints: tree.unfit,
+          uncoveredLeaves,
+          unfitCheckpoints,
+          /** Kept checkpoints that fit, while the record has neither them nor a larger one. */
+          unreachedCheckpoints: evidence.unreached,
         },
       };
     },
   };
 }
-
-const NOWHERE: EventLocation = { stream: null, revision: null, jobId: null, position: null };
 
 /**
  * Signatures are verified in the runtime's thread pool: up to twice as many at a time, and as many while the events are read

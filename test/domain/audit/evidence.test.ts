@@ -1,15 +1,15 @@
 // An auditor's own evidence, compared with a record.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compareCheckpoint, compareKeys, isUnreached, type KeptFacts } from '#src/domain/audit/evidence.ts';
+import { compareCheckpoint, compareKeys, type KeptFacts } from '#src/domain/audit/evidence.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { testKey } from '#test/support/primitives.ts';
 
 const { record: key } = testKey({ notBefore: 1000, notAfter: 2000 });
-const location = { stream: 'keys-relay', revision: '0', position: '1' };
+const location = { stream: 'keys-relay', revision: '0', jobId: null, position: '1' };
 
 const kindsOf = (announced: KeyRecord, trusted: readonly KeyRecord[]) =>
-  compareKeys([{ key: announced, location }], trusted).map(({ kind }) => kind);
+  compareKeys([{ key: announced, location }], trusted).map(({ fault }) => fault.kind);
 
 test('a key set that agrees, or that lacks a retirement so far: no finding', () => {
   assert.deepEqual(kindsOf(key, [key]), []);
@@ -39,10 +39,7 @@ test('a key with another id, purpose or public key is another key', () => {
     assert.deepEqual(kindsOf(key, [trusted]), ['key_untrusted', 'key_missing']);
   }
   const [untrusted] = compareKeys([{ key, location }], []);
-  assert.deepEqual(
-    { ...untrusted, message: '' },
-    { kind: 'key_untrusted', ...location, jobId: null, message: '' },
-  );
+  assert.deepEqual([untrusted?.fault.kind, untrusted?.location], ['key_untrusted', location]);
 });
 
 const root = new Uint8Array(32).fill(7);
@@ -56,7 +53,7 @@ const facts: KeptFacts = {
   signature: 'good',
 };
 const judged = (changes: Partial<KeptFacts>) =>
-  compareCheckpoint(kept, { ...facts, ...changes }).map(({ kind }) => kind);
+  compareCheckpoint(kept, { ...facts, ...changes }).faults.map(({ kind }) => kind);
 
 test('a kept checkpoint fits the same root under the same name only', () => {
   assert.deepEqual(judged({}), []);
@@ -79,7 +76,8 @@ test('a kept checkpoint that fits and is missing from the record is a finding, u
 
 test('a record without a larger checkpoint may end before the kept one: counted, and no finding', () => {
   const unreached = { recorded: false, largest: 4 };
-  const isNoted = (changes: Partial<KeptFacts>) => isUnreached(kept, { ...facts, ...unreached, ...changes });
+  const isNoted = (changes: Partial<KeptFacts>) =>
+    compareCheckpoint(kept, { ...facts, ...unreached, ...changes }).unreached;
   for (const largest of [4, 5, null]) {
     assert.deepEqual(judged({ ...unreached, largest }), []);
     assert.equal(isNoted({ largest }), true);
@@ -101,15 +99,15 @@ test('a key set may be newer than the record: the messages state it', () => {
   const newer = [{ ...key, notAfter: 1500 }, testKey().record];
   const found = compareKeys([{ key, location }], newer);
   assert.deepEqual(
-    found.map(({ kind }) => kind),
+    found.map(({ fault }) => fault.kind),
     ['key_window_wider', 'key_missing'],
   );
-  for (const { message } of found) assert.match(message, /, or the record is older than the key set\.$/);
+  for (const { fault } of found) assert.match(fault.message, /, or the record is older than the key set$/);
 });
 
 test('a record with fewer leaves may be older: the message states it', () => {
-  const [finding] = compareCheckpoint(kept, { ...facts, root: null, leaves: 4 });
-  assert.match(finding?.message ?? '', /or the record is older than the checkpoint\.$/);
+  const [fault] = compareCheckpoint(kept, { ...facts, root: null, leaves: 4 }).faults;
+  assert.match(fault?.message ?? '', /or the record is older than the checkpoint$/);
 });
 
 test('size and root are compared for any signature', () => {

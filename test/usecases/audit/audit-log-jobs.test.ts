@@ -1,33 +1,33 @@
 // The state of one job in an audit.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { locationOf } from '#src/domain/audit/finding.ts';
 import { auditJobs } from '#src/usecases/audit/audit-log-jobs.ts';
+import { streamStates } from '#src/usecases/audit/stream-states.ts';
 import { attemptRetried, JOB_ID, jobStarted } from '#test/support/given-events.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 test('a stream without end keeps its state small, and each attempt too many is a finding', () => {
   const sizes: number[] = [];
-  const tables = new Map<string, Map<string, unknown>>();
-  const jobs = auditJobs({
-    scratch: {
-      table(name) {
-        const rows = tables.get(name) ?? new Map<string, never>();
-        tables.set(name, rows);
-        return {
-          get: (key) => (rows.get(key) as never) ?? null,
-          put(key, value) {
-            if (name === 'open') sizes.push(JSON.stringify(value).length);
-            rows.set(key, value);
-          },
-          delete: (key) => void rows.delete(key),
-          entries: () => [],
-        };
+  const rows = new Map<string, never>();
+  const states = streamStates({
+    table: () => ({
+      get: (key) => rows.get(key) ?? null,
+      put(key, value) {
+        sizes.push(JSON.stringify(value).length);
+        rows.set(key, value as never);
       },
-      close: () => undefined,
-    },
+      entries: () => [],
+    }),
+    list: () => ({ add: () => undefined, repeated: () => [] }),
+    close: () => undefined,
+  });
+  const jobs = auditJobs({
+    states,
     primitives,
     keys: () => [],
     started: () => [],
+    completed: () => [],
   });
   const stream = `job-${JOB_ID}`;
   const faults = [jobStarted(), ...Array.from({ length: 500 }, () => attemptRetried())].map((event, n) => {
@@ -39,8 +39,9 @@ test('a stream without end keeps its state small, and each attempt too many is a
       created: '',
       metadata: {},
     };
-    return jobs.take({ ...recorded, type: event.type, data: JSON.parse(JSON.stringify(event.data)) }, event)
-      .faults;
+    const data = JSON.parse(JSON.stringify(event.data));
+    const stored = { ...recorded, type: event.type, data };
+    return jobs.take(stored, event, locationOf(stored)).faults;
   });
   assert.deepEqual(
     sizes.slice(100).filter((size) => size > Math.max(...sizes.slice(0, 30)) + 100),

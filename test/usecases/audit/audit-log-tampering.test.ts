@@ -96,8 +96,8 @@ describe('the order of the record', () => {
     () => replaced(of('JobStarted'), of('JobStarted'), of('JobStarted')),
     [
       `position_order ${jobStream(0)} 0`,
-      `event_id_repeated ${jobStream(0)} 0`,
       `revision_repeated ${jobStream(0)} 0`,
+      `event_id_repeated ${jobStream(0)} 0`,
     ],
   );
   test('an id that two events have is named', async () => {
@@ -453,8 +453,8 @@ describe('payments', () => {
     const changed = edited(events, of('PaymentReserved', 1), { nonce: String(nonce).toUpperCase() });
     const second = of('PaymentReserved', 1).stream;
     assert.deepEqual(findingTexts(await audit(changed)), [
-      `payment_used_twice ${second} 0`,
       `stream_mismatch ${second} 0`,
+      `payment_used_twice ${second} 0`,
     ]);
   });
   test('a settlement for a job that never reserved the payment cannot be', async () => {

@@ -156,6 +156,7 @@ test('an honest record of every shape is clean', async () => {
         unconfirmedPayments: 0,
         uncoveredLeaves: 0,
         unfitCheckpoints: 0,
+        unreachedCheckpoints: 0,
       },
     },
   );
@@ -185,6 +186,7 @@ test('what is open at the end is noted, and no finding', async () => {
     unconfirmedPayments: 1,
     uncoveredLeaves: 3,
     unfitCheckpoints: 0,
+    unreachedCheckpoints: 0,
   });
 });
 
