@@ -257,6 +257,7 @@ const SERVICE_ROUTES = {
     'The verifier that the pages run',
     'text/javascript; charset=utf-8',
   ),
+  styleSheet: service.aside('/page.css', 'The style sheet of the pages', 'text/css; charset=utf-8'),
 };
 
 export const WELL_KNOWN_ROUTES = {

@@ -126,28 +126,6 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     evidence: 'The history of the automation shows one run for this event.',
   },
   {
-    id: 'automation-scenario-webhook',
-    category: 'automation',
-    title: 'Run a no-code scenario with data',
-    description:
-      'Sends one record to the webhook of a no-code scenario that processes it, for instance as a row of a table.',
-    tags: ['no-code', 'scenario', 'integration', 'record'],
-    searchPhrases: [
-      'send a record to a no-code scenario',
-      'add a row through an automation webhook',
-      'run an integration scenario once',
-    ],
-    exampleRequest: {
-      url: 'https://scenarios.example.com/webhooks/YOUR-SCENARIO-ID',
-      method: 'POST',
-      body: { table: 'invoices', row: { invoice: 'INV-2041', amount: '120.00', currency: 'EUR' } },
-      idempotencyKey: 'scenario-inv-2041',
-    },
-    buyerValue: 'One record sent once, and a receipt to keep with the task.',
-    targetOwnerValue: 'The hook can be revoked by its owner at any time; the relay keeps no copy of it.',
-    evidence: 'The scenario shows one run, and its destination has the record once.',
-  },
-  {
     id: 'ci-dispatch',
     category: 'developer-tools',
     title: 'Dispatch a CI workflow',

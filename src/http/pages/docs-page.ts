@@ -8,7 +8,7 @@ import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { CACHE_SHORTLY } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, publishedPage } from './page.ts';
+import { pagesFrom } from './page.ts';
 
 /** The OpenAPI document, as far as the page shows it. */
 type InterfaceDocument = {
@@ -20,16 +20,15 @@ type Operation = { readonly method: string; readonly path: string; readonly is: 
 
 /** `description`: the interface description as it is served. */
 export function docsPageRoutes(facts: Facts, description: () => string): Endpoint[] {
-  const render = pagesFrom(facts.baseUrl);
-  const rendered = () =>
-    render({
-      title: `${SERVICE.name}: interface`,
-      description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
-      path: ROUTES.docsPage.path,
-      wide: true,
-      content: contentOf(JSON.parse(description()), facts.mode === 'demo'),
-    });
-  return [endpoint(ROUTES.docsPage, null, publishedPage(publisher(facts), rendered, CACHE_SHORTLY))];
+  const page = () => ({
+    title: `${SERVICE.name}: interface`,
+    description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
+    path: ROUTES.docsPage.path,
+    wide: true,
+    content: contentOf(JSON.parse(description()), facts.mode === 'demo'),
+  });
+  const published = pagesFrom(facts.baseUrl).published(publisher(facts), page, CACHE_SHORTLY);
+  return [endpoint(ROUTES.docsPage, null, published)];
 }
 
 function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Markup {

@@ -11,21 +11,20 @@ import { failureLog } from '#src/http/response/errors.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, once, pagesFrom, prepared, RECENT_PROOFS } from './page.ts';
+import { CACHE_BRIEFLY, pagesFrom, RECENT_PROOFS } from './page.ts';
 
 export type FrontPageDeps = Moment & ReadsOf<'proof'> & { readonly logger: Logger };
 
 export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
   const { reads } = deps;
-  const render = pagesFrom(facts.baseUrl);
+  const pages = pagesFrom(facts.baseUrl);
   const logFailure = failureLog(deps, 'front page without proofs');
-  const still = once(() => ({ opening: openingOf(facts), closing: markup`${tryIt(facts)}${readers}` }));
+  const [opening, closing] = [openingOf(facts), markup`${tryIt(facts)}${readers}`];
   const shown = (list: readonly ProofRecord[] | null) => {
-    const { opening, closing } = still();
     const content = markup`${opening}${recentProofs(list)}${closing}`;
     const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
     const { path } = ROUTES.frontPage;
-    return prepared(render({ title, description: DESCRIPTION, path, content }), CACHE_BRIEFLY);
+    return pages.prepared({ title, description: DESCRIPTION, path, content }, CACHE_BRIEFLY);
   };
   const withProofs = ofTheMoment(deps, async (_: 'proofs') =>
     shown(await reads.proof.recent(LIMITS.recentProofs.default)),

@@ -16,7 +16,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { type Page, pageAnswer, pagesFrom, RECENT_PROOFS, type Rendered } from './page.ts';
+import { type Pages, pagesFrom, RECENT_PROOFS } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
@@ -29,7 +29,7 @@ export type ProofPageDeps = StandingDeps &
 
 export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
-  const render = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  const pages = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
   const logFailure = failureLog(deps, 'proof page without records');
   const logBadgeFailure = failureLog(deps, 'badge without records');
   return [
@@ -39,22 +39,19 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
         logFailure(contextOf(request).id, thrown);
         return thrown;
       });
-      if (standing instanceof Fault) return unavailable(render, standing);
+      if (standing instanceof Fault) return unavailable(pages, standing);
       if (isRefused(standing)) {
         const { message } = standing;
         const page = { title: 'No proof here', description: message, content: noProof(message) };
-        return pageAnswer(STATUS[standing.refused], render(page));
+        return pages.answer(STATUS[standing.refused], page);
       }
-      return pageAnswer(
-        200,
-        render({
-          title: `Proof: ${standing.state}`,
-          description: 'The state of one relayed call, with every check of its receipt.',
-          path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
-          content: proof(standing, links, deps.transparency.latest() !== null),
-          verifies: typeof standing.report?.receiptId === 'string',
-        }),
-      );
+      return pages.answer(200, {
+        title: `Proof: ${standing.state}`,
+        description: 'The state of one relayed call, with every check of its receipt.',
+        path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
+        content: proof(standing, links, deps.transparency.latest() !== null),
+        verifies: typeof standing.report?.receiptId === 'string',
+      });
     }),
     endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
       const standing = await standingOf(deps, id).catch((cause: unknown) => {
@@ -73,13 +70,13 @@ const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead
 /** Programs get the error body that every route has. */
 const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
 
-function unavailable(render: (page: Page) => Rendered, { code, retryAfterSeconds }: Fault): Response {
+function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
   const content = markup`<h1>The records are unavailable</h1>
 <p class="lead">This proof cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
 <p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
   const title = 'The records are unavailable';
   const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
-  return pageAnswer(STATUS[code], render({ title, description: title, content }), headers);
+  return pages.answer(STATUS[code], { title, description: title, content }, headers);
 }
 
 /** `logged`: this relay keeps a transparency log. */
