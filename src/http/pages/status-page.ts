@@ -65,7 +65,7 @@ function statusOf(summary: MonitoringResponse): Markup {
   return markup`<h1>Status: <span class="${summary.status}">${summary.status}</span></h1>
 ${reasons}${windowLinks(shown)}${tiles(summary)}
 <h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
-<div class="plots">${windowPlots(summary)}</div>
+${windowPlots(summary)}
 <h2>Recent failures</h2>${failures(summary)}
 <p class="note">The same figures for machines: <a href="${ROUTES.monitoring.path}?windowMs=${shown}">${ROUTES.monitoring.path}</a>.
 Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
