@@ -5,8 +5,8 @@ export type Markup = { readonly markup: string };
 type Part = string | number | Markup | readonly Markup[];
 
 export function markup(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
-  let whole = '';
-  for (const [i, text] of texts.entries()) whole += text + shown(parts[i] ?? '');
+  let whole = texts[0] ?? '';
+  for (let i = 1; i < texts.length; i++) whole += shown(parts[i - 1] ?? '') + texts[i];
   return { markup: whole };
 }
 
