@@ -19,7 +19,7 @@ export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
   const { reads } = deps;
   const pages = pagesFrom(facts.baseUrl);
   const logFailure = failureLog(deps, 'front page without proofs');
-  const [opening, closing] = [openingOf(facts), markup`${tryIt(facts)}${readers}`];
+  const [opening, closing] = [openingOf(facts), tryIt(facts)];
   const shown = (list: readonly ProofRecord[] | null) => {
     const content = markup`${opening}${recentProofs(list)}${closing}`;
     const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
@@ -94,37 +94,6 @@ function tryIt(facts: Facts): Markup {
 
 const code = ({ title, description, code }: Snippet) =>
   markup`<h3>${title}</h3><p>${description}</p><pre tabindex="0" role="region" aria-label="${title}"><code>${code}</code></pre>`;
-
-const readers = markup`<h2>Where to go from here</h2><div class="cards three">
-${card('For agents', [
-  ['Guide for language models', ROUTES.llms],
-  ['Quickstart', ROUTES.quickstart],
-  ['Catalog of actions', ROUTES.catalog],
-  ['OpenAPI description', ROUTES.openapi],
-  ['MCP server', ROUTES.mcpManifest],
-])}
-${card('For auditors', [
-  ['Public keys', ROUTES.jwks],
-  ['Recent proofs', ROUTES.recentProofs],
-  ['Recent decisions', ROUTES.recentDecisions],
-  ['How to verify a receipt', ROUTES.docsPage, 'tag-verification'],
-])}
-${card('For operators', [
-  ['Status', ROUTES.statusPage],
-  ['Health', ROUTES.health],
-  ['Monitoring', ROUTES.monitoring],
-  ['Trust summary', ROUTES.trust],
-])}</div>`;
-
-type Target = readonly [text: string, route: RouteFacts, anchor?: string];
-
-function card(title: string, targets: readonly Target[]): Markup {
-  const items = targets.map(
-    ([text, { path }, anchor]) =>
-      markup`<li><a href="${path}${anchor === undefined ? '' : `#${anchor}`}">${text}</a></li>`,
-  );
-  return markup`<section class="card"><h3>${title}</h3><ul>${items}</ul></section>`;
-}
 
 function route({ method, path }: RouteFacts): Markup {
   return markup`<code>${method} ${pathTemplate(path)}</code>`;
