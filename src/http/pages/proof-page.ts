@@ -11,7 +11,7 @@ import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog, STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
-import { type Standing, type StandingDeps, standingOf } from '#src/http/routes/verify.ts';
+import { type Standing, type StandingDeps, standings } from '#src/http/routes/verify.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
@@ -30,11 +30,12 @@ export type ProofPageDeps = StandingDeps &
 export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
   const pages = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  const standingOf = standings(deps);
   const logFailure = failureLog(deps, 'proof page without records');
   const logBadgeFailure = failureLog(deps, 'badge without records');
   return [
     endpoint(ROUTES.proofPage, operation, async ({ request, id }) => {
-      const standing = await standingOf(deps, id).catch((thrown: unknown) => {
+      const standing = await standingOf(id).catch((thrown: unknown) => {
         if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
         logFailure(contextOf(request).id, thrown);
         return thrown;
@@ -54,7 +55,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
       });
     }),
     endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
-      const standing = await standingOf(deps, id).catch((cause: unknown) => {
+      const standing = await standingOf(id).catch((cause: unknown) => {
         logBadgeFailure(contextOf(request).id, cause);
         return null;
       });
