@@ -26,16 +26,31 @@ type Heading = Static<TObject<typeof headingSchema>>;
 
 type Members<P extends TProperties> = { [K in keyof P]: Static<P[K]> };
 
-/** `members`, and what the function is given: without the heading. */
+const headed = <T extends object>(facts: Facts, members: T): Heading & T => ({
+  ok: true,
+  service: SERVICE.name,
+  generatedAt: facts.generatedAt,
+  ...members,
+});
+
+/** A document of the specification. `members`, and what the function is given: without the heading. */
 export const document =
   <P extends TProperties>(routes: Document['routes'], members: P) =>
   (build: (facts: Facts) => Members<P>): Document<Heading & Members<P>> => ({
     routes,
     schema: Closed({ ...headingSchema, ...members }),
-    build(facts) {
-      return { ok: true, service: SERVICE.name, generatedAt: facts.generatedAt, ...build(facts) };
-    },
+    build: (facts) => headed(facts, build(facts)),
   });
+
+/** A document whose members nothing specifies: it is described by its heading alone. */
+export const openDocument = <T extends object>(
+  routes: Document['routes'],
+  build: (facts: Facts) => T,
+): Document<Heading & T> => ({
+  routes,
+  schema: Type.Object(headingSchema),
+  build: (facts) => headed(facts, build(facts)),
+});
 
 export const endpointSchema = {
   method: Text,

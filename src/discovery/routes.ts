@@ -38,14 +38,12 @@ export type RouteFacts = {
   readonly mediaType: string;
 };
 
-type Texts = Pick<RouteFacts, 'summary' | 'description'>;
-
 /** The routes of one tag. */
 function operations(tag: RouteTag) {
   const declare =
     <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
-    <P extends string>(path: P, texts: Texts, mediaType = JSON_TYPE) =>
-      ({ method, path, tag, ...texts, paid, listed: true, mediaType }) as const;
+    <P extends string>(path: P, summary: string, description: string, mediaType = JSON_TYPE) =>
+      ({ method, path, tag, summary, description, paid, listed: true, mediaType }) as const;
   return {
     get: declare('GET', false),
     post: declare('POST', false),
@@ -53,7 +51,7 @@ function operations(tag: RouteTag) {
     /** A route outside the interface description. */
     aside: <P extends string>(path: P, summary: string, mediaType = JSON_TYPE) =>
       ({
-        ...declare('GET', false)(path, { summary, description: summary }, mediaType),
+        ...declare('GET', false)(path, summary, summary, mediaType),
         listed: false,
       }) as const,
   };
@@ -73,189 +71,75 @@ export function pathTemplate(path: string): string {
   return path.replace(/:([A-Za-z]+)/g, '{$1}').replace(/\*$/, '{+path}');
 }
 
-const EXECUTION = {
-  execute: execution.paid('/api/execute/webhook', {
-    summary: 'Execute one outbound HTTPS request',
-    description:
-      'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
-      'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
-      'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
-  }),
-  executeGuided: execution.paid('/api/execute/guided-webhook', {
-    summary: 'Execute what a decision approved',
-    description:
-      'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
-      'a signed receipt that names the decision. Settled before the call; charged once, never for a refusal or a ' +
-      'replay. A 502 is a paid attempt at a target that failed, with its receipt.',
-  }),
-};
-
-const BEFORE_PAYING = {
-  decide: policy.post('/api/decide/webhook', {
-    summary: 'Decide before paying',
-    description:
-      'Evaluates an action against a buyer policy, records the decision with its facts, and recommends whether to pay. Free; nothing is sent to the target.',
-  }),
-  decision: records.get('/api/decisions/:id', {
-    summary: 'Read a decision',
-    description: 'The recommendation, the facts it is based on, and the execution that used it.',
-  }),
-  recentDecisions: transparency.get('/api/decisions/recent', {
-    summary: 'Recent public decisions',
-    description: 'Redacted summaries of the newest decisions.',
-  }),
-  checkPolicy: policy.post('/api/policy/check', {
-    summary: 'Check a request before paying for it',
-    description:
-      'Checks the target by the rules of an execution, and shows what would be sent. Free; nothing is sent to the target.',
-  }),
-};
-
-const RECORDS = {
-  job: records.get('/api/jobs/:id', {
-    summary: 'Read a job',
-    description: 'The job with its attempts. Target, headers, body, key and payer are never shown.',
-  }),
-  receipt: records.get('/api/receipts/:id', {
-    summary: 'Read a receipt',
-    description: 'The signed receipt, its decoded payload and whether it verifies.',
-  }),
-  verifyJob: verification.get('/api/verify/jobs/:id', {
-    summary: 'Verify a job and its receipt',
-    description:
-      'Checks the receipt signature, that job, receipt and recorded events agree, and that the transparency log contains the receipt or is not yet overdue.',
-  }),
-  verifyReceipt: verification.get('/api/verify/receipts/:id', {
-    summary: 'Verify a receipt',
-    description:
-      'Checks the receipt signature and its inclusion in the transparency log; also its job, while that is retained.',
-  }),
-  recentProofs: transparency.get('/api/proofs/recent', {
-    summary: 'Recent public proofs',
-    description: 'Redacted summaries of the newest jobs.',
-  }),
-  proofPage: verification.get(
-    '/proof/:jobOrReceiptId',
-    {
-      summary: 'Proof page',
-      description: 'A page for people with the state of a job or receipt and every check.',
-    },
-    HTML_TYPE,
-  ),
-  proofBadge: verification.aside('/proof/:jobOrReceiptId/badge.svg', 'Badge of a proof', 'image/svg+xml'),
-  monitoring: transparency.get('/api/monitoring/executions', {
-    summary: 'Execution monitoring',
-    description:
-      'Durable counters of jobs, recent failures, and the request statistics of the answering process.',
-  }),
-  trust: transparency.get('/api/trust', {
-    summary: 'Trust summary',
-    description: 'Measured facts for a buyer to consider before paying.',
-  }),
-};
-
-const CANARY: Texts = {
-  summary: 'Test target, free to call directly',
-  description:
-    'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
+const CANARY = [
+  'Test target, free to call directly',
+  'Answers 200 with method, size and body hash of the request. Stores nothing. As the target of an execution ' +
     'it costs what any call costs.',
-};
-
-const FREE_SURFACES = {
-  handoff: planning.post('/api/handoff/browser', {
-    summary: 'Package a task for a browser agent',
-    description:
-      'Builds a structured package of browser steps for an external browser-capable agent. Free; no step is executed here and there is no receipt.',
-  }),
-  schedulePreview: planning.post('/api/schedules/preview', {
-    summary: 'Preview a schedule',
-    description:
-      'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
-  }),
-  canary: service.get('/api/canary/echo', CANARY),
-  canaryPost: service.post('/api/canary/echo', CANARY),
-};
+] as const;
 
 /** Every document, as the indexes list them. */
 export const DOCUMENT_ROUTES = {
-  index: discovery.get('/api', {
-    summary: 'Index of the interface',
-    description: 'Every operation with its method, address and price, and the documents that explain them.',
-  }),
-  discovery: discovery.get('/api/discovery', {
-    summary: 'Index of all documents',
-    description: 'Every machine-readable document with its address and purpose.',
-  }),
-  catalog: discovery.get('/api/actions', {
-    summary: 'Catalog of actions',
-    description: 'What can be bought, templates for typical targets, policy modes and free surfaces.',
-  }),
-  quickstart: discovery.get('/api/quickstart', {
-    summary: 'Quickstart for agents',
-    description: 'When to use the service, a minimal request, and the order of calls.',
-  }),
-  snippets: discovery.get('/api/snippets', {
-    summary: 'Code snippets',
-    description: 'Runnable examples: curl, TypeScript, Python and MCP.',
-  }),
-  pricing: discovery.get('/api/pricing', {
-    summary: 'Pricing',
-    description: 'What a call costs, when it is charged and when it is not.',
-  }),
-  capabilities: discovery.get('/api/capabilities', {
-    summary: 'Capabilities and limits',
-    description: 'What the service does and does not do, with every limit.',
-  }),
-  mcpManifest: discovery.get('/api/mcp', {
-    summary: 'MCP manifest',
-    description: 'The MCP server of this service: its address, its tools, and how to pay for them.',
-  }),
-  handoffCapabilities: discovery.get('/api/handoff/capabilities', {
-    summary: 'What the browser handoff can express',
-    description: 'Action types, their fields and limits, and an example.',
-  }),
-  scheduleCapabilities: discovery.get('/api/schedules/capabilities', {
-    summary: 'What a schedule can express',
-    description: 'Schedule types, their fields and limits, what is planned, and examples.',
-  }),
-  secretsPolicy: discovery.get('/api/secrets/policy', {
-    summary: 'How secrets are handled',
-    description: 'What to send, what never to send, what is stored and what is not.',
-  }),
-  openapi: service.get('/openapi.json', {
-    summary: 'This document',
-    description: 'The OpenAPI 3.1.0 description of the service.',
-  }),
+  index: discovery.get(
+    '/api',
+    'Index of the interface',
+    'Every operation with its method, address and price.',
+  ),
+  discovery: discovery.get(
+    '/api/discovery',
+    'Index of all documents',
+    'Every machine-readable document with its address and purpose.',
+  ),
+  catalog: discovery.get(
+    '/api/actions',
+    'Catalog of actions',
+    'What can be bought, templates for typical targets, policy modes and free surfaces.',
+  ),
+  quickstart: discovery.get(
+    '/api/quickstart',
+    'Quickstart for agents',
+    'When to use the service, a minimal request, and the order of calls.',
+  ),
+  snippets: discovery.get(
+    '/api/snippets',
+    'Code snippets',
+    'Runnable examples: curl, TypeScript, Python and MCP.',
+  ),
+  pricing: discovery.get(
+    '/api/pricing',
+    'Pricing',
+    'What a call costs, when it is charged and when it is not.',
+  ),
+  capabilities: discovery.get(
+    '/api/capabilities',
+    'Capabilities and limits',
+    'What the service does and does not do, with every limit.',
+  ),
+  mcpManifest: discovery.get(
+    '/api/mcp',
+    'MCP manifest',
+    'The MCP server of this service: its address, its tools, and how to pay for them.',
+  ),
+  handoffCapabilities: discovery.get(
+    '/api/handoff/capabilities',
+    'What the browser handoff can express',
+    'Action types, their fields and limits, and an example.',
+  ),
+  scheduleCapabilities: discovery.get(
+    '/api/schedules/capabilities',
+    'What a schedule can express',
+    'Schedule types, their fields and limits, what is planned, and examples.',
+  ),
+  secretsPolicy: discovery.get(
+    '/api/secrets/policy',
+    'How secrets are handled',
+    'What to send, what never to send, what is stored and what is not.',
+  ),
+  openapi: service.get('/openapi.json', 'This document', 'The OpenAPI 3.1.0 description of the service.'),
   llms: discovery.get(
     '/llms.txt',
-    {
-      summary: 'Guide for language models',
-      description: 'The purpose of the service and the addresses of its documents (llmstxt.org).',
-    },
+    'Guide for language models',
+    'The purpose of the service and the addresses of its documents (llmstxt.org).',
     TEXT_TYPE,
-  ),
-};
-
-const SERVICE_ROUTES = {
-  discoveryMetadata: discovery.get('/api/discovery-metadata', {
-    summary: 'Index of all documents',
-    description: 'The same document as /api/discovery.',
-  }),
-  mcp: service.post('/mcp', {
-    summary: 'MCP server; its execution tools are paid',
-    description:
-      'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the two that execute are paid for in `_meta` where payment is enforced.',
-  }),
-  health: service.get('/health', {
-    summary: 'Health',
-    description: 'The state of the service and of each part.',
-  }),
-  live: service.aside('/health/live', 'Whether the process answers'),
-  metrics: service.aside('/metrics', 'Metrics for Prometheus'),
-  verifyScript: verification.aside(
-    '/verify.js',
-    'The verifier that the pages run',
-    'text/javascript; charset=utf-8',
   ),
 };
 
@@ -307,12 +191,114 @@ export const PAGE_ROUTES = {
 };
 
 export const ROUTES = {
-  ...EXECUTION,
-  ...BEFORE_PAYING,
-  ...RECORDS,
-  ...FREE_SURFACES,
+  execute: execution.paid(
+    '/api/execute/webhook',
+    'Execute one outbound HTTPS request',
+    'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
+      'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
+      'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+  ),
+  executeGuided: execution.paid(
+    '/api/execute/guided-webhook',
+    'Execute what a decision approved',
+    'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
+      'a signed receipt that names the decision. Settled before the call; charged once, never for a refusal or a ' +
+      'replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+  ),
+  decide: policy.post(
+    '/api/decide/webhook',
+    'Decide before paying',
+    'Evaluates an action against a buyer policy, records the decision with its facts, and recommends whether to pay. Free; nothing is sent to the target.',
+  ),
+  decision: records.get(
+    '/api/decisions/:id',
+    'Read a decision',
+    'The recommendation, the facts it is based on, and the execution that used it.',
+  ),
+  recentDecisions: transparency.get(
+    '/api/decisions/recent',
+    'Recent public decisions',
+    'Redacted summaries of the newest decisions.',
+  ),
+  checkPolicy: policy.post(
+    '/api/policy/check',
+    'Check a request before paying for it',
+    'Checks the target by the rules of an execution, and shows what would be sent. Free; nothing is sent to the target.',
+  ),
+  job: records.get(
+    '/api/jobs/:id',
+    'Read a job',
+    'The job with its attempts. Target, headers, body, key and payer are never shown.',
+  ),
+  receipt: records.get(
+    '/api/receipts/:id',
+    'Read a receipt',
+    'The signed receipt, its decoded payload and whether it verifies.',
+  ),
+  verifyJob: verification.get(
+    '/api/verify/jobs/:id',
+    'Verify a job and its receipt',
+    'Checks the receipt signature, that job, receipt and recorded events agree, and that the transparency log contains the receipt or is not yet overdue.',
+  ),
+  verifyReceipt: verification.get(
+    '/api/verify/receipts/:id',
+    'Verify a receipt',
+    'Checks the receipt signature and its inclusion in the transparency log; also its job, while that is retained.',
+  ),
+  recentProofs: transparency.get(
+    '/api/proofs/recent',
+    'Recent public proofs',
+    'Redacted summaries of the newest jobs.',
+  ),
+  proofPage: verification.get(
+    '/proof/:jobOrReceiptId',
+    'Proof page',
+    'A page for people with the state of a job or receipt and every check.',
+    HTML_TYPE,
+  ),
+  proofBadge: verification.aside('/proof/:jobOrReceiptId/badge.svg', 'Badge of a proof', 'image/svg+xml'),
+  monitoring: transparency.get(
+    '/api/monitoring/executions',
+    'Execution monitoring',
+    'Durable counters of jobs, recent failures, and the request statistics of the answering process.',
+  ),
+  trust: transparency.get(
+    '/api/trust',
+    'Trust summary',
+    'Measured facts for a buyer to consider before paying.',
+  ),
+  handoff: planning.post(
+    '/api/handoff/browser',
+    'Package a task for a browser agent',
+    'Builds a structured package of browser steps for an external browser-capable agent. Free; no step is executed here and there is no receipt.',
+  ),
+  schedulePreview: planning.post(
+    '/api/schedules/preview',
+    'Preview a schedule',
+    'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
+  ),
+  canary: service.get('/api/canary/echo', ...CANARY),
+  canaryPost: service.post('/api/canary/echo', ...CANARY),
   ...DOCUMENT_ROUTES,
-  ...SERVICE_ROUTES,
+  discoveryMetadata: discovery.get(
+    '/api/discovery-metadata',
+    'Index of all documents',
+    'The same document as /api/discovery.',
+  ),
+  mcp: service.post(
+    '/mcp',
+    'MCP server; its execution tools are paid',
+    'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the two that execute are paid for in `_meta` where payment is enforced.',
+  ),
+  health: service.get('/health', 'Health', 'The state of the service and of each part.'),
+  live: service.aside('/health/live', 'Whether the process answers'),
+  metrics: service.aside('/metrics', 'Metrics for Prometheus'),
+  verifyScript: verification.aside(
+    '/verify.js',
+    'The verifier that the pages run',
+    'text/javascript; charset=utf-8',
+  ),
+  styleSheet: service.aside('/page.css', 'The style sheet of the pages', 'text/css; charset=utf-8'),
   ...WELL_KNOWN_ROUTES,
   ...LOG_ROUTES,
   ...PAGE_ROUTES,

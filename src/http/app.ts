@@ -59,7 +59,7 @@ export type App = {
 
 export function createApp(deps: AppDeps): App {
   const meter = processMeter(deps.clock);
-  const route: Routed = async (request) => router.fetch(request);
+  const route: Routed = (request) => router.fetch(request);
   const endpoints = endpointsOf(deps, meter, route);
   const logFailure = failureLog(deps);
   // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.

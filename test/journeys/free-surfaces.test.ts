@@ -123,9 +123,6 @@ describe('the free surfaces', () => {
       requestId: echo.requestId,
       bodyBytes: request.body.length,
       bodySha256: createHash('sha256').update(request.body).digest('hex'),
-      contentType: 'application/json',
-      webhook: { id: body.job.id, timestamp: Number(request.headers['webhook-timestamp']), signed: true },
-      links: { keys: `${base}/.well-known/jwks.json`, snippets: `${base}/api/snippets` },
     });
     const opened = openAll(payloadOf(body.receipt.jws), body.disclosures);
     assert.equal(opened.get('response_body_sha256'), createHash('sha256').update(answer).digest('hex'));

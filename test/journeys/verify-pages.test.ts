@@ -70,7 +70,7 @@ async function fitsBothSizes(page: Page): Promise<void> {
 }
 
 /** The requests of a page load; the browser may also request the icon. */
-const OF_THE_PAGE = ['/verify', '/verify.js', '/favicon.svg'];
+const OF_THE_PAGE = ['/verify', '/verify.js', '/page.css', '/favicon.svg'];
 
 async function verified(page: Page): Promise<string> {
   await page.getByRole('button', { name: 'Verify', exact: true }).click();

@@ -1,83 +1,17 @@
-// The capabilities: what the service does and does not do, its rules, and every limit that a caller can reach.
-import { type Static, Type } from '@sinclair/typebox';
-import {
-  addressOf,
-  document,
-  endpoint,
-  endpointSchema,
-  isOwnTarget,
-  paymentTerms,
-  Text,
-  Texts,
-  termsSchema,
-} from '#src/discovery/document.ts';
+// The capabilities: what the service does not do, its rules, and every limit that a caller can reach.
+import { addressOf, isOwnTarget, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES, testTarget } from '#src/discovery/guidance.ts';
-import { OPERATIONS, pathTemplate, ROUTES } from '#src/discovery/routes.ts';
+import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { STRIPPED } from '#src/domain/destination/headers.ts';
-import { ErrorCategory, Method, Mode } from '#src/domain/event-fields.ts';
 import { longestRunMs, RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
 import { FACTORS, LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
-import { Closed, Count, HttpStatus, Link, Nullable } from '#src/domain/schema-parts.ts';
 import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
 import { policyPreset } from './catalog.ts';
 
-const LimitShown = Closed({
-  name: Text,
-  unit: Text,
-  min: Nullable(Count),
-  max: Count,
-  default: Nullable(Count),
-  meaning: Text,
-  beyond: Type.String({ description: 'What happens when it is exceeded.' }),
-});
-
-export const capabilities = document([ROUTES.capabilities], {
-  mode: Mode,
-  payment: Closed(termsSchema),
-  does: Texts,
-  doesNot: Texts,
-  execution: Closed({
-    methods: Type.Array(Method),
-    scheme: Type.Literal('https'),
-    redirectsFollowed: Type.Boolean(),
-    responseBodyReturned: Type.Boolean(),
-    strippedHeaders: Texts,
-    rules: Texts,
-  }),
-  retries: Closed({
-    retriedStatuses: Type.Array(HttpStatus),
-    retriedErrorCategories: Type.Array(ErrorCategory),
-    rules: Texts,
-  }),
-  targetPolicy: Closed({
-    mode: Text,
-    preset: Text,
-    quota: Nullable(Closed({ windowMs: Count, maxRequests: Count })),
-    rules: Texts,
-  }),
-  idempotency: Closed({ keyFreesAfterMs: Count, rules: Texts }),
-  decisions: Closed({ validForMs: Count, rules: Texts }),
-  receipts: Closed({ format: Text, algorithm: Text, keys: Link, did: Link, rules: Texts }),
-  transparencyLog: Closed({
-    format: Text,
-    mmdSeconds: Count,
-    checkpointMs: Count,
-    witnessing: Type.Literal('unwitnessed', { description: 'No witness cosigns checkpoints.' }),
-    checkpoint: Link,
-    key: Link,
-    tiles: Link,
-    proof: Link,
-    consistency: Link,
-    rules: Texts,
-  }),
-  retention: Closed({ jobsDays: Count, receiptsDays: Count, decisionsDays: Count, rules: Texts }),
-  limits: Type.Array(LimitShown),
-  surfaces: Type.Array(Closed({ ...endpointSchema, summary: Text })),
-})((facts) => ({
+export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
   mode: facts.mode,
   payment: paymentTerms(facts),
-  does: DOES,
   doesNot: doesNot(facts),
   execution: {
     methods: [...METHODS],
@@ -125,10 +59,9 @@ export const capabilities = document([ROUTES.capabilities], {
     rules: RETENTION_RULES,
   },
   limits: Object.entries<Limit>({ ...LIMITS, ...waits(facts), ...configured(facts) }).map(limitShown),
-  surfaces: OPERATIONS.map(([, route]) => ({ ...endpoint(route), summary: route.summary })),
 }));
 
-function limitShown([name, limit]: readonly [string, Limit]): Static<typeof LimitShown> {
+function limitShown([name, limit]: readonly [string, Limit]) {
   const { unit, min = null, max, default: usual = null, meaning, whenExceeded: beyond } = limit;
   return { name, unit, meaning, beyond, min, max, default: usual };
 }
@@ -196,17 +129,6 @@ function configured({
     }),
   };
 }
-
-const DOES = [
-  'Executes one outbound HTTPS request at once and answers when it is complete, with a job and a signed receipt.',
-  'Decides before payment, free, whether an action fits a buyer policy, and records the decision with its facts.',
-  'Verifies receipts and jobs, and lets anyone verify a receipt offline with the published keys.',
-  'Shows recent proofs, decisions, monitoring and trust publicly, redacted.',
-  'Keeps a transparency log: public, append-only, of the hashes of all receipts, with proofs that anyone can check; not yet witnessed.',
-  'Signs every outbound call, so that the target can verify who called.',
-  'Packages browser steps and previews schedules, free.',
-  'Offers the same operations as MCP tools, paid for in the same way.',
-];
 
 const doesNot = (facts: Facts): string[] => [
   'Run several steps, conditions or any orchestration: one call is one request.',

@@ -1,12 +1,11 @@
 // The free surfaces as the catalog shows them, and the capabilities of the two that plan: browser handoff and schedules.
-import { type TSchema, Type } from '@sinclair/typebox';
-import { addressOf, document, endpoint, endpointSchema, Text, Texts } from '#src/discovery/document.ts';
+import { endpoint, endpointSchema, openDocument, Text } from '#src/discovery/document.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { HANDOFF_ACTIONS, HandoffAction, HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { PaymentPolicy, SCHEDULE_CHARGE, SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
-import { Closed, Count, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { HANDOFF_ACTIONS, HandoffRequest } from '#src/domain/planning/handoff.ts';
+import { SCHEDULE_CHARGE, SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
+import { Closed } from '#src/domain/schema-parts.ts';
 
 export const surfaceSchema = {
   id: Text,
@@ -44,21 +43,6 @@ export const secretStorage = {
     'database URLs or long-lived admin credentials.',
 };
 
-const types = HandoffAction.properties.type;
-
-const MEANINGS: Readonly<Record<HandoffAction['type'], string>> = {
-  instruction: 'An instruction or a note, as text.',
-  navigate: 'Open the target.',
-  click: 'Click an element.',
-  type: 'Type a text into a field.',
-  select: 'Choose an option.',
-  submit: 'Submit the form.',
-  wait_for_text: 'Wait until a text is shown.',
-  screenshot: 'Take a picture of the page.',
-  extract: 'Read something from the page.',
-  verify: 'Check a condition on the page.',
-};
-
 export const HANDOFF_EXAMPLE: HandoffRequest = {
   targetUrl: 'https://example.com/orders',
   actions: [
@@ -72,66 +56,15 @@ export const HANDOFF_EXAMPLE: HandoffRequest = {
   idempotencyKey: 'handoff-17',
 };
 
-export const handoffCapabilities = document([ROUTES.handoffCapabilities], {
-  ...surfaceSchema,
-  safeUse: Text,
-  executionModel: Type.Literal('handoff-only'),
-  actionTypes: Type.Array(
-    Closed({
-      type: types,
-      description: Text,
-      needs: Type.Array(Texts, { description: 'At least one field of each list.' }),
-    }),
-  ),
-  actionFields: Type.Array(
-    Closed({ name: Text, required: Type.Boolean(), maxLength: Nullable(Count), description: Text }),
-  ),
-  limits: Closed({
-    minActions: Count,
-    maxActions: Count,
-    textMaxLength: Count,
-    selectorMaxLength: Count,
-    urlMaxLength: Count,
-    idempotencyKeyMaxLength: Count,
-    validMs: Count,
-    requestsPerMinute: Count,
-  }),
-  rules: Texts,
-  examples: Type.Array(Closed({ title: Text, request: HandoffRequest })),
-  links: Closed({ handoff: Link, secretsPolicy: Link, openapi: Link }),
-})((facts) => ({
+export const handoffCapabilities = openDocument([ROUTES.handoffCapabilities], (facts) => ({
   ...browserHandoff,
   executionModel: 'handoff-only',
-  actionTypes: types.anyOf.map(({ const: type }) => ({
-    type,
-    description: MEANINGS[type],
-    needs: HANDOFF_ACTIONS[type].map((choice) => [...choice]),
-  })),
-  actionFields: Object.entries<TSchema>(HandoffAction.properties).map(
-    ([name, { maxLength = null, description = 'One of actionTypes.' }]) => ({
-      name,
-      required: name === 'type',
-      maxLength,
-      description,
-    }),
-  ),
-  limits: {
-    minActions: LIMITS.handoffActions.min,
-    maxActions: LIMITS.handoffActions.max,
-    textMaxLength: LIMITS.handoffTextLength.max,
-    selectorMaxLength: LIMITS.handoffSelectorLength.max,
-    urlMaxLength: LIMITS.urlLength.max,
-    idempotencyKeyMaxLength: LIMITS.idempotencyKeyLength.max,
-    validMs: LIMITS.handoffValidMs.max,
-    requestsPerMinute: facts.rateLimitPerMinute,
-  },
+  actionTypes: Object.entries(HANDOFF_ACTIONS).map(([type, needs]) => ({ type, needs })),
+  requestSchema: HandoffRequest,
+  validMs: LIMITS.handoffValidMs.max,
+  requestsPerMinute: facts.rateLimitPerMinute,
   rules: HANDOFF_RULES,
   examples: [{ title: 'Read the delivery date of an order', request: HANDOFF_EXAMPLE }],
-  links: {
-    handoff: addressOf(facts, ROUTES.handoff),
-    secretsPolicy: addressOf(facts, ROUTES.secretsPolicy),
-    openapi: addressOf(facts, ROUTES.openapi),
-  },
 }));
 
 const HANDOFF_RULES = [
@@ -154,101 +87,23 @@ export const SCHEDULE_EXAMPLES: { title: string; request: SchedulePreviewRequest
   },
 ];
 
-export const scheduleCapabilities = document([ROUTES.scheduleCapabilities], {
-  ...surfaceSchema,
-  availability: Text,
-  executionModel: Type.Literal('preview-only'),
-  scheduleTypes: Type.Array(
-    Closed({
-      type: Text,
-      description: Text,
-      nextRuns: Count,
-      fields: Type.Array(Closed({ name: Text, required: Type.Boolean(), format: Text, description: Text })),
-    }),
-  ),
-  limits: Closed({ nextRuns: Count, timezoneMaxLength: Count, requestsPerMinute: Count }),
-  rules: Texts,
-  paymentPolicy: PaymentPolicy,
-  planned: Closed({
-    status: Type.Literal('planned'),
-    method: Text,
-    path: Type.String({ description: 'Not served yet.' }),
-    paid: Type.Boolean(),
-    active: Type.Literal(false),
-    chargeModel: Text,
-    description: Text,
-  }),
-  examples: Type.Array(Closed({ title: Text, request: SchedulePreviewRequest })),
-  links: Closed({ preview: Link, execute: Link, openapi: Link }),
-})((facts) => ({
+export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], (facts) => ({
   ...scheduledActions,
   executionModel: 'preview-only',
-  scheduleTypes: [
-    {
-      type: 'once',
-      description: 'One run at an instant.',
-      nextRuns: 1,
-      fields: [
-        {
-          name: 'runAt',
-          required: true,
-          format: 'ISO 8601 with an offset: YYYY-MM-DDTHH:MM[:SS[.fraction]] and Z or +HH:MM',
-          description: 'In the future, on an existing day. Fractions of a millisecond are cut off.',
-        },
-      ],
-    },
-    {
-      type: 'daily',
-      description: 'One run on every day of a time zone.',
-      nextRuns: LIMITS.scheduleNextRuns.max,
-      fields: [
-        {
-          name: 'timeOfDay',
-          required: true,
-          format: 'HH:MM',
-          description: 'Wall clock time, 00:00 to 23:59.',
-        },
-        {
-          name: 'timezone',
-          required: true,
-          format: `IANA time zone, at most ${LIMITS.scheduleTimezoneLength.max} characters`,
-          description: 'Upper or lower case; an offset such as +02:00 is not a time zone.',
-        },
-      ],
-    },
-  ],
-  limits: {
-    nextRuns: LIMITS.scheduleNextRuns.max,
-    timezoneMaxLength: LIMITS.scheduleTimezoneLength.max,
-    requestsPerMinute: facts.rateLimitPerMinute,
-  },
+  requestSchema: SchedulePreviewRequest,
+  requestsPerMinute: facts.rateLimitPerMinute,
   rules: SCHEDULE_RULES,
   paymentPolicy: SCHEDULE_CHARGE,
-  planned: PLANNED,
+  // Not a route of this service.
+  planned: { method: 'POST', path: '/api/schedules/webhook', active: false },
   examples: SCHEDULE_EXAMPLES,
-  links: {
-    preview: addressOf(facts, ROUTES.schedulePreview),
-    execute: addressOf(facts, ROUTES.execute),
-    openapi: addressOf(facts, ROUTES.openapi),
-  },
 }));
 
 const SCHEDULE_RULES = [
+  `The preview shows the next ${LIMITS.scheduleNextRuns.max} runs of a daily schedule, and the one of a schedule that runs once.`,
   'webhook is the body of a paid execution, checked with the policy of executions; a refused target is answered with 200 and allowed false.',
   'If the clock skips the time of day, the run is later by the skipped time; if the clock shows it twice, it runs once, the first time.',
   'If a zone skips a whole day, that day has no run of its own.',
   'Fields of the other type, unknown fields and unknown zones are refused with 400 invalid_schedule and the list of errors.',
   'One idempotencyKey for all runs would make every later run a replay of the first: give each run its own.',
 ];
-
-/** Planned only: not a route of this service. */
-const PLANNED = {
-  status: 'planned',
-  method: 'POST',
-  path: '/api/schedules/webhook',
-  paid: true,
-  active: false,
-  chargeModel: SCHEDULE_CHARGE.recommendedChargeModel,
-  description:
-    'Durable scheduling, charged once per executed run and not per schedule definition; it is to return a schedule id, and links to the job and receipt of each run.',
-} as const;

@@ -1,13 +1,11 @@
 // The MCP server as it is published: its tools, its instructions for a model, and its manifest. A call of a tool is a call
 // of its route, and is described as that is; `use` is for a model that chooses between the tools of many servers.
-import { Type } from '@sinclair/typebox';
-import { addressOf, document, paymentTerms, Text, termsSchema } from '#src/discovery/document.ts';
+import { addressOf, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import { type Facts, networkName } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES, PURPOSE } from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { Closed, Link } from '#src/domain/schema-parts.ts';
-import { priced, pricedSchema } from './discovery-index.ts';
+import { priced } from './discovery-index.ts';
 
 const tool = <N extends string>(name: N, route: RouteFacts, use = '') => ({
   name,
@@ -76,28 +74,7 @@ export function serverInstructions(facts: Facts): string {
   ].join('\n');
 }
 
-export const mcpManifest = document([ROUTES.mcpManifest, ROUTES.mcpWellKnown], {
-  name: Text,
-  version: Text,
-  description: Text,
-  endpoint: Link,
-  transport: Type.Literal('streamable-http'),
-  protocolVersions: Type.Array(Text, { description: 'The newest first.' }),
-  tools: Type.Array(
-    Closed(
-      { name: Text, title: Text, description: Text, ...pricedSchema },
-      'A call of the tool is a call of this operation.',
-    ),
-  ),
-  payment: Closed({
-    ...termsSchema,
-    requestMeta: Type.String({ description: 'Member of `_meta` that carries the payment.' }),
-    responseMeta: Type.String({ description: 'Member of `_meta` that carries the settlement.' }),
-    unpaidCall: Text,
-    howToPay: Text,
-  }),
-  documentation: Link,
-})((facts) => ({
+export const mcpManifest = openDocument([ROUTES.mcpManifest, ROUTES.mcpWellKnown], (facts) => ({
   ...SERVICE,
   description: PURPOSE,
   endpoint: addressOf(facts, ROUTES.mcp),

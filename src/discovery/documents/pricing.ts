@@ -1,72 +1,21 @@
 // The pricing: what a call costs, when it is charged and when it is not.
-import { type Static, Type } from '@sinclair/typebox';
-import {
-  addressOf,
-  chargeText,
-  document,
-  Path,
-  paymentTerms,
-  Text,
-  Texts,
-  termsSchema,
-} from '#src/discovery/document.ts';
+import { addressOf, chargeText, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import { type Facts, usd } from '#src/discovery/facts.ts';
-import { OPERATIONS, pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
-import { Closed, HttpStatus, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
-
-/** x402 version 2. */
-const Requirement = Closed({
-  scheme: Text,
-  network: Text,
-  amount: Type.String({ pattern: '^\\d+$', description: 'Atomic units of `asset`.' }),
-  asset: Text,
-  payTo: Text,
-  maxTimeoutSeconds: Type.Integer(),
-  extra: Type.Optional(Type.Unknown()),
-});
-
-const PaidRoute = Closed({
-  actionId: Text,
-  method: Text,
-  path: Path,
-  price: Text,
-  resource: Link,
-  accepts: Nullable(
-    Type.Array(Requirement, { description: 'The payment requirements of the 402; null in demo mode.' }),
-  ),
-});
 
 /** `at_most_once`: it may have been charged; a repeat with the same payment header is not charged again. */
-const Charge = Closed({
-  statuses: Type.Array(HttpStatus),
-  codes: Type.Array(Type.Unsafe<RefusalCode | FaultCode>(Type.String()), {
-    description: 'Values of error.code; empty: every answer with these statuses.',
-  }),
-  charged: OneOf('once', 'never', 'at_most_once'),
-  meaning: Text,
-  next: Text,
-});
+type Charge = {
+  readonly statuses: readonly number[];
+  /** Values of error.code; empty: every answer with these statuses. */
+  readonly codes: readonly (RefusalCode | FaultCode)[];
+  readonly charged: 'once' | 'never' | 'at_most_once';
+  readonly meaning: string;
+  readonly next: string;
+};
 
-export const pricing = document([ROUTES.pricing], {
-  purpose: Text,
-  summary: Text,
-  payment: Closed({
-    ...termsSchema,
-    protocol: Type.Literal('x402'),
-    versions: Type.Array(Type.Integer()),
-    currency: Type.Literal('USD'),
-    amount: Type.String({ description: 'The price as a decimal.' }),
-    unit: Type.Literal('call'),
-  }),
-  paidRoutes: Type.Array(PaidRoute),
-  freeRoutes: Type.Array(Closed({ method: Text, path: Path, summary: Text })),
-  rules: Texts,
-  charges: Type.Array(Charge),
-  howToPay: Texts,
-  buyerChecks: Texts,
-})((facts) => ({
+export const pricing = openDocument([ROUTES.pricing], (facts) => ({
   purpose: 'What a call costs, when it is charged and when it is not.',
   summary: chargeText(facts),
   payment: {
@@ -81,28 +30,18 @@ export const pricing = document([ROUTES.pricing], {
     paidRoute(facts, 'execute.webhook', ROUTES.execute, 'execute/webhook'),
     paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
   ],
-  // Not the MCP server: some of its tools are paid.
-  freeRoutes: OPERATIONS.filter(([, route]) => !route.paid && route !== ROUTES.mcp).map(
-    ([, { method, path, summary }]) => ({ method, path: pathTemplate(path), summary }),
-  ),
   rules: RULES,
   charges: CHARGES,
   howToPay: HOW_TO_PAY,
   buyerChecks: BUYER_CHECKS,
 }));
 
-/** `accepts`: as the 402 of the route lists them (x402 version 2), `amount` in atomic units of `asset`. */
-function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Route): Static<typeof PaidRoute> {
+/** `accepts`: as the 402 of the route lists them (x402 version 2); null in demo mode. */
+function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Route) {
   const { method, path } = route;
   const asked = facts.askedFor?.[name];
-  return {
-    actionId,
-    method,
-    path,
-    price: facts.offer.price,
-    resource: asked?.resource ?? addressOf(facts, route),
-    accepts: (asked?.accepts ?? null) as Static<typeof PaidRoute>['accepts'],
-  };
+  const resource = asked?.resource ?? addressOf(facts, route);
+  return { actionId, method, path, price: facts.offer.price, resource, accepts: asked?.accepts ?? null };
 }
 
 const RULES = [
@@ -116,7 +55,7 @@ const RULES = [
   'A refund returns the whole charge to its payer. GET /api/jobs/{id} contains it as refund. A refunded payment executes no call.',
 ];
 
-const CHARGES: Static<typeof Charge>[] = [
+const CHARGES: readonly Charge[] = [
   {
     statuses: [200],
     codes: [],

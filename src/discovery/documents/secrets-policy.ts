@@ -1,22 +1,8 @@
 // How secrets are handled: what to send, what never to send, what is stored, and who sees it.
-import { Type } from '@sinclair/typebox';
-import { addressOf, document, endpoint, endpointSchema, Text, Texts } from '#src/discovery/document.ts';
+import { addressOf, endpoint, openDocument } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import { Closed, Link } from '#src/domain/schema-parts.ts';
 
-export const secretsPolicy = document([ROUTES.secretsPolicy], {
-  id: Type.Literal('secrets.policy'),
-  status: Type.Literal('policy-only'),
-  endpoint: Closed(endpointSchema),
-  summary: Text,
-  send: Type.Array(Closed({ what: Text, how: Text })),
-  neverSend: Texts,
-  stored: Texts,
-  notStored: Texts,
-  shownTo: Type.Array(Closed({ who: Text, sees: Text })),
-  callerDuties: Texts,
-  keys: Link,
-})((facts) => ({
+export const secretsPolicy = openDocument([ROUTES.secretsPolicy], (facts) => ({
   id: 'secrets.policy',
   status: 'policy-only',
   endpoint: endpoint(ROUTES.secretsPolicy),

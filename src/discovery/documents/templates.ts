@@ -126,28 +126,6 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     evidence: 'The history of the automation shows one run for this event.',
   },
   {
-    id: 'automation-scenario-webhook',
-    category: 'automation',
-    title: 'Run a no-code scenario with data',
-    description:
-      'Sends one record to the webhook of a no-code scenario that processes it, for instance as a row of a table.',
-    tags: ['no-code', 'scenario', 'integration', 'record'],
-    searchPhrases: [
-      'send a record to a no-code scenario',
-      'add a row through an automation webhook',
-      'run an integration scenario once',
-    ],
-    exampleRequest: {
-      url: 'https://scenarios.example.com/webhooks/YOUR-SCENARIO-ID',
-      method: 'POST',
-      body: { table: 'invoices', row: { invoice: 'INV-2041', amount: '120.00', currency: 'EUR' } },
-      idempotencyKey: 'scenario-inv-2041',
-    },
-    buyerValue: 'One record sent once, and a receipt to keep with the task.',
-    targetOwnerValue: 'The hook can be revoked by its owner at any time; the relay keeps no copy of it.',
-    evidence: 'The scenario shows one run, and its destination has the record once.',
-  },
-  {
     id: 'ci-dispatch',
     category: 'developer-tools',
     title: 'Dispatch a CI workflow',
@@ -195,29 +173,6 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     buyerValue: 'A third party can verify that and when the event was sent.',
     targetOwnerValue: 'A write key with few rights is enough; no other access is given.',
     evidence: 'The analytics store holds one event with this id.',
-  },
-  {
-    id: 'crm-record-update',
-    category: 'business-workflows',
-    title: 'Update a CRM record',
-    description: 'Changes one record of a CRM by PATCH: the same change made twice leaves the same record.',
-    tags: ['crm', 'sales', 'contact', 'update'],
-    searchPhrases: [
-      'update a CRM contact from an agent',
-      'change a deal stage by webhook',
-      'CRM update with a signed receipt',
-    ],
-    exampleRequest: {
-      url: 'https://crm.example.com/api/contacts/CONTACT-ID',
-      method: 'PATCH',
-      headers: { authorization: 'Bearer SHORT-LIVED-CRM-TOKEN' },
-      body: { stage: 'qualified', nextStep: '2026-01-09' },
-      idempotencyKey: 'contact-317-qualified',
-      retry: { attempts: 2 },
-    },
-    buyerValue: 'A changed record, and a receipt of the call that changed it.',
-    targetOwnerValue: 'Field changes by agents are attributable to a receipt.',
-    evidence: 'The record shows the new values.',
   },
   {
     id: 'ticket-create',

@@ -1,12 +1,12 @@
 // POST /mcp: streamable HTTP without sessions (Model Context Protocol, 2025-11-25), one JSON-RPC 2.0 message a request, a
 // JSON answer to each. Messages are judged by their envelope here; what is in `params` is the SDK's and the routes' to
 // judge. Browsers of any origin may call it, as they may call the routes: there is no session to steal.
-import { type TSchema, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import { Closed } from '#src/domain/schema-parts.ts';
+import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import {
   type BodyRefused,
@@ -28,15 +28,16 @@ export const MCP_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-
 
 const Id = Type.Union([Type.String(), Type.Integer()]);
 const Version = Type.Literal('2.0');
-const Open = <P extends Record<string, TSchema>>(properties: P, description: string) =>
-  Type.Object(properties, { description });
 
 const McpMessage = Closed({
   jsonrpc: Version,
   id: Type.Optional(Type.Union(Id.anyOf, { description: 'Absent: a notification, answered 202.' })),
   method: Type.String({ description: 'Such as initialize, tools/list, tools/call.' }),
   params: Type.Optional(
-    Open({}, 'Of tools/call: `name`, `arguments`, and for paid tools `_meta["x402/payment"]`.'),
+    Type.Object(
+      {},
+      { description: 'Of tools/call: `name`, `arguments`, and for paid tools `_meta["x402/payment"]`.' },
+    ),
   ),
 });
 export type McpMessage = typeof McpMessage.static;
@@ -52,26 +53,28 @@ const mcpMessage: SchemaCheck<typeof McpMessage> = {
       : envelope.faults(value),
 };
 
-const Result = Open(
-  {},
-  'As the protocol has it. Of tools/call: `content`, `structuredContent` (fits the outputSchema of the tool), `isError` ' +
-    '(refused, failed, or not paid for) and `_meta["x402/payment-response"]` (the settlement, as in PAYMENT-RESPONSE).',
-);
-
-const error = Closed({
-  code: Type.Integer({ description: 'JSON-RPC 2.0 §5.1.' }),
-  message: Type.String(),
-  data: Type.Optional(
-    Type.Unknown({ description: 'Of a refusal: `code` as in other answers, and `details`.' }),
+const McpAnswer = Closed({
+  jsonrpc: Version,
+  id: Nullable(Id),
+  result: Type.Optional(
+    Type.Object(
+      {},
+      {
+        description:
+          'As the protocol has it. Of tools/call: `content`, `structuredContent` (fits the outputSchema of the tool), `isError` (refused, failed, or not paid for) and `_meta["x402/payment-response"]` (the settlement, as in PAYMENT-RESPONSE).',
+      },
+    ),
+  ),
+  error: Type.Optional(
+    Closed({
+      code: Type.Integer({ description: 'JSON-RPC 2.0 §5.1.' }),
+      message: Type.String(),
+      data: Type.Optional(
+        Type.Unknown({ description: 'Of a refusal: `code` as in other answers, and `details`.' }),
+      ),
+    }),
   ),
 });
-
-const McpAnswer = Type.Union([
-  Closed({ jsonrpc: Version, id: Id, result: Result }),
-  Closed({ jsonrpc: Version, id: Id, error }),
-]);
-
-const McpRefusal = Closed({ jsonrpc: Version, id: Type.Null(), error });
 
 /** JSON-RPC 2.0 §5.1; the last is the first of those that a server may use as it likes. */
 const [PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, SERVER_ERROR] = [
@@ -104,11 +107,8 @@ const RPC_CODES: Partial<Record<EnvelopeRefused['refused'], number>> = {
 /** The answer to a message that was not read: its id is unknown. */
 function envelopeRefusal(refusal: EnvelopeRefused): Response {
   const { refused: code, message, details, retryAfterSeconds } = refusal;
-  const data = {
-    code,
-    ...(details === undefined ? {} : { details }),
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
-  };
+  // What is undefined is left out of JSON.
+  const data = { code, details, retryAfterSeconds };
   const error = { code: RPC_CODES[code] ?? SERVER_ERROR, message, data };
   const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) };
   return json(STATUS[code], { jsonrpc: '2.0', id: null, error }, headers);
@@ -155,12 +155,12 @@ const operation = {
   answers: {
     200: ['The answer to the request. A refused or unpaid tool call is a result with isError.', McpAnswer],
     202: ['The notification was taken.', null],
-    400: ['No JSON, no message of the protocol, a batch, or an unsupported protocol version.', McpRefusal],
-    406: ['The client must accept application/json and text/event-stream.', McpRefusal],
-    408: ['The body did not arrive in time.', McpRefusal],
-    413: ['The body is too large.', McpRefusal],
-    415: ['The body is not application/json.', McpRefusal],
-    429: ['Too many messages from this address: see Retry-After.', McpRefusal],
+    400: ['No JSON, no message of the protocol, a batch, or an unsupported protocol version.', McpAnswer],
+    406: ['The client must accept application/json and text/event-stream.', McpAnswer],
+    408: ['The body did not arrive in time.', McpAnswer],
+    413: ['The body is too large.', McpAnswer],
+    415: ['The body is not application/json.', McpAnswer],
+    429: ['Too many messages from this address: see Retry-After.', McpAnswer],
   } as const,
   errors: { 503: PART_UNAVAILABLE },
 };

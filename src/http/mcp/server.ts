@@ -119,33 +119,26 @@ const PaymentRequired = Type.Object(
 const record = schemaCheck(Type.Record(Type.String(), Type.Unknown()));
 const errorBody = schemaCheck(ErrorBody);
 
-/** The arguments are those of the message: the SDK's copy of them leaves out a property `__proto__`. */
-function callRoute(tool: ServedTool, message: McpMessage, outer: Request, route: Routed): Promise<Response> {
+/**
+ * Calls the tool's route: the same client and request id; headers of the answer and what operators see belong to the outer
+ * request. The arguments are those of the message: the SDK's copy of them leaves out a property `__proto__`.
+ */
+async function callRoute(tool: ServedTool, message: McpMessage, outer: Request, route: Routed) {
   const { method, path } = tool.route;
   const given = member(message.params, 'arguments') ?? {};
-  const headers = new Headers();
+  const faults = method === 'GET' ? tool.input.faults(given) : [];
+  if (faults.length > 0) return refusalAnswer(invalidRequest(faults));
+  const headers = new Headers({ 'content-type': 'application/json' });
   const via = outer.headers.get('via');
   if (via !== null) headers.set('via', via);
-  if (method === 'POST') {
-    headers.set('content-type', 'application/json');
-    setPayment(member(member(message.params, '_meta'), PAYMENT), headers);
-    return sameCaller(urlOf(path), { method, body: JSON.stringify(given), headers }, outer, route);
-  }
-  const faults = tool.input.faults(given);
-  if (faults.length > 0) return Promise.resolve(refusalAnswer(invalidRequest(faults)));
+  setPayment(member(member(message.params, '_meta'), PAYMENT), headers);
   const id = encodeURIComponent(String(member(given, 'id')));
-  return sameCaller(urlOf(path.replace(/:\w+/, id)), { headers }, outer, route);
-}
-
-/** The same client and request id; headers of the answer and what operators see belong to the outer request. */
-function sameCaller(url: string, init: RequestInit, outer: Request, route: Routed): Promise<Response> {
-  const { id, client } = contextOf(outer);
-  const request = new Request(url, init);
-  setContext(request, { id, client, headers: new Map(), route: null });
+  const body = method === 'POST' ? { body: JSON.stringify(given) } : {};
+  const request = new Request(`http://localhost${path.replace(/:\w+/, id)}`, { method, headers, ...body });
+  const context = contextOf(outer);
+  setContext(request, { id: context.id, client: context.client, headers: new Map(), route: null });
   return route(request);
 }
-
-const urlOf = (path: string) => `http://localhost${path}`;
 
 function member(of: unknown, name: string): unknown {
   return record.matches(of) && Object.hasOwn(of, name) ? of[name] : undefined;

@@ -1,5 +1,5 @@
 // The interface description as a page, built from the very document that the service publishes: operations by tag, with
-// prices, parameters, bodies and answers, and each JSON Schema as an indented list.
+// prices, parameters, bodies and answers, and each JSON Schema in the notation of TypeScript.
 import type { TSchema } from '@sinclair/typebox';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
@@ -8,7 +8,7 @@ import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { CACHE_SHORTLY } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, publishedPage } from './page.ts';
+import { pagesFrom } from './page.ts';
 
 /** The OpenAPI document, as far as the page shows it. */
 type InterfaceDocument = {
@@ -20,16 +20,15 @@ type Operation = { readonly method: string; readonly path: string; readonly is: 
 
 /** `description`: the interface description as it is served. */
 export function docsPageRoutes(facts: Facts, description: () => string): Endpoint[] {
-  const render = pagesFrom(facts.baseUrl);
-  const rendered = () =>
-    render({
-      title: `${SERVICE.name}: interface`,
-      description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
-      path: ROUTES.docsPage.path,
-      wide: true,
-      content: contentOf(JSON.parse(description()), facts.mode === 'demo'),
-    });
-  return [endpoint(ROUTES.docsPage, null, publishedPage(publisher(facts), rendered, CACHE_SHORTLY))];
+  const page = () => ({
+    title: `${SERVICE.name}: interface`,
+    description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
+    path: ROUTES.docsPage.path,
+    wide: true,
+    content: contentOf(JSON.parse(description()), facts.mode === 'demo'),
+  });
+  const published = pagesFrom(facts.baseUrl).published(publisher(facts), page, CACHE_SHORTLY);
+  return [endpoint(ROUTES.docsPage, null, published)];
 }
 
 function contentOf({ openapi, paths }: InterfaceDocument, isDemo: boolean): Markup {
@@ -79,6 +78,8 @@ type Content = Readonly<Record<string, { readonly schema: Schema; readonly examp
 
 type Answer = { readonly description: string; readonly content?: Content };
 
+const NOTHING = markup``;
+
 /** An operation object of OpenAPI 3.1, so far as the page shows it. */
 type DescribedOperation = {
   readonly operationId: string;
@@ -114,121 +115,83 @@ function operationSection(
 }
 
 function price({ 'x-payment-info': paid }: DescribedOperation, isDemo: boolean): Markup {
-  if (paid === undefined) return markup``;
+  if (paid === undefined) return NOTHING;
   const { amount, currency } = paid.price;
   return markup`<span class="pill warn">${amount} ${currency}</span>${isDemo ? ' not charged in demo mode' : ''}`;
 }
 
 function parameterList(parameters: readonly Parameter[]): Markup {
-  if (parameters.length === 0) return markup``;
-  const items = parameters.map(
-    ({ in: place, name, required = false, schema, description = '' }) =>
-      markup`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}, in the ${place}${required ? ', required' : ''}${limitsOf(schema)}</span> ${description}</li>`,
+  if (parameters.length === 0) return NOTHING;
+  const lines = parameters.map(({ in: place, name, required = false, schema, description = '' }) =>
+    memberOf(name, { ...schema, description: `in the ${place}. ${description}` }, required, ''),
   );
-  return markup`<h4>Parameters</h4><ul class="schema">${items}</ul>`;
+  return markup`<h4>Parameters</h4>${code(lines.join('\n'))}`;
 }
 
 function request(content: Content | undefined): Markup {
-  const entries = Object.entries(content ?? {});
-  if (entries.length === 0) return markup``;
-  const bodies = entries.map(
-    ([mediaType, { schema, example = schema.examples?.[0] }]) =>
-      markup`${mediaType === 'application/json' ? '' : markup`<p><code>${mediaType}</code></p>`}${schemaList(schema)}${jsonExample(example)}`,
-  );
-  return markup`<h4>Request</h4>${bodies}`;
+  const bodies = Object.entries(content ?? {}).map(body);
+  return bodies.length === 0 ? NOTHING : markup`<h4>Request</h4>${bodies}`;
 }
 
+function body([mediaType, { schema, example = schema.examples?.[0] }]: [string, Content[string]]): Markup {
+  const shown = example === undefined ? NOTHING : code(JSON.stringify(example, null, 2));
+  return markup`<p class="note">${mediaType}</p>${code(shapeOf(schema))}${shown}`;
+}
+
+const code = (text: string): Markup => markup`<pre class="wrap"><code>${text}</code></pre>`;
+
 function answers({ responses }: DescribedOperation): Markup {
-  const failure = bodyText(responses['500']);
-  const entries = Object.entries(responses).map(([status, answer]) => {
-    const { description, content = {} } = answer;
+  const failure = JSON.stringify(responses['500']?.content);
+  const entries = Object.entries(responses).map(([status, { description, content = {} }]) => {
     const words = markup`<code>${status}</code> ${description}`;
-    return bodyText(answer) === failure || Object.keys(content).length === 0
+    // What the errors have in common is shown once.
+    const isCommon = JSON.stringify(content) === failure;
+    const bodies = isCommon ? [] : Object.entries(content).map(body);
+    return bodies.length === 0
       ? markup`<li>${words}</li>`
-      : markup`<li>${words}${Object.entries(content).map(answerBody)}</li>`;
+      : markup`<li>${words}<details><summary>Body</summary>${bodies}</details></li>`;
   });
   return markup`<h4>Answers</h4><ul class="answers">${entries}</ul>`;
 }
 
-/** What the errors have in common. */
-const bodyText = (answer: Answer | undefined) => JSON.stringify(answer?.content);
-
-function answerBody([mediaType, { schema, example = schema.examples?.[0] }]: [
-  string,
-  Content[string],
-]): Markup {
-  const members = schemaList(schema);
-  if (members.markup === '') return markup` <span class="type">${mediaType}</span>`;
-  return markup`<details><summary>Body</summary>${members}${jsonExample(example)}</details>`;
-}
-
-/** The members of an object, or of the objects within it; empty where there are none. */
-export function schemaList(schema: Schema): Markup {
-  const { properties = {}, required = [] } = schema;
-  const names = Object.keys(properties);
-  if (names.length > 0) {
-    const items = Object.entries<Schema>(properties).map(([name, member]) =>
-      memberItem(name, member, required.includes(name)),
-    );
-    return markup`<ul class="schema">${items}</ul>`;
-  }
-  const within = [...alternatives(schema), ...valuesOf(schema)].filter(({ type }) => type !== 'null');
-  return markup`${within.map(schemaList)}`;
-}
-
-function memberItem(name: string, schema: Schema, isRequired: boolean): Markup {
-  const { description = '' } = schema;
-  return markup`<li><code class="name">${name}</code> <span class="type">${typeOf(schema)}${isRequired ? ', required' : ''}${limitsOf(schema)}</span> ${description}${schemaList(schema)}</li>`;
-}
-
-const alternatives = ({ anyOf, oneOf }: Schema): readonly Schema[] => anyOf ?? oneOf ?? [];
-
-/** Schemas of what an array or a map holds. */
-function valuesOf({ items, patternProperties = {}, additionalProperties }: Schema): readonly Schema[] {
-  const further = typeof additionalProperties === 'object' ? [additionalProperties] : [];
-  return [...(items === undefined ? [] : [items]), ...Object.values<Schema>(patternProperties), ...further];
-}
-
-/** In words: `string`, `"POST" or "PUT"`, `array of string`, `number or null`. */
-export function typeOf(schema: Schema): string {
+/** In the notation of TypeScript; limits and descriptions are comments. */
+export function shapeOf(schema: Schema, indent = ''): string {
+  const { properties, required = [], items, anyOf, oneOf, patternProperties = {}, type } = schema;
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.enum !== undefined) return orList(schema.enum.map((value: unknown) => JSON.stringify(value)));
-  const options = alternatives(schema);
-  if (options.length > 0) return orList([...new Set(options.map(typeOf))]);
-  const [value] = valuesOf(schema);
-  if (schema.type === 'array') return value === undefined ? 'array' : `array of ${typeOf(value)}`;
-  if (schema.type === 'object') return value === undefined ? 'object' : `object of ${typeOf(value)}`;
-  if (schema.type === undefined) return 'any JSON';
-  return typeof schema.type === 'string' ? schema.type : orList(schema.type);
+  const options: readonly Schema[] | undefined = anyOf ?? oneOf;
+  const literals: readonly unknown[] | undefined = schema.enum;
+  const choices =
+    literals?.map((value) => JSON.stringify(value)) ?? options?.map((option) => shapeOf(option, indent));
+  if (choices !== undefined) return [...new Set(choices)].join(' | ');
+  if (type === 'array') return `Array<${shapeOf(items ?? {}, indent)}>`;
+  if (properties !== undefined && Object.keys(properties).length > 0) {
+    const members = Object.entries<Schema>(properties).map(([name, member]) =>
+      memberOf(name, member, required.includes(name), `${indent}  `),
+    );
+    return `{\n${members.join('\n')}\n${indent}}`;
+  }
+  if (type !== 'object') return [type ?? 'unknown'].flat().join(' | ');
+  const [values] = [...Object.values<Schema>(patternProperties), schema.additionalProperties];
+  return typeof values === 'object' ? `Record<string, ${shapeOf(values, indent)}>` : 'object';
 }
 
-function orList(words: readonly string[]): string {
-  const last = words.at(-1) ?? '';
-  return words.length < 2 ? last : `${words.slice(0, -1).join(', ')} or ${last}`;
-}
+const LIMITING = [
+  'format',
+  'pattern',
+  'minimum',
+  'maximum',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'default',
+] as const;
 
-/** Each begins with a comma: they follow the type. */
-export function limitsOf(schema: Schema): string {
-  const { format, pattern, minimum, maximum, minLength, maxLength, minItems, maxItems } = schema;
-  const limits = [
-    span(minimum, maximum, ''),
-    span(minLength, maxLength, ' characters'),
-    span(minItems, maxItems, ' items'),
-    format,
-    pattern === undefined ? undefined : `matches ${pattern}`,
-    schema.default === undefined ? undefined : `default ${JSON.stringify(schema.default)}`,
-  ];
-  return limits.map((limit) => (limit === undefined ? '' : `, ${limit}`)).join('');
-}
-
-function span(least: number | undefined, most: number | undefined, unit: string): string | undefined {
-  if (least === undefined && most === undefined) return undefined;
-  if (most === undefined) return `at least ${least}${unit}`;
-  return least === undefined ? `at most ${most}${unit}` : `${least} to ${most}${unit}`;
-}
-
-/** Nothing where there is no example. */
-function jsonExample(example: unknown): Markup {
-  if (example === undefined) return markup``;
-  return markup`<p class="note">Example</p><pre class="wrap"><code>${JSON.stringify(example, null, 2)}</code></pre>`;
+function memberOf(name: string, member: Schema, isRequired: boolean, indent: string): string {
+  const limits = LIMITING.filter((limit) => member[limit] !== undefined).map(
+    (limit) => `${limit} ${JSON.stringify(member[limit])}`,
+  );
+  const note = [limits.join(', '), member.description ?? ''].filter((part) => part !== '').join('. ');
+  const shape = shapeOf(member, indent);
+  return `${indent}${name}${isRequired ? '' : '?'}: ${shape};${note === '' ? '' : ` // ${note}`}`;
 }

@@ -11,21 +11,20 @@ import { failureLog } from '#src/http/response/errors.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, once, pagesFrom, prepared, RECENT_PROOFS } from './page.ts';
+import { CACHE_BRIEFLY, pagesFrom, RECENT_PROOFS } from './page.ts';
 
 export type FrontPageDeps = Moment & ReadsOf<'proof'> & { readonly logger: Logger };
 
 export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
   const { reads } = deps;
-  const render = pagesFrom(facts.baseUrl);
+  const pages = pagesFrom(facts.baseUrl);
   const logFailure = failureLog(deps, 'front page without proofs');
-  const still = once(() => ({ opening: openingOf(facts), closing: markup`${tryIt(facts)}${readers}` }));
+  const [opening, closing] = [openingOf(facts), tryIt(facts)];
   const shown = (list: readonly ProofRecord[] | null) => {
-    const { opening, closing } = still();
     const content = markup`${opening}${recentProofs(list)}${closing}`;
     const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
     const { path } = ROUTES.frontPage;
-    return prepared(render({ title, description: DESCRIPTION, path, content }), CACHE_BRIEFLY);
+    return pages.prepared({ title, description: DESCRIPTION, path, content }, CACHE_BRIEFLY);
   };
   const withProofs = ofTheMoment(deps, async (_: 'proofs') =>
     shown(await reads.proof.recent(LIMITS.recentProofs.default)),
@@ -95,37 +94,6 @@ function tryIt(facts: Facts): Markup {
 
 const code = ({ title, description, code }: Snippet) =>
   markup`<h3>${title}</h3><p>${description}</p><pre tabindex="0" role="region" aria-label="${title}"><code>${code}</code></pre>`;
-
-const readers = markup`<h2>Where to go from here</h2><div class="cards three">
-${card('For agents', [
-  ['Guide for language models', ROUTES.llms],
-  ['Quickstart', ROUTES.quickstart],
-  ['Catalog of actions', ROUTES.catalog],
-  ['OpenAPI description', ROUTES.openapi],
-  ['MCP server', ROUTES.mcpManifest],
-])}
-${card('For auditors', [
-  ['Public keys', ROUTES.jwks],
-  ['Recent proofs', ROUTES.recentProofs],
-  ['Recent decisions', ROUTES.recentDecisions],
-  ['How to verify a receipt', ROUTES.docsPage, 'tag-verification'],
-])}
-${card('For operators', [
-  ['Status', ROUTES.statusPage],
-  ['Health', ROUTES.health],
-  ['Monitoring', ROUTES.monitoring],
-  ['Trust summary', ROUTES.trust],
-])}</div>`;
-
-type Target = readonly [text: string, route: RouteFacts, anchor?: string];
-
-function card(title: string, targets: readonly Target[]): Markup {
-  const items = targets.map(
-    ([text, { path }, anchor]) =>
-      markup`<li><a href="${path}${anchor === undefined ? '' : `#${anchor}`}">${text}</a></li>`,
-  );
-  return markup`<section class="card"><h3>${title}</h3><ul>${items}</ul></section>`;
-}
 
 function route({ method, path }: RouteFacts): Markup {
   return markup`<code>${method} ${pathTemplate(path)}</code>`;

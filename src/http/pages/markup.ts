@@ -5,7 +5,9 @@ export type Markup = { readonly markup: string };
 type Part = string | number | Markup | readonly Markup[];
 
 export function markup(texts: TemplateStringsArray, ...parts: readonly Part[]): Markup {
-  return { markup: texts.reduce((before, text, i) => before + shown(parts[i - 1] ?? '') + text) };
+  let whole = texts[0] ?? '';
+  for (let i = 1; i < texts.length; i++) whole += shown(parts[i - 1] ?? '') + texts[i];
+  return { markup: whole };
 }
 
 function shown(part: Part): string {
@@ -23,5 +25,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 function escapeText(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? '');
+  return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (char) => ENTITIES[char] ?? '') : text;
 }

@@ -11,12 +11,12 @@ import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog, STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
-import { type Standing, type StandingDeps, standingOf } from '#src/http/routes/verify.ts';
+import { type Standing, type StandingDeps, standings } from '#src/http/routes/verify.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { type Page, pageAnswer, pagesFrom, RECENT_PROOFS, type Rendered } from './page.ts';
+import { type Pages, pagesFrom, RECENT_PROOFS } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
@@ -29,35 +29,33 @@ export type ProofPageDeps = StandingDeps &
 
 export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
-  const render = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  const pages = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
+  const standingOf = standings(deps);
   const logFailure = failureLog(deps, 'proof page without records');
   const logBadgeFailure = failureLog(deps, 'badge without records');
   return [
     endpoint(ROUTES.proofPage, operation, async ({ request, id }) => {
-      const standing = await standingOf(deps, id).catch((thrown: unknown) => {
+      const standing = await standingOf(id).catch((thrown: unknown) => {
         if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
         logFailure(contextOf(request).id, thrown);
         return thrown;
       });
-      if (standing instanceof Fault) return unavailable(render, standing);
+      if (standing instanceof Fault) return unavailable(pages, standing);
       if (isRefused(standing)) {
         const { message } = standing;
         const page = { title: 'No proof here', description: message, content: noProof(message) };
-        return pageAnswer(STATUS[standing.refused], render(page));
+        return pages.answer(STATUS[standing.refused], page);
       }
-      return pageAnswer(
-        200,
-        render({
-          title: `Proof: ${standing.state}`,
-          description: 'The state of one relayed call, with every check of its receipt.',
-          path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
-          content: proof(standing, links, deps.transparency.latest() !== null),
-          verifies: typeof standing.report?.receiptId === 'string',
-        }),
-      );
+      return pages.answer(200, {
+        title: `Proof: ${standing.state}`,
+        description: 'The state of one relayed call, with every check of its receipt.',
+        path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
+        content: proof(standing, links, deps.transparency.latest() !== null),
+        verifies: typeof standing.report?.receiptId === 'string',
+      });
     }),
     endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
-      const standing = await standingOf(deps, id).catch((cause: unknown) => {
+      const standing = await standingOf(id).catch((cause: unknown) => {
         logBadgeFailure(contextOf(request).id, cause);
         return null;
       });
@@ -73,13 +71,13 @@ const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead
 /** Programs get the error body that every route has. */
 const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
 
-function unavailable(render: (page: Page) => Rendered, { code, retryAfterSeconds }: Fault): Response {
+function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
   const content = markup`<h1>The records are unavailable</h1>
 <p class="lead">This proof cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
 <p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
   const title = 'The records are unavailable';
   const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
-  return pageAnswer(STATUS[code], render({ title, description: title, content }), headers);
+  return pages.answer(STATUS[code], { title, description: title, content }, headers);
 }
 
 /** `logged`: this relay keeps a transparency log. */
@@ -143,12 +141,21 @@ const facts = (rows: Readonly<Record<string, string | number>>) =>
   markup`<dl class="facts">${Object.entries(rows).map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 
 function checkRow({ name, ok, details }: Check): Markup {
-  const compared = ok || details === undefined ? '' : markup`<br><code>${JSON.stringify(details)}</code>`;
-  const pending = ok && isPending(details);
-  const pill = markup`<span class="pill ${pending ? 'warn' : ok ? 'ok' : 'failed'}">${pending ? 'pending' : ok ? 'ok' : 'failed'}</span>`;
-  return markup`<tr><td>${pill}</td>
-<td>${CHECK_LABELS[name]} <code class="muted">${name}</code>${compared}</td></tr>`;
+  if (!ok) return row(name, 'failed', 'failed', details);
+  return isPending(details) ? row(name, 'warn', 'pending') : (OK_ROWS.get(name) ?? row(name, 'ok', 'ok'));
 }
+
+/** `compared`: the values of a check that failed. */
+function row(name: Check['name'], colour: string, result: string, compared?: unknown): Markup {
+  const values = compared === undefined ? '' : markup`<br><code>${JSON.stringify(compared)}</code>`;
+  return markup`<tr><td><span class="pill ${colour}">${result}</span></td>
+<td>${CHECK_LABELS[name]} <code class="muted">${name}</code>${values}</td></tr>`;
+}
+
+/** Of the checks that are ok: most of a page. */
+const OK_ROWS: ReadonlyMap<string, Markup> = new Map(
+  (Object.keys(CHECK_LABELS) as Check['name'][]).map((name) => [name, row(name, 'ok', 'ok')]),
+);
 
 /** A receipt so young that it need not be in the log yet. */
 const isPending = (details: unknown): boolean =>

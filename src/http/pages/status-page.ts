@@ -10,7 +10,7 @@ import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, pageAnswer, pagesFrom, prepared } from './page.ts';
+import { CACHE_BRIEFLY, pagesFrom } from './page.ts';
 import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
@@ -25,12 +25,12 @@ const REASONS: Readonly<Record<AttentionReason, string>> = {
 const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
 export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summaries): Endpoint[] {
-  const render = pagesFrom(facts.baseUrl);
+  const pages = pagesFrom(facts.baseUrl);
   const drawn = ofTheMoment(deps, async (windowMs: number) => {
     const summary = await summaries(windowMs);
     const title = summary.ok ? 'Status: ok' : 'Status: attention';
     const page = { title, content: statusOf(summary), description: DESCRIPTION, path, wide: true };
-    return prepared(render(page), CACHE_BRIEFLY);
+    return pages.prepared(page, CACHE_BRIEFLY);
   });
   return [
     endpoint(ROUTES.statusPage, null, async ({ request }) => {
@@ -38,7 +38,7 @@ export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summarie
       if (typeof wanted !== 'number') {
         const title = 'There is no such window';
         const page = { title, description: DESCRIPTION, content: wrongWindow(title) };
-        return pageAnswer(STATUS.invalid_request, render(page), NOT_KEPT);
+        return pages.answer(STATUS.invalid_request, page, NOT_KEPT);
       }
       try {
         const answer = await drawn(wanted);
@@ -48,7 +48,7 @@ export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summarie
         const headers = { ...NOT_KEPT, 'retry-after': String(error.retryAfterSeconds ?? 1) };
         const title = 'Status: the records are unavailable';
         const page = { title, description: DESCRIPTION, content: unavailable };
-        return pageAnswer(STATUS[error.code], render(page), headers);
+        return pages.answer(STATUS[error.code], page, headers);
       }
     }),
   ];
@@ -65,7 +65,7 @@ function statusOf(summary: MonitoringResponse): Markup {
   return markup`<h1>Status: <span class="${summary.status}">${summary.status}</span></h1>
 ${reasons}${windowLinks(shown)}${tiles(summary)}
 <h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
-<div class="plots">${windowPlots(summary)}</div>
+${windowPlots(summary)}
 <h2>Recent failures</h2>${failures(summary)}
 <p class="note">The same figures for machines: <a href="${ROUTES.monitoring.path}?windowMs=${shown}">${ROUTES.monitoring.path}</a>.
 Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;

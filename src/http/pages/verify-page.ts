@@ -5,7 +5,7 @@ import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, publishedPage } from './page.ts';
+import { pagesFrom, styleRoute } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
 
 type VerifyPageDeps = {
@@ -17,29 +17,26 @@ type VerifyPageDeps = {
 const ASK_AGAIN = { 'cache-control': 'no-cache' } as const;
 
 export function verifyPageRoutes({ transparency, verifyScript }: VerifyPageDeps, facts: Facts): Endpoint[] {
-  const render = pagesFrom(facts.baseUrl, verifyScript);
+  const pages = pagesFrom(facts.baseUrl, verifyScript);
   const publish = publisher(facts);
-  const page = (logged: boolean) => {
-    const rendered = () =>
-      render({
-        title: 'Verify a receipt',
-        description:
-          'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
-        path: ROUTES.verifyPage.path,
-        content: content(facts.baseUrl, logged),
-        verifies: true,
-      });
-    return publishedPage(publish, rendered, ASK_AGAIN);
-  };
-  const [logged, unlogged] = [page(true), page(false)];
-  const script = publish(
-    ROUTES.verifyScript.mediaType,
-    () => verifyScript,
-    () => ASK_AGAIN,
-  );
+  const page = (logged: boolean) => () => ({
+    title: 'Verify a receipt',
+    description:
+      'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
+    path: ROUTES.verifyPage.path,
+    content: content(facts.baseUrl, logged),
+    verifies: true,
+  });
+  const published = (logged: boolean) => pages.published(publish, page(logged), ASK_AGAIN);
+  const [logged, unlogged] = [published(true), published(false)];
   return [
     endpoint(ROUTES.verifyPage, null, (call) => (transparency.latest() === null ? unlogged : logged)(call)),
-    endpoint(ROUTES.verifyScript, null, script),
+    endpoint(
+      ROUTES.verifyScript,
+      null,
+      publish(ROUTES.verifyScript.mediaType, () => verifyScript, ASK_AGAIN),
+    ),
+    styleRoute(publish),
   ];
 }
 

@@ -22,7 +22,7 @@ export type Peer = { readonly clientAddress: string };
 
 export type Fetch = (request: Request, peer: Peer) => Promise<Response>;
 
-export type Routed = (request: Request) => Promise<Response>;
+export type Routed = (request: Request) => Response | Promise<Response>;
 
 export type PipelineDeps = InstrumentationDeps & {
   readonly entropy: Entropy;
@@ -36,23 +36,21 @@ export function pipeline(deps: PipelineDeps, meter: ProcessMeter, route: Routed)
   return (request, peer) => {
     const id = requestId(request.headers.get('x-request-id'), entropy);
     const context: RequestContext = { id, client: '', headers: new Map(), route: null };
-    return instrumented(request.method, context, async () =>
-      finished(await answer(request, peer, context), context),
-    );
+    return instrumented(request.method, context, () => answer(request, peer, context));
   };
 
   async function answer(request: Request, peer: Peer, context: RequestContext): Promise<Response> {
     try {
       if (!hasReadableHost(request))
-        return refusalAnswer(refused('invalid_request', 'The Host header is malformed.'));
+        return finished(refusalAnswer(refused('invalid_request', 'The Host header is malformed.')), context);
       const forwardedFor = request.headers.get('x-forwarded-for');
       context.client = clientAddress(peer.clientAddress, forwardedFor, settings.trustsProxy);
       const routable = routableRequest(request);
       setContext(routable, context);
-      return await route(routable);
+      return finished(await route(routable), context);
     } catch (cause) {
       logger.error('a request failed outside its route', { requestId: context.id, cause });
-      return faultAnswer(cause);
+      return finished(faultAnswer(cause), context);
     }
   }
 }

@@ -10,12 +10,11 @@ export type StrictJson =
   | { readonly outcome: 'faults'; readonly faults: readonly InputFault[] };
 
 /**
- * One scan without allocation bounds the nesting (the runtime's parser recurses) and finds what the runtime's parser
- * accepts but I-JSON does not; only a text with such a part is read a second time, member by member.
+ * The nesting is bounded first (the runtime's parser recurses). The runtime's parser then decides the syntax; only a text
+ * with something that it accepts and I-JSON does not, or that may be such a thing, is read a second time, member by member.
  */
 export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDepth.max): StrictJson {
-  const { tooDeep, names, isSuspect } = scan(text, maxDepth);
-  if (tooDeep) {
+  if (depthOf(text) > maxDepth) {
     const message = `Nested deeper than ${maxDepth} levels`;
     return { outcome: 'faults', faults: [{ path: '', message }] };
   }
@@ -25,76 +24,42 @@ export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDept
   } catch {
     return { outcome: 'syntax' };
   }
-  // The runtime's parser keeps one of several members with the same name: then the counts differ.
-  return isSuspect || countNames(value) !== names ? readMembers(text) : { outcome: 'value', value };
-}
-
-type Scan = { readonly tooDeep: boolean; readonly names: number; readonly isSuspect: boolean };
-
-const [QUOTE, PLUS, MINUS, POINT, ZERO, NINE, COLON] = [0x22, 0x2b, 0x2d, 0x2e, 0x30, 0x39, 0x3a] as const;
-const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d] as const;
-const [UPPER_E, LOWER_E] = [0x45, 0x65] as const;
-
-/** The counts are right for JSON; for any other text only the depth has a meaning. */
-function scan(text: string, maxDepth: number): Scan {
-  let [depth, names, at] = [0, 0, 0];
-  let nextEscape = text.indexOf('\\');
-  let isSuspect = (nextEscape >= 0 && /\\u[dD][89a-fA-F]/.test(text)) || hasLoneSurrogate(text);
-  while (at < text.length) {
-    const char = text.charCodeAt(at);
-    if (char === QUOTE) {
-      const start = at;
-      const quote = text.indexOf('"', start + 1);
-      at = quote < 0 ? text.length : quote + 1;
-      if (nextEscape >= 0 && nextEscape < at) {
-        at = endOfString(text, start);
-        isSuspect ||= isName(text, at);
-        nextEscape = text.indexOf('\\', at);
-      }
-    } else if ((char >= ZERO && char <= NINE) || char === MINUS) {
-      const end = endOfNumber(text, at);
-      isSuspect ||= !isExactNumber(text, at, end);
-      at = end;
-    } else {
-      if (char === COLON) names++;
-      else if (char === OPEN_OBJECT || char === OPEN_ARRAY) {
-        if (++depth > maxDepth) return { tooDeep: true, names, isSuspect };
-      } else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) depth--;
-      at++;
-    }
-  }
-  return { tooDeep: false, names, isSuspect };
+  return SUSPECT.test(text) || hasLoneSurrogate(text) || countNames(value) !== colonsAfterStrings(text)
+    ? readMembers(text)
+    : { outcome: 'value', value };
 }
 
 /**
- * Whether a colon follows the string that ends before `end`. The parser of V8 15 (Deno 2.9) gives a name with escapes
- * the name that was at its place in an earlier text, another caller's (nodejs/node#63785).
+ * An escaped surrogate; an escape in a name: the parser of V8 15 (Deno 2.9) gives such a name the one that was at its place
+ * in an earlier text, another caller's (nodejs/node#63785); a number that 15 digits (IEEE 754) may not hold.
  */
-function isName(text: string, end: number): boolean {
-  let at = end;
-  while (isBlank(text.charCodeAt(at))) at++;
-  return text.charCodeAt(at) === COLON;
+const SUSPECT = /\\u[dD][89a-fA-F]|\\.[^"\\]*"[ \t\n\r]*:|[\d.]{16}|\d[eE]/;
+
+/** At least as many as there are names. The parser keeps one of several members with the same name. */
+const colonsAfterStrings = (text: string) => text.match(/"[ \t\n\r]*:/g)?.length ?? 0;
+
+function depthOf(text: string): number {
+  let [depth, deepest] = [0, 0];
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at);
+    if (char === QUOTE) at = endOfString(text, at) - 1;
+    else if (char === OPEN_OBJECT || char === OPEN_ARRAY) deepest = Math.max(deepest, ++depth);
+    else if (char === CLOSE_OBJECT || char === CLOSE_ARRAY) depth--;
+  }
+  return deepest;
 }
 
-const isBlank = (char: number) => char === 0x20 || char === 0x0a || char === 0x0d || char === 0x09;
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /** Index after the closing quote of the string that opens at `start`; the text's length if none closes it. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === '\\') at++;
-    else if (text[at] === '"') return at + 1;
+    const char = text.charCodeAt(at);
+    if (char === BACKSLASH) at++;
+    else if (char === QUOTE) return at + 1;
   }
   return text.length;
-}
-
-function endOfNumber(text: string, start: number): number {
-  for (let at = start + 1; ; at++) {
-    const char = text.charCodeAt(at);
-    if (char >= ZERO && char <= NINE) continue;
-    const inNumber =
-      char === POINT || char === UPPER_E || char === LOWER_E || char === PLUS || char === MINUS;
-    if (!inNumber) return at;
-  }
 }
 
 function countNames(value: unknown): number {
@@ -110,20 +75,9 @@ function countNames(value: unknown): number {
 }
 
 /** False if a double gives the number back otherwise: what is sent on or signed would not be what the caller wrote. */
-export function isExactNumber(text: string, start = 0, end = text.length): boolean {
-  // A double holds 15 digits (IEEE 754); the sign and the point only make the length an overestimate.
-  if (end - start <= 15 && !hasExponent(text, start, end)) return true;
-  const source = text.slice(start, end);
-  const value = Number(source);
-  return Number.isFinite(value) && decimalOf(source) === decimalOf(String(value));
-}
-
-function hasExponent(text: string, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) {
-    const char = text.charCodeAt(at);
-    if (char === LOWER_E || char === UPPER_E) return true;
-  }
-  return false;
+export function isExactNumber(text: string): boolean {
+  const value = Number(text);
+  return Number.isFinite(value) && decimalOf(text) === decimalOf(String(value));
 }
 
 /** One spelling for each decimal value, without sign: significant digits and the power of ten of the last. */
@@ -221,6 +175,6 @@ function readMembers(text: string): StrictJson {
   }
 
   function skipBlanks(): void {
-    while (isBlank(text.charCodeAt(at))) at++;
+    while (/[ \t\n\r]/.test(text.charAt(at))) at++;
   }
 }

@@ -2,20 +2,16 @@
 import type { TSchema } from '@sinclair/typebox';
 import { linkHeader } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { CACHE_SHORTLY, ON_EVERY_ANSWER } from './json.ts';
 
 /** As a route's handler. */
-export type Published = (context: { readonly request: Request }) => Response | Promise<Response>;
+export type Published = (context: { readonly request: Request }) => Response;
 
 type Body = string | Uint8Array<ArrayBuffer>;
-
-export type Publisher = (
-  mediaType: string,
-  build: () => Body | Promise<Body>,
-  headers?: () => HeaderValues | Promise<HeaderValues>,
-) => Published;
-
 type HeaderValues = Readonly<Record<string, string>>;
+
+export type Publisher = (mediaType: string, build: () => Body, headers?: HeaderValues) => Published;
 
 /** The answers of a document in the interface description. */
 export const documentAnswers = <S extends TSchema | string>(text: string, body: S) =>
@@ -27,23 +23,18 @@ export const documentAnswers = <S extends TSchema | string>(text: string, body: 
  */
 export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'generatedAt'>): Publisher {
   const link = linkHeader(baseUrl);
-  return (mediaType, build, headers = () => CACHE_SHORTLY) => {
+  return (mediaType, build, headers = CACHE_SHORTLY) => {
     let served: Served | null = null;
-    let built: Promise<Served> | null = null;
-    const make = async (): Promise<Served> => {
-      const body = await build();
-      const etag = await weakTag(typeof body === 'string' ? body.replaceAll(generatedAt, '') : body);
-      const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-      const whole = { ...ON_EVERY_ANSWER, 'content-type': mediaType, etag, link, ...(await headers()) };
-      served = { bytes, whole, headers: new Headers(whole) };
-      return served;
+    const make = (): Served => {
+      const body = build();
+      const etag = weakTag(typeof body === 'string' ? body.replaceAll(generatedAt, '') : body);
+      const whole = { ...ON_EVERY_ANSWER, 'content-type': mediaType, etag, link, ...headers };
+      return { bytes: bytesOf(body), whole, headers: new Headers(whole) };
     };
     return ({ request }) => {
-      if (served !== null) return answerOf(request, served);
-      built ??= make().finally(() => {
-        built = null;
-      });
-      return built.then((ready) => answerOf(request, ready));
+      served ??= make();
+      const { bytes, whole, headers } = served;
+      return isKnown(request, whole.etag) ? unchanged(whole) : new Response(bytes, { headers });
     };
   };
 }
@@ -55,18 +46,14 @@ type Served = {
   readonly headers: Headers;
 };
 
-function answerOf(request: Request, { bytes, whole, headers }: Served): Response {
-  return isKnown(request, whole.etag) ? unchanged(whole) : new Response(bytes, { headers });
-}
-
 /** An answer made for this request, with an entity tag of its bytes. */
-export async function taggedAnswer(
+export function taggedAnswer(
   request: Request,
   body: Body,
   mediaType: string,
   headers: HeaderValues,
-): Promise<Response> {
-  const whole = { 'content-type': mediaType, ...headers, etag: await weakTag(body) };
+): Response {
+  const whole = { 'content-type': mediaType, ...headers, etag: weakTag(body) };
   return isKnown(request, whole.etag) ? unchanged(whole) : new Response(body, { headers: whole });
 }
 
@@ -75,13 +62,10 @@ function unchanged(whole: HeaderValues): Response {
   return new Response(null, { status: 304, headers });
 }
 
+const bytesOf = (body: Body) => (typeof body === 'string' ? utf8(body) : body);
+
 /** Weak: processes of one deployment answer the same but for the time at which each built it. */
-async function weakTag(body: Body): Promise<string> {
-  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : body;
-  const hash = await crypto.subtle.digest('SHA-256', bytes);
-  const hex = [...new Uint8Array(hash).subarray(0, 16)].map((byte) => byte.toString(16).padStart(2, '0'));
-  return `W/"${hex.join('')}"`;
-}
+const weakTag = (body: Body): string => `W/"${toHex(sha256(bytesOf(body)).subarray(0, 16))}"`;
 
 /** RFC 9110 §13.1.2: weak comparison with each of the list. */
 function isKnown({ headers }: Request, etag: string): boolean {

@@ -8,7 +8,8 @@ import { Fault, type Refused } from '#src/domain/refusal.ts';
 import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Guided } from '#src/usecases/execution/execute-guided-webhook.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
-import type { Links } from './links.ts';
+import { ExecutionLinks, jobLinks, type Links } from './links.ts';
+import { shownBy } from './shown.ts';
 
 const { network, asset, amount, payTo, payer, transaction } = PaymentFacts.properties;
 
@@ -45,14 +46,7 @@ export const ExecutionResponse = Closed({
         'The newest checkpoint of the transparency log (a C2SP signed note), with or without this receipt. Keep it: a relay that later drops or rewrites what it covers is caught by it.',
     }),
   ),
-  links: Closed({
-    job: Link,
-    receipt: Link,
-    verifyJob: Link,
-    verifyReceipt: Link,
-    proof: Link,
-    decision: Type.Optional(Link),
-  }),
+  links: ExecutionLinks,
 });
 type ExecutionResponse = typeof ExecutionResponse.static;
 
@@ -72,41 +66,26 @@ type GuidedResponse = typeof GuidedResponse.static;
 /** 200 only where the target's last answer was a 2xx. */
 export const statusOf = ({ job }: Execution) => (job.status === 'succeeded' ? 200 : 502);
 
+const jobShown = shownBy(ExecutionResponse.properties.job);
+const paymentShown = shownBy(ExecutionResponse.properties.payment);
+
 /** `checkpoint`: the newest, as it is when this is answered. */
 export function executionShown(
-  execution: Execution,
+  { mode, replay, job, receipt, payment, disclosures }: Execution,
   links: Links,
   checkpoint: string | null,
 ): ExecutionResponse {
-  const { mode, replay, job, receipt, payment, disclosures } = execution;
-  const { id, status, attempts, decisionId, responseStatus, errorCategory, createdAt, completedAt } = job;
+  const { id, jws, keyId } = receipt;
   return {
     mode,
     idempotentReplay: replay,
-    job: { id, status, attempts, decisionId, responseStatus, errorCategory, createdAt, completedAt },
-    receipt: {
-      id: receipt.id,
-      signature: shownSignature(receipt.jws),
-      replay,
-      jws: receipt.jws,
-      keyId: receipt.keyId,
-    },
-    payment: payment && paymentShown(payment),
+    job: jobShown(job),
+    receipt: { id, signature: shownSignature(jws), replay, jws, keyId },
+    payment: paymentShown(payment),
     disclosures: [...disclosures],
     checkpoint,
-    links: {
-      job: links.job(id),
-      receipt: links.receipt(receipt.id),
-      verifyJob: links.verifyJob(id),
-      verifyReceipt: links.verifyReceipt(receipt.id),
-      proof: links.proof(id),
-      ...(decisionId === null ? {} : { decision: links.decision(decisionId) }),
-    },
+    links: jobLinks(links, job.id, id, job.decisionId),
   };
-}
-
-function paymentShown({ network, asset, amount, payTo, payer, transaction }: PaymentFacts) {
-  return { network, asset, amount, payTo, payer, transaction };
 }
 
 export function guidedShown(

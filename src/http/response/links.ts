@@ -30,22 +30,32 @@ export const ProofLinks = Closed({
   verifyReceipt: Nullable(Link),
 });
 
-export function proofLinks(links: Links, jobId: string, receiptId: string | null) {
+export function proofLinks<R extends string | null>(links: Links, jobId: string, receiptId: R) {
+  const of = (to: (id: string) => string) => (receiptId === null ? null : to(receiptId)) as LinkOf<R>;
   return {
     job: links.job(jobId),
-    receipt: receiptId === null ? null : links.receipt(receiptId),
+    receipt: of(links.receipt),
     verifyJob: links.verifyJob(jobId),
-    verifyReceipt: receiptId === null ? null : links.verifyReceipt(receiptId),
+    verifyReceipt: of(links.verifyReceipt),
   };
 }
 
-export const JobLinks = Type.Composite(
-  [ProofLinks, Type.Object({ proof: Link, decision: Type.Optional(Link) })],
-  { additionalProperties: false },
-);
+type LinkOf<R> = R extends string ? string : null;
+
+export const JobLinks = Closed({
+  ...ProofLinks.properties,
+  proof: Link,
+  decision: Type.Optional(Link),
+});
+export const ExecutionLinks = Closed({ ...JobLinks.properties, receipt: Link, verifyReceipt: Link });
 
 /** Of a job or its receipt: the proof's, the page for people, the decision where there was one. */
-export function jobLinks(links: Links, jobId: string, receiptId: string | null, decisionId: string | null) {
+export function jobLinks<R extends string | null>(
+  links: Links,
+  jobId: string,
+  receiptId: R,
+  decisionId: string | null,
+) {
   return {
     ...proofLinks(links, jobId, receiptId),
     proof: links.proof(jobId),

@@ -9,7 +9,7 @@ import { Closed, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
-import { type InputFault, invalid, schemaCheck } from '#src/http/request/validation.ts';
+import { invalid, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
 import { PolicyShown, policyOf, Verdict, verdictShown, Warnings } from './policy.ts';
@@ -45,7 +45,10 @@ export function handoffRoutes(deps: HandoffDeps): Endpoint[] {
       ok: ['The package, or why the target is refused.', HandoffResponse],
       errors: { 400: 'The request is malformed, or an action is: see error.code.', 503: PART_UNAVAILABLE },
       async answer({ actions, ...task }) {
-        if (!actionsCheck.matches(actions)) return malformedActions(actionsCheck.faults(actions));
+        if (!actionsCheck.matches(actions)) {
+          const message = 'The actions do not match their schema: see details.';
+          return invalid('invalid_handoff_actions', message, actionsCheck.faults(actions), '/actions');
+        }
         const handedOff = await deps.handOffBrowser({ ...task, actions });
         if (isRefused(handedOff)) return handedOff;
         const { verdict, warnings } = handedOff;
@@ -64,11 +67,3 @@ export function handoffRoutes(deps: HandoffDeps): Endpoint[] {
     }),
   ];
 }
-
-const malformedActions = (faults: readonly InputFault[]) =>
-  invalid(
-    'invalid_handoff_actions',
-    'The actions do not match their schema: see details.',
-    faults,
-    '/actions',
-  );

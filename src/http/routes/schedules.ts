@@ -17,7 +17,7 @@ import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
-import { type InputFault, invalid, MAX_FAULTS, schemaCheck } from '#src/http/request/validation.ts';
+import { invalid, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
 import { normalizedShown, PolicyCheckResponse, Verdict, verdictShown, Warnings } from './policy.ts';
@@ -47,15 +47,10 @@ const SchedulePreviewResponse = Closed({
   next: Closed({ capabilities: Link, decide: Link, execute: Link }),
 });
 
-/** The schedule is checked apart: its faults have a code of their own, and are listed with those of the rest if there are any. */
-const rest = schemaCheck(
+/** The schedule is checked apart: its faults have a code of their own. */
+const check = schemaCheck(
   Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
 );
-const scheduleHolder = schemaCheck(Type.Object({ schedule: Type.Optional(Type.Unknown()) }));
-const check: typeof rest = {
-  ...rest,
-  faults: (given) => [...rest.faults(given), ...scheduleFaultsIn(given)].slice(0, MAX_FAULTS),
-};
 const typeCheck = schemaCheck(
   Type.Object({ type: Type.Union([OnceSchedule.properties.type, DailySchedule.properties.type]) }),
 );
@@ -81,7 +76,7 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
       ok: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse],
       errors: { 400: 'The request is malformed, or the schedule is: see error.code.', 503: PART_UNAVAILABLE },
       async answer(asked) {
-        if (!isSchedule(asked.schedule)) return malformedSchedule(faultsAt(asked.schedule));
+        if (!isSchedule(asked.schedule)) return malformedSchedule(asked.schedule);
         const preview = await deps.previewSchedule({ webhook: asked.webhook, schedule: asked.schedule });
         if (isRefused(preview)) return preview;
         const { schedule, nextRuns, localTimes, webhook, warnings } = preview;
@@ -110,23 +105,12 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
   ];
 }
 
-const malformedSchedule = (faults: readonly InputFault[]) =>
-  invalid('invalid_schedule', 'The schedule does not match its schema: see details.', faults);
-
-/** None where there is no place for a schedule. */
-function scheduleFaultsIn(body: unknown): InputFault[] {
-  if (!scheduleHolder.matches(body) || isSchedule(body.schedule)) return [];
-  return faultsAt(body.schedule);
-}
-
 const isSchedule = (given: unknown): given is Schedule =>
   onceCheck.matches(given) || dailyCheck.matches(given);
 
 /** By its type first: of a union a caller learns only that it fits none. */
-const faultsAt = (given: unknown): InputFault[] =>
-  faultsOf(given).map(({ path, message }) => ({ path: `/schedule${path}`, message }));
-
-function faultsOf(given: unknown): InputFault[] {
-  if (!typeCheck.matches(given)) return typeCheck.faults(given);
-  return (given.type === 'once' ? onceCheck : dailyCheck).faults(given);
+function malformedSchedule(given: unknown) {
+  const byType = typeCheck.matches(given) ? (given.type === 'once' ? onceCheck : dailyCheck) : typeCheck;
+  const message = 'The schedule does not match its schema: see details.';
+  return invalid('invalid_schedule', message, byType.faults(given), '/schedule');
 }

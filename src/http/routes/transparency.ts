@@ -76,7 +76,7 @@ export function transparencyRoutes({ transparency, progress }: TransparencyDeps)
 }
 
 type Body = Exclude<Found, Refused | null>;
-type Publish = (body: Body) => Promise<Response>;
+type Publish = (body: Body) => Response;
 
 const isBody = (found: Exclude<Found, null>): found is Body =>
   typeof found === 'string' || found instanceof Uint8Array;

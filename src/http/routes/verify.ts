@@ -86,18 +86,29 @@ export type Standing = {
 export type StandingDeps = JobDeps & VerifyDeps;
 
 /** `id`: of a job or of a receipt. */
-export async function standingOf(deps: StandingDeps, id: string): Promise<Standing | Refused> {
-  if (isReceiptId(id)) {
-    const report = await verifyReceipt(deps, id);
-    if (isRefused(report)) return report;
+export function standings(deps: StandingDeps): (id: string) => Promise<Standing | Refused> {
+  // A report is the same object only while the job's row is the one that it was computed from.
+  const jobs = new WeakMap<VerificationReport, JobRecord | null>();
+  const jobOf = async (report: VerificationReport): Promise<JobRecord | null> => {
+    const known = jobs.get(report);
+    if (known !== undefined) return known;
     const job = report.jobId === null ? null : await deps.reads.job.find(report.jobId);
-    return { state: stateOf(job, report), job, report };
-  }
-  const job = await loadJob(deps, id);
-  if (isRefused(job)) return refused('job_not_found', 'There is no such job or receipt.');
-  if (job.receiptId === null) return { state: 'running', job, report: null };
-  const report = await verifyJob(deps, id);
-  return isRefused(report) ? report : { state: stateOf(job, report), job, report };
+    jobs.set(report, job);
+    return job;
+  };
+  return async (id) => {
+    if (isReceiptId(id)) {
+      const report = await verifyReceipt(deps, id);
+      if (isRefused(report)) return report;
+      const job = await jobOf(report);
+      return { state: stateOf(job, report), job, report };
+    }
+    const job = await loadJob(deps, id);
+    if (isRefused(job)) return refused('job_not_found', 'There is no such job or receipt.');
+    if (job.receiptId === null) return { state: 'running', job, report: null };
+    const report = await verifyJob(deps, id);
+    return isRefused(report) ? report : { state: stateOf(job, report), job, report };
+  };
 }
 
 /** A failed job is shown as failed although its receipt verifies: the badge states the outcome. */

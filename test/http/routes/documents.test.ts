@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
 import { serviceLinks } from '#src/discovery/document.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
@@ -152,30 +151,20 @@ test('pricing says of every status of the paid routes whether it is charged, as 
   }
 });
 
-test('pricing and capabilities list the operations of the interface description, with what is paid', async () => {
+test('the index lists the operations of the interface description; pricing those that are paid', async () => {
   const client = clientOf(fakeWorld());
   const { paths } = await client.document();
   const described = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
-  const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
-  const { surfaces } = (await client.get('/api/capabilities')).body as {
-    surfaces: { method: string; path: string; paid: boolean }[];
-  };
-  const { freeRoutes, paidRoutes } = (await client.get('/api/pricing')).body as {
-    freeRoutes: { method: string; path: string }[];
-    paidRoutes: { method: string; path: string }[];
-  };
-  assert.deepEqual(surfaces.map(nameOf).sort(), described.sort());
-  assert.deepEqual(surfaces.filter(({ paid }) => paid).map(nameOf), [
-    'POST /api/execute/webhook',
-    'POST /api/execute/guided-webhook',
-  ]);
-  assert.deepEqual(paidRoutes.map(nameOf), ['POST /api/execute/webhook', 'POST /api/execute/guided-webhook']);
-  // Free to reach, but not free: two of its tools are paid.
-  const mixed = { ...ROUTES.mcp };
-  assert.deepEqual([...freeRoutes, ...paidRoutes, mixed].map(nameOf).sort(), described.sort());
-  assert.match(mixed.summary, /execution tools are paid/);
+  type Shown = { method: string; path: string; paid: boolean };
+  const nameOf = ({ method, path }: Shown) => `${method} ${path}`;
+  const { operations } = (await client.get('/api')).body as { operations: Shown[] };
+  const { paidRoutes } = (await client.get('/api/pricing')).body as { paidRoutes: Shown[] };
+  assert.deepEqual(operations.map(nameOf).sort(), described.sort());
+  const paid = ['POST /api/execute/webhook', 'POST /api/execute/guided-webhook'];
+  assert.deepEqual(operations.filter(({ paid }) => paid).map(nameOf), paid);
+  assert.deepEqual(paidRoutes.map(nameOf), paid);
 });
 
 test('every link of the documents answers', async () => {
