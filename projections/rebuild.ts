@@ -20,8 +20,8 @@ import {
   retireLost,
   useSchema,
 } from './generations.ts';
-import { horizonFrom, readHorizon } from './horizon.ts';
 import { type JudgeReceipt, judgeEvents, Projector, readHead } from './projection.ts';
+import { cut, readHorizon } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, rowsOf } from './rows.ts';
 
@@ -100,7 +100,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
     throw new CannotRebuild('this release has no read models of this event log yet: nothing to compare');
   const schema = await scratchSchema(deps, generation, models, check);
   const head = await inSchema(store, schema, ({ db }) => readHead(db));
-  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS, alone: true });
+  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS });
   const build: Build = { deps, models, schema, projector, counted: { events: 0 }, options };
   report(build, 0);
   if (check && current !== null) {
@@ -300,14 +300,15 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
     if (current === null) return;
     await useSchema(db, schema);
     await foldIn(build, tx, until);
-    await takeHorizon(db, build, current);
   });
   return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
 }
 
-/** The horizon of the current rows, or of those that another release has of this log. */
-async function applyHorizon(build: Build, { id, log }: Generation): Promise<void> {
-  const { deps, schema } = build;
+/**
+ * Deletes what is behind the horizon of the current rows, or of those that another release has of this log. What they purge
+ * until the flip is purged again after it.
+ */
+async function applyHorizon({ deps, schema, projector }: Build, { id, log }: Generation): Promise<void> {
   await deps.store.transaction(async ({ db }) => {
     await markUsed(db, schema);
     const [from] = await rowsOf<{ schema: string }>(
@@ -315,12 +316,13 @@ async function applyHorizon(build: Build, { id, log }: Generation): Promise<void
       sql`select "schema" from ${generations} where "log" = ${log} and "state" = 'current'
         order by "generation" = ${id} desc, "used_at" desc limit 1`,
     );
-    if (from !== undefined) await takeHorizon(db, build, from.schema);
+    if (from === undefined) return;
+    const horizon = await readHorizon(db, from.schema);
+    if ((horizon.jobs ?? horizon.receipts) === null) return;
+    await useSchema(db, schema);
+    await cut(db, horizon);
+    projector.forget();
   });
-}
-
-async function takeHorizon(tx: Db, { schema, projector }: Build, from: string): Promise<void> {
-  if (await horizonFrom(tx, from, schema, projector.shapes)) projector.forget();
 }
 
 async function counts({ deps, schema, projector }: Build): Promise<Record<string, number>> {

@@ -84,6 +84,9 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
   const { clock, signal, progress } = deps;
   let lookedAt = clock.monotonic();
   let movedAt = lookedAt;
+  /** Whether not to wait for more events. */
+  const isDue = () => progress.isAwaited() || pending.interrupted || signal.aborted;
+  const isFull = () => isDue() || pending.size >= deps.batchSize;
   while (!signal.aborted) {
     if (pending.interrupted) throw new LogInterrupted();
     if (clock.monotonic() - lookedAt >= LOOK_MS) {
@@ -97,13 +100,13 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
       movedAt = clock.monotonic();
     } else if (session.role === 'projects') {
       const due = (pending.oldestArrival() ?? 0) + session.lingerMs - clock.monotonic();
-      if (isUrgent(session, deps) || due <= 0) await projectNext(session, deps);
-      else await gathered(session, deps, due);
+      if (due <= 0 || isFull()) await projectNext(session, deps);
+      else await changed(session, deps, due, isFull);
     } else {
       if (await follow(session, deps)) movedAt = clock.monotonic();
       const isStuck = clock.monotonic() - movedAt >= TAKE_OVER_MS;
       if (pending.size > 0 && (progress.isAwaited() || isStuck)) await projectNext(session, deps);
-      else if (pending.size > 0) await changed(session, deps, LINGER_MS.least, isUrgent(session, deps));
+      else if (pending.size > 0) await changed(session, deps, LINGER_MS.least, isDue);
     }
   }
 }
@@ -111,24 +114,15 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
 
-const isUrgent = ({ pending }: Session, { progress, batchSize }: SessionDeps): boolean =>
-  progress.isAwaited() || pending.size >= batchSize;
-
-/** Until something happens, at most `ms`; `pauses`: only a waiting reader, or the time, ends it. */
-async function changed({ pending }: Session, deps: SessionDeps, ms: number, pauses = false): Promise<void> {
+/** At most `ms`, until something happens after which `isEnough` holds. */
+async function changed(
+  { pending }: Session,
+  { clock }: SessionDeps,
+  ms: number,
+  isEnough?: () => boolean,
+): Promise<void> {
   const timer = new Cancel();
-  const late = deps.clock.sleep(ms, timer);
-  await (pauses ? late : Promise.race([pending.changed(), late]));
-  timer.abort();
-  await wholeAppend(pending);
-}
-
-/** Until a batch has gathered for `ms`, or is full, or a reader waits. */
-async function gathered(session: Session, deps: SessionDeps, ms: number): Promise<void> {
-  const { pending } = session;
-  const isOver = () => isUrgent(session, deps) || pending.interrupted || deps.signal.aborted;
-  const timer = new Cancel();
-  if (!isOver()) await Promise.race([pending.changed(isOver), deps.clock.sleep(ms, timer)]);
+  if (isEnough?.() !== true) await Promise.race([pending.changed(isEnough), clock.sleep(ms, timer)]);
   timer.abort();
   await wholeAppend(pending);
 }
