@@ -205,8 +205,11 @@ async function drop(store: RebuildStore<Db>, schema: string): Promise<void> {
 
 type Page = { readonly judged: readonly JudgedEvent[]; readonly last: RecordedEvent; readonly read: number };
 
-/** Every event up to `until` (inclusive); a page is read and judged while the one before is written. */
-async function foldTo(build: Build, until: string): Promise<void> {
+/**
+ * Every event up to `until` (inclusive); a page is read and judged while the one before is written, each in a transaction
+ * of its own unless all are written in `within`.
+ */
+async function foldTo(build: Build, until: string, within?: RebuildTransaction<Db>): Promise<void> {
   const { deps, schema, projector } = build;
   const pageAfter = (after: string | null) => {
     const page = readPage(build, after, until);
@@ -217,7 +220,8 @@ async function foldTo(build: Build, until: string): Promise<void> {
   for (let page = await next; page !== null; page = await next) {
     next = pageAfter(page.last.position);
     const { judged, last, read } = page;
-    await inSchema(deps.store, schema, (tx) => foldPage(build, tx, judged, last));
+    const write = (tx: RebuildTransaction<Db>) => foldPage(build, tx, judged, last);
+    await (within === undefined ? inSchema(deps.store, schema, write) : write(within));
     build.counted.events += read;
     report(build, shareOf(last.position, until));
   }
@@ -241,16 +245,6 @@ async function foldPage(
 ): Promise<void> {
   if (await projector.project(tx.db, judged, last, copyBatch(tx, projector.shapes))) return;
   throw new Error(`the schema ${schema} was changed by another process`);
-}
-
-/** Every event up to `until` (inclusive), in one transaction of the schema. */
-async function foldIn(build: Build, tx: RebuildTransaction<Db>, until: string): Promise<void> {
-  for (;;) {
-    const page = await readPage(build, build.projector.head.position, until);
-    if (page === null) return;
-    await foldPage(build, tx, page.judged, page.last);
-    build.counted.events += page.read;
-  }
 }
 
 /** null: there is no event up to `until`. */
@@ -299,7 +293,7 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
     );
     if (current === null) return;
     await useSchema(db, schema);
-    await foldIn(build, tx, until);
+    await foldTo(build, until, tx);
   });
   return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
 }
@@ -349,7 +343,7 @@ async function compared(build: Build, current: string): Promise<RebuildResult> {
         sql`select position from ${sql.identifier(current)}.projection`,
       );
       const until = row?.position ?? '';
-      await foldIn(build, tx, until);
+      await foldTo(build, until, tx);
       const horizon = await readHorizon(tx.db, current);
       const found: TableComparison[] = [];
       for (const shape of projector.shapes)

@@ -49,8 +49,8 @@ export type Session = {
   role: Role;
   /** The rows have come, in this session, within a batch of the log's head. */
   nearHead: boolean;
-  /** Monotonic ms of the last `markUsed`, the last pruning and the last comparison with the log. */
-  readonly kept: { usedAt: number; prunedAt: number; comparedAt: number };
+  /** Monotonic ms of the last `markUsed`, with its pruning, and of the last comparison with the log. */
+  readonly kept: { usedAt: number; comparedAt: number };
   /** How long the next batch gathers. */
   lingerMs: number;
 };
@@ -65,7 +65,6 @@ const TAKE_OVER_MS = 1000;
 /** How often a session checks the store and the log. */
 const LOOK_MS = 1000;
 const MARK_USED_MS = 60_000;
-const PRUNE_EVERY_MS = 3_600_000;
 const UNUSED_MS = 7 * 86_400_000;
 const HISTORY_MS = 250;
 /** How long the rest of an append is waited for, if one is known to follow. */
@@ -175,8 +174,6 @@ async function keepUsed({ schema, kept }: Session, { store, clock, logger }: Ses
   kept.usedAt = now;
   const shared = await store.shared();
   await markUsed(shared, schema);
-  if (now - kept.prunedAt < PRUNE_EVERY_MS) return;
-  kept.prunedAt = now;
   const dropped = await shared.transaction((tx) => pruneGenerations(tx, schema, UNUSED_MS));
   if (dropped.length > 0) logger.info('dropped read models that no process has used for 7 days', { dropped });
 }
