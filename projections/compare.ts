@@ -1,7 +1,7 @@
 // The rows of two generations compared, whole rows in SQL, in one snapshot. Reports which rows and columns differ, never
 // their values: some of them name a payer.
 import { sql } from 'drizzle-orm';
-import { type Horizon, purgedAt } from './horizon.ts';
+import { type Before, isPurged } from './purge.ts';
 import { type Db, rowsOf, type TableShape } from './rows.ts';
 
 export type RowDifference = {
@@ -28,9 +28,9 @@ export async function compareTable(
   tx: Db,
   { current, rebuilt }: { readonly current: string; readonly rebuilt: string },
   { name, key }: TableShape,
-  horizon: Horizon,
+  horizon: Before,
 ): Promise<TableComparison> {
-  const purged = purgedAt(horizon).get(name) ?? sql`false`;
+  const purged = isPurged(name, horizon);
   const rowsIn = (schema: string) =>
     sql`select * from ${sql.identifier(schema)}.${sql.identifier(name)} where not ${purged}`;
   const id = sql.identifier(key);

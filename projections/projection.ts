@@ -9,7 +9,6 @@ import { eventMark } from './generations.ts';
 import { withLeaves } from './leaves.ts';
 import type { Facts, ReadModel } from './registry.ts';
 import { type Db, loadRows, rowsOf, type TableShape, tableShapes, writeRows } from './rows.ts';
-import { type WrittenKeys, writtenKeys } from './written-keys.ts';
 
 /**
  * Whether a receipt's signature is valid and its signing key was valid at issue, by the key events before `position` in
@@ -71,8 +70,6 @@ const CACHED_ROWS = 4000;
 export type ProjectorOptions = {
   readonly models: readonly ReadModel[];
   readonly cachedRows?: number;
-  /** Only this projector writes to the rows: what it has not written since the first event is not in the database. */
-  readonly alone?: boolean;
 };
 
 export class Projector {
@@ -80,14 +77,11 @@ export class Projector {
   readonly #options: ProjectorOptions;
   #head: ProjectionHead;
   #rows: Rows = new Map();
-  /** null: there may be rows that others have written. */
-  readonly #written: WrittenKeys | null;
 
   constructor(head: ProjectionHead, options: ProjectorOptions) {
     this.#head = head;
     this.#options = options;
     this.shapes = tableShapes(options.models);
-    this.#written = options.alone === true && head.position === null ? writtenKeys() : null;
   }
 
   get head(): ProjectionHead {
@@ -117,8 +111,6 @@ export class Projector {
     const keys = keysOf(changes);
     const rows = await load(keys);
     const dirty = foldChanges(rows, changes);
-    if (this.#written !== null)
-      for (const [table, of] of dirty) for (const key of of.keys()) this.#written.add(table, key);
     const to = { position: last.position, event: eventMark(last) };
     const { version } = this.#head;
     let written = false;
@@ -141,13 +133,7 @@ export class Projector {
         known = new Map();
         this.#rows.set(table, known);
       }
-      const unknown = new Set<string>();
-      for (const key of of) {
-        if (known.has(key)) continue;
-        if (this.#written?.mayHave(table, key) === false) known.set(key, null);
-        else unknown.add(key);
-      }
-      if (unknown.size > 0) missing.set(table, unknown);
+      missing.set(table, new Set([...of].filter((key) => !known.has(key))));
     }
     for (const [table, found] of await loadRows(db, this.shapes, missing))
       for (const [key, row] of found) this.#rows.get(table)?.set(key, row);

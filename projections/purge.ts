@@ -1,6 +1,6 @@
 // The purge: rows older than their retention are deleted, oldest first, a few in each transaction, and the horizon moves
 // with them: all that ended before it is gone. Rows by minute and by hour stay: one a minute is no burden.
-import { sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
@@ -29,15 +29,6 @@ const FOLLOWER_EVERY_MS = 600_000;
 const REST = 4;
 /** No autovacuum runs in an embedded store: without one, the space of what is gone would never be used again. */
 const VACUUM_EVERY_MS = 3_600_000;
-/** The largest accepted difference between the clocks of the purging process and of the database: a purge is final. */
-const CLOCKS_MS = 60_000;
-
-/** Between this process's clock and the database's, in s; positive: this one is ahead. */
-class ClocksDiffer extends Error {
-  constructor(seconds: number) {
-    super(`the clock here is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} the database's`);
-  }
-}
 
 export type PurgeDeps = {
   readonly clock: Clock;
@@ -47,7 +38,7 @@ export type PurgeDeps = {
 
 export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs): Purge {
   const never = keep.jobs === null && keep.receipts === null;
-  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, warned: null as 'failed' | 'clocks' | null };
+  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, warned: false };
   const vacuum = { last: Number.NEGATIVE_INFINITY, due: [] as string[], gone: 0 };
   return {
     dueInMs(leads) {
@@ -60,12 +51,11 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
       try {
         const more = await purgeOrVacuum(db);
         state.rest = more ? REST * (clock.monotonic() - begun) : EVERY_MS;
-        state.warned = null;
+        state.warned = false;
       } catch (error) {
-        const why = error instanceof ClocksDiffer ? 'clocks' : 'failed';
-        if (state.warned !== why)
+        if (!state.warned)
           logger.warn('old rows could not be purged; the purge repeats in a minute', { cause: error });
-        state.warned = why;
+        state.warned = true;
         state.rest = EVERY_MS;
       }
       state.last = clock.monotonic();
@@ -81,9 +71,7 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
     }
     const now = clock.now();
     const before = { jobs: instant(now, keep.jobs), receipts: instant(now, keep.receipts) };
-    // An embedded store has no clock but this one.
-    const agree = store.disposable ? undefined : clocksAgree(clock, now);
-    const { gone, more } = await purgeOnce(db, before, MAX_ROWS, agree);
+    const { gone, more } = await purgeOnce(db, before);
     vacuum.gone += gone;
     if (more || !store.disposable || vacuum.gone === 0 || vacuumedLately()) return more;
     vacuum.last = clock.monotonic();
@@ -97,42 +85,19 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
   }
 }
 
-/** The very time that the horizons come from is compared. Only a guard: no time of the database's is stored. */
-function clocksAgree(clock: Pick<Clock, 'monotonic'>, now: number): (tx: Db) => Promise<void> {
-  const asked = clock.monotonic();
-  return async (tx) => {
-    const select = sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as "now"`;
-    const [row] = await rowsOf<{ readonly now: number }>(tx, select);
-    if (row === undefined) throw new Error('the database returned no time');
-    const ahead = now - row.now;
-    const behind = -ahead - (clock.monotonic() - asked);
-    if (ahead > CLOCKS_MS || behind > CLOCKS_MS) throw new ClocksDiffer(Math.round(ahead / 1000));
-  };
-}
-
 const instant = (now: number, keepMs: number | null): string | null =>
   keepMs === null ? null : new Date(Math.max(0, now - keepMs)).toISOString();
 
-type Horizon = Retained['horizon'];
 /** By horizon: what is older than this may go; null: nothing. */
-type Before = Readonly<Record<Horizon, string | null>>;
+export type Before = Readonly<Record<Retained['horizon'], string | null>>;
 
 export type Purged = { readonly gone: number; readonly more: boolean };
 
 const NOTHING: Purged = { gone: 0, more: false };
 
-/**
- * Deletes the oldest rows of what is older than `before`, at most `maxRows` of a table, and moves the horizon. `agree` runs
- * first, in the same transaction; what it throws ends it.
- */
-export async function purgeOnce(
-  db: Db,
-  before: Before,
-  maxRows = MAX_ROWS,
-  agree: (tx: Db) => Promise<void> = async () => undefined,
-): Promise<Purged> {
+/** Deletes the oldest rows of what is older than `before`, at most `maxRows` of a table, and moves the horizon. */
+export async function purgeOnce(db: Db, before: Before, maxRows = MAX_ROWS): Promise<Purged> {
   return await db.transaction(async (tx) => {
-    await agree(tx);
     // Who projects meanwhile waits, and then finds another version: no deleted row is written again.
     await tx.execute(sql`select 1 from projection where id = 'all' for update`);
     const jobs = before.jobs === null ? null : await cutOf(tx, 'jobs', before.jobs, maxRows);
@@ -156,7 +121,7 @@ type Oldest = {
 };
 
 /** Where to cut: at least one row of the horizon's tables is before it; null: none is before `before`. */
-async function cutOf(tx: Db, horizon: Horizon, before: string, maxRows: number): Promise<string | null> {
+async function cutOf(tx: Db, horizon: keyof Before, before: string, maxRows: number): Promise<string | null> {
   const selects = RETAINED.filter((retained) => retained.horizon === horizon).map(
     ({ table, time, ended }) => {
       const at = sql.identifier(time);
@@ -175,10 +140,10 @@ async function cutOf(tx: Db, horizon: Horizon, before: string, maxRows: number):
 }
 
 /**
- * Deletes rows and moves the horizon in one statement. The horizon never moves back: rows projected again before it are
- * deleted again.
+ * Deletes rows and moves the horizon in one statement; returns the number of rows. The horizon never moves back: rows
+ * projected again before it are deleted again.
  */
-async function cut(tx: Db, at: Before): Promise<number> {
+export async function cut(tx: Db, at: Before): Promise<number> {
   const deletes = RETAINED.map(({ table, time, ended, horizon }) => {
     const name = sql.identifier(`gone_${table}`);
     return sql`${name} as (delete from ${sql.identifier(table)}
@@ -199,4 +164,22 @@ async function cut(tx: Db, at: Before): Promise<number> {
       select ${sql.join(counts, sql` + `)} as "gone"`,
   );
   return Number(row?.gone ?? 0);
+}
+
+/** The horizon of the rows in `schema`. */
+export async function readHorizon(tx: Db, schema: string): Promise<Before> {
+  const [row] = await rowsOf<{ jobs: string | null; receipts: string | null }>(
+    tx,
+    sql`select jobs_before as jobs, receipts_before as receipts from ${sql.identifier(schema)}.retention`,
+  );
+  return { jobs: row?.jobs ?? null, receipts: row?.receipts ?? null };
+}
+
+/** Whether a row of the table is behind the horizon: a comparison leaves it out. */
+export function isPurged(table: string, horizon: Before): SQL {
+  const retained = RETAINED.find((each) => each.table === table);
+  const before = retained && horizon[retained.horizon];
+  return retained && before
+    ? sql`(${retained.ended} and ${sql.identifier(retained.time)} < ${before})`
+    : sql`false`;
 }

@@ -20,8 +20,8 @@ import {
   retireLost,
   useSchema,
 } from './generations.ts';
-import { horizonFrom, readHorizon } from './horizon.ts';
 import { type JudgeReceipt, judgeEvents, Projector, readHead } from './projection.ts';
+import { cut, readHorizon } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, rowsOf } from './rows.ts';
 
@@ -100,7 +100,7 @@ export async function rebuild(deps: RebuildDeps, options: RebuildOptions = {}): 
     throw new CannotRebuild('this release has no read models of this event log yet: nothing to compare');
   const schema = await scratchSchema(deps, generation, models, check);
   const head = await inSchema(store, schema, ({ db }) => readHead(db));
-  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS, alone: true });
+  const projector = new Projector(head, { models, cachedRows: CACHED_ROWS });
   const build: Build = { deps, models, schema, projector, counted: { events: 0 }, options };
   report(build, 0);
   if (check && current !== null) {
@@ -205,8 +205,11 @@ async function drop(store: RebuildStore<Db>, schema: string): Promise<void> {
 
 type Page = { readonly judged: readonly JudgedEvent[]; readonly last: RecordedEvent; readonly read: number };
 
-/** Every event up to `until` (inclusive); a page is read and judged while the one before is written. */
-async function foldTo(build: Build, until: string): Promise<void> {
+/**
+ * Every event up to `until` (inclusive); a page is read and judged while the one before is written, each in a transaction
+ * of its own unless all are written in `within`.
+ */
+async function foldTo(build: Build, until: string, within?: RebuildTransaction<Db>): Promise<void> {
   const { deps, schema, projector } = build;
   const pageAfter = (after: string | null) => {
     const page = readPage(build, after, until);
@@ -217,7 +220,8 @@ async function foldTo(build: Build, until: string): Promise<void> {
   for (let page = await next; page !== null; page = await next) {
     next = pageAfter(page.last.position);
     const { judged, last, read } = page;
-    await inSchema(deps.store, schema, (tx) => foldPage(build, tx, judged, last));
+    const write = (tx: RebuildTransaction<Db>) => foldPage(build, tx, judged, last);
+    await (within === undefined ? inSchema(deps.store, schema, write) : write(within));
     build.counted.events += read;
     report(build, shareOf(last.position, until));
   }
@@ -241,16 +245,6 @@ async function foldPage(
 ): Promise<void> {
   if (await projector.project(tx.db, judged, last, copyBatch(tx, projector.shapes))) return;
   throw new Error(`the schema ${schema} was changed by another process`);
-}
-
-/** Every event up to `until` (inclusive), in one transaction of the schema. */
-async function foldIn(build: Build, tx: RebuildTransaction<Db>, until: string): Promise<void> {
-  for (;;) {
-    const page = await readPage(build, build.projector.head.position, until);
-    if (page === null) return;
-    await foldPage(build, tx, page.judged, page.last);
-    build.counted.events += page.read;
-  }
 }
 
 /** null: there is no event up to `until`. */
@@ -299,15 +293,16 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
     );
     if (current === null) return;
     await useSchema(db, schema);
-    await foldIn(build, tx, until);
-    await takeHorizon(db, build, current);
+    await foldTo(build, until, tx);
   });
   return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
 }
 
-/** The horizon of the current rows, or of those that another release has of this log. */
-async function applyHorizon(build: Build, { id, log }: Generation): Promise<void> {
-  const { deps, schema } = build;
+/**
+ * Deletes what is behind the horizon of the current rows, or of those that another release has of this log. What they purge
+ * until the flip is purged again after it.
+ */
+async function applyHorizon({ deps, schema, projector }: Build, { id, log }: Generation): Promise<void> {
   await deps.store.transaction(async ({ db }) => {
     await markUsed(db, schema);
     const [from] = await rowsOf<{ schema: string }>(
@@ -315,12 +310,13 @@ async function applyHorizon(build: Build, { id, log }: Generation): Promise<void
       sql`select "schema" from ${generations} where "log" = ${log} and "state" = 'current'
         order by "generation" = ${id} desc, "used_at" desc limit 1`,
     );
-    if (from !== undefined) await takeHorizon(db, build, from.schema);
+    if (from === undefined) return;
+    const horizon = await readHorizon(db, from.schema);
+    if ((horizon.jobs ?? horizon.receipts) === null) return;
+    await useSchema(db, schema);
+    await cut(db, horizon);
+    projector.forget();
   });
-}
-
-async function takeHorizon(tx: Db, { schema, projector }: Build, from: string): Promise<void> {
-  if (await horizonFrom(tx, from, schema, projector.shapes)) projector.forget();
 }
 
 async function counts({ deps, schema, projector }: Build): Promise<Record<string, number>> {
@@ -347,7 +343,7 @@ async function compared(build: Build, current: string): Promise<RebuildResult> {
         sql`select position from ${sql.identifier(current)}.projection`,
       );
       const until = row?.position ?? '';
-      await foldIn(build, tx, until);
+      await foldTo(build, until, tx);
       const horizon = await readHorizon(tx.db, current);
       const found: TableComparison[] = [];
       for (const shape of projector.shapes)

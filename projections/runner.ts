@@ -176,7 +176,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       const pending = pendingEvents(deps, from);
       const projector = new Projector(head, { models });
       const now = clock.monotonic();
-      const kept = { usedAt: now, prunedAt: Number.NEGATIVE_INFINITY, comparedAt: now };
+      const kept = { usedAt: now, comparedAt: now };
       state.session = {
         generation,
         schema,

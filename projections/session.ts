@@ -49,8 +49,8 @@ export type Session = {
   role: Role;
   /** The rows have come, in this session, within a batch of the log's head. */
   nearHead: boolean;
-  /** Monotonic ms of the last `markUsed`, the last pruning and the last comparison with the log. */
-  readonly kept: { usedAt: number; prunedAt: number; comparedAt: number };
+  /** Monotonic ms of the last `markUsed`, with its pruning, and of the last comparison with the log. */
+  readonly kept: { usedAt: number; comparedAt: number };
   /** How long the next batch gathers. */
   lingerMs: number;
 };
@@ -65,7 +65,6 @@ const TAKE_OVER_MS = 1000;
 /** How often a session checks the store and the log. */
 const LOOK_MS = 1000;
 const MARK_USED_MS = 60_000;
-const PRUNE_EVERY_MS = 3_600_000;
 const UNUSED_MS = 7 * 86_400_000;
 const HISTORY_MS = 250;
 /** How long the rest of an append is waited for, if one is known to follow. */
@@ -84,6 +83,9 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
   const { clock, signal, progress } = deps;
   let lookedAt = clock.monotonic();
   let movedAt = lookedAt;
+  /** Whether not to wait for more events. */
+  const isDue = () => progress.isAwaited() || pending.interrupted || signal.aborted;
+  const isFull = () => isDue() || pending.size >= deps.batchSize;
   while (!signal.aborted) {
     if (pending.interrupted) throw new LogInterrupted();
     if (clock.monotonic() - lookedAt >= LOOK_MS) {
@@ -97,13 +99,13 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
       movedAt = clock.monotonic();
     } else if (session.role === 'projects') {
       const due = (pending.oldestArrival() ?? 0) + session.lingerMs - clock.monotonic();
-      if (isUrgent(session, deps) || due <= 0) await projectNext(session, deps);
-      else await gathered(session, deps, due);
+      if (due <= 0 || isFull()) await projectNext(session, deps);
+      else await changed(session, deps, due, isFull);
     } else {
       if (await follow(session, deps)) movedAt = clock.monotonic();
       const isStuck = clock.monotonic() - movedAt >= TAKE_OVER_MS;
       if (pending.size > 0 && (progress.isAwaited() || isStuck)) await projectNext(session, deps);
-      else if (pending.size > 0) await changed(session, deps, LINGER_MS.least, isUrgent(session, deps));
+      else if (pending.size > 0) await changed(session, deps, LINGER_MS.least, isDue);
     }
   }
 }
@@ -111,24 +113,15 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
 
-const isUrgent = ({ pending }: Session, { progress, batchSize }: SessionDeps): boolean =>
-  progress.isAwaited() || pending.size >= batchSize;
-
-/** Until something happens, at most `ms`; `pauses`: only a waiting reader, or the time, ends it. */
-async function changed({ pending }: Session, deps: SessionDeps, ms: number, pauses = false): Promise<void> {
+/** At most `ms`, until something happens after which `isEnough` holds. */
+async function changed(
+  { pending }: Session,
+  { clock }: SessionDeps,
+  ms: number,
+  isEnough?: () => boolean,
+): Promise<void> {
   const timer = new Cancel();
-  const late = deps.clock.sleep(ms, timer);
-  await (pauses ? late : Promise.race([pending.changed(), late]));
-  timer.abort();
-  await wholeAppend(pending);
-}
-
-/** Until a batch has gathered for `ms`, or is full, or a reader waits. */
-async function gathered(session: Session, deps: SessionDeps, ms: number): Promise<void> {
-  const { pending } = session;
-  const isOver = () => isUrgent(session, deps) || pending.interrupted || deps.signal.aborted;
-  const timer = new Cancel();
-  if (!isOver()) await Promise.race([pending.changed(isOver), deps.clock.sleep(ms, timer)]);
+  if (isEnough?.() !== true) await Promise.race([pending.changed(isEnough), clock.sleep(ms, timer)]);
   timer.abort();
   await wholeAppend(pending);
 }
@@ -181,8 +174,6 @@ async function keepUsed({ schema, kept }: Session, { store, clock, logger }: Ses
   kept.usedAt = now;
   const shared = await store.shared();
   await markUsed(shared, schema);
-  if (now - kept.prunedAt < PRUNE_EVERY_MS) return;
-  kept.prunedAt = now;
   const dropped = await shared.transaction((tx) => pruneGenerations(tx, schema, UNUSED_MS));
   if (dropped.length > 0) logger.info('dropped read models that no process has used for 7 days', { dropped });
 }

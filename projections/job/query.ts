@@ -39,20 +39,7 @@ export function jobQueries(db: PgDatabase<PgQueryResultHKT>) {
     /** A job found is one that is retained. */
     async findForVerification(id: string): Promise<JobForVerification | null> {
       const row = await rowOf(id);
-      if (row === null) return null;
-      const { receiptId, status, responseStatus, method, attempts, decisionId, targetCommitment, payment } =
-        row;
-      return {
-        jobId: row.id,
-        receiptId,
-        status,
-        responseStatus,
-        method,
-        attempts,
-        decisionId,
-        targetCommitment,
-        payment,
-      };
+      return row && { ...row, jobId: row.id };
     },
   };
 }

@@ -9,27 +9,17 @@ import {
   type TotalsRow,
 } from './table.ts';
 
+type ChangeOf<T extends string, R> = {
+  readonly table: T;
+  readonly key: string;
+  apply(row: R | null): R | null;
+};
+
 export type MonitoringChange =
-  | {
-      readonly table: 'monitoring_minutes';
-      readonly key: string;
-      apply(row: MinuteRow | null): MinuteRow | null;
-    }
-  | {
-      readonly table: 'monitoring_hours';
-      readonly key: string;
-      apply(row: HourRow | null): HourRow | null;
-    }
-  | {
-      readonly table: 'monitoring_totals';
-      readonly key: string;
-      apply(row: TotalsRow | null): TotalsRow | null;
-    }
-  | {
-      readonly table: 'running_jobs';
-      readonly key: string;
-      apply(row: RunningRow | null): RunningRow | null;
-    };
+  | ChangeOf<'monitoring_minutes', MinuteRow>
+  | ChangeOf<'monitoring_hours', HourRow>
+  | ChangeOf<'monitoring_totals', TotalsRow>
+  | ChangeOf<'running_jobs', RunningRow>;
 
 /** The fields that a minute and an hour share. */
 type Finished = Omit<MinuteRow, 'minute'>;

@@ -2,22 +2,16 @@ import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { entryOf } from '#src/domain/payment/ledger.ts';
 import type { TrustMinuteRow, TrustOpenPaymentRow, TrustTotalsRow } from './table.ts';
 
+type ChangeOf<T extends string, R> = {
+  readonly table: T;
+  readonly key: string;
+  apply(row: R | null): R | null;
+};
+
 export type TrustChange =
-  | {
-      readonly table: 'trust_totals';
-      readonly key: string;
-      apply(row: TrustTotalsRow | null): TrustTotalsRow | null;
-    }
-  | {
-      readonly table: 'trust_open_payments';
-      readonly key: string;
-      apply(row: TrustOpenPaymentRow | null): TrustOpenPaymentRow | null;
-    }
-  | {
-      readonly table: 'trust_minutes';
-      readonly key: string;
-      apply(row: TrustMinuteRow | null): TrustMinuteRow | null;
-    };
+  | ChangeOf<'trust_totals', TrustTotalsRow>
+  | ChangeOf<'trust_open_payments', TrustOpenPaymentRow>
+  | ChangeOf<'trust_minutes', TrustMinuteRow>;
 
 /** `receiptVerified`: the verdict on this very event, found before. */
 export function projectTrust(

@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { makePurge, purgeOnce } from '#projections/purge.ts';
+import { purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { runs } from '#test/support/property-runs.ts';
-import { collectingLogger } from './fakes.ts';
 import {
   appendAll,
   decisionAppend,
@@ -220,42 +219,6 @@ export function purgeContract(harness: ReadStoreHarness): void {
   );
 
   test(
-    `${name}: a purger whose clock is not the store's deletes nothing, and says so once`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const log = memoryLog();
-      await appendAll(log, jobAppends({ ...PLAN, startedAtMs: Date.now() - 10 * DAY_MS }));
-      const db = await project(log, store);
-      const logger = collectingLogger();
-      let aheadMs = 0;
-      const clock = { ...systemClock(), now: () => Date.now() + aheadMs };
-      const purge = makePurge({ clock, logger, store }, { jobs: DAY_MS, receipts: DAY_MS });
-      const jobs = async () => (await allRows(db)).jobs?.length;
-      // An embedded store has no clock of its own.
-      if (store.disposable) {
-        aheadMs = 2 * 60_000;
-        await purge.step(db);
-        assert.deepEqual([await jobs(), logger.lines], [0, []]);
-        return;
-      }
-      const logged = () => logger.lines.map(({ level, fields }) => [level, JSON.stringify(fields, causes)]);
-      for (aheadMs of [2 * 60_000, 3_600_000, 1000 * DAY_MS, -3_600_000]) {
-        await purge.step(db);
-        assert.equal(await jobs(), 1, `${aheadMs} ms ahead`);
-        assert.ok(purge.dueInMs(true) > 0);
-      }
-      assert.deepEqual(logged(), [['warn', `{"cause":"the clock here is 120 s ahead of the database's"}`]]);
-      aheadMs = 30_000;
-      await purge.step(db);
-      assert.deepEqual([await jobs(), logger.lines.length], [0, 1]);
-      aheadMs = -3_600_000;
-      await purge.step(db);
-      assert.deepEqual(logged()[1], ['warn', `{"cause":"the clock here is 3600 s behind the database's"}`]);
-    },
-  );
-
-  test(
     `${name}: replayed from the log, all that is gone goes again, and every answer is the same`,
     options(harness),
     async () => {
@@ -306,5 +269,3 @@ export function purgeContract(harness: ReadStoreHarness): void {
     },
   );
 }
-
-const causes = (_: string, value: unknown) => (value instanceof Error ? value.message : value);

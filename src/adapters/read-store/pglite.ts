@@ -4,7 +4,7 @@ import type { PGlite } from '@electric-sql/pglite';
 import type { PgliteDatabase } from 'drizzle-orm/pglite';
 import { succeedsWithin } from '#src/lib/time.ts';
 import type { Logger } from '../../ports/logger.ts';
-import type { ReadStore } from '../../ports/read-store.ts';
+import type { ReadStore, TableLayout } from '../../ports/read-store.ts';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type DamageWatch, watchDamage } from './pglite-damage.ts';
@@ -26,7 +26,7 @@ export type PgliteOptions = {
 const HEALTH_MS = 2000;
 const RENEWAL_PAUSE_MS = 30_000;
 /** Changes if the files of an earlier release must not be opened. */
-const FILES_VERSION = '1';
+const FILES_VERSION = '2';
 
 /** Takes the directory at once; throws `ReadStoreInUse` where another process has it. Opens at the first `open`. */
 export function pgliteReadStore({
@@ -66,7 +66,7 @@ export function pgliteReadStore({
   };
   return {
     disposable: true,
-    layout: tableLayout(),
+    layout: unlogged(tableLayout()),
     shared: async () => (await openHandle()).db,
     async open(schema) {
       const handle = await openHandle();
@@ -92,6 +92,12 @@ export function pgliteReadStore({
       return closing;
     },
   };
+}
+
+/** Without a write-ahead log: files that were not closed in order are never recovered, and a batch costs a tenth less. */
+function unlogged({ version, statements }: TableLayout): TableLayout {
+  const create = /^\s*CREATE TABLE/;
+  return { version, statements: statements.map((text) => text.replace(create, 'CREATE UNLOGGED TABLE')) };
 }
 
 /** As a rebuild needs it: it has no COPY. Throws `ReadStoreInUse` if another process has the directory. */
