@@ -1,5 +1,5 @@
 // The state of one attempt while it runs, and its report.
-import { createHash, type Hash } from 'node:crypto';
+import type { Hash } from 'node:crypto';
 import type { ErrorCategory, Phase, Sent } from '../../domain/event-fields.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
 
@@ -83,11 +83,4 @@ export function reportOf(
     responseBodySha256: response?.hash.digest('hex') ?? null,
     truncated: response?.truncated ?? false,
   };
-}
-
-/** Lower-case hex. */
-export function sha256(...parts: readonly Uint8Array[]): string {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest('hex');
 }
