@@ -3,6 +3,7 @@
 import { LIMITS, TIMES } from '#src/domain/limits.ts';
 import { isBound, isSurelyOver } from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -69,51 +70,33 @@ export function inFlightSlots(max: number): Slots {
 export const tooManyInFlight = () =>
   refused('too_many_in_flight', 'Too many calls are in flight: try again shortly.', { retryAfterSeconds: 1 });
 
-// ── one new call at a time for one idempotency key ──────────────────────────────────────────────────────
+// ── one call at a time for one idempotency key ──────────────────────────────────────────────────────────
 
 /**
- * Of the new calls with one name, one continues from its admission to its claim while the others wait, so that of many
- * parallel calls with one idempotency key only one is verified and takes a unit of the quota.
+ * Calls with one name take turns from their look-up to their claim, so that of many parallel calls with one idempotency
+ * key only one is verified and takes a unit of the quota. null: the turn did not come within 2 s.
  */
-export type Turns = {
-  /** To be taken before the streams are read that a turn is asked for by. */
-  mark(): number;
-  /** The turn. `stale`: a turn of this name has ended since the mark, so that the streams have to be read again. */
-  take(name: string, mark: number): Release | 'taken' | 'stale';
-  /** Resolves to true when the turn has ended, to false after 2 s. */
-  wait(name: string): Promise<boolean>;
-};
+export type Turns = (name: string) => Promise<Release | null>;
 
 const TURN_WAIT_MS = 2000;
-/** Ended turns that are remembered; one that is forgotten costs a conflict at its append. */
-const TURNS_MAX = 10_000;
 
 export function claimTurns(clock: Pick<Clock, 'sleep'>): Turns {
-  const taken = new Map<string, ReturnType<typeof Promise.withResolvers<true>>>();
-  const ended = new Map<string, number>();
-  let count = 0;
-  return {
-    mark: () => count,
-    take(name, mark) {
-      if (taken.has(name)) return 'taken';
-      if ((ended.get(name) ?? 0) > mark) return 'stale';
-      const end = Promise.withResolvers<true>();
-      taken.set(name, end);
-      return once(() => {
-        taken.delete(name);
-        ended.delete(name);
-        ended.set(name, ++count);
-        if (ended.size > TURNS_MAX) deleteOldest(ended);
-        end.resolve(true);
-      });
-    },
-    async wait(name) {
-      const timer = new AbortController();
-      const late = clock.sleep(TURN_WAIT_MS, timer.signal).then(() => false);
-      const free = await Promise.race([taken.get(name)?.promise ?? true, late]);
-      timer.abort();
-      return free;
-    },
+  const last = new Map<string, Promise<void>>();
+  return async (name) => {
+    const before = last.get(name);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const turn = Promise.all([before, promise]).then(() => {
+      if (last.get(name) === turn) last.delete(name);
+    });
+    last.set(name, turn);
+    if (before === undefined) return resolve;
+    const timer = new Cancel();
+    const late = clock.sleep(TURN_WAIT_MS, timer).then(() => 'late');
+    const isLate = (await Promise.race([before, late])) === 'late';
+    timer.abort();
+    if (!isLate) return resolve;
+    resolve();
+    return null;
   };
 }
 
