@@ -10,17 +10,15 @@ import { isOwnLoop } from '#src/domain/destination/headers.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { claimKey } from '#src/domain/payment/claim.ts';
-import type { Payment } from '#src/domain/payment/state.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import type { PresentedPayment } from '#src/ports/payments.ts';
 import {
   type JudgeDeps,
   judgeRequest,
   readRequest,
   takeQuota,
 } from '#src/usecases/decisions/judge-request.ts';
-import { appendUntilKnown, envelope, type View } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { type PaidSlotDeps, type Release, type Turns, takePaidSlot } from './admission.ts';
@@ -44,6 +42,7 @@ import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from
 import {
   limitWalletFailures,
   type PaymentDeps,
+  type Plan,
   releasePayment,
   reservePayment,
   settlePayment,
@@ -72,17 +71,6 @@ type Passed = {
   readonly reservedFor: string | null;
   /** The job that another call of the same payment or key started. */
   readonly startedElsewhere: string | null;
-};
-
-/** The job that this call is about to pay for and start. */
-type Plan = {
-  readonly jobId: string;
-  readonly paymentStream: string | null;
-  /** As last read or written; null: no payment, or it has to be read. */
-  readonly payment: View<Payment> | null;
-  /** null: none, or the payment is the key holder's and its header is not at hand. */
-  readonly presented: PresentedPayment | null;
-  readonly first: boolean;
 };
 
 type OfNew<S> = { readonly step: S; readonly known: New };
@@ -334,9 +322,7 @@ async function settle(deps: ExecuteDeps, call: Call, state: At<'settle'>): Promi
   const { passed, plan } = state;
   const { jobId, paymentStream } = plan;
   if (paymentStream === null) return { step: 'start', passed, jobId, paymentStream, payment: null };
-  const { deadline, lookup } = call;
-  const it = { ...plan, paymentStream, claimStream: lookup.claimStream, account: accountOf(call), deadline };
-  const settled = await settlePayment(deps, it);
+  const settled = await settlePayment(deps, { plan, paymentStream, call });
   if (isRefused(settled)) return settled;
   if (settled.kind === 'look_up') return { step: 'lookUp', passed };
   return { step: 'start', passed, jobId, paymentStream, payment: settled.payment };
