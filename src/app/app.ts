@@ -110,7 +110,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     watch: streamWatch(clock),
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
-    turns: claimTurns(clock),
+    takeTurn: claimTurns(clock),
   };
 
   const receiptTree = transparency({

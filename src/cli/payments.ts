@@ -2,7 +2,7 @@
 // by hand, their refunds, and the balance.
 import { type Command, InvalidArgumentError } from 'commander';
 import { balancePayments, listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
-import { type Refunded, refundPayments } from '#src/usecases/payments/refund-payments.ts';
+import { type Refunded, recordRefund } from '#src/usecases/payments/record-refund.ts';
 import {
   type OperatorVerdict,
   type Resolved,
@@ -37,10 +37,10 @@ Look the payment up on the chain first (its payer, and the transfers to your X40
 cannot be undone. --not-settled is refused until one minute after the authorization has expired.`;
 
 const REFUND_HELP = `
-Send the money first: at least the amount (for several payments their sum) in the same asset to the payer. The transfer is
-looked up at X402_RPC_URL: it must have succeeded after the charge, and must not be recorded for another refund. Without
+Send the money first: at least the amount in the same asset to the payer. The transfer is looked up at X402_RPC_URL: it
+must have succeeded, must not be older than the payment, and must not be recorded for another refund. Without
 X402_RPC_URL the refund needs --unverified and is recorded as stated by the operator. A refunded payment no longer
-executes a call. The record cannot be undone. If the command is interrupted, run it again.`;
+executes a call. The record cannot be undone.`;
 
 export function addPayments(program: Command): void {
   const payments = program
@@ -65,12 +65,8 @@ export function addPayments(program: Command): void {
     .action(resolve);
   payments
     .command('refund')
-    .description('Record the refund of one or several payments of one payer.')
-    .argument(
-      '<id...>',
-      'as the list shows them: payment-…',
-      (id: string, before: readonly string[] = []) => [...before, readId(id)],
-    )
+    .description('Record the refund of a payment.')
+    .argument('<id>', 'as the list shows it: payment-…', readId)
     .requiredOption('--tx <hash>', 'the transfer to the payer: 0x and 64 hex digits', readTransaction)
     .option('--unverified', 'record it without looking at the chain')
     .option('--json', 'print the result as JSON')
@@ -138,7 +134,7 @@ async function balance({ json }: ListOptions): Promise<boolean> {
   return wrong.length === 0;
 }
 
-async function refund(ids: readonly string[], options: RefundOptions): Promise<void> {
+async function refund(id: string, options: RefundOptions): Promise<void> {
   const { tx: transaction, unverified, json } = options;
   const rpcUrl = unverified ? null : readRpcUrl();
   if (rpcUrl === null && !unverified)
@@ -146,19 +142,17 @@ async function refund(ids: readonly string[], options: RefundOptions): Promise<v
       'X402_RPC_URL is not set: set it to verify the transfer, or use --unverified (see --help)',
     );
   const findTransfer = rpcUrl === null ? null : await chainReader(rpcUrl);
-  const refunded = await withLog((deps) => refundPayments(deps, { ids, transaction, findTransfer }));
+  const refunded = await withLog((deps) => recordRefund(deps, { id, transaction, findTransfer }));
   if (refunded.outcome === 'refused') {
-    const message = REFUSED[refunded.reason](refunded.id ?? '', transaction);
+    const message = REFUSED[refunded.reason](refunded.id, transaction);
     throw refunded.reason === 'chain_unavailable' ? new CannotRun(message) : new FoundWrong(message);
   }
   const verified = findTransfer !== null;
-  if (json) return printJson({ transaction, verified, refunds: refunded.rows });
-  print(
-    ...refunded.rows.map(
-      ({ id, amount, payer, recorded }) =>
-        `${id}: ${amount} units to ${payer} ${recorded ? 'recorded as refunded' : 'were recorded before'}${verified ? '' : ', unverified'}`,
-    ),
-  );
+  const { payment, recorded } = refunded;
+  const { jobId, payer, amount } = payment;
+  if (json) return printJson({ transaction, verified, refunds: [{ id, jobId, payer, amount, recorded }] });
+  const how = `${recorded ? 'recorded as refunded' : 'were recorded before'}${verified ? '' : ', unverified'}`;
+  print(`${id}: ${amount} units to ${payer} ${how}`);
 }
 
 async function chainReader(rpcUrl: string) {
@@ -173,12 +167,11 @@ const REFUSED: Readonly<Record<RefusalReason, (id: string, transaction: string) 
   already_refunded: (id) => `${id} was refunded before, by another transfer`,
   job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
   charge_transaction: (id) => `--tx names the charge of ${id}, not its refund`,
-  several_payers: (id) => `${id} has another payer, asset or network: refund it by a transfer of its own`,
   transfer_used: (id, tx) => `${tx} is recorded as the refund of ${id}: one transfer refunds once`,
   transfer_missing: (_id, tx) => `the chain has no transaction ${tx}`,
   transfer_failed: (_id, tx) => `the transaction ${tx} failed: nothing was transferred`,
-  transfer_too_small: (_id, tx) => `${tx} transferred less than the amount of these payments to their payer`,
-  transfer_before_charge: (_id, tx) => `${tx} is older than the charge`,
+  transfer_too_small: (_id, tx) => `${tx} transferred less than the amount of the payment to its payer`,
+  transfer_before_charge: (_id, tx) => `${tx} is older than the payment`,
   chain_unavailable: () =>
     'X402_RPC_URL does not answer, or serves another network: try again, or use --unverified',
 };

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { findTransfer } from '#src/app/buyer.ts';
 import { openOperatorLog } from '#src/app/operator.ts';
 import { listPayments } from '#src/usecases/payments/list-payments.ts';
-import { type ClaimedTransfer, refundPayments } from '#src/usecases/payments/refund-payments.ts';
+import { type ClaimedTransfer, recordRefund } from '#src/usecases/payments/record-refund.ts';
 import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
@@ -157,7 +157,7 @@ async function assertRefunded(paid: PaidWorld, pair: readonly [Service, Service]
         transaction,
         findTransfer: (of: ClaimedTransfer) => findTransfer(paid.chain.url, of),
       };
-      const refunded = await refundPayments(deps, { ids: [id], ...request });
+      const refunded = await recordRefund(deps, { id, ...request });
       assert.equal(refunded.outcome, 'refunded', JSON.stringify(refunded));
     }
   } finally {

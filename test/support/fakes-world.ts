@@ -95,7 +95,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     watch: streamWatch(clock),
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
-    turns: claimTurns(clock),
+    takeTurn: claimTurns(clock),
     rules: targetRules,
     readers: { parse: parseUrl, describe: describeAddress },
     resolver,

@@ -2,7 +2,7 @@
 // discloses most: by repeating all that it was sent.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { httpExchange } from '#src/adapters/payments/exchange.ts';
+import { singleExchange } from '#src/adapters/payments/exchange.ts';
 
 /**
  * `repeat`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the
@@ -46,7 +46,7 @@ export async function startSecretFront(
     else {
       // Not by fetch: under Deno it sends a POST again where the connection was cut.
       const sent = body === '' ? {} : { body: JSON.parse(body) };
-      const passed = await httpExchange({
+      const passed = await singleExchange({
         url: `${behind}${pathname.slice(path.length + 1)}`,
         timeoutMs: 30_000,
         ...sent,

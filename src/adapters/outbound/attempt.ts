@@ -1,6 +1,6 @@
 // The state of one attempt while it runs, and its report.
-import { createHash, type Hash } from 'node:crypto';
-import type { ErrorCategory, Phase, Sent } from '../../domain/event-fields.ts';
+import type { Hash } from 'node:crypto';
+import type { ErrorCategory, Timings } from '../../domain/event-fields.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
 
 /** The attempt ended without a complete response. */
@@ -13,23 +13,18 @@ export class AttemptFailed extends Error {
   }
 }
 
-export type Attempt = {
-  phase: Phase;
-  /**
-   * `no` until the request is written to the connection; then `maybe`, because it is unknown whether it arrived; `yes`
-   * once a well-formed response head has arrived, an interim one (1xx) included.
-   */
-  sent: Sent;
-  status: number | null;
-  timings: { dnsMs: number | null; connectMs: number | null; tlsMs: number | null; ttfbMs: number | null };
-  tlsVersion: string | null;
-  exempted: boolean;
-  address: string | null;
-  leafSha256: string | null;
-  /** Set once a response head has arrived. */
-  response: { hash: Hash; bytes: number; truncated: boolean } | null;
-  retryAfterMs: number | null;
-  abort: boolean;
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/**
+ * `sent` is `no` until the request is written to the connection; then `maybe`, because it is unknown whether it arrived;
+ * `yes` once a well-formed response head has arrived, an interim one (1xx) included.
+ */
+export type Attempt = Mutable<
+  Omit<AttemptReport, 'errorCategory' | 'timings' | 'responseBytes' | 'responseBodySha256'>
+> & {
+  timings: Mutable<Omit<Timings, 'totalMs'>>;
+  /** Of the response's body, so far; null until a response head has arrived. */
+  body: { readonly hash: Hash; bytes: number } | null;
 };
 
 export function newAttempt(): Attempt {
@@ -42,7 +37,8 @@ export function newAttempt(): Attempt {
     exempted: false,
     address: null,
     leafSha256: null,
-    response: null,
+    body: null,
+    truncated: false,
     retryAfterMs: null,
     abort: false,
   };
@@ -74,20 +70,12 @@ export function reportOf(
   errorCategory: ErrorCategory | null,
   totalMs: number,
 ): AttemptReport {
-  const { response, timings, ...known } = attempt;
+  const { body, timings, ...known } = attempt;
   return {
     ...known,
     errorCategory,
     timings: { ...timings, totalMs },
-    responseBytes: response?.bytes ?? null,
-    responseBodySha256: response?.hash.digest('hex') ?? null,
-    truncated: response?.truncated ?? false,
+    responseBytes: body?.bytes ?? null,
+    responseBodySha256: body?.hash.digest('hex') ?? null,
   };
-}
-
-/** Lower-case hex. */
-export function sha256(...parts: readonly Uint8Array[]): string {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest('hex');
 }

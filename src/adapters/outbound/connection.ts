@@ -13,8 +13,9 @@ import {
 } from 'node:tls';
 import { type Dial, sameAddress } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
+import { sha256, toHex } from '#src/domain/encoding.ts';
 import { describeAddress } from './addresses.ts';
-import { type Attempt, AttemptFailed, type Stopwatch, sha256 } from './attempt.ts';
+import { type Attempt, AttemptFailed, type Stopwatch } from './attempt.ts';
 
 export type Connection = {
   readonly socket: TLSSocket;
@@ -77,7 +78,7 @@ export function openConnection(
       attempt.timings.tlsMs = watch.lap();
       attempt.tlsVersion = socket.getProtocol();
       leaf ??= socket.getPeerX509Certificate()?.raw;
-      attempt.leafSha256 = leaf === undefined ? null : sha256(leaf);
+      attempt.leafSha256 = leaf === undefined ? null : toHex(sha256(leaf));
       if (socket.authorized) resolve();
       else reject(new AttemptFailed('tls_error', socket.authorizationError));
     });

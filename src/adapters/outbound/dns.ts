@@ -36,46 +36,36 @@ export function dnsResolver({ servers, maxInFlight }: DnsOptions): Resolver {
   };
 }
 
-type Kind = { readonly addresses: readonly string[] } | { readonly failed: string };
-
 /** One resolver per look-up: it can be cancelled separately and uses the system's current servers. It costs 20 µs. */
-function lookUp(name: string, timeoutMs: number, servers: readonly string[] | null): Promise<Resolution> {
+async function lookUp(
+  name: string,
+  timeoutMs: number,
+  servers: readonly string[] | null,
+): Promise<Resolution> {
   const resolver = new RuntimeResolver(PACKET);
   if (servers !== null) resolver.setServers(servers);
   // With the final dot no search domain is tried.
-  const kinds = [settled(resolver.resolve4(`${name}.`)), settled(resolver.resolve6(`${name}.`))];
-  return withTimeout(Promise.all(kinds), timeoutMs, () => new Error('no answer in time')).then(
-    combine,
-    () => {
-      resolver.cancel();
-      return { outcome: 'failed', timedOut: true };
-    },
+  const kinds = [resolver.resolve4(`${name}.`), resolver.resolve6(`${name}.`)].map((kind) =>
+    kind.catch(noneIfMissing),
   );
+  try {
+    const addresses = (await withTimeout(Promise.all(kinds), timeoutMs, late)).flat();
+    return addresses.length > 0 ? { outcome: 'addresses', addresses } : { outcome: 'not_found' };
+  } catch (error) {
+    resolver.cancel();
+    return { outcome: 'failed', timedOut: ['ECANCELLED', 'ETIMEOUT'].includes(codeOf(error)) };
+  }
 }
 
-async function settled(answer: Promise<string[]>): Promise<Kind> {
-  try {
-    return { addresses: await answer };
-  } catch (error) {
-    const code = codeOf(error);
-    return code === 'ENOTFOUND' || code === 'ENODATA' ? { addresses: [] } : { failed: code };
-  }
+const late = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEOUT' });
+
+function noneIfMissing(error: unknown): string[] {
+  if (['ENOTFOUND', 'ENODATA'].includes(codeOf(error))) return [];
+  throw error;
 }
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-}
-
-function combine(kinds: readonly Kind[]): Resolution {
-  const failures = kinds.flatMap((kind) => ('failed' in kind ? [kind.failed] : []));
-  if (failures.length > 0) {
-    return {
-      outcome: 'failed',
-      timedOut: failures.some((code) => code === 'ECANCELLED' || code === 'ETIMEOUT'),
-    };
-  }
-  const addresses = kinds.flatMap((kind) => ('addresses' in kind ? kind.addresses : []));
-  return addresses.length > 0 ? { outcome: 'addresses', addresses } : { outcome: 'not_found' };
 }
 
 export type MissOptions = {

@@ -69,20 +69,21 @@ function requestBytes({ target, method, headers, body }: OutboundRequest): Buffe
 function readHead({ status, headers }: ResponseHead, attempt: Attempt, nowMs: number): void {
   attempt.phase = 'body';
   attempt.status = status;
-  attempt.response = { hash: createHash('sha256'), bytes: 0, truncated: false };
+  attempt.body = { hash: createHash('sha256'), bytes: 0 };
   attempt.retryAfterMs = retryAfterMs(headers.get('retry-after') ?? null, nowMs);
   attempt.abort = status === 410 || headers.get('webhook-delivery')?.toLowerCase() === 'abort-message';
 }
 
 /** Returns true if the limit is exceeded. */
-function keepBody(chunk: Buffer, { response }: Attempt): boolean {
-  if (response === null || response.truncated) return true;
-  const kept = chunk.subarray(0, LIMITS.responseBodyBytes.max - response.bytes);
+function keepBody(chunk: Buffer, attempt: Attempt): boolean {
+  const { body, truncated } = attempt;
+  if (body === null || truncated) return true;
+  const kept = chunk.subarray(0, LIMITS.responseBodyBytes.max - body.bytes);
   // Hashed at once: a kept slice would hold the whole received buffer, framing of chunks included.
-  response.hash.update(kept);
-  response.bytes += kept.length;
-  response.truncated = kept.length < chunk.length;
-  return response.truncated;
+  body.hash.update(kept);
+  body.bytes += kept.length;
+  attempt.truncated = kept.length < chunk.length;
+  return attempt.truncated;
 }
 
 /** An error of TLS has its own category; any other error means that the connection ended too early. */

@@ -70,7 +70,7 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
     return refuse('payment_required', 'this call is paid: the request has no payment header');
   const json = parseHeader(text);
   if (json === undefined) return refuse('invalid_payment_header', 'the payment header is not base64 of JSON');
-  const decoded = v2 === null ? readV1(terms, json) : readV2(terms, json);
+  const decoded = readForm(terms, v2 === null ? 1 : 2, json);
   if ('refused' in decoded) return decoded;
   const { carried, x402Version } = decoded;
   const { authorization, signature } = carried.signed;
@@ -104,46 +104,32 @@ function parseHeader(text: string): unknown {
   return parsedJson(fromUtf8(Buffer.from(trimmed, 'base64')) ?? '');
 }
 
-function readV2(terms: Terms, value: unknown): Decoded | Refusal {
-  const form = PaymentPayloadV2Schema.safeParse(value);
+function readForm(terms: Terms, x402Version: 1 | 2, value: unknown): Decoded | Refusal {
+  const form =
+    x402Version === 2 ? PaymentPayloadV2Schema.safeParse(value) : PaymentPayloadV1Schema.safeParse(value);
   if (!form.success)
-    return refuse('invalid_payment_header', 'the payment header is not an x402 version 2 payment');
-  const { accepted, payload, resource } = form.data;
-  const { requirements } = terms;
-  if (accepted.scheme !== requirements.scheme)
-    return refuse('unsupported_scheme', 'the scheme must be "exact"');
-  if (accepted.network !== terms.network)
-    return refuse('network_mismatch', `the network is ${terms.network}`);
-  if (accepted.asset.toLowerCase() !== terms.asset) {
-    return refuse('asset_mismatch', `the asset is ${requirements.asset}`);
-  }
-  const signed = readSigned(payload);
-  if ('refused' in signed) return signed;
-  const { authorization } = signed;
-  if (accepted.payTo.toLowerCase() !== authorization.to) {
-    return refuse('recipient_mismatch', 'the recipient of the authorization is not the accepted one');
-  }
-  if (accepted.amount !== authorization.value) {
-    return refuse('amount_mismatch', 'the amount of the authorization is not the accepted one');
-  }
-  return { x402Version: 2, carried: { signed, resourceUrl: resource?.url ?? null } };
-}
-
-function readV1(terms: Terms, value: unknown): Decoded | Refusal {
-  const form = PaymentPayloadV1Schema.safeParse(value);
-  if (!form.success)
-    return refuse('invalid_payment_header', 'the payment header is not an x402 version 1 payment');
-  const { scheme, network, payload } = form.data;
-  if (scheme !== terms.requirements.scheme) return refuse('unsupported_scheme', 'the scheme must be "exact"');
-  if (network !== terms.networkV1) {
     return refuse(
-      'network_mismatch',
-      `the network is ${terms.networkV1 ?? `${terms.network}, version 2 only`}`,
+      'invalid_payment_header',
+      `the payment header is not an x402 version ${x402Version} payment`,
     );
-  }
-  const signed = readSigned(payload);
+  const { requirements } = terms;
+  const accepted = 'accepted' in form.data ? form.data.accepted : null;
+  const { scheme, network } = 'accepted' in form.data ? form.data.accepted : form.data;
+  if (scheme !== requirements.scheme) return refuse('unsupported_scheme', 'the scheme must be "exact"');
+  const ours = accepted === null ? terms.networkV1 : terms.network;
+  if (network !== ours)
+    return refuse('network_mismatch', `the network is ${ours ?? `${terms.network}, version 2 only`}`);
+  if (accepted !== null && accepted.asset.toLowerCase() !== terms.asset)
+    return refuse('asset_mismatch', `the asset is ${requirements.asset}`);
+  const signed = readSigned(form.data.payload);
   if ('refused' in signed) return signed;
-  return { x402Version: 1, carried: { signed, resourceUrl: null } };
+  const { to, value: amount } = signed.authorization;
+  if (accepted !== null && accepted.payTo.toLowerCase() !== to)
+    return refuse('recipient_mismatch', 'the recipient of the authorization is not the accepted one');
+  if (accepted !== null && accepted.amount !== amount)
+    return refuse('amount_mismatch', 'the amount of the authorization is not the accepted one');
+  const resourceUrl = 'resource' in form.data ? (form.data.resource?.url ?? null) : null;
+  return { x402Version, carried: { signed, resourceUrl } };
 }
 
 function readSigned(payload: Record<string, unknown>): Signed | Refusal {

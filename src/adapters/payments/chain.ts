@@ -9,38 +9,24 @@ import {
   type LogTopic,
   numberToHex,
   type PublicClient,
+  parseAbi,
   TransactionReceiptNotFoundError,
 } from 'viem';
 import type { FoundTransfer } from '#src/domain/payment/refund.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
+import { withTimeout } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { Authorization } from '#src/ports/payments.ts';
+import type { Authorization, Payments } from '#src/ports/payments.ts';
 import { lowerHex, type Terms } from './requirements.ts';
-
-export type Chain = {
-  /** Bounded in time, never throws. */
-  lookUp(payment: Authorization): Promise<ChainFinding>;
-  /** Whether the configured node serves the chain of X402_NETWORK; null if it does not answer. Never throws. */
-  isConfiguredChain(): Promise<boolean | null>;
-};
 
 /** Time limit of the whole look-up. */
 const LOOK_UP_MS = 8000;
 const CALL_MS = 4000;
 
-const AUTHORIZATION_STATE = [
-  {
-    type: 'function',
-    name: 'authorizationState',
-    stateMutability: 'view',
-    inputs: [
-      { name: 'authorizer', type: 'address' },
-      { name: 'nonce', type: 'bytes32' },
-    ],
-    outputs: [{ name: '', type: 'bool' }],
-  },
-] as const;
+const AUTHORIZATION_STATE = parseAbi([
+  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+]);
 
 /** `code`: for the log. The library's messages are not logged: they contain the URL, which may contain a secret. */
 class NoAnswer extends Error {
@@ -59,88 +45,61 @@ export function rpcChain(deps: {
   readonly rpcUrl: string;
   readonly clock: Clock;
   readonly logger: Logger;
-}): Chain {
+}): Pick<Payments, 'lookUp'> {
   const { terms, rpcUrl, clock, logger } = deps;
   const client = rpcClient(rpcUrl);
 
-  async function look(payment: Authorization, hasTimeLeft: () => boolean): Promise<ChainFinding> {
+  async function look(payment: Authorization): Promise<ChainFinding> {
+    const until = clock.monotonic() + LOOK_UP_MS;
     const [chainId, latest] = await Promise.all([
       client.getChainId(),
       client.getBlock({ blockTag: 'latest' }),
     ]);
     if (chainId !== terms.chainId) throw new NoAnswer('other_chain');
+    const { asset } = terms;
     const used = await client.readContract({
-      address: terms.asset,
+      address: asset,
       abi: AUTHORIZATION_STATE,
       functionName: 'authorizationState',
-      args: [payment.payer as `0x${string}`, payment.nonce as `0x${string}`],
+      args: [payment.payer as Hex, payment.nonce as Hex],
       blockNumber: latest.number,
     });
     if (!used) return { outcome: 'unused', chainTimeSeconds: Number(latest.timestamp) };
-    return findingOf(client, { terms, payment, latest, hasTimeLeft });
+    const hasTimeLeft = () => clock.monotonic() < until;
+    return findingOf(client, { ...payment, asset, latest, hasTimeLeft });
   }
 
   return {
     async lookUp(payment) {
-      const until = clock.monotonic() + LOOK_UP_MS;
-      const ended = new AbortController();
-      const outOfTime = clock.sleep(LOOK_UP_MS, ended.signal).then((): never => {
-        throw new NoAnswer('timeout');
-      });
       try {
-        return await Promise.race([look(payment, () => clock.monotonic() < until), outOfTime]);
+        return await withTimeout(look(payment), LOOK_UP_MS, () => new NoAnswer('timeout'));
       } catch (error) {
-        logger.warn('the chain gave no usable answer about a payment', { code: codeOf(error) });
+        const code = error instanceof NoAnswer ? error.code : 'rpc_failed';
+        logger.warn('the chain gave no usable answer about a payment', { code });
         return { outcome: 'unavailable' };
-      } finally {
-        outOfTime.catch(() => {});
-        ended.abort();
-      }
-    },
-    async isConfiguredChain() {
-      try {
-        return (await client.getChainId()) === terms.chainId;
-      } catch {
-        return null;
       }
     },
   };
 }
 
-type Ended = {
-  readonly terms: Terms;
-  readonly payment: Authorization;
-  readonly latest: { readonly number: bigint; readonly timestamp: bigint };
+type Block = { readonly number: bigint; readonly timestamp: bigint };
+
+type Search = Authorization & {
+  readonly asset: Hex;
+  readonly latest: Block;
+  /** false: the time limit is reached. */
   readonly hasTimeLeft: () => boolean;
 };
 
-async function findingOf(client: PublicClient, ended: Ended): Promise<ChainFinding> {
-  const { terms, payment, latest, hasTimeLeft } = ended;
-  const { payer, nonce, validBefore, payTo, amount } = payment;
-  const search = { asset: terms.asset, payer, nonce, validBefore, latest, hasTimeLeft };
+async function findingOf(client: PublicClient, search: Search): Promise<ChainFinding> {
   const end = await findEnd(client, search);
   if (end === null) throw new NoAnswer('log_not_found');
   if (end.kind === 'cancelled') return { outcome: 'cancelled' };
   const transfer = await transferAfter(client, search, end);
   if (transfer === null) throw new NoAnswer('transfer_not_found');
-  const toUs = transfer.to === payTo && transfer.value === BigInt(amount);
+  const toUs = transfer.to === search.payTo && transfer.value === BigInt(search.amount);
   return toUs ? { outcome: 'paid', transaction: end.transaction } : { outcome: 'spent_elsewhere' };
 }
-
-const codeOf = (error: unknown): string => (error instanceof NoAnswer ? error.code : 'rpc_failed');
-
-type Block = { readonly number: bigint; readonly timestamp: bigint };
-
-type Search = {
-  readonly asset: Hex;
-  readonly payer: string;
-  readonly nonce: string;
-  /** Unix seconds, decimal. */
-  readonly validBefore: string;
-  readonly latest: Block;
-  /** false: the time limit is reached. */
-  readonly hasTimeLeft: () => boolean;
-};
 
 type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
@@ -153,21 +112,11 @@ const RANGE_BLOCKS = 2000n;
 /** Limits the search: a cancellation may follow at any later time. */
 const MAX_RANGES = 60;
 
-const parameters = [
-  { name: 'authorizer', type: 'address', indexed: true },
-  { name: 'nonce', type: 'bytes32', indexed: true },
-] as const;
-const USED = { type: 'event', name: 'AuthorizationUsed', inputs: parameters } as const;
-const CANCELLED = { type: 'event', name: 'AuthorizationCanceled', inputs: parameters } as const;
-const TRANSFER = {
-  type: 'event',
-  name: 'Transfer',
-  inputs: [
-    { name: 'from', type: 'address', indexed: true },
-    { name: 'to', type: 'address', indexed: true },
-    { name: 'value', type: 'uint256', indexed: false },
-  ],
-} as const;
+const USED = parseAbi(['event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)']);
+const CANCELLED = parseAbi([
+  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
+]);
+const TRANSFER = parseAbi(['event Transfer(address indexed from, address indexed to, uint256 value)']);
 
 /**
  * Finds the log that ended the authorization; null if the searched blocks do not contain it. The search begins at the
@@ -187,19 +136,17 @@ async function findEnd(client: PublicClient, search: Search): Promise<End | null
   return null;
 }
 
-type WireLog = { readonly address: string; readonly topics: readonly string[] };
-
 /** Topics of the logs that end an authorization: event, payer, nonce. */
 function topicsOf({ payer, nonce }: Pick<Search, 'payer' | 'nonce'>) {
   const args = { authorizer: payer as Hex, nonce: nonce as Hex };
   return {
-    used: encodeEventTopics({ abi: [USED], args }),
-    cancelled: encodeEventTopics({ abi: [CANCELLED], args }),
+    used: encodeEventTopics({ abi: USED, args }),
+    cancelled: encodeEventTopics({ abi: CANCELLED, args }),
   };
 }
 
 /** Checks the node's filter: some nodes filter loosely, and this decides whether we were paid. */
-const isLog = (log: WireLog, asset: Hex, topics: readonly unknown[]): boolean =>
+const isLog = (log: Pick<DataLog, 'address' | 'topics'>, asset: Hex, topics: readonly unknown[]): boolean =>
   lowerHex(log.address) === asset &&
   log.topics.length === topics.length &&
   log.topics.every((topic, index) => lowerHex(topic) === topics[index]);
@@ -250,7 +197,7 @@ type DataLog = { readonly address: string; readonly data: Hex; readonly topics: 
 function readTransfer({ address, data, topics }: DataLog, asset: string): Transfer | null {
   if (lowerHex(address) !== asset) return null;
   try {
-    const { from, to, value } = decodeEventLog({ abi: [TRANSFER], data, topics }).args;
+    const { from, to, value } = decodeEventLog({ abi: TRANSFER, data, topics }).args;
     return { from: lowerHex(from), to: lowerHex(to), value };
   } catch {
     return null;
@@ -285,45 +232,21 @@ type TransferQuery = {
   readonly asset: string;
   readonly payer: string;
   readonly transaction: string;
-  /** The known transactions of the charges. */
-  readonly charges: readonly string[];
-  /** Unix seconds: the earliest possible time of a charge. */
-  readonly notBefore: number;
 };
 
-/**
- * The amount that a transaction transferred to the payer of the charges. Never throws. `unavailable` also if the endpoint
- * serves another chain.
- */
+/** The amount that a transaction transferred to a payer. Never throws. `unavailable` also if the endpoint serves another chain. */
 export async function findTransfer(rpcUrl: string, query: TransferQuery): Promise<FoundTransfer> {
   const client = rpcClient(rpcUrl);
   try {
     if (`eip155:${await client.getChainId()}` !== query.network) return { outcome: 'unavailable' };
     const receipt = await client.getTransactionReceipt({ hash: query.transaction as Hex });
     if (receipt.status !== 'success') return { outcome: 'failed' };
+    const { timestamp } = await client.getBlock({ blockNumber: receipt.blockNumber });
     const amount = receipt.logs.reduce((sum, log) => sum + movedToPayer(log, query), 0n);
-    return { outcome: 'found', amount, afterCharges: await isAfterCharges(client, receipt, query) };
+    return { outcome: 'found', amount, atSeconds: Number(timestamp) };
   } catch (error) {
     return { outcome: error instanceof TransactionReceiptNotFoundError ? 'missing' : 'unavailable' };
   }
-}
-
-/** Whether the refund follows every known charge in the chain's order, and is not before `notBefore`. */
-async function isAfterCharges(
-  client: PublicClient,
-  refund: { readonly blockNumber: bigint; readonly transactionIndex: number },
-  { charges, notBefore }: TransferQuery,
-): Promise<boolean> {
-  const { timestamp } = await client.getBlock({ blockNumber: refund.blockNumber });
-  if (Number(timestamp) < Math.floor(notBefore)) return false;
-  for (const hash of charges) {
-    const charge = await client.getTransactionReceipt({ hash: hash as Hex });
-    const later =
-      charge.blockNumber < refund.blockNumber ||
-      (charge.blockNumber === refund.blockNumber && charge.transactionIndex < refund.transactionIndex);
-    if (!later) return false;
-  }
-  return true;
 }
 
 /** Atomic units; 0 for any log but a transfer of this asset from someone else to the payer. */

@@ -7,7 +7,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { carriedOf } from './authorization.ts';
-import { type ExchangeAnswer, httpExchange, pooledExchange } from './exchange.ts';
+import { type ExchangeAnswer, pooledExchange, singleExchange } from './exchange.ts';
 import { networkNameV1, type Pricing, requirementsOf, type Terms } from './requirements.ts';
 
 type FacilitatorDeps = {
@@ -30,7 +30,7 @@ export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 's
       return 'code' in answer ? { outcome: 'unavailable' } : readVerify(answer, payment);
     },
     async settle(payment) {
-      const answer = await httpExchange(requestTo('settle', payment));
+      const answer = await singleExchange(requestTo('settle', payment));
       if ('code' in answer) return { outcome: 'unknown', cause: `facilitator_${answer.code}` };
       return readSettle(answer, payment);
     },
@@ -199,7 +199,7 @@ export function facilitatorHealth(deps: {
   let skewLogged = false;
 
   async function query(): Promise<{ readonly ok: boolean }> {
-    const answer = await httpExchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
+    const answer = await singleExchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
     if ('code' in answer) return { ok: false };
     logSkew(answer);
     return { ok: supports(terms, answer) };

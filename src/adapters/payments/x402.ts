@@ -4,7 +4,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import { isPresented, readPayment, termsValidators } from './authorization.ts';
-import { type Chain, rpcChain } from './chain.ts';
+import { rpcChain } from './chain.ts';
 import { facilitator, facilitatorHealth } from './facilitator.ts';
 import { askedFor, type PaidRoutes, paymentTerms, pricingOf, type X402Settings } from './requirements.ts';
 import { challengeBuilder, type OfferKey, settlementHeaders } from './responses.ts';
@@ -40,17 +40,13 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       'X402_RPC_URL is not set: a nonce found used after a lost answer counts as paid, and other unconfirmed settlements must be resolved by hand with `relay payments resolve`',
     );
   }
-  const warnIfOtherChain = chain === null ? async () => {} : otherChainWarning(chain, logger);
   return {
     payments: {
       mode: 'x402',
       ...termsValidators(terms),
       ...facilitator({ pricing, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
       lookUp: async (payment) => (chain === null ? { outcome: 'no_chain' } : chain.lookUp(payment)),
-      async health() {
-        void warnIfOtherChain();
-        return health();
-      },
+      health,
     },
     protocol: {
       askedFor: askedFor(pricing),
@@ -59,20 +55,5 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       challenge: challengeBuilder({ pricing, offerKey, clock }),
       settled: settlementHeaders({ pricing, offerKey }),
     },
-  };
-}
-
-/** Queries until the node has answered once, and warns if its chain is not ours: there look-ups find nothing. */
-function otherChainWarning(chain: Chain, logger: Logger): () => Promise<void> {
-  let isAsked = false;
-  return async () => {
-    if (isAsked) return;
-    isAsked = true;
-    const ours = await chain.isConfiguredChain();
-    isAsked = ours !== null;
-    if (ours === false)
-      logger.warn(
-        'the chain of X402_RPC_URL is not that of X402_NETWORK: look-ups find nothing; correct one of them',
-      );
   };
 }

@@ -33,14 +33,10 @@ export function refundPayment(
   };
 }
 
-/** One transfer can refund several payments only if they have this text in common. */
-export const refundGroup = ({ network, asset, payer }: PaymentReserved): string =>
-  `${network} ${asset} ${payer}`;
-
-/** The transfer that was found on the chain, compared with the charges that it shall return. */
+/** The transfer that was found on the chain. */
 export type FoundTransfer =
-  /** `amount`: what the transaction moved to the payer. `afterCharges`: it is later than every charge. */
-  | { readonly outcome: 'found'; readonly amount: bigint; readonly afterCharges: boolean }
+  /** `amount`: what the transaction moved to the payer. `atSeconds`: the time of its block (Unix). */
+  | { readonly outcome: 'found'; readonly amount: bigint; readonly atSeconds: number }
   | { readonly outcome: 'missing' | 'failed' | 'unavailable' };
 
 export type TransferRefusal =
@@ -50,12 +46,15 @@ export type TransferRefusal =
   | 'transfer_before_charge'
   | 'chain_unavailable';
 
-/** null: the transfer covers `total` (atomic units). */
-export function judgeTransfer(found: FoundTransfer, total: bigint): TransferRefusal | null {
+/** null: the transfer covers the amount, and is not older than the payment. */
+export function judgeTransfer(
+  found: FoundTransfer,
+  { amount, reservedAt }: Pick<PaymentReserved, 'amount' | 'reservedAt'>,
+): TransferRefusal | null {
   switch (found.outcome) {
     case 'found':
-      if (found.amount < total) return 'transfer_too_small';
-      return found.afterCharges ? null : 'transfer_before_charge';
+      if (found.amount < BigInt(amount)) return 'transfer_too_small';
+      return found.atSeconds < Math.floor(Date.parse(reservedAt) / 1000) ? 'transfer_before_charge' : null;
     case 'missing':
       return 'transfer_missing';
     case 'failed':

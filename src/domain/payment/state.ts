@@ -31,17 +31,8 @@ export type RefundedPayment = Extract<Payment, { status: 'refunded' }>;
 
 export const absentPayment: Payment = { status: 'absent' };
 
-export function isBound(payment: Payment): payment is BoundPayment {
-  switch (payment.status) {
-    case 'absent':
-    case 'refunded':
-    case 'rejected':
-    case 'released':
-      return false;
-    default:
-      return true;
-  }
-}
+export const isBound = (payment: Payment): payment is BoundPayment =>
+  !['absent', 'refunded', 'rejected', 'released'].includes(payment.status);
 
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (payment.status === 'refunded') return payment;
@@ -139,10 +130,8 @@ export const surelyOverAt = ({ validBefore }: Pick<PaymentReserved, 'validBefore
   Number(validBefore) + EXPIRY_MARGIN_SECONDS + 1;
 
 /** Whether an authorization that was not used by `atSeconds` (Unix time) never will be. */
-export const isSurelyOver = (
-  { validBefore }: Pick<PaymentReserved, 'validBefore'>,
-  atSeconds: number,
-): boolean => atSeconds > Number(validBefore) + EXPIRY_MARGIN_SECONDS;
+export const isSurelyOver = (payment: Pick<PaymentReserved, 'validBefore'>, atSeconds: number): boolean =>
+  atSeconds >= surelyOverAt(payment);
 
 /** The fact that the chain proves of a payment of unknown fate; null: none yet. */
 export function reconcile(

@@ -3,9 +3,10 @@
 import { LIMITS, TIMES } from '#src/domain/limits.ts';
 import { isBound, isSurelyOver } from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import type { Quota, QuotaRule } from '#src/ports/quota.ts';
+import type { Quota } from '#src/ports/quota.ts';
 import { loadPayment } from '#src/usecases/event-streams.ts';
 
 const MINUTE_MS = 60_000;
@@ -69,51 +70,33 @@ export function inFlightSlots(max: number): Slots {
 export const tooManyInFlight = () =>
   refused('too_many_in_flight', 'Too many calls are in flight: try again shortly.', { retryAfterSeconds: 1 });
 
-// ── one new call at a time for one idempotency key ──────────────────────────────────────────────────────
+// ── one call at a time for one idempotency key ──────────────────────────────────────────────────────────
 
 /**
- * Of the new calls with one name, one continues from its admission to its claim while the others wait, so that of many
- * parallel calls with one idempotency key only one is verified and takes a unit of the quota.
+ * Calls with one name take turns from their look-up to their claim, so that of many parallel calls with one idempotency
+ * key only one is verified and takes a unit of the quota. null: the turn did not come within 2 s.
  */
-export type Turns = {
-  /** To be taken before the streams are read that a turn is asked for by. */
-  mark(): number;
-  /** The turn. `stale`: a turn of this name has ended since the mark, so that the streams have to be read again. */
-  take(name: string, mark: number): Release | 'taken' | 'stale';
-  /** Resolves to true when the turn has ended, to false after 2 s. */
-  wait(name: string): Promise<boolean>;
-};
+export type Turns = (name: string) => Promise<Release | null>;
 
 const TURN_WAIT_MS = 2000;
-/** Ended turns that are remembered; one that is forgotten costs a conflict at its append. */
-const TURNS_MAX = 10_000;
 
 export function claimTurns(clock: Pick<Clock, 'sleep'>): Turns {
-  const taken = new Map<string, ReturnType<typeof Promise.withResolvers<true>>>();
-  const ended = new Map<string, number>();
-  let count = 0;
-  return {
-    mark: () => count,
-    take(name, mark) {
-      if (taken.has(name)) return 'taken';
-      if ((ended.get(name) ?? 0) > mark) return 'stale';
-      const end = Promise.withResolvers<true>();
-      taken.set(name, end);
-      return once(() => {
-        taken.delete(name);
-        ended.delete(name);
-        ended.set(name, ++count);
-        if (ended.size > TURNS_MAX) deleteOldest(ended);
-        end.resolve(true);
-      });
-    },
-    async wait(name) {
-      const timer = new AbortController();
-      const late = clock.sleep(TURN_WAIT_MS, timer.signal).then(() => false);
-      const free = await Promise.race([taken.get(name)?.promise ?? true, late]);
-      timer.abort();
-      return free;
-    },
+  const last = new Map<string, Promise<void>>();
+  return async (name) => {
+    const before = last.get(name);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const turn = Promise.all([before, promise]).then(() => {
+      if (last.get(name) === turn) last.delete(name);
+    });
+    last.set(name, turn);
+    if (before === undefined) return resolve;
+    const timer = new Cancel();
+    const late = clock.sleep(TURN_WAIT_MS, timer).then(() => 'late');
+    const isLate = (await Promise.race([before, late])) === 'late';
+    timer.abort();
+    if (!isLate) return resolve;
+    resolve();
+    return null;
   };
 }
 
@@ -125,9 +108,7 @@ export type UnconfirmedPayments = {
   add(account: string, stream: string): void;
   /** The payment is confirmed, rejected or over. */
   drop(stream: string): void;
-  /** A call that has its own slot is working on this payment until the returned function is called. */
-  begin(stream: string): Release;
-  /** Streams of the account's payments that no call is working on, oldest first, except the call's own. */
+  /** Streams of the account's payments, oldest first, except the call's own. */
   waiting(account: string, own: string): readonly string[];
 };
 
@@ -135,7 +116,6 @@ export type UnconfirmedPayments = {
 export function unconfirmedPayments(limit = 10_000): UnconfirmedPayments {
   const accounts = new Map<string, string>();
   const streams = new Map<string, Set<string>>();
-  const busy = new Map<string, number>();
   const drop = (stream: string) => {
     const account = accounts.get(stream);
     if (account === undefined) return;
@@ -152,16 +132,7 @@ export function unconfirmedPayments(limit = 10_000): UnconfirmedPayments {
       if (accounts.size > limit) for (const oldest of accounts.keys()) return drop(oldest);
     },
     drop,
-    begin(stream) {
-      busy.set(stream, (busy.get(stream) ?? 0) + 1);
-      return once(() => {
-        const left = (busy.get(stream) ?? 1) - 1;
-        if (left > 0) busy.set(stream, left);
-        else busy.delete(stream);
-      });
-    },
-    waiting: (account, own) =>
-      [...(streams.get(account) ?? [])].filter((stream) => stream !== own && !busy.has(stream)),
+    waiting: (account, own) => [...(streams.get(account) ?? [])].filter((stream) => stream !== own),
   };
 }
 
@@ -227,40 +198,25 @@ const READ_AGAIN_MAX = 8;
 
 /** LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute. */
 export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Release | Refused> {
-  const slot = await takeInFlight(deps, it);
+  const { caller, account, paymentStream, isNew } = it;
+  const waiting = () => (isNew ? deps.unconfirmed.waiting(account, paymentStream) : []);
+  const take = () => deps.slots.take(caller, LIMITS.inFlightPerPayer.max - waiting().length);
+  let slot = take();
+  if (typeof slot !== 'function' && waiting().length > 0) {
+    await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
+    slot = take();
+    if (typeof slot !== 'function' && waiting().length > 0) return confirmFirst();
+  }
   if (typeof slot !== 'function') return slot;
   try {
-    const tooFast = await takeRate(deps.quota, PAYER_RATE, it.caller);
-    if (tooFast === null) return slot;
+    const rate = await deps.quota.take(PAYER_RATE, caller);
+    if (rate.allowed) return slot;
     slot();
-    return tooFast;
+    return rateLimited(rate.resetMs);
   } catch (cause) {
     slot();
     throw cause;
   }
-}
-
-async function takeInFlight(
-  deps: PaidSlotDeps,
-  { caller, account, paymentStream, isNew }: PaidSlot,
-): Promise<Release | Refused<'too_many_in_flight'>> {
-  const { slots, unconfirmed } = deps;
-  const waiting = () => (isNew ? unconfirmed.waiting(account, paymentStream) : []);
-  const take = (count: number) => slots.take(caller, LIMITS.inFlightPerPayer.max - count);
-  const before = waiting();
-  let slot = take(before.length);
-  if (typeof slot !== 'function' && before.length > 0) {
-    await dropResolved(deps, before.slice(0, READ_AGAIN_MAX));
-    const after = waiting().length;
-    slot = take(after);
-    if (typeof slot !== 'function' && after > 0) return confirmFirst();
-  }
-  if (typeof slot !== 'function') return slot;
-  const [giveBack, done] = [slot, unconfirmed.begin(paymentStream)];
-  return () => {
-    done();
-    giveBack();
-  };
 }
 
 /** Drops payments that another process or an operator resolved, and those that can no longer move money. */
@@ -283,11 +239,6 @@ const confirmFirst = () =>
 
 const PAYER_RATE = { name: 'payer', windowMs: MINUTE_MS, maxRequests: LIMITS.perMinutePerPayer.max };
 
-async function takeRate(quota: Quota, rule: QuotaRule, key: string) {
-  const rate = await quota.take(rule, key);
-  return rate.allowed ? null : rateLimited(rate.resetMs);
-}
-
 const rateLimited = (resetMs: number) =>
   refused('rate_limited', 'Too many paid calls in this minute.', {
     retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),
@@ -295,36 +246,24 @@ const rateLimited = (resetMs: number) =>
 
 /**
  * Who sent a contract wallet's signature is unknown until the facilitator has verified it, so anyone can name a wallet.
- * Failed attempts are counted per client address and wallet: no third party can use up its owner's. Over all addresses
- * the limit is far higher; it bounds the facilitator's work.
+ * Failed attempts are counted per client address and wallet: no third party can use up its owner's.
  */
 const WALLET_FAILURES = {
-  perClient: {
-    name: 'contract-wallet',
-    windowMs: MINUTE_MS,
-    maxRequests: LIMITS.contractWalletPerMinute.max,
-  },
-  overall: {
-    name: 'contract-wallet-all',
-    windowMs: MINUTE_MS,
-    maxRequests: LIMITS.contractWalletPerMinute.max * 100,
-  },
-} as const;
+  name: 'contract-wallet',
+  windowMs: MINUTE_MS,
+  maxRequests: LIMITS.contractWalletPerMinute.max,
+};
 
 type WalletCall = { readonly payer: string; readonly client: string };
 
-const walletWindows = ({ payer, client }: WalletCall): readonly (readonly [QuotaRule, string])[] => [
-  [WALLET_FAILURES.perClient, `${client} ${payer}`],
-  [WALLET_FAILURES.overall, payer],
-];
-
 /** null: another attempt is allowed. */
-export async function checkWalletFailures(quota: Quota, call: WalletCall): Promise<Refused | null> {
-  const states = await Promise.all(walletWindows(call).map(([rule, key]) => quota.look(rule, key)));
-  const full = states.filter(({ allowed }) => !allowed).map(({ resetMs }) => resetMs);
-  return full.length === 0 ? null : rateLimited(Math.max(...full));
+export async function checkWalletFailures(
+  quota: Quota,
+  { payer, client }: WalletCall,
+): Promise<Refused | null> {
+  const { allowed, resetMs } = await quota.look(WALLET_FAILURES, `${client} ${payer}`);
+  return allowed ? null : rateLimited(resetMs);
 }
 
-export async function countWalletFailure(quota: Quota, call: WalletCall): Promise<void> {
-  await Promise.all(walletWindows(call).map(([rule, key]) => quota.take(rule, key)));
-}
+export const countWalletFailure = (quota: Quota, { payer, client }: WalletCall) =>
+  quota.take(WALLET_FAILURES, `${client} ${payer}`);

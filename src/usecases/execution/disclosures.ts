@@ -3,7 +3,6 @@
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex } from '#src/domain/encoding.ts';
 import type { RequestCommitments } from '#src/domain/event-fields.ts';
-import type { JobCompleted } from '#src/domain/job/events.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
 import { type CommitmentName, type Disclosure, disclose } from '#src/domain/receipt/disclosures.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
@@ -63,16 +62,7 @@ export function discloseAttempt(deps: DiscloseDeps, jobId: string, number: numbe
   };
 }
 
-type ResponseDisclosure = {
-  readonly facts: Pick<JobCompleted, 'responseBytes' | 'truncated' | 'responseCommitment'>;
-  readonly disclosures: readonly Disclosure[];
-};
-
-export function discloseResponse(
-  deps: DiscloseDeps,
-  jobId: string,
-  report: AttemptReport,
-): ResponseDisclosure {
+export function discloseResponse(deps: DiscloseDeps, jobId: string, report: AttemptReport) {
   const { responseBytes, truncated, responseBodySha256 } = report;
   if (responseBytes === null || responseBodySha256 === null) {
     return { facts: { responseBytes: null, truncated, responseCommitment: null }, disclosures: [] };

@@ -1,7 +1,7 @@
 // The paid execution as a state machine, in the order that loses nothing: what is known is answered first, then the
 // request is judged, then the money moves, then the call is made.
 //
-//   lookUp ─▶ judge ─▶ admit ─▶ turn ─▶ verify ─▶ reserve ─▶ claim ─▶ settle ─▶ start ─▶ attempt* ─▶ done
+//   lookUp ─▶ judge ─▶ admit ─▶ verify ─▶ reserve ─▶ claim ─▶ settle ─▶ start ─▶ attempt* ─▶ done
 //
 // A step takes the state and returns the next one, or the refusal. A call that was accepted before goes from admit to
 // claim; one whose key is held by an unserved payment, to settle. If another call wrote to a stream first
@@ -10,17 +10,15 @@ import { isOwnLoop } from '#src/domain/destination/headers.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { claimKey } from '#src/domain/payment/claim.ts';
-import type { Payment } from '#src/domain/payment/state.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import type { PresentedPayment } from '#src/ports/payments.ts';
 import {
   type JudgeDeps,
   judgeRequest,
   readRequest,
   takeQuota,
 } from '#src/usecases/decisions/judge-request.ts';
-import { appendUntilKnown, envelope, type View } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { type PaidSlotDeps, type Release, type Turns, takePaidSlot } from './admission.ts';
@@ -44,6 +42,7 @@ import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from
 import {
   limitWalletFailures,
   type PaymentDeps,
+  type Plan,
   releasePayment,
   reservePayment,
   settlePayment,
@@ -56,7 +55,7 @@ export type ExecuteDeps = RunDeps &
   JudgeDeps &
   LookUpDeps &
   PaidSlotDeps &
-  SendDeps & { readonly turns: Turns };
+  SendDeps & { readonly takeTurn: Turns };
 
 type New = Extract<Known, { kind: 'new' }>;
 type Accepted = Extract<Known, { kind: 'new' | 'resume' | 'held' }>;
@@ -74,26 +73,14 @@ type Passed = {
   readonly startedElsewhere: string | null;
 };
 
-/** The job that this call is about to pay for and start. */
-type Plan = {
-  readonly jobId: string;
-  readonly paymentStream: string | null;
-  /** As last read or written; null: no payment, or it has to be read. */
-  readonly payment: View<Payment> | null;
-  /** null: none, or the payment is the key holder's and its header is not at hand. */
-  readonly presented: PresentedPayment | null;
-  readonly first: boolean;
-};
-
-type OfNew<S> = { readonly step: S; readonly known: New; readonly mark: number };
+type OfNew<S> = { readonly step: S; readonly known: New };
 
 type State = { readonly passed: Passed } & (
   | { readonly step: 'lookUp' }
   | OfNew<'judge'>
-  | OfNew<'turn'>
   | OfNew<'verify'>
   | OfNew<'reserve'>
-  | { readonly step: 'admit'; readonly known: Accepted; readonly mark: number }
+  | { readonly step: 'admit'; readonly known: Accepted }
   | { readonly step: 'claim'; readonly plan: Plan; readonly streams: Streams }
   | { readonly step: 'settle'; readonly plan: Plan }
   | {
@@ -169,8 +156,6 @@ function step(deps: ExecuteDeps, call: Call, state: State): Promise<State | Refu
       return judge(deps, call, state);
     case 'admit':
       return admit(deps, call, state);
-    case 'turn':
-      return turn(deps, call, state);
     case 'verify':
       return verify(deps, call, state);
     case 'reserve':
@@ -207,11 +192,18 @@ function jobIn(state: State): { readonly jobId: string; readonly stored: boolean
 // ── the steps ───────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * What is known by its key alone is the payer's. An authorization to another payee proves no payer, since it may be a
+ * Calls of one key (or payment) take turns until one has claimed it; the others read what it wrote. What is known by its
+ * key alone is the payer's. An authorization to another payee proves no payer, since it may be a
  * copy of what is on chain; and a contract wallet's signature proves none before the facilitator has verified it.
  */
-async function lookUp(deps: ExecuteDeps, call: Call, { passed }: State): Promise<State | Refused> {
-  const mark = deps.turns.mark();
+async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<State | Refused> {
+  const name = call.lookup.claimStream ?? call.lookup.paymentStream;
+  if (name !== null && state.passed.turn === null) {
+    const turn = await deps.takeTurn(name);
+    if (turn === null) return inProgress(null);
+    return { step: 'lookUp', passed: { ...state.passed, turn } };
+  }
+  const { passed } = state;
   const known = await findKnown(deps, call.lookup);
   if (known.kind !== 'new' && known.by === 'key' && call.presented !== null) {
     const foreign = deps.payments.validateTerms(call.presented);
@@ -228,9 +220,9 @@ async function lookUp(deps: ExecuteDeps, call: Call, { passed }: State): Promise
     case 'completed':
       return { step: 'done', passed, execution: replayOf(deps, call, known.closed) };
     case 'new':
-      return { step: passed.judged ? 'admit' : 'judge', passed, known, mark };
+      return { step: passed.judged ? 'admit' : 'judge', passed, known };
     default:
-      return { step: 'admit', passed, known, mark };
+      return { step: 'admit', passed, known };
   }
 }
 
@@ -252,7 +244,7 @@ async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise
   const slot = state.passed.slot ?? (await takeSlot(deps, call, known));
   if (typeof slot !== 'function') return slot;
   const passed = { ...state.passed, slot };
-  if (known.kind === 'new') return { ...state, step: 'turn', known, passed };
+  if (known.kind === 'new') return { step: 'verify', known, passed };
   passed.turn?.();
   const { paymentStream } = call.lookup;
   if (known.kind === 'resume') {
@@ -278,17 +270,6 @@ async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise
   const caller = isNew && isContract(call) ? `${accountOf(call)} ${call.client}` : call.payer;
   const stream = known.kind === 'held' ? known.holder.stream : paymentStream;
   return takePaidSlot(deps, { caller, account: accountOf(call), paymentStream: stream, isNew });
-}
-
-/** One new call of a key (or payment) at a time continues from here to its claim; the others read what it wrote. */
-async function turn(deps: ExecuteDeps, call: Call, state: At<'turn'>): Promise<State | Refused> {
-  const { passed } = state;
-  const name = call.lookup.claimStream ?? call.lookup.paymentStream;
-  if (name === null || passed.turn !== null) return { ...state, step: 'verify' };
-  const taken = deps.turns.take(name, state.mark);
-  if (typeof taken === 'function') return { ...state, step: 'verify', passed: { ...passed, turn: taken } };
-  if (taken === 'taken' && !(await deps.turns.wait(name))) return inProgress(null);
-  return { step: 'lookUp', passed };
 }
 
 /** The facilitator's verdict, then one unit of the target's quota: the last steps before anything is written. */
@@ -341,9 +322,7 @@ async function settle(deps: ExecuteDeps, call: Call, state: At<'settle'>): Promi
   const { passed, plan } = state;
   const { jobId, paymentStream } = plan;
   if (paymentStream === null) return { step: 'start', passed, jobId, paymentStream, payment: null };
-  const { deadline, lookup } = call;
-  const it = { ...plan, paymentStream, claimStream: lookup.claimStream, account: accountOf(call), deadline };
-  const settled = await settlePayment(deps, it);
+  const settled = await settlePayment(deps, { plan, paymentStream, call });
   if (isRefused(settled)) return settled;
   if (settled.kind === 'look_up') return { step: 'lookUp', passed };
   return { step: 'start', passed, jobId, paymentStream, payment: settled.payment };

@@ -2,7 +2,6 @@
 // money: a payment that is reserved, and whose idempotency key is held, is settled once; if its fate is unknown it is
 // reconciled. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
-import { releaseKey } from '#src/domain/payment/claim.ts';
 import {
   type BoundPayment,
   type ChainFinding,
@@ -20,9 +19,7 @@ import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import {
   appendPayment,
-  envelope,
   type JournalDeps,
-  loadClaim,
   loadPayment,
   loadPaymentSurely,
   type View,
@@ -34,7 +31,7 @@ import {
   type Slots,
   type UnconfirmedPayments,
 } from './admission.ts';
-import { type Call, type Execution, isContract } from './execution-call.ts';
+import { accountOf, type Call, type Execution, isContract } from './execution-call.ts';
 import { findKnown, inProgress, isCopy } from './idempotency.ts';
 import type { StreamWatch } from './recover-jobs.ts';
 
@@ -140,23 +137,22 @@ export async function releasePayment(
 
 // ── settle ──────────────────────────────────────────────────────────────────────────────────────────────
 
-type Settling = {
+/** The job that a call is about to pay for and start. */
+export type Plan = {
   readonly jobId: string;
-  readonly claimStream: string | null;
-  /** As last read or written by this call; null: it has to be read. */
+  readonly paymentStream: string | null;
+  /** As last read or written by this call; null: no payment, or it has to be read. */
   readonly payment: View<Payment> | null;
-  readonly paymentStream: string;
   /**
-   * What the settle call needs. null: the payment is the key holder's, whose header this call does not have, so that
-   * it is only looked up.
+   * What the settle call needs. null: there is no payment, or it is the key holder's, whose header this call does not
+   * have, so that it is only looked up.
    */
   readonly presented: PresentedPayment | null;
   /** This call made the reservation, so that its settle call is the first. */
   readonly first: boolean;
-  /** Whose unconfirmed payments this one counts among. */
-  readonly account: string;
-  readonly deadline: Call['deadline'];
 };
+
+type Settling = { readonly plan: Plan; readonly paymentStream: string; readonly call: Call };
 
 export type Settled =
   /** The money is in: the job may start. */
@@ -173,13 +169,13 @@ const now = (deps: Pick<PaymentDeps, 'clock'>) => new Date(deps.clock.now()).toI
 
 /** Throws `WrongExpectedVersion` if another call acted first. */
 export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Settled | Refused> {
-  const { jobId, presented } = it;
-  const view = it.payment ?? (await loadPayment(deps.log, it.paymentStream));
+  const { jobId, presented } = it.plan;
+  const view = it.plan.payment ?? (await loadPayment(deps.log, it.paymentStream));
   const payment = view.state;
   if (!isOf(payment, jobId)) return LOOK_UP;
   if (payment.status === 'settled') return { kind: 'settled', payment: paymentFacts(payment) };
   // A call that was frozen after its reservation may find that another took the settlement over.
-  const first = it.first && payment.status === 'reserved';
+  const first = it.plan.first && payment.status === 'reserved';
   let retried = view;
   if (!first || presented === null) {
     if (mayBeUnderWay(deps, view, payment)) return presented === null ? holderSettling() : inProgress(null);
@@ -189,7 +185,7 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
     if (presented === null) return holderUnconfirmed(payment, finding, deps.clock.now());
     const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
     const claiming = appendPayment(deps, view, { type: 'SettlementRetried', data });
-    retried = await it.deadline.forAppend(claiming);
+    retried = await it.call.deadline.forAppend(claiming);
   }
   const answer = await deps.payments.settle(presented);
   const finding = answer.outcome === 'nonce_used' ? await deps.payments.lookUp(payment.reserved) : null;
@@ -254,7 +250,8 @@ async function record(
   inHand: View<Payment>,
   factOf: (onlyCall: boolean) => SettleFact,
 ): Promise<Settled | Refused> {
-  const { jobId, paymentStream } = it;
+  const { paymentStream } = it;
+  const { jobId } = it.plan;
   for (let view = inHand; ; view = await loadPaymentSurely(deps, paymentStream)) {
     const payment = view.state;
     const ours = isOf(payment, jobId);
@@ -288,36 +285,20 @@ async function conclude(
   fact: SettleFact,
 ): Promise<Settled | Refused> {
   if (fact.type === 'SettlementUnknown') {
-    deps.unconfirmed.add(it.account, it.paymentStream);
+    deps.unconfirmed.add(accountOf(it.call), it.paymentStream);
     const message = 'The payment is not confirmed yet: repeat with the same payment header.';
     throw new Fault('payment_unconfirmed', message, { retryAfterSeconds: 5 });
   }
   deps.unconfirmed.drop(it.paymentStream);
   if (fact.type === 'PaymentRejected') {
-    await freeKey(deps, it);
-    if (it.presented === null) return LOOK_UP;
+    // The key is released by the next call that claims it.
+    if (it.plan.presented === null) return LOOK_UP;
     const { reason } = fact.data;
     return refused('payment_required', 'The payment was not accepted.', { details: { reason } });
   }
   if (payment === null) return LOOK_UP;
   const { reserved } = payment;
   return { kind: 'settled', payment: paymentFacts({ status: 'settled', reserved, settled: fact.data }) };
-}
-
-/** Best effort: a later call reads from the payment's stream that the key may be taken. */
-async function freeKey(deps: PaymentDeps, { claimStream, jobId }: Settling): Promise<void> {
-  if (claimStream === null) return;
-  try {
-    const { state, expected } = await loadClaim(deps.log, claimStream);
-    if (state.status !== 'held' || state.claimed.jobId !== jobId) return;
-    const events = envelope(deps, [releaseKey(jobId, 'payment_rejected', now(deps))], jobId);
-    await deps.log.append(claimStream, expected, events);
-  } catch (cause) {
-    deps.logger.warn(
-      'the idempotency key of a rejected payment was not released; the next call with it releases it',
-      { jobId, cause },
-    );
-  }
 }
 
 function paymentFacts({ reserved, settled }: Extract<BoundPayment, { status: 'settled' }>): PaymentFacts {

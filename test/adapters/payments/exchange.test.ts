@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
-import { httpExchange, pooledExchange } from '#src/adapters/payments/exchange.ts';
+import { pooledExchange, singleExchange } from '#src/adapters/payments/exchange.ts';
 
 /** Answers its first request and keeps the connection open; later requests are closed without an answer. Counts them. */
 async function fickleServer() {
@@ -39,8 +40,8 @@ test('a POST is sent once, also if a kept-alive connection closes without an ans
   const server = await fickleServer();
   try {
     const ask = { url: server.url, body: { n: 1 }, timeoutMs: 5000 };
-    assert.deepEqual(await httpExchange(ask), { status: 200, dateMs: null, json: {} });
-    assert.deepEqual(await httpExchange(ask), { code: 'unreachable' });
+    assert.deepEqual(await singleExchange(ask), { status: 200, dateMs: null, json: {} });
+    assert.deepEqual(await singleExchange(ask), { code: 'unreachable' });
     assert.equal(server.count(), 2);
   } finally {
     await server.close();
@@ -59,6 +60,28 @@ test('a pooled exchange that fails is sent once more on a new connection', async
   }
 });
 
+test('a settlement uses no connection that a verify has left open', async () => {
+  let connections = 0;
+  const server = http.createServer((request, response) => {
+    request.resume().on('end', () => response.end('{}'));
+  });
+  server.on('connection', () => connections++);
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const ask = {
+    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/`,
+    body: {},
+    timeoutMs: 5000,
+  };
+  try {
+    for (const exchange of [pooledExchange, singleExchange, singleExchange, pooledExchange])
+      assert.ok('json' in (await exchange(ask)));
+    assert.equal(connections, 3);
+  } finally {
+    server.closeAllConnections();
+    await new Promise<void>((closed) => server.close(() => closed()));
+  }
+});
+
 test('the time limit covers a slow answer too', async () => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {});
@@ -69,7 +92,7 @@ test('the time limit covers a slow answer too', async () => {
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   const url = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/`;
   try {
-    for (const exchange of [httpExchange, pooledExchange])
+    for (const exchange of [singleExchange, pooledExchange])
       assert.deepEqual(await exchange({ url, timeoutMs: 300 }), { code: 'timeout' });
   } finally {
     await new Promise<void>((closed) => server.close(() => closed()));

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { HTTPFacilitatorClient } from '@x402/core/http';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } from 'viem';
-import { httpExchange } from '#src/adapters/payments/exchange.ts';
+import { singleExchange } from '#src/adapters/payments/exchange.ts';
 import { type LocalChain, startLocalChain, TOKEN } from '#src/demo/payments/chain.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { mined } from '#src/demo/payments/transactions.ts';
@@ -53,7 +53,7 @@ describe('the local facilitator', () => {
       let text = '';
       for await (const chunk of request) text += String(chunk);
       const body = JSON.parse(text);
-      const answer = await httpExchange({ url: chain.url, body, timeoutMs: 30_000 });
+      const answer = await singleExchange({ url: chain.url, body, timeoutMs: 30_000 });
       await onRequest(body.method, body.params ?? []);
       if ('code' in answer) response.destroy();
       else response.writeHead(answer.status).end(JSON.stringify(answer.json));

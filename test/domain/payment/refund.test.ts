@@ -56,15 +56,18 @@ test('charge_transaction: the charge is not its own refund', () => {
   assert.deepEqual(decide('completed', settled, { transaction }), { refused: 'charge_transaction' });
 });
 
-test('a transfer refunds if it moved at least the total, after the charges', () => {
+test('a transfer refunds if it moved at least the amount, not before the payment was reserved', () => {
+  const { reservedAt } = paymentReserved().data;
+  const reserved = Math.floor(Date.parse(reservedAt) / 1000);
   const cases: readonly [FoundTransfer, ReturnType<typeof judgeTransfer>][] = [
-    [{ outcome: 'found', amount: 6000n, afterCharges: true }, null],
-    [{ outcome: 'found', amount: 6001n, afterCharges: true }, null],
-    [{ outcome: 'found', amount: 5999n, afterCharges: true }, 'transfer_too_small'],
-    [{ outcome: 'found', amount: 6000n, afterCharges: false }, 'transfer_before_charge'],
+    [{ outcome: 'found', amount: 6000n, atSeconds: reserved }, null],
+    [{ outcome: 'found', amount: 6001n, atSeconds: reserved + 1 }, null],
+    [{ outcome: 'found', amount: 5999n, atSeconds: reserved }, 'transfer_too_small'],
+    [{ outcome: 'found', amount: 6000n, atSeconds: reserved - 1 }, 'transfer_before_charge'],
     [{ outcome: 'missing' }, 'transfer_missing'],
     [{ outcome: 'failed' }, 'transfer_failed'],
     [{ outcome: 'unavailable' }, 'chain_unavailable'],
   ];
-  for (const [found, refusal] of cases) assert.equal(judgeTransfer(found, 6000n), refusal);
+  for (const [found, refusal] of cases)
+    assert.equal(judgeTransfer(found, { amount: '6000', reservedAt }), refusal);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { balancePayments } from '#src/usecases/payments/list-payments.ts';
-import { refundPayments } from '#src/usecases/payments/refund-payments.ts';
+import { recordRefund } from '#src/usecases/payments/record-refund.ts';
 import {
   audit,
   edited,
@@ -30,8 +30,8 @@ async function refunded(): Promise<{ it: Record; stream: string; other: string }
     string,
     string,
   ];
-  const request = { ids: [stream], transaction: TX, findTransfer: null };
-  assert.equal((await refundPayments(it.deps, request)).outcome, 'refunded');
+  const request = { id: stream, transaction: TX, findTransfer: null };
+  assert.equal((await recordRefund(it.deps, request)).outcome, 'refunded');
   return { it, stream, other };
 }
 const eventIn = ({ log }: Record, type: string) => nth(log.events, type);
@@ -93,7 +93,7 @@ test('the key of a refunded, unserved payment is released: clean', async () => {
   it.log.onNext('JobStarted', dies('before'));
   await assert.rejects(execute(dying, { presented: otherPayment('1'), key: 'k' }));
   const { stream } = eventIn(it, 'PaymentReserved');
-  await refundPayments(it.deps, { ids: [stream], transaction: TX, findTransfer: null });
+  await recordRefund(it.deps, { id: stream, transaction: TX, findTransfer: null });
   await execute(it.it, { presented: otherPayment('2'), key: 'k' });
   assert.equal(eventIn(it, 'IdempotencyKeyReleased').data.reason, 'payment_released');
   assert.deepEqual(findingTexts(await audit(it.log.events)), []);
@@ -104,8 +104,8 @@ test('a job whose payment was refunded before its start is clean only if its req
     it.log.onNext(
       'JobStarted',
       afterOthers(() =>
-        refundPayments(it.deps, {
-          ids: [eventIn(it, 'PaymentReserved').stream],
+        recordRefund(it.deps, {
+          id: eventIn(it, 'PaymentReserved').stream,
           transaction: TX,
           findTransfer: null,
         }),
@@ -129,8 +129,8 @@ test('a refund that is decided before its job starts and recorded after its end:
     'PaymentRefunded',
     afterOthers(() => execute(it.it, { presented: otherPayment('1'), key: 'k' })),
   );
-  const ids = [eventIn(it, 'PaymentReserved').stream];
-  await refundPayments(it.deps, { ids, transaction: TX, findTransfer: null });
+  const id = eventIn(it, 'PaymentReserved').stream;
+  await recordRefund(it.deps, { id, transaction: TX, findTransfer: null });
   assert.equal(it.it.outbound.sent.length, 1);
   assert.deepEqual(findingTexts(await audit(it.log.events)), []);
   const [sums] = await balancePayments(it.log);

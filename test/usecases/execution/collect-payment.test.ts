@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { quiet } from '#test/support/fakes.ts';
-import { gate, unavailable } from '#test/support/fakes-log.ts';
+import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { typesIn, world } from '#test/support/fakes-world.ts';
 import { DEMO, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
@@ -89,20 +89,14 @@ test('without a payment (demo): the key is claimed and nothing else', async () =
 
 // ── what the settle call answers ────────────────────────────────────────────────────────────────────────
 
-test('a terminal no to the first call: PaymentRejected, IdempotencyKeyReleased, 402 with its reason', async () => {
+test('a terminal no to the first call: PaymentRejected, 402 with its reason', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
   const answer = await execute(it);
   assert.ok(answer.kind === 'refused');
   assert.equal(answer.refusal.refused, 'payment_required');
   assert.deepEqual(answer.refusal.details, { reason: 'insufficient_funds' });
-  assert.deepEqual(it.trace, [
-    'PaymentReserved',
-    'IdempotencyKeyClaimed',
-    'settle',
-    'PaymentRejected',
-    'IdempotencyKeyReleased',
-  ]);
+  assert.deepEqual(it.trace, ['PaymentReserved', 'IdempotencyKeyClaimed', 'settle', 'PaymentRejected']);
 });
 
 test('after a rejection the same authorization may be reserved again, and the key is free', async () => {
@@ -124,15 +118,10 @@ test('after a rejection the same authorization may be reserved again, and the ke
   ]);
 });
 
-test('a crash hid the IdempotencyKeyReleased of a rejected payment: the next caller releases and claims in one append', async () => {
+test('the key of a rejected payment: the next caller releases and claims it in one append', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
-  it.log.onNext('IdempotencyKeyReleased', unavailable);
   assert.equal(outcomeOf(await execute(it)), 'payment_required');
-  assert.deepEqual(
-    it.logger.lines.map(({ level }) => level),
-    ['warn'],
-  );
   assert.equal((await execute(it, paidWith(otherPayment()))).kind, 'ran');
   assert.deepEqual(it.log.stored.slice(2, 6), [
     'PaymentRejected',
@@ -231,14 +220,13 @@ for (const [why, finding, reason] of [
     'unused_after_expiry',
   ],
 ] as const) {
-  test(`unknown, and on chain ${why}: rejected, the key released, 402`, async () => {
+  test(`unknown, and on chain ${why}: rejected, 402`, async () => {
     const it = await meets(settlementUnknown());
     it.payments.scriptLookUp(finding);
     const answer = await execute(it);
     assert.ok(answer.kind === 'refused');
     assert.deepEqual([answer.refusal.refused, answer.refusal.details], ['payment_required', { reason }]);
     assert.equal(it.payments.calls.settle, 0);
-    assert.deepEqual((await typesIn(it, KEY_STREAM)).at(-1), 'IdempotencyKeyReleased');
   });
 }
 
@@ -295,7 +283,6 @@ for (const step of ['first', 'retry'] as const) {
       [answer.refusal.refused, answer.refusal.details],
       ['payment_required', { reason: 'authorization_spent_elsewhere' }],
     );
-    assert.equal((await typesIn(it, KEY_STREAM)).at(-1), 'IdempotencyKeyReleased');
   });
 
   for (const finding of [

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { balancePayments } from '#src/usecases/payments/list-payments.ts';
-import { refundPayments } from '#src/usecases/payments/refund-payments.ts';
+import { recordRefund } from '#src/usecases/payments/record-refund.ts';
 import { quiet } from '#test/support/fakes.ts';
 import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
@@ -256,7 +256,7 @@ test('of calls that race for one key with payments of their own, one is verified
 
 const REFUND_TX = `0x${hex('e')}`;
 const refund = (it: World) =>
-  refundPayments(it.deps, { ids: [PAYMENT_STREAM], transaction: REFUND_TX, findTransfer: null });
+  recordRefund(it.deps, { id: PAYMENT_STREAM, transaction: REFUND_TX, findTransfer: null });
 
 /** Charged, and the process ended before the job started. */
 async function unserved() {

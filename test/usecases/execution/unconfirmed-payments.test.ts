@@ -31,17 +31,6 @@ test('an account’s open payments, oldest first, without the call’s own; one 
   assert.deepEqual(open.waiting('c', 'none'), []);
 });
 
-test('one that a call with its own slot works on does not count twice, until the last of them is done', () => {
-  const open = unconfirmedPayments();
-  open.add('a', 's1');
-  const [first, second] = [open.begin('s1'), open.begin('s1')];
-  first();
-  first();
-  assert.deepEqual(open.waiting('a', 'none'), []);
-  second();
-  assert.deepEqual(open.waiting('a', 'none'), ['s1']);
-});
-
 test('memory is bounded: beyond its limit the oldest are forgotten', () => {
   const open = unconfirmedPayments(2);
   for (const stream of ['s1', 's2', 's3']) open.add('a', stream);
@@ -117,22 +106,6 @@ test('a caller that repeats an open payment is not refused because of the others
     'ran',
     'more open ones than slots lock no caller in',
   );
-});
-
-test('an open payment that is being repeated is one call in flight, not two', async () => {
-  const it = world();
-  await unconfirmed(it, 1, 2, 3);
-  const { frozen, open } = gate();
-  it.outbound.script(() => frozen(async () => succeeding()));
-  it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xseen' });
-  it.log.onNext('PaymentSettled', frozen);
-  const repeating = execute(it, call(1));
-  await quiet();
-  assert.equal(it.slots.inFlight(), 1);
-  const fourth = execute(it, call(4));
-  await quiet();
-  open();
-  assert.deepEqual([outcomeOf(await repeating), outcomeOf(await fourth)], ['ran', 'ran']);
 });
 
 test('a repeat that ends without its answer stays open', async () => {

@@ -1,9 +1,9 @@
-// Refunds on the event log: one transfer for several payments, no transfer twice, and the balance.
+// Refunds on the event log: no transfer twice, and the balance.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import { balancePayments, listPayments } from '#src/usecases/payments/list-payments.ts';
-import { type RefundRequest, refundPayments } from '#src/usecases/payments/refund-payments.ts';
+import { type RefundRequest, recordRefund } from '#src/usecases/payments/record-refund.ts';
 import { given, typesIn, world } from '#test/support/fakes-world.ts';
 import {
   hex,
@@ -18,60 +18,51 @@ import {
 
 const OTHER_STREAM = `payment-${hex('b')}`;
 const TX = `0x${hex('e')}`;
-const charged = (jobId = JOB_ID, changes = {}): readonly PaymentEvent[] => [
-  paymentReserved({ jobId, ...changes }),
+const charged = (jobId = JOB_ID): readonly PaymentEvent[] => [
+  paymentReserved({ jobId }),
   paymentSettled({ jobId }),
 ];
-const enough = async () => ({ outcome: 'found', amount: 6000n, afterCharges: true }) as const;
+const enough = async () => ({ outcome: 'found', amount: 3000n, atSeconds: 9e9 }) as const;
 
-async function two(changes = {}) {
+async function two() {
   const it = world();
   await given(it, PAYMENT_STREAM, ...charged());
-  await given(it, OTHER_STREAM, ...charged(OTHER_JOB_ID, changes));
+  await given(it, OTHER_STREAM, ...charged(OTHER_JOB_ID));
   const refund = (request: Partial<RefundRequest>) =>
-    refundPayments(it.deps, { ids: [PAYMENT_STREAM], transaction: TX, findTransfer: enough, ...request });
+    recordRefund(it.deps, { id: PAYMENT_STREAM, transaction: TX, findTransfer: enough, ...request });
   return { it, refund };
 }
-const both = { ids: [PAYMENT_STREAM, OTHER_STREAM] };
 
-test('one transfer refunds several payments of one payer; a repeat records nothing more', async () => {
+test('a repeat of a refund records nothing more', async () => {
   const { it, refund } = await two();
-  const first = await refund(both);
-  assert.equal(first.outcome, 'refunded');
-  const again = await refund(both);
-  assert.deepEqual(again.outcome === 'refunded' && again.rows.map(({ recorded }) => recorded), [
-    false,
-    false,
-  ]);
-  for (const stream of both.ids)
-    assert.deepEqual(await typesIn(it, stream), ['PaymentReserved', 'PaymentSettled', 'PaymentRefunded']);
-  assert.deepEqual(await listPayments(it, new Set(['unserved', 'refundable', 'unknown'])), []);
+  for (const recorded of [true, false]) {
+    const payment = paymentReserved({ jobId: JOB_ID }).data;
+    assert.deepEqual(await refund({}), { outcome: 'refunded', payment, recorded });
+  }
+  const types = ['PaymentReserved', 'PaymentSettled', 'PaymentRefunded'];
+  assert.deepEqual(await typesIn(it, PAYMENT_STREAM), types);
+  const open = await listPayments(it, new Set(['unserved', 'refundable', 'unknown']));
+  assert.deepEqual(
+    open.map(({ id }) => id),
+    [OTHER_STREAM],
+  );
 });
 
 test('a transfer that is recorded for a payment refunds no other', async () => {
   const { refund } = await two();
   await refund({});
-  const other = await refund({ ids: [OTHER_STREAM] });
+  const other = await refund({ id: OTHER_STREAM });
   assert.deepEqual(other, { outcome: 'refused', reason: 'transfer_used', id: PAYMENT_STREAM });
   const twice = await refund({ transaction: `0x${hex('f')}` });
   assert.deepEqual(twice, { outcome: 'refused', reason: 'already_refunded', id: PAYMENT_STREAM });
 });
 
-test('nothing is recorded unless the whole transfer fits', async () => {
-  const small = async () => ({ outcome: 'found', amount: 5999n, afterCharges: true }) as const;
+test('a transfer that is too small is not recorded', async () => {
+  const findTransfer = async () => ({ outcome: 'found', amount: 2999n, atSeconds: 9e9 }) as const;
   const { it, refund } = await two();
-  assert.deepEqual(await refund({ ...both, findTransfer: small }), {
-    outcome: 'refused',
-    reason: 'transfer_too_small',
-    id: null,
-  });
+  const refused = { outcome: 'refused', reason: 'transfer_too_small', id: PAYMENT_STREAM };
+  assert.deepEqual(await refund({ findTransfer }), refused);
   assert.deepEqual(await typesIn(it, PAYMENT_STREAM), ['PaymentReserved', 'PaymentSettled']);
-  const stranger = await two({ payer: '0x3333333333333333333333333333333333333333' });
-  assert.deepEqual(await stranger.refund(both), {
-    outcome: 'refused',
-    reason: 'several_payers',
-    id: OTHER_STREAM,
-  });
 });
 
 test('charged = served + refunded + open, also when a served payment is refunded', async () => {
@@ -86,7 +77,7 @@ test('charged = served + refunded + open, also when a served payment is refunded
   const started = jobStarted({ mode: 'x402', payment, paymentStream: PAYMENT_STREAM });
   await given(it, `job-${JOB_ID}`, started, jobCompleted());
   assert.deepEqual(await sums(), ['6000', '3000', '0', '3000', true]);
-  await refund({ ids: [OTHER_STREAM] });
+  await refund({ id: OTHER_STREAM });
   assert.deepEqual(await sums(), ['6000', '3000', '3000', '0', true]);
   await refund({ transaction: `0x${hex('f')}` });
   assert.deepEqual(await sums(), ['6000', '0', '6000', '0', true]);
