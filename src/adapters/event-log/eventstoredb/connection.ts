@@ -30,6 +30,8 @@ const noAnswer = (ms: number) => new Error(`no answer within ${ms} ms`);
 /** Its calls throw the package's error if it is one of `RESULTS`, and otherwise `EventLogUnavailable`. */
 export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: number, logger?: Logger) {
   let current = new Client(settings, timeLimitMs);
+  const running = new Set<Promise<unknown>>();
+  const closing = new AbortController();
   let answers = true;
 
   function report(isAnswer: boolean, cause?: unknown): void {
@@ -45,10 +47,18 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
     old.closeChannel();
   }
 
+  function assertOpen(): void {
+    if (closing.signal.aborted)
+      throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
+  }
+
   async function call<T>(run: (client: Client) => Promise<T>): Promise<T> {
+    assertOpen();
     const client = current;
+    const answer = run(client);
+    running.add(answer);
     try {
-      const result = await run(client);
+      const result = await answer;
       report(true);
       return result;
     } catch (error) {
@@ -60,6 +70,8 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
         replace(client, { ...settings, hosts: [known.leader], discover: false });
       } else if (known === null || NO_ANSWERS.includes(known.type)) replace(client, settings);
       throw new EventLogUnavailable({ cause: error });
+    } finally {
+      running.delete(answer);
     }
   }
 
@@ -71,8 +83,13 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
       call((client) => collect(open(client), limitMs)),
     /** For a subscription. */
     client: () => current,
-    /** Ends open calls and frees the channel. */
+    assertOpen,
+    /** Aborts when `close` begins. */
+    closing: closing.signal,
+    /** Waits for the calls in progress, and frees the channel. */
     async close(): Promise<void> {
+      closing.abort();
+      await Promise.allSettled(running);
       await current.dispose();
       current.closeChannel();
     },

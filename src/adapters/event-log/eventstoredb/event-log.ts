@@ -54,26 +54,9 @@ type Direction = 'forwards' | 'backwards';
 export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): EventLog {
   const { url, timeLimitMs = 5000, logger } = options;
   const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs, logger);
-  const running = new Set<Promise<unknown>>();
-  const closing = new AbortController();
+  const { assertOpen, closing } = connection;
   let closed: Promise<void> | null = null;
   let dropLoggedAt = Number.NEGATIVE_INFINITY;
-
-  function assertOpen(): void {
-    if (closed !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
-  }
-
-  /** `close` waits for the call. */
-  async function track<T>(run: () => Promise<T>): Promise<T> {
-    assertOpen();
-    const call = run();
-    running.add(call);
-    try {
-      return await call;
-    } finally {
-      running.delete(call);
-    }
-  }
 
   async function append(
     stream: string,
@@ -153,10 +136,10 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     let followed = false;
     let dropped: unknown = null;
     for (let failures = 0; !signal.aborted; failures++) {
-      if (failures > 0) await sleep(growingPause(failures - 1), signal, closing.signal);
+      if (failures > 0) await sleep(growingPause(failures - 1), signal, closing);
       assertOpen();
       const goal = await unlessAborted(
-        track(async () => ({ position: await head() })),
+        head().then((position) => ({ position })),
         signal,
       ).catch(() => null);
       assertOpen();
@@ -201,11 +184,11 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     // It may also fail after its end.
     live.on('error', () => {});
     const end = () => {
-      for (const each of [signal, closing.signal]) each.removeEventListener('abort', end);
+      for (const each of [signal, closing]) each.removeEventListener('abort', end);
       live.unsubscribe().catch(() => {});
       live.destroy();
     };
-    for (const each of [signal, closing.signal]) each.addEventListener('abort', end, { once: true });
+    for (const each of [signal, closing]) each.addEventListener('abort', end, { once: true });
     return { live, end };
   }
 
@@ -215,31 +198,24 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     logger?.warn('the event log dropped the subscription; it resumes from its last position', { cause });
   }
 
-  async function finish(): Promise<void> {
-    closing.abort();
-    await Promise.allSettled(running);
-    await connection.close();
-  }
-
   return {
     async append(stream, expected, events) {
-      const checked = checkedAppend(stream, expected, events);
-      return track(() => append(stream, expected, checked));
+      return append(stream, expected, checkedAppend(stream, expected, events));
     },
-    readStream: (stream, range) => track(() => readStream(stream, range)),
-    readAll: (range) => track(() => readAll(range)),
+    readStream,
+    readAll,
     subscribeAll(range) {
       if (range.after !== null) convert.positionOf(range.after);
       return subscribe(range);
     },
-    head: () => track(head),
+    head,
     health: () =>
-      track(() => readLog(null, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS))).then(
+      readLog(null, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS)).then(
         () => ({ ok: true }),
         () => ({ ok: false }),
       ),
     close() {
-      closed ??= finish();
+      closed ??= connection.close();
       return closed;
     },
   };
