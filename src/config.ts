@@ -10,7 +10,6 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 type Frozen<T> = { readonly [K in keyof T]: Frozen<T[K]> };
 
 export type Config = Frozen<ReturnType<typeof configOf>>;
-export type X402Config = NonNullable<Config['x402']>;
 
 export type ConfigFault = { readonly variable: string; readonly problem: string };
 
