@@ -1,115 +1,157 @@
-// The variables that config.ts reads, for people: the help of `relay serve`, and the table in OPERATING.md.
+// The variables of the environment: how their text becomes a value, their defaults, and what they mean. The help of
+// `relay serve` and the table in OPERATING.md are made of it.
+import { resolve } from 'node:path';
+import type { PolicyMode } from '#src/domain/destination/policy.ts';
+import * as values from './config-values.ts';
 import { PRICE } from './domain/limits.ts';
 
-export type Variable = {
-  readonly name: string;
-  /** The text that has the same effect as no text; null if there is none, and `unset` describes the effect. */
-  readonly standard: string | null;
-  readonly unset?: string;
-  /** Markdown. */
-  readonly meaning: string;
-};
-
-const variable = (name: string, standard: string, meaning: string): Variable => ({ name, standard, meaning });
-const optional = (name: string, unset: string, meaning: string): Variable => ({
-  name,
-  standard: null,
-  unset,
+/** `standard`: the text that an unset variable is read as. */
+const variable = <T>(parse: values.Parse<T>, standard: string, meaning: string) => ({
+  parse,
+  standard,
   meaning,
 });
+/** `unset`: what happens if the variable is unset; its value is null then. Both texts are Markdown. */
+const optional = <T>(parse: values.Parse<T>, unset: string, meaning: string) => ({ parse, unset, meaning });
 
-export const VARIABLES: readonly Variable[] = [
-  variable('HOST', '127.0.0.1', 'address to listen on'),
-  variable('PORT', '3402', 'port to listen on; 0 is any free one'),
-  optional(
-    'PUBLIC_BASE_URL',
+const POLICY_MODES = {
+  open: 'open-public-https',
+  'open-public-https': 'open-public-https',
+  'blocklist-quota': 'blocklist-quota',
+  allowlist: 'allowlist',
+} as const satisfies Record<string, PolicyMode>;
+const LOG_LEVELS = { debug: 'debug', info: 'info', warn: 'warn', error: 'error', silent: 'silent' } as const;
+const EVENTSTORE = values.connectionString(
+  ['esdb', 'esdb+discover', 'kurrentdb', 'kurrentdb+discover'],
+  'esdb://host:2113?tls=true',
+);
+
+export const VARIABLES = {
+  HOST: variable(values.listenHost, '127.0.0.1', 'address to listen on'),
+  PORT: variable(values.wholeNumber(0, 65_535), '3402', 'port to listen on; 0 is any free one'),
+  PUBLIC_BASE_URL: optional(
+    values.origin,
     '`http://HOST:PORT`',
     'an origin: base of all links, and of did:web; the same for all processes',
   ),
-  variable('DATA_DIR', './data', 'embedded event log, embedded read models, generated signing keys'),
-  optional(
-    'EVENTSTORE_URL',
+  DATA_DIR: variable(resolve, './data', 'embedded event log, embedded read models, generated signing keys'),
+  EVENTSTORE_URL: optional(
+    EVENTSTORE,
     'embedded event log',
     '`esdb://…` or `kurrentdb://…`; needs `DATABASE_URL` and `SIGNING_KEYS_FILE`',
   ),
-  optional('DATABASE_URL', 'embedded read models', '`postgres://…`'),
-  variable('X402_ENABLED', 'false', 'payment enforcement'),
-  optional('X402_PAY_TO', 'none', 'payee, of this deployment only; required with `X402_ENABLED`'),
-  optional('X402_FACILITATOR_URL', 'none', 'the facilitator; required with `X402_ENABLED`'),
-  variable('X402_NETWORK', PRICE.network, 'network of the payment (CAIP-2)'),
-  variable('X402_PRICE', `$${PRICE.usd}`, 'price of a call'),
-  optional('X402_ASSET', 'the network’s USDC', 'contract of the token'),
-  optional(
-    'X402_RPC_URL',
+  DATABASE_URL: optional(values.databaseUrl, 'embedded read models', '`postgres://…`'),
+  X402_ENABLED: variable(values.boolean, 'false', 'payment enforcement'),
+  X402_PAY_TO: optional(
+    values.evmAddress,
+    'none',
+    'payee, of this deployment only; required with `X402_ENABLED`',
+  ),
+  X402_FACILITATOR_URL: optional(values.serviceUrl, 'none', 'the facilitator; required with `X402_ENABLED`'),
+  X402_NETWORK: variable(values.evmNetwork, PRICE.network, 'network of the payment (CAIP-2)'),
+  X402_PRICE: variable(values.usdPrice, `$${PRICE.usd}`, 'price of a call'),
+  X402_ASSET: optional(values.evmAddress, 'the network’s USDC', 'contract of the token'),
+  X402_RPC_URL: optional(
+    values.serviceUrl,
     'none',
     'a node of the network: resolves unconfirmed settlements by the chain; strongly recommended',
   ),
-  variable(
-    'X402_FACILITATOR_TIMEOUT_MS',
+  X402_FACILITATOR_TIMEOUT_MS: variable(
+    values.wholeNumber(100, 40_000),
     '20000',
     'time limit of each call of the facilitator; at most 40000, below the time after which another process recovers a settlement',
   ),
-  optional(
-    'SIGNING_KEYS_FILE',
+  SIGNING_KEYS_FILE: optional(
+    resolve,
     '`DATA_DIR/keys.json`',
     'private keys and the HMAC secret, mode 0600; a file named here must exist; required with `EVENTSTORE_URL`',
   ),
-  variable('ALLOW_FREE_RELAY', 'false', 'lets demo mode (`X402_ENABLED` off) listen beyond loopback'),
-  variable('POLICY_MODE', 'open', '`open`, `blocklist-quota` or `allowlist`'),
-  optional('POLICY_BLOCK_HOSTS', 'none', 'comma list of `example.com` or `*.example.com`'),
-  optional('POLICY_ALLOW_HOSTS', 'none', 'the same'),
-  variable(
-    'TARGET_QUOTA_PER_MINUTE',
+  ALLOW_FREE_RELAY: variable(
+    values.boolean,
+    'false',
+    'lets demo mode (`X402_ENABLED` off) listen beyond loopback',
+  ),
+  POLICY_MODE: variable(values.oneOf(POLICY_MODES), 'open', '`open`, `blocklist-quota` or `allowlist`'),
+  POLICY_BLOCK_HOSTS: optional(
+    values.list(values.hostPattern),
+    'none',
+    'comma list of `example.com` or `*.example.com`',
+  ),
+  POLICY_ALLOW_HOSTS: optional(values.list(values.hostPattern), 'none', 'the same'),
+  TARGET_QUOTA_PER_MINUTE: variable(
+    values.wholeNumber(1, 1_000_000),
     '20',
     'calls to one target host by one payer; ten times that by all payers together',
   ),
-  variable(
-    'RATE_LIMIT_PER_MINUTE',
+  RATE_LIMIT_PER_MINUTE: variable(
+    values.wholeNumber(1, 1_000_000),
     '60',
     'calls by one client address, of each kind; ten times as many messages to `/mcp` and calls of the canary',
   ),
-  variable('MAX_IN_FLIGHT', '512', 'executions at the same time, in each process'),
-  optional('TRUSTED_PROXIES', 'none', 'comma list of address ranges whose `X-Forwarded-For` is used'),
-  optional('EGRESS_DNS_SERVERS', 'the system’s', 'comma list of `ip` or `ip:port`, IPv6 in brackets'),
-  optional('EGRESS_CA_FILE', 'the system’s roots only', 'PEM certificates to trust in addition'),
-  optional(
-    'EGRESS_ALLOW_CIDRS',
+  MAX_IN_FLIGHT: variable(
+    values.wholeNumber(1, 100_000),
+    '512',
+    'executions at the same time, in each process',
+  ),
+  TRUSTED_PROXIES: optional(
+    values.list(values.cidr),
+    'none',
+    'comma list of address ranges whose `X-Forwarded-For` is used',
+  ),
+  EGRESS_DNS_SERVERS: optional(
+    values.list(values.dnsServer),
+    'the system’s',
+    'comma list of `ip` or `ip:port`, IPv6 in brackets',
+  ),
+  EGRESS_CA_FILE: optional(
+    values.certificatesFile,
+    'the system’s roots only',
+    'PEM certificates to trust in addition',
+  ),
+  EGRESS_ALLOW_CIDRS: optional(
+    values.list(values.cidr),
     'none',
     'development only: non-public ranges that may be called, by address: the name `localhost` stays refused',
   ),
-  optional('EGRESS_DENY_CIDRS', 'none', 'further ranges that may not be called'),
-  optional(
-    'EGRESS_PORTS',
+  EGRESS_DENY_CIDRS: optional(values.list(values.cidr), 'none', 'further ranges that may not be called'),
+  EGRESS_PORTS: optional(
+    values.list(values.wholeNumber(1, 65_535)),
     'all except the Fetch standard’s bad ports',
     'comma list of ports that may be called',
   ),
-  variable('RETENTION_JOBS_DAYS', '7', 'days that jobs stay in the read models'),
-  variable('RETENTION_RECEIPTS_DAYS', '30', 'days that receipts and decisions stay in the read models'),
-  variable('LOG_LEVEL', 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
-  optional(
-    'OTEL_EXPORTER_OTLP_ENDPOINT',
+  RETENTION_JOBS_DAYS: variable(values.wholeNumber(1, 36_500), '7', 'days that jobs stay in the read models'),
+  RETENTION_RECEIPTS_DAYS: variable(
+    values.wholeNumber(1, 36_500),
+    '30',
+    'days that receipts and decisions stay in the read models',
+  ),
+  LOG_LEVEL: variable(values.oneOf(LOG_LEVELS), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+    values.serviceUrl,
     'no traces',
     'an OpenTelemetry collector: traces go to `/v1/traces` below it, as OTLP over HTTP',
   ),
-  variable('METRICS_PUBLIC', 'false', 'serves `/metrics` to other machines too'),
-  optional('RELAY_BUYER_PRIVATE_KEY', 'none', '`relay pay` only: the wallet key that pays'),
-];
+  METRICS_PUBLIC: variable(values.boolean, 'false', 'serves `/metrics` to other machines too'),
+  RELAY_BUYER_PRIVATE_KEY: optional(values.privateKey, 'none', '`relay pay` only: the wallet key that pays'),
+};
+
+const ROWS = Object.entries(VARIABLES).map(([name, declared]) => ({
+  name,
+  meaning: declared.meaning,
+  unset: 'standard' in declared ? `\`${declared.standard}\`` : declared.unset,
+}));
 
 /** Markdown. */
 export function variableTable(): string {
-  const rows = VARIABLES.map(
-    ({ name, standard, unset = '', meaning }) =>
-      `| \`${name}\` | ${standard === null ? unset : `\`${standard}\``} | ${meaning} |`,
-  );
+  const rows = ROWS.map(({ name, unset, meaning }) => `| \`${name}\` | ${unset} | ${meaning} |`);
   return ['| variable | default | meaning |', '|---|---|---|', ...rows].join('\n');
 }
 
 /** For a terminal: a line a variable. */
 export function variableList(): string {
-  const width = Math.max(...VARIABLES.map(({ name }) => name.length)) + 2;
-  const lines = VARIABLES.map(
-    ({ name, standard, unset = '', meaning }) =>
-      `  ${name.padEnd(width)}${meaning} (default: ${standard ?? unset})`,
+  const width = Math.max(...ROWS.map(({ name }) => name.length)) + 2;
+  const lines = ROWS.map(
+    ({ name, unset, meaning }) => `  ${name.padEnd(width)}${meaning} (default: ${unset})`,
   );
   return lines.join('\n').replaceAll('`', '');
 }

@@ -37,14 +37,7 @@ import { type Keys, verifierPrimitives } from './keys.ts';
 import { decisionFacts, wireReads } from './reads.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
-import {
-  instrument,
-  OUTBOUND_SPANS,
-  PAYMENT_SPANS,
-  RESOLVER_SPANS,
-  stateReader,
-  type Telemetry,
-} from './telemetry.ts';
+import { type Telemetry, tracedOutbound, tracedPayments, tracedResolver } from './telemetry.ts';
 
 export type AppParts = {
   readonly config: Config;
@@ -69,9 +62,9 @@ export async function wireApp(parts: AppParts): Promise<App> {
 
   const targets = await wireTargets(config, baseUrl, clock, ending);
   const { rules, readers } = targets;
-  const resolver = instrument(targets.resolver, tracer, RESOLVER_SPANS);
-  const freeResolver = instrument(targets.freeResolver, tracer, RESOLVER_SPANS);
-  const outbound = instrument(targets.outbound, tracer, OUTBOUND_SPANS);
+  const resolver = tracedResolver(targets.resolver, tracer);
+  const freeResolver = tracedResolver(targets.freeResolver, tracer);
+  const outbound = tracedOutbound(targets.outbound, tracer);
   // Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process.
   const { readStore } = stores;
   const quota = readStore.disposable
@@ -83,7 +76,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
         open: () => readStore.shared(),
       });
   const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer });
-  const payments = instrument(paying.payments, tracer, PAYMENT_SPANS);
+  const payments = tracedPayments(paying.payments, tracer);
   const settings = settingsOf(parts, targets);
 
   const execution = {
@@ -147,12 +140,16 @@ export async function wireApp(parts: AppParts): Promise<App> {
 
   /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
   const readModelHealth = async () => ({ ok: (await readStore.health()).ok && runner.readable() });
-  const readState = stateReader({
-    clock,
-    eventLog: () => log.health(),
-    readModels: readModelHealth,
-    rest: () => ({ storage: stores.driver, executionsInFlight: slots.inFlight(), lag: runner.lag() }),
-  });
+  async function exposition() {
+    const [eventLog, rows] = await Promise.all([log.health(), readModelHealth()]);
+    return figures.exposition({
+      storage: stores.driver,
+      eventLogUp: eventLog.ok,
+      readModelsUp: rows.ok,
+      executionsInFlight: slots.inFlight(),
+      lag: runner.lag(),
+    });
+  }
 
   return createApp({
     clock,
@@ -191,7 +188,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
         facilitator,
       };
     },
-    operators: { figures, tracer, detail, exposition: async () => figures.exposition(await readState()) },
+    operators: { figures, tracer, detail, exposition },
   });
 }
 

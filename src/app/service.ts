@@ -13,7 +13,6 @@ import { Fault } from '#src/domain/refusal.ts';
 import type { App } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import type { Logger } from '#src/ports/logger.ts';
 import { inFlightSlots } from '#src/usecases/execution/admission.ts';
 import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
@@ -21,8 +20,8 @@ import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
-import { openStores, type Stores } from './stores.ts';
-import { countedLog, EVENT_LOG_SPANS, instrument, openTelemetry } from './telemetry.ts';
+import { openStores } from './stores.ts';
+import { countedLog, openTelemetry, tracedLog } from './telemetry.ts';
 
 export { CannotListen } from '#src/adapters/runtime/serve.ts';
 
@@ -94,7 +93,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   const stores = await openStores(config, logger, ending);
   const { readStore, exclusive } = stores;
-  const log = countedLog(instrument(stores.log, tracer, EVENT_LOG_SPANS), figures, clock);
+  const log = countedLog(tracedLog(stores.log, tracer), figures, clock);
   const journal = { log, clock, entropy, logger, ending: ending.signal };
 
   const keys = await wireKeys(config, journal);
@@ -157,11 +156,27 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   }
   ending.signal.throwIfAborted();
   const url = baseUrlOf({ ...config, publicBaseUrl: null }, listening.port);
-  announce(config, logger, { listen: `${host}:${listening.port}`, baseUrl, storage: stores.driver });
+  if (config.egress.allowCidrs.length > 0) {
+    logger.warn('EGRESS_ALLOW_CIDRS allows non-public targets; use it for development only');
+  }
+  logger.info('listening', {
+    service: SERVICE.name,
+    version: SERVICE.version,
+    mode: config.mode,
+    listen: `${host}:${listening.port}`,
+    baseUrl,
+    storage: stores.driver,
+  });
   listens.resolve();
   // Opening the embedded read models occupies the thread for 0.4 s, so it begins here. A shared database may be
   // unavailable for any time.
-  const opened = exclusive ? openRows(readStore) : Promise.resolve();
+  const rows = exclusive ? readStore.shared() : Promise.resolve();
+  const opened = rows.then(
+    () => undefined,
+    (cause: unknown) => {
+      throw new CannotOpenReadModels(cause);
+    },
+  );
   opened.catch(() => undefined);
   return { url, baseUrl, opened, stop: ending.end };
 }
@@ -176,27 +191,24 @@ class CannotOpenReadModels extends Error {
   }
 }
 
-async function openRows(readStore: Pick<Stores['readStore'], 'shared'>): Promise<void> {
-  await readStore.shared().catch((cause: unknown) => {
-    throw new CannotOpenReadModels(cause);
-  });
-}
-
 /** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */
 const SWEEP_MS = 5000;
 const RETRY_MS = 500;
 /** Looked at in one sweep; the oldest come first, so a later sweep gets to the others. */
 const CANDIDATES_MAX = 1000;
 
-type RecoveryParts = Omit<RecoverDeps, 'candidates'> & {
-  readonly models: ReadModels;
-  readonly runner: ProjectionRunner;
-  /** A lock proves that no other process serves this log. */
-  readonly exclusive: boolean;
-};
-
-/** Closes the jobs of dead processes. Resolves when `ending` aborts and the sweep in hand is done. */
-async function recoverUntil(ending: AbortSignal, parts: RecoveryParts): Promise<void> {
+/**
+ * Closes the jobs of dead processes. Resolves when `ending` aborts and the sweep in hand is done. `exclusive`: a lock
+ * proves that no other process serves this log.
+ */
+async function recoverUntil(
+  ending: AbortSignal,
+  parts: Omit<RecoverDeps, 'candidates'> & {
+    readonly models: ReadModels;
+    readonly runner: ProjectionRunner;
+    readonly exclusive: boolean;
+  },
+): Promise<void> {
   const { models, runner, clock, logger } = parts;
   const candidates = async () =>
     (await models.monitoring.recoveryCandidates(CANDIDATES_MAX)).map(({ jobId }) => jobId);
@@ -218,15 +230,4 @@ async function recoverUntil(ending: AbortSignal, parts: RecoveryParts): Promise<
     }
     await clock.sleep(pause, ending);
   }
-}
-
-function announce(
-  config: Config,
-  logger: Logger,
-  at: { listen: string; baseUrl: string; storage: string },
-): void {
-  if (config.egress.allowCidrs.length > 0) {
-    logger.warn('EGRESS_ALLOW_CIDRS allows non-public targets; use it for development only');
-  }
-  logger.info('listening', { service: SERVICE.name, version: SERVICE.version, mode: config.mode, ...at });
 }

@@ -11,7 +11,7 @@ import type { DetailLogger, Logger } from '#src/ports/logger.ts';
 import type { Outbound } from '#src/ports/outbound.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
-import type { AppendOutcome, Figures, SpanFacts, StateNow, Tracer } from '#src/ports/telemetry.ts';
+import type { AppendOutcome, Figures, SpanFacts, Tracer } from '#src/ports/telemetry.ts';
 import type { Undo } from './shutdown.ts';
 
 export type Telemetry = {
@@ -28,23 +28,26 @@ export async function openTelemetry(
   undo: Undo,
 ): Promise<Telemetry> {
   const { bun, deno } = process.versions;
-  const figures = prometheusFigures({
-    version: SERVICE.version,
-    runtime: bun === undefined ? `deno ${deno}` : `bun ${bun}`,
-  });
-  if (otlpEndpoint === null) {
-    return { logger: pinoLogger({ level: logLevel, to: 'stdout' }), figures, tracer: null };
-  }
-  const { otlpTracer } = await import('#src/adapters/telemetry/otlp.ts');
+  const runtime = bun === undefined ? `deno ${deno}` : `bun ${bun}`;
+  const figures = prometheusFigures({ version: SERVICE.version, runtime });
+  let tracer: Tracer | null = null;
   const context = () => {
-    const traceId = tracer.traceId();
+    const traceId = tracer?.traceId() ?? null;
     return traceId === null ? {} : { traceId };
   };
   const logger = pinoLogger({ level: logLevel, to: 'stdout', context });
-  const service = { name: SERVICE.name, version: SERVICE.version, instance: randomUUID() };
-  const exported = logOnChange(logger, figures);
-  const tracer = otlpTracer({ endpoint: otlpEndpoint, service, clock, exported });
-  undo.push(() => tracer.close());
+  if (otlpEndpoint !== null) {
+    const { otlpTracer } = await import('#src/adapters/telemetry/otlp.ts');
+    const service = { name: SERVICE.name, version: SERVICE.version, instance: randomUUID() };
+    const opened = otlpTracer({
+      endpoint: otlpEndpoint,
+      service,
+      clock,
+      exported: logOnChange(logger, figures),
+    });
+    undo.push(() => opened.close());
+    tracer = opened;
+  }
   return { logger, figures, tracer };
 }
 
@@ -60,58 +63,48 @@ function logOnChange(logger: Logger, figures: Figures): (spans: number, taken: b
   };
 }
 
-/** The span of one method of a port: its name, what is known at the call, what is known of the answer. */
-type MethodSpan<Given extends unknown[], Answer> = {
-  readonly name: string;
+/** What a span says of a call: of its arguments before it, and of its answer. */
+type SpanOf<Given extends unknown[], Answer> = {
   readonly called?: (...given: Given) => SpanFacts;
   readonly answered?: (answer: Answer, ...given: Given) => SpanFacts;
   readonly isFailure?: (answer: Answer) => boolean;
 };
 
-/** By method; those that are missing get no span. */
-export type PortSpans<P> = {
-  readonly [M in keyof P]?: P[M] extends (...given: infer Given) => Promise<infer Answer>
-    ? MethodSpan<Given, Answer>
-    : never;
-};
-
 /**
- * The port with a span around each call of the methods in `spans`. Facts never contain a URL, host, address, header,
- * body, key, payer or a text from outside; of names only the id of a job, which is public.
+ * The call with a span around it, if there is a tracer. Facts never contain a URL, host, address, header, body, key, payer or a text from
+ * outside; of names only the id of a job, which is public.
  */
-export function instrument<P extends object>(port: P, tracer: Tracer | null, spans: PortSpans<P>): P {
-  if (tracer === null) return port;
-  const methods = Object.entries(spans) as unknown as [keyof P, MethodSpan<unknown[], unknown>][];
-  const instrumented = methods.map(([method, { name, called, answered, isFailure }]) => {
-    const call = port[method] as (...given: unknown[]) => Promise<unknown>;
-    const traced = (...given: unknown[]) =>
-      tracer.within(name, 'client', async (span) => {
-        if (called !== undefined) span.setAttributes(called(...given));
-        const answer = await call(...given);
-        if (answered !== undefined) span.setAttributes(answered(answer, ...given));
-        if (isFailure?.(answer)) span.fail();
-        return answer;
-      });
-    return [method, traced] as const;
-  });
-  return { ...port, ...Object.fromEntries(instrumented) };
+function traced<Given extends unknown[], Answer>(
+  tracer: Tracer | null,
+  name: string,
+  call: (...given: Given) => Promise<Answer>,
+  { called, answered, isFailure }: SpanOf<Given, Answer> = {},
+): (...given: Given) => Promise<Answer> {
+  if (tracer === null) return call;
+  return (...given) =>
+    tracer.within(name, 'client', async (span) => {
+      if (called !== undefined) span.setAttributes(called(...given));
+      const answer = await call(...given);
+      if (answered !== undefined) span.setAttributes(answered(answer, ...given));
+      if (isFailure?.(answer)) span.fail();
+      return answer;
+    });
 }
 
 /** Reads and subscriptions of the whole log belong to no request: they get no span. */
-export const EVENT_LOG_SPANS: PortSpans<EventLog> = {
-  append: {
-    name: 'event_log.append',
+export const tracedLog = (log: EventLog, tracer: Tracer | null): EventLog => ({
+  ...log,
+  append: traced(tracer, 'event_log.append', log.append, {
     called: (stream, _, events) => ({
       ...factsOfStream(stream),
       'relay.event_log.types': events.map(({ type }) => type).join(' '),
     }),
-  },
-  readStream: {
-    name: 'event_log.read',
+  }),
+  readStream: traced(tracer, 'event_log.read', log.readStream, {
     answered: (events, stream) => ({ ...factsOfStream(stream), 'relay.event_log.events': events.length }),
-  },
-  head: { name: 'event_log.head' },
-};
+  }),
+  head: traced(tracer, 'event_log.head', log.head),
+});
 
 /** Names of other categories are hashes of what a caller sent. */
 function factsOfStream(stream: string): SpanFacts {
@@ -119,22 +112,23 @@ function factsOfStream(stream: string): SpanFacts {
   return { 'relay.event_log.category': category, 'relay.job.id': category === 'job' ? id : null };
 }
 
-export const RESOLVER_SPANS: PortSpans<Resolver> = { resolve: { name: 'dns', answered: factsOfOutcome } };
+const OUTCOME = { answered: ({ outcome }: { readonly outcome: string }) => ({ 'relay.outcome': outcome }) };
 
-export const PAYMENT_SPANS: PortSpans<Payments> = {
-  verify: { name: 'payment.verify', answered: factsOfOutcome },
-  settle: { name: 'payment.settle', answered: factsOfOutcome },
-  lookUp: { name: 'payment.look_up', answered: factsOfOutcome },
-};
+export const tracedResolver = (resolver: Resolver, tracer: Tracer | null): Resolver => ({
+  resolve: traced(tracer, 'dns', resolver.resolve, OUTCOME),
+});
 
-function factsOfOutcome({ outcome }: { readonly outcome: string }): SpanFacts {
-  return { 'relay.outcome': outcome };
-}
+export const tracedPayments = (payments: Payments, tracer: Tracer | null): Payments => ({
+  ...payments,
+  verify: traced(tracer, 'payment.verify', payments.verify, OUTCOME),
+  settle: traced(tracer, 'payment.settle', payments.settle, OUTCOME),
+  lookUp: traced(tracer, 'payment.look_up', payments.lookUp, OUTCOME),
+});
 
 /** As in the job's public record; the look-up of an attempt is part of its timings. */
-export const OUTBOUND_SPANS: PortSpans<Outbound> = {
-  send: {
-    name: 'attempt',
+export const tracedOutbound = (outbound: Outbound, tracer: Tracer | null): Outbound => ({
+  ...outbound,
+  send: traced(tracer, 'attempt', outbound.send, {
     answered: ({ errorCategory, phase, sent, status, timings }, { method }) => ({
       'http.request.method': method,
       'relay.outcome': errorCategory ?? 'succeeded',
@@ -148,8 +142,8 @@ export const OUTBOUND_SPANS: PortSpans<Outbound> = {
       'relay.attempt.total_ms': timings.totalMs,
     }),
     isFailure: ({ errorCategory }) => errorCategory !== null,
-  },
-};
+  }),
+});
 
 /**
  * Times each append, and counts its events once it is acknowledged: of the repeats of an append with an unknown outcome
@@ -164,15 +158,14 @@ export function countedLog(
     ...log,
     async append(stream, expected, events) {
       const begun = clock.monotonic();
-      const ended = (outcome: AppendOutcome) =>
-        figures.appended(outcome, (clock.monotonic() - begun) / 1000, events);
+      let outcome: AppendOutcome = 'stored';
       try {
-        const appended = await log.append(stream, expected, events);
-        ended('stored');
-        return appended;
+        return await log.append(stream, expected, events);
       } catch (error) {
-        ended(outcomeOf(error));
+        outcome = outcomeOf(error);
         throw error;
+      } finally {
+        figures.appended(outcome, (clock.monotonic() - begun) / 1000, events);
       }
     },
   };
@@ -181,36 +174,4 @@ export function countedLog(
 function outcomeOf(error: unknown): AppendOutcome {
   if (error instanceof WrongExpectedVersion) return 'conflict';
   return error instanceof EventLogUnavailable ? 'unknown' : 'failed';
-}
-
-type Health = () => Promise<{ readonly ok: boolean }>;
-
-export type StateParts = {
-  readonly clock: Pick<Clock, 'sleep'>;
-  readonly eventLog: Health;
-  readonly readModels: Health;
-  readonly rest: () => Pick<StateNow, 'storage' | 'executionsInFlight' | 'lag'>;
-};
-
-/** A part that has not answered by then is reported as down: a scrape must not wait for it. */
-const HEALTH_MS = 1000;
-
-/** Concurrent scrapes share one check of each part. */
-export function stateReader({ clock, eventLog, readModels, rest }: StateParts): () => Promise<StateNow> {
-  const isUp = (check: Health) =>
-    Promise.race([
-      check().then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-      clock.sleep(HEALTH_MS).then(() => false),
-    ]);
-  let checking: Promise<readonly [boolean, boolean]> | null = null;
-  return async () => {
-    checking ??= Promise.all([isUp(eventLog), isUp(readModels)]).finally(() => {
-      checking = null;
-    });
-    const [eventLogUp, readModelsUp] = await checking;
-    return { eventLogUp, readModelsUp, ...rest() };
-  };
 }

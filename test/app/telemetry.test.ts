@@ -1,17 +1,17 @@
-// What is counted of the log, and how the parts are looked at for a scrape.
+// What is counted of the log.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
+import { systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
-import { countedLog, stateReader } from '#src/app/telemetry.ts';
-import { EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
+import { countedLog } from '#src/app/telemetry.ts';
+import type { NewEvent } from '#src/ports/event-log.ts';
 import { appendUntilKnown } from '#src/usecases/event-streams.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
 import { faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { readFigures } from '#test/support/figures.ts';
 
-const rest = () => ({ storage: 's', executionsInFlight: 0, lag: { lagEvents: 0, lagMs: 0 } });
-const state = { ...rest(), eventLogUp: true, readModelsUp: true };
+const lag = { lagEvents: 0, lagMs: 0 };
+const state = { storage: 's', executionsInFlight: 0, lag, eventLogUp: true, readModelsUp: true };
 
 function world() {
   const clock = manualClock();
@@ -62,36 +62,4 @@ test('counted: what was not stored counts for nothing', async () => {
   });
   await assert.rejects(log.append('job-b', 'no_stream', completed()), TypeError);
   assert.deepEqual(await read(), { jobs: 1, appends: [1, 1, 0, 1] });
-});
-
-test('parts that are unavailable, that throw and that hang are reported as down, and the scrape continues', async () => {
-  const clock = manualClock();
-  const look = (eventLog: () => Promise<{ ok: boolean }>, readModels = eventLog) =>
-    letPass(clock, stateReader({ clock, eventLog, readModels, rest })());
-  const up = async () => ({ ok: true });
-  const shown = ({ eventLogUp, readModelsUp }: Awaited<ReturnType<typeof look>>) => [
-    eventLogUp,
-    readModelsUp,
-  ];
-  assert.deepEqual(shown(await look(up)), [true, true]);
-  assert.deepEqual(shown(await look(async () => ({ ok: false }), up)), [false, true]);
-  assert.deepEqual(shown(await look(up, () => Promise.reject(new EventLogUnavailable()))), [true, false]);
-  assert.deepEqual(shown(await look(() => new Promise(() => undefined), up)), [false, true]);
-  assert.deepEqual(await look(up), { ...rest(), eventLogUp: true, readModelsUp: true });
-});
-
-test('looked at: once for all who ask at the same time', async () => {
-  let looks = 0;
-  const answered = Promise.withResolvers<{ ok: boolean }>();
-  const part = () => {
-    looks += 1;
-    return answered.promise;
-  };
-  const look = stateReader({ clock: systemClock(), eventLog: part, readModels: part, rest });
-  const asked = Array.from({ length: 50 }, look);
-  answered.resolve({ ok: true });
-  assert.equal((await Promise.all(asked)).filter(({ eventLogUp }) => eventLogUp).length, 50);
-  assert.equal(looks, 2);
-  await look();
-  assert.equal(looks, 4);
 });

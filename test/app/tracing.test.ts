@@ -1,7 +1,7 @@
 // What spans say of the calls that leave this process: words of our own, and the public id of a job.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EVENT_LOG_SPANS, instrument, PAYMENT_SPANS } from '#src/app/telemetry.ts';
+import { tracedLog, tracedPayments } from '#src/app/telemetry.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { SpanFacts, Tracer } from '#src/ports/telemetry.ts';
@@ -38,7 +38,7 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
     lookUp: async () => ({ outcome: 'paid', transaction: stranger }),
     health: async () => ({ ok: true }),
   };
-  const traced = instrument(payments, tracer, PAYMENT_SPANS);
+  const traced = tracedPayments(payments, tracer);
   const payment = presentedPayment();
   assert.equal(traced.mode, 'x402');
   assert.equal(traced.validateTerms(payment), null);
@@ -52,12 +52,12 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
     ['payment.settle', { 'relay.outcome': 'unknown' }],
     ['payment.look_up', { 'relay.outcome': 'paid' }],
   ]);
-  assert.equal(instrument(payments, null, PAYMENT_SPANS), payments);
+  assert.deepEqual(tracedPayments(payments, null), payments);
 });
 
 test('traced: the log by category and types; of stream names only that of a job', async () => {
   const { tracer, spans } = collectingTracer();
-  const log = instrument(memoryLog(), tracer, EVENT_LOG_SPANS);
+  const log = tracedLog(memoryLog(), tracer);
   const event = (type: string) => ({ id: crypto.randomUUID(), type, data: { a: 'secret' }, metadata: {} });
   await log.append('job-job_1', 'no_stream', [event('JobStarted'), event('AttemptMade')]);
   await log.append('claim-abcdef', 'no_stream', [event('IdempotencyKeyClaimed')]);

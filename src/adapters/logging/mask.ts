@@ -78,7 +78,9 @@ function orUnreadable<T>(read: () => T, unreadable: T): T {
   }
 }
 
-function masked(value: unknown, maskText: (text: string) => string, depth: number): unknown {
+type MaskText = (text: string) => string;
+
+function masked(value: unknown, maskText: MaskText, depth: number): unknown {
   if (typeof value === 'string') return maskText(value);
   if (typeof value === 'bigint') return String(value);
   if (typeof value === 'function' || typeof value === 'symbol') return `[${typeof value}]`;
@@ -87,43 +89,28 @@ function masked(value: unknown, maskText: (text: string) => string, depth: numbe
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
   if (depth >= DEPTH_MAX) return '[deeper]';
   if (Array.isArray(value)) return value.slice(0, ITEMS_MAX).map((item) => masked(item, maskText, depth + 1));
-  if (value instanceof Error) return maskedError(value, maskText, depth);
   return maskedObject(value, maskText, depth);
 }
 
-function maskedError(
-  error: Error,
-  maskText: (text: string) => string,
-  depth: number,
-): Record<string, unknown> {
-  const { name, message, stack } = error;
-  return {
-    name,
-    message: maskText(message),
-    ...(typeof stack === 'string' ? { stack: maskedStack(stack, message, maskText) } : {}),
-    // own members such as `code`; a cause and an AggregateError's errors are no enumerable ones
-    ...maskedObject(error, maskText, depth),
-    ...(error.cause === undefined ? {} : { cause: masked(error.cause, maskText, depth + 1) }),
-    ...(error instanceof AggregateError ? { errors: masked(error.errors, maskText, depth + 1) } : {}),
-  };
-}
-
-/** The stack frames follow the message; masking the values at the end of the message must keep them. */
-function maskedStack(stack: string, message: string, maskText: (text: string) => string): string {
-  const end = stack.indexOf(message) + message.length;
-  if (message === '' || !stack.includes(message)) return maskText(stack);
-  return maskText(stack.slice(0, end)) + maskText(stack.slice(end));
-}
-
-function maskedObject(
-  value: object,
-  maskText: (text: string) => string,
-  depth: number,
-): Record<string, unknown> {
+function maskedObject(value: object, maskText: MaskText, depth: number): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
+  if (value instanceof Error) {
+    const { name, message, stack, cause } = value;
+    Object.assign(shown, { name, message: maskText(message) });
+    if (typeof stack === 'string') shown.stack = maskedStack(stack, message, maskText);
+    if (cause !== undefined) shown.cause = masked(cause, maskText, depth + 1);
+    if (value instanceof AggregateError) shown.errors = masked(value.errors, maskText, depth + 1);
+  }
   for (const name of Object.keys(value)) {
     const read = () => masked(Reflect.get(value, name), maskText, depth + 1);
     shown[name] = isSecretName(name) ? MASK : orUnreadable(read, UNREADABLE);
   }
   return shown;
+}
+
+/** The stack frames follow the message; masking the values at the end of the message must keep them. */
+function maskedStack(stack: string, message: string, maskText: MaskText): string {
+  const at = stack.indexOf(message);
+  const end = at === -1 ? 0 : at + message.length;
+  return maskText(stack.slice(0, end)) + maskText(stack.slice(end));
 }

@@ -1,20 +1,12 @@
 // Traces to an OpenTelemetry collector: OTLP over HTTP, as JSON. Nothing of a caller's request makes or joins a trace,
 // and nothing waits for the collector: what it does not take in time is dropped and counted.
-import {
-  type Attributes,
-  type Context,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
+import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Clock } from '#src/ports/clock.ts';
-import type { SpanKind as Kind, OpenSpan, SpanFacts, Tracer } from '#src/ports/telemetry.ts';
+import type { SpanKind as Kind, OpenSpan, Tracer } from '#src/ports/telemetry.ts';
 
 type OtlpOptions = {
   /** Of the collector, without `/v1/traces`. */
@@ -70,47 +62,36 @@ export function otlpTracer({ endpoint, service, clock, exported }: OtlpOptions):
     within(name, kind, work) {
       const parent = contexts.active();
       const span = tracer.startSpan(name, { kind: KINDS[kind] }, parent);
-      return contexts
-        .with(trace.setSpan(parent, span), () => run(span, work))
-        .finally(() => {
+      const open: OpenSpan = {
+        rename: (to) => void span.updateName(to),
+        setAttributes(facts) {
+          for (const [fact, value] of Object.entries(facts)) {
+            if (value !== null) span.setAttribute(fact, value);
+          }
+        },
+        // An error's message may contain anything: it is only logged, masked.
+        fail: () => void span.setStatus({ code: SpanStatusCode.ERROR }),
+      };
+      return contexts.with(trace.setSpan(parent, span), async () => {
+        try {
+          return await work(open);
+        } catch (error) {
+          open.fail();
+          throw error;
+        } finally {
           // As the processor counts: what it has no place for it drops without a word.
           if (waiting.spans < WAITING_MAX) waiting.spans += 1;
           else exported(1, false);
           span.end();
-        });
+        }
+      });
     },
-    traceId: () => traceIdOf(contexts.active()),
+    traceId: () => trace.getSpanContext(contexts.active())?.traceId ?? null,
     async close() {
       const closed = provider.shutdown().catch(() => undefined);
       await Promise.race([closed, clock.sleep(CLOSE_MS)]);
     },
   };
-}
-
-async function run<T>(span: Span, work: (span: OpenSpan) => Promise<T>): Promise<T> {
-  try {
-    return await work(openSpan(span));
-  } catch (error) {
-    // A message may contain anything: it is only logged, masked.
-    span.setStatus({ code: SpanStatusCode.ERROR });
-    throw error;
-  }
-}
-
-const openSpan = (span: Span): OpenSpan => ({
-  rename: (name) => void span.updateName(name),
-  setAttributes: (facts) => void span.setAttributes(attributesOf(facts)),
-  fail: () => void span.setStatus({ code: SpanStatusCode.ERROR }),
-});
-
-function attributesOf(facts: SpanFacts): Attributes {
-  const attributes: Attributes = {};
-  for (const [name, value] of Object.entries(facts)) if (value !== null) attributes[name] = value;
-  return attributes;
-}
-
-function traceIdOf(context: Context): string | null {
-  return context === ROOT_CONTEXT ? null : (trace.getSpanContext(context)?.traceId ?? null);
 }
 
 function reporting(

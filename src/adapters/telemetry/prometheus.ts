@@ -22,9 +22,84 @@ const APPEND_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 /** A separate registry: the default metrics of the library depend on one runtime. */
 export function prometheusFigures(build: BuildInfo): Figures {
   const registry = new Registry();
-  const counts = countersOf(registry);
-  const { requests, durations, inFlight, appends, spans } = counts;
-  const now = gaugesOf(registry);
+  const registers = [registry];
+  const counter = (name: string, help: string, label: string, values: readonly string[]) => {
+    const made = new Counter<string>({ name, help, labelNames: [label], registers });
+    // A series that begins at 0: a rate sees its first step too.
+    for (const value of values) made.inc({ [label]: value }, 0);
+    return (value: string, by = 1) => made.inc({ [label]: value }, by);
+  };
+  const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
+    new Histogram({ name, help, labelNames, buckets, registers });
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers });
+
+  const appends = histogram(
+    'relay_event_log_append_seconds',
+    'Time from an append to the answer of the log, by how it ended.',
+    ['outcome'],
+    APPEND_BUCKETS,
+  );
+  for (const outcome of APPENDS) appends.zero({ outcome });
+  const requests = new Counter({
+    name: 'http_requests_total',
+    help: 'Requests answered, by the pattern of their route (none: no route has the path).',
+    labelNames: ['route', 'method', 'status'],
+    registers,
+  });
+  const durations = histogram(
+    'http_request_duration_seconds',
+    'Time from a request to its answer.',
+    ['route', 'method'],
+    REQUEST_BUCKETS,
+  );
+  const inFlight = gauge('http_requests_in_flight', 'Requests that are being answered.');
+  const attempts = counter(
+    'relay_attempts_total',
+    'Attempts recorded, by outcome: succeeded, or why not.',
+    'outcome',
+    ATTEMPTS,
+  );
+  const jobs = counter('relay_jobs_total', 'Jobs completed.', 'status', JOBS);
+  const settlements = counter(
+    'relay_settlements_total',
+    'What was learnt of payments: at the settle call, or later.',
+    'outcome',
+    SETTLEMENTS,
+  );
+  const spans = counter(
+    'relay_trace_spans_total',
+    'Spans that the collector took, or that were lost.',
+    'outcome',
+    ['exported', 'lost'],
+  );
+  const start = gauge('process_start_time_seconds', 'Start of the process, Unix time.');
+  start.set(Date.now() / 1000 - process.uptime());
+  const info = gauge('relay_build_info', 'What runs here; always 1.', ['version', 'runtime', 'storage']);
+  const memory = gauge('process_resident_memory_bytes', 'Memory that the process holds.');
+  const executions = gauge('relay_executions_in_flight', 'Executions that hold a slot of MAX_IN_FLIGHT.');
+  const log = gauge('relay_event_log_up', 'Whether the event log answers: 1 or 0.');
+  const rows = gauge('relay_read_models_up', 'Whether the store of the read models answers: 1 or 0.');
+  const lagEvents = gauge(
+    'relay_projection_lag_events',
+    'Events that the read models have yet to show; absent while unknown.',
+  );
+  const lagSeconds = gauge(
+    'relay_projection_lag_seconds',
+    'How long the oldest of them has waited, or how long it has not been known.',
+  );
+
+  function countFact({ type, data }: NewEvent): void {
+    const later = data.evidence === 'facilitator' ? '' : '_later';
+    const succeeded = data.outcome === 'succeeded';
+    if (type === 'AttemptMade') attempts(succeeded ? 'succeeded' : known(data.errorCategory, ATTEMPTS));
+    if (type === 'JobCompleted') jobs(known(data.status, JOBS));
+    if (type === 'PaymentSettled') settlements(`settled${later}`);
+    if (type === 'PaymentRejected') settlements(`rejected${later}`);
+    if (type === 'SettlementUnknown') settlements('unknown');
+    if (type === 'PaymentReleased') settlements('released');
+  }
+
   return {
     requestBegun() {
       inFlight.inc();
@@ -37,19 +112,19 @@ export function prometheusFigures(build: BuildInfo): Figures {
     },
     appended(outcome, seconds, events) {
       appends.observe({ outcome }, seconds);
-      if (outcome === 'stored') for (const event of events) countFact(counts, event);
+      if (outcome === 'stored') for (const event of events) countFact(event);
     },
     spansExported: (count, taken) => spans(taken ? 'exported' : 'lost', count),
     async exposition({ storage, eventLogUp, readModelsUp, executionsInFlight, lag }) {
-      now.build.set({ ...build, storage }, 1);
-      now.log.set(Number(eventLogUp));
-      now.rows.set(Number(readModelsUp));
-      now.executions.set(executionsInFlight);
-      now.lagSeconds.set(lag.lagMs / 1000);
+      info.set({ ...build, storage }, 1);
+      log.set(Number(eventLogUp));
+      rows.set(Number(readModelsUp));
+      executions.set(executionsInFlight);
+      lagSeconds.set(lag.lagMs / 1000);
       // Unknown is no number: the series is left out.
-      if (lag.lagEvents === null) now.lagEvents.remove();
-      else now.lagEvents.set(lag.lagEvents);
-      now.memory.set(process.memoryUsage().rss);
+      if (lag.lagEvents === null) lagEvents.remove();
+      else lagEvents.set(lag.lagEvents);
+      memory.set(process.memoryUsage().rss);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
@@ -57,102 +132,3 @@ export function prometheusFigures(build: BuildInfo): Figures {
 
 const known = (value: unknown, values: readonly string[]): string =>
   values.find((one) => one === value) ?? 'other';
-
-function countersOf(registry: Registry) {
-  const registers = [registry];
-  const counter = (name: string, help: string, label: string, values: readonly string[]) => {
-    const made = new Counter<string>({ name, help, labelNames: [label], registers });
-    // A series that begins at 0: a rate sees its first step too.
-    for (const value of values) made.inc({ [label]: value }, 0);
-    return (value: string, by = 1) => made.inc({ [label]: value }, by);
-  };
-  const appends = new Histogram({
-    name: 'relay_event_log_append_seconds',
-    help: 'Time from an append to the answer of the log, by how it ended.',
-    labelNames: ['outcome'],
-    buckets: APPEND_BUCKETS,
-    registers,
-  });
-  for (const outcome of APPENDS) appends.zero({ outcome });
-  return {
-    appends,
-    requests: new Counter({
-      name: 'http_requests_total',
-      help: 'Requests answered, by the pattern of their route (none: no route has the path).',
-      labelNames: ['route', 'method', 'status'],
-      registers,
-    }),
-    durations: new Histogram({
-      name: 'http_request_duration_seconds',
-      help: 'Time from a request to its answer.',
-      labelNames: ['route', 'method'],
-      buckets: REQUEST_BUCKETS,
-      registers,
-    }),
-    inFlight: new Gauge({
-      name: 'http_requests_in_flight',
-      help: 'Requests that are being answered.',
-      registers,
-    }),
-    attempts: counter(
-      'relay_attempts_total',
-      'Attempts recorded, by outcome: succeeded, or why not.',
-      'outcome',
-      ATTEMPTS,
-    ),
-    jobs: counter('relay_jobs_total', 'Jobs completed.', 'status', JOBS),
-    settlements: counter(
-      'relay_settlements_total',
-      'What was learnt of payments: at the settle call, or later.',
-      'outcome',
-      SETTLEMENTS,
-    ),
-    spans: counter(
-      'relay_trace_spans_total',
-      'Spans that the collector took, or that were lost.',
-      'outcome',
-      ['exported', 'lost'],
-    ),
-  };
-}
-
-type Counts = ReturnType<typeof countersOf>;
-
-function countFact({ attempts, jobs, settlements }: Counts, { type, data }: NewEvent): void {
-  const facilitator = data.evidence === 'facilitator';
-  if (type === 'AttemptMade')
-    attempts(data.outcome === 'succeeded' ? 'succeeded' : known(data.errorCategory, ATTEMPTS));
-  if (type === 'JobCompleted') jobs(known(data.status, JOBS));
-  if (type === 'PaymentSettled') settlements(facilitator ? 'settled' : 'settled_later');
-  if (type === 'PaymentRejected') settlements(facilitator ? 'rejected' : 'rejected_later');
-  if (type === 'SettlementUnknown') settlements('unknown');
-  if (type === 'PaymentReleased') settlements('released');
-}
-
-function gaugesOf(registry: Registry) {
-  const registers = [registry];
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
-  gauge('process_start_time_seconds', 'Start of the process, Unix time.').set(
-    Date.now() / 1000 - process.uptime(),
-  );
-  return {
-    build: new Gauge({
-      name: 'relay_build_info',
-      help: 'What runs here; always 1.',
-      labelNames: ['version', 'runtime', 'storage'],
-      registers,
-    }),
-    memory: gauge('process_resident_memory_bytes', 'Memory that the process holds.'),
-    executions: gauge('relay_executions_in_flight', 'Executions that hold a slot of MAX_IN_FLIGHT.'),
-    log: gauge('relay_event_log_up', 'Whether the event log answers: 1 or 0.'),
-    rows: gauge('relay_read_models_up', 'Whether the store of the read models answers: 1 or 0.'),
-    lagEvents: gauge(
-      'relay_projection_lag_events',
-      'Events that the read models have yet to show; absent while unknown.',
-    ),
-    lagSeconds: gauge(
-      'relay_projection_lag_seconds',
-      'How long the oldest of them has waited, or how long it has not been known.',
-    ),
-  };
-}

@@ -1,4 +1,4 @@
-// The package's client on one gRPC channel. It is replaced if the channel hangs or leads to a node that is not the leader.
+// The package's client on one gRPC channel, which is replaced when it leads to no answer or to a node that is not the leader.
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import {
   ErrorType,
@@ -12,7 +12,7 @@ import { withTimeout } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type ServerEvent, serverEvent } from './events.ts';
-import type { EventStoreSettings, Host } from './url.ts';
+import type { EventStoreSettings } from './url.ts';
 
 /** Errors that state a result. Any other is transient: the class of an error during an outage differs per runtime. */
 const RESULTS: readonly unknown[] = [
@@ -22,18 +22,16 @@ const RESULTS: readonly unknown[] = [
   ErrorType.MAXIMUM_APPEND_SIZE_EXCEEDED,
 ];
 
+const NO_ANSWERS: readonly unknown[] = [ErrorType.UNAVAILABLE, ErrorType.DEADLINE_EXCEEDED];
+
 /** Each call has its own timer, because the client's deadlines do not fire while a server is frozen. */
-class NoAnswer extends Error {
-  constructor(ms: number) {
-    super(`no answer within ${ms} ms`);
-    this.name = 'NoAnswer';
-  }
-}
+const noAnswer = (ms: number) => new Error(`no answer within ${ms} ms`);
 
 /** Its calls throw the package's error if it is one of `RESULTS`, and otherwise `EventLogUnavailable`. */
 export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: number, logger?: Logger) {
-  const configured = settings.discover ? null : (settings.hosts[0] ?? null);
-  let current = new Client(settings, timeLimitMs, configured);
+  let current = new Client(settings, timeLimitMs);
+  const running = new Set<Promise<unknown>>();
+  const closing = new AbortController();
   let answers = true;
 
   function report(isAnswer: boolean, cause?: unknown): void {
@@ -43,16 +41,24 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   }
 
   /** Calls on the old channel end with errors; the next call opens a new one. */
-  function replace(old: Client, node: Host | null): void {
+  function replace(old: Client, by: EventStoreSettings): void {
     if (old !== current) return;
-    current = new Client(settings, timeLimitMs, node);
+    current = new Client(by, timeLimitMs);
     old.closeChannel();
   }
 
+  function assertOpen(): void {
+    if (closing.signal.aborted)
+      throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
+  }
+
   async function call<T>(run: (client: Client) => Promise<T>): Promise<T> {
+    assertOpen();
     const client = current;
+    const answer = run(client);
+    running.add(answer);
     try {
-      const result = await run(client);
+      const result = await answer;
       report(true);
       return result;
     } catch (error) {
@@ -60,28 +66,30 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
       const isResult = RESULTS.includes(known?.type);
       report(isResult, error);
       if (isResult) throw error;
-      const isUnreachable = known === null || known.type === ErrorType.UNAVAILABLE;
-      if (known?.type === ErrorType.NOT_LEADER) replace(client, known.leader);
-      else if (
-        error instanceof NoAnswer ||
-        (isUnreachable && (settings.discover || client.node !== configured))
-      ) {
-        replace(client, configured);
-      }
+      if (known?.type === ErrorType.NOT_LEADER) {
+        replace(client, { ...settings, hosts: [known.leader], discover: false });
+      } else if (known === null || NO_ANSWERS.includes(known.type)) replace(client, settings);
       throw new EventLogUnavailable({ cause: error });
+    } finally {
+      running.delete(answer);
     }
   }
 
   return {
     call: <T>(run: (client: Client) => Promise<T>): Promise<T> =>
-      call((client) => withTimeout(run(client), timeLimitMs, () => new NoAnswer(timeLimitMs))),
+      call((client) => withTimeout(run(client), timeLimitMs, () => noAnswer(timeLimitMs))),
     /** All events of a read. The time limit restarts with each event. */
     read: (open: (client: Client) => StreamingRead<ResolvedEvent>, limitMs = timeLimitMs) =>
       call((client) => collect(open(client), limitMs)),
     /** For a subscription. */
     client: () => current,
-    /** Ends open calls and frees the channel. */
+    assertOpen,
+    /** Aborts when `close` begins. */
+    closing: closing.signal,
+    /** Waits for the calls in progress, and frees the channel. */
     async close(): Promise<void> {
+      closing.abort();
+      await Promise.allSettled(running);
       await current.dispose();
       current.closeChannel();
     },
@@ -91,7 +99,7 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
 async function collect(stream: StreamingRead<ResolvedEvent>, limitMs: number): Promise<ServerEvent[]> {
   const events: ServerEvent[] = [];
   const timer = setTimeout(() => {
-    stream.destroy(new NoAnswer(limitMs));
+    stream.destroy(noAnswer(limitMs));
     stream.cancel().catch(() => {});
   }, limitMs);
   // It may also fail after its end.
@@ -108,24 +116,27 @@ async function collect(stream: StreamingRead<ResolvedEvent>, limitMs: number): P
   }
 }
 
-/** The client with its own channel: the package's channel accepts no options and shares connections. */
+/** The client with its own channel: the package's channel accepts no options, and ends all calls when one is cancelled. */
 class Client extends EventStoreDBClient {
-  readonly node: Host | null;
-  readonly #settings: EventStoreSettings;
+  readonly #tls: EventStoreSettings['tls'];
+  /** null: discover the leader. */
+  readonly #node: string | null;
   #channel: Promise<Channel> | null = null;
 
-  /** `node` null: discover the leader. */
-  constructor(settings: EventStoreSettings, timeLimitMs: number, node: Host | null) {
-    const { hosts, tls, connectionName } = settings;
+  constructor(
+    { hosts, discover, tls, connectionName, credentials }: EventStoreSettings,
+    timeLimitMs: number,
+  ) {
     // Seconds per host, so that discovery reaches the next host within a call's time limit.
     const gossipTimeout = Math.max(1, Math.floor(timeLimitMs / 1000 / (hosts.length + 1)));
     super(
       { endpoints: [...hosts], connectionName, maxDiscoverAttempts: 1, gossipTimeout },
       { insecure: tls === null, ...(tls?.ca && { rootCertificate: tls.ca }) },
-      settings.credentials ?? undefined,
+      credentials ?? undefined,
     );
-    this.#settings = settings;
-    this.node = node;
+    const [host] = hosts;
+    this.#tls = tls;
+    this.#node = discover || host === undefined ? null : `${host.address}:${host.port}`;
   }
 
   /** false: each append is a unary call. Batches share one table of results among all clients of the process. */
@@ -137,24 +148,17 @@ class Client extends EventStoreDBClient {
   };
 
   async #open(): Promise<Channel> {
-    const { tls, keepAliveMs, keepAliveTimeoutMs } = this.#settings;
-    return new Channel(
-      this.node === null ? await this.resolveUri() : `${this.node.address}:${this.node.port}`,
-      tls === null ? credentials.createInsecure() : credentials.createSsl(tls.ca),
-      {
-        'grpc.keepalive_time_ms': keepAliveMs,
-        'grpc.keepalive_timeout_ms': keepAliveTimeoutMs,
-        // The largest event that a server stores is 16 MB.
-        'grpc.max_receive_message_length': 17 * 1024 * 1024,
-        // By default the pause between two connection attempts grows to two minutes.
-        'grpc.initial_reconnect_backoff_ms': 100,
-        'grpc.max_reconnect_backoff_ms': 1000,
-        // A new channel opens a new connection and does not reuse the one that hangs.
-        'grpc.use_local_subchannel_pool': 1,
-        'grpc.service_config_disable_resolution': 1,
-        'grpc.enable_http_proxy': 0,
-      },
-    );
+    const secure = this.#tls && credentials.createSsl(this.#tls.ca);
+    return new Channel(this.#node ?? (await this.resolveUri()), secure ?? credentials.createInsecure(), {
+      'grpc.keepalive_time_ms': 10_000,
+      'grpc.keepalive_timeout_ms': 10_000,
+      // The largest event that a server stores is 16 MB.
+      'grpc.max_receive_message_length': 17 * 1024 * 1024,
+      // A new channel opens a new connection and does not reuse the one that hangs.
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.service_config_disable_resolution': 1,
+      'grpc.enable_http_proxy': 0,
+    });
   }
 
   /** Not in the current turn of the event loop: a call may be about to use the channel. */

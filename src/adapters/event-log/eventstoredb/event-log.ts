@@ -1,11 +1,10 @@
 // The event log on EventStoreDB 23.10, through the package's client. It needs neither projections nor persistent
 // subscriptions on the server. The server's own events (`$`) and events that are not JSON are skipped.
-import { clearTimeout, setTimeout } from 'node:timers';
 import {
   END,
   excludeSystemEvents,
-  MaxAppendSizeExceededError,
   type ReadPosition,
+  type ReadRevision,
   START,
   StreamDeletedError,
   StreamNotFoundError,
@@ -43,10 +42,6 @@ export type EventStoreDbEventLogOptions = {
 };
 
 const HEALTH_LIMIT_MS = 2000;
-/** The server's largest revision: that of a tombstoned stream. No event has it, and a larger one cannot be sent. */
-const LAST_REVISION = 2n ** 63n - 1n;
-/** Without an event for this time the head is read; if it is not delivered in as much time, the subscription is renewed. */
-const SILENCE_MS = 1000;
 /** Events that a subscription buffers for a slow reader before it applies backpressure to the server. */
 const READ_AHEAD = 1024;
 const DROPS_LOGGED_EVERY_MS = 60_000;
@@ -59,39 +54,24 @@ type Direction = 'forwards' | 'backwards';
 export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): EventLog {
   const { url, timeLimitMs = 5000, logger } = options;
   const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs, logger);
-  const running = new Set<Promise<unknown>>();
-  const closing = new AbortController();
+  const { assertOpen, closing } = connection;
   let closed: Promise<void> | null = null;
   let dropLoggedAt = Number.NEGATIVE_INFINITY;
-
-  function assertOpen(): void {
-    if (closed !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
-  }
-
-  /** `close` waits for the call. */
-  async function track<T>(run: () => Promise<T>): Promise<T> {
-    assertOpen();
-    const call = run();
-    running.add(call);
-    try {
-      return await call;
-    } finally {
-      running.delete(call);
-    }
-  }
 
   async function append(
     stream: string,
     expected: ExpectedRevision,
     events: readonly CheckedEvent[],
   ): Promise<Appended> {
-    const expectedRevision = typeof expected === 'bigint' ? sendable(expected) : expected;
     // The server drops an append that it has not begun by the deadline. One that it has begun may be stored later.
-    const options = { ...LEADER, expectedRevision, deadline: timeLimitMs };
+    const options = { ...LEADER, expectedRevision: expected, deadline: timeLimitMs };
     const { nextExpectedRevision: nextRevision, position } = await connection
       .call((client) => client.appendToStream(stream, events.map(convert.eventToAppend), options))
       .catch((error: unknown) => {
-        throw refusal(error, stream, expected);
+        if (error instanceof StreamDeletedError) throw new WrongExpectedVersion(stream, expected, null);
+        if (!(error instanceof WrongExpectedVersionError)) throw error;
+        const { actualVersion: actual } = error;
+        throw new WrongExpectedVersion(stream, expected, typeof actual === 'bigint' ? actual : null);
       });
     if (position !== undefined) return { nextRevision, position: convert.positionText(position) };
     throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
@@ -102,18 +82,16 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     const { direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = options;
     const step = direction === 'forwards' ? 1n : -1n;
     const events: RecordedEvent[] = [];
-    let next = options.from ?? (step > 0n ? 0n : LAST_REVISION);
-    if (step > 0n && next < 0n) next = 0n;
+    let next: ReadRevision = options.from ?? (direction === 'forwards' ? START : END);
     try {
       // One read, unless it contains events that are not part of this log.
-      while (next >= 0n && events.length < max) {
+      for (let more = true; more && events.length < max; ) {
         const maxCount = max - events.length;
-        const range = { ...LEADER, fromRevision: sendable(next), direction, maxCount };
+        const range = { ...LEADER, fromRevision: next, direction, maxCount };
         const read = await connection.read((client) => client.readStream(stream, range));
         for (const { event } of read) if (event !== null) events.push(event);
-        const last = read.at(-1);
-        if (last === undefined || read.length < maxCount) break;
-        next = last.revision + step;
+        next = (read.at(-1)?.revision ?? 0n) + step;
+        more = read.length === maxCount && next >= 0n;
       }
     } catch (error) {
       if (!(error instanceof StreamNotFoundError || error instanceof StreamDeletedError)) throw error;
@@ -158,10 +136,10 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     let followed = false;
     let dropped: unknown = null;
     for (let failures = 0; !signal.aborted; failures++) {
-      if (failures > 0) await sleep(growingPause(failures - 1), signal, closing.signal);
+      if (failures > 0) await sleep(growingPause(failures - 1), signal, closing);
       assertOpen();
       const goal = await unlessAborted(
-        track(async () => ({ position: await head() })),
+        head().then((position) => ({ position })),
         signal,
       ).catch(() => null);
       assertOpen();
@@ -169,7 +147,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       if (dropped !== null && goal !== null) logDrop(dropped);
       dropped = null;
       if (goal === null) continue;
-      const { live, end } = follow(() => cursor, signal);
+      const { live, end } = follow(cursor, signal);
       try {
         if (followed) yield { kind: 'resumed' };
         followed = true;
@@ -196,39 +174,21 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   /**
-   * The server excludes its own events: with its standard projections enabled it would drop an unfiltered subscription as
-   * too slow. It ends with the signal, with `close`, and if it delivers nothing although the head has advanced.
+   * Ends with the signal and with `close`. The server excludes its own events: with its standard projections enabled it
+   * would drop an unfiltered subscription as too slow.
    */
-  function follow(cursor: () => string | null, signal: AbortSignalLike) {
-    const after = cursor();
+  function follow(after: string | null, signal: AbortSignalLike) {
     const fromPosition: ReadPosition = after === null ? START : convert.positionOf(after);
-    let before: string | null = null;
-    let expected = '';
-    const filter = excludeSystemEvents({
-      checkpointInterval: 100,
-      // The server is searching among its own events.
-      checkpointReached: async () => {
-        before = null;
-      },
-    });
-    const range = { ...LEADER, fromPosition, filter };
+    const range = { ...LEADER, fromPosition, filter: excludeSystemEvents() };
     const live = connection.client().subscribeToAll(range, { highWaterMark: READ_AHEAD });
     // It may also fail after its end.
     live.on('error', () => {});
     const end = () => {
-      clearTimeout(watch);
-      for (const each of [signal, closing.signal]) each.removeEventListener('abort', end);
+      for (const each of [signal, closing]) each.removeEventListener('abort', end);
       live.unsubscribe().catch(() => {});
       live.destroy();
     };
-    const watch = setTimeout(async () => {
-      watch.refresh();
-      const now = cursor() ?? '';
-      if (now !== before) before = now;
-      else if (now < expected && live.readableLength === 0) end();
-      else expected = (await track(head).catch(() => null)) ?? '';
-    }, SILENCE_MS);
-    for (const each of [signal, closing.signal]) each.addEventListener('abort', end, { once: true });
+    for (const each of [signal, closing]) each.addEventListener('abort', end, { once: true });
     return { live, end };
   }
 
@@ -238,47 +198,25 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     logger?.warn('the event log dropped the subscription; it resumes from its last position', { cause });
   }
 
-  async function finish(): Promise<void> {
-    closing.abort();
-    await Promise.allSettled(running);
-    await connection.close();
-  }
-
   return {
     async append(stream, expected, events) {
-      const checked = checkedAppend(stream, expected, events);
-      return track(() => append(stream, expected, checked));
+      return append(stream, expected, checkedAppend(stream, expected, events));
     },
-    readStream: (stream, range) => track(() => readStream(stream, range)),
-    readAll: (range) => track(() => readAll(range)),
+    readStream,
+    readAll,
     subscribeAll(range) {
       if (range.after !== null) convert.positionOf(range.after);
       return subscribe(range);
     },
-    head: () => track(head),
+    head,
     health: () =>
-      track(() => readLog(null, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS))).then(
+      readLog(null, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS)).then(
         () => ({ ok: true }),
         () => ({ ok: false }),
       ),
     close() {
-      closed ??= finish();
+      closed ??= connection.close();
       return closed;
     },
   };
-}
-
-function sendable(revision: bigint): bigint {
-  return revision < LAST_REVISION ? revision : LAST_REVISION - 1n;
-}
-
-/** What an append throws for an error of the client. */
-function refusal(error: unknown, stream: string, expected: ExpectedRevision): unknown {
-  if (error instanceof WrongExpectedVersionError) {
-    const { actualVersion: actual } = error;
-    return new WrongExpectedVersion(stream, expected, typeof actual === 'bigint' ? actual : null);
-  }
-  if (error instanceof StreamDeletedError) return new WrongExpectedVersion(stream, expected, LAST_REVISION);
-  if (!(error instanceof MaxAppendSizeExceededError)) return error;
-  return new RangeError('the events of one append are larger than the event store accepts', { cause: error });
 }

@@ -23,27 +23,22 @@ export function headSearch(
   readBackwards: (from: string | null, count: number) => Promise<ServerEvent[]>,
 ): () => Promise<string | null> {
   /** No event of this log is at or before `upTo` but after `head`. */
-  let searched: { readonly upTo: string; readonly head: string | null } | null = null;
-
-  async function search(newest: readonly ServerEvent[]): Promise<string | null> {
-    for (let read = newest, count = HEAD_EVENTS; ; count = PAGE_EVENTS) {
-      for (const { position, event } of read) {
-        if (event !== null) return position;
-        if (searched !== null && position <= searched.upTo) return searched.head;
-      }
-      const last = read.at(-1);
-      if (last === undefined || read.length < count) return null;
-      read = await readBackwards(last.position, PAGE_EVENTS);
-    }
-  }
+  let searched: { readonly upTo: string; readonly head: string | null } = { upTo: '', head: null };
 
   return async () => {
-    const newest = await readBackwards(null, HEAD_EVENTS);
-    const upTo = newest[0]?.position ?? '';
-    // The log ends before that position: the server was restored from a backup.
-    if (searched !== null && upTo < searched.upTo) searched = null;
-    const head = await search(newest);
-    if (searched === null || searched.upTo < upTo) searched = { upTo, head };
+    let read = await readBackwards(null, HEAD_EVENTS);
+    const upTo = read[0]?.position ?? '';
+    // The log ends before the part that was searched: the server was restored from a backup.
+    if (upTo < searched.upTo) searched = { upTo: '', head: null };
+    let head: string | null = null;
+    for (let count = HEAD_EVENTS; ; count = PAGE_EVENTS) {
+      const found = read.find(({ position, event }) => event !== null || position <= searched.upTo);
+      if (found !== undefined) head = found.event === null ? searched.head : found.position;
+      const last = read.at(-1);
+      if (found !== undefined || last === undefined || read.length < count) break;
+      read = await readBackwards(last.position, PAGE_EVENTS);
+    }
+    if (searched.upTo < upTo) searched = { upTo, head };
     return head;
   };
 }

@@ -15,9 +15,6 @@ export type EventStoreSettings = {
   readonly credentials: { readonly username: string; readonly password: string } | null;
   /** Name of this connection in the server's logs. */
   readonly connectionName: string;
-  /** ms between pings of the transport, and the time limit of their answers. */
-  readonly keepAliveMs: number;
-  readonly keepAliveTimeoutMs: number;
 };
 
 /** The connection string cannot be used; the message states the reason without repeating any of it. */
@@ -28,26 +25,15 @@ export class UnreadableConnectionString extends Error {
   }
 }
 
-const FORM =
-  /^(?:esdb|kurrentdb|kurrent|kdb)(\+discover)?:\/\/(?:([^:@/?]+):([^@/?]+)@)?([^@/?]+)\/?(?:\?(.*))?$/;
+const FORM = /^(?:esdb|kurrentdb)(\+discover)?:\/\/(?:([^:@/?]+):([^@/?]+)@)?([^@/?]+)\/?(?:\?(.*))?$/;
 const HOST = /^([^:[\]]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
 
-/** The options with their defaults. Those of other clients that have no meaning here are accepted and ignored. */
-const DEFAULTS = {
-  tls: 'true',
-  tlsVerifyCert: 'true',
-  tlsCAFile: '',
-  connectionName: 'relay',
-  keepAliveInterval: '10000',
-  keepAliveTimeout: '10000',
-  nodePreference: '',
-  maxDiscoverAttempts: '',
-  discoveryInterval: '',
-  gossipTimeout: '',
-  defaultDeadline: '',
-  throwOnAppendFailure: '',
-};
-type Options = Record<keyof typeof DEFAULTS, string>;
+/** Lower case without `-` and `_`, as the server's other clients compare them. The second line has no effect here. */
+const OPTIONS = new Set([
+  ...['tls', 'tlsverifycert', 'tlscafile', 'connectionname'],
+  ...['keepaliveinterval', 'keepalivetimeout', 'nodepreference', 'maxdiscoverattempts', 'discoveryinterval'],
+  ...['gossiptimeout', 'defaultdeadline', 'throwonappendfailure'],
+]);
 
 /**
  * `esdb://` or `kurrentdb://`, with `+discover` for a cluster: `esdb://user:password@host:port,host:port?tls=false`.
@@ -71,9 +57,7 @@ export function eventStoreSettings(url: string): EventStoreSettings {
     discover: discover !== undefined || hosts.length > 1,
     tls,
     credentials: username && password ? { username: decoded(username), password: decoded(password) } : null,
-    connectionName: options.connectionName,
-    keepAliveMs: milliseconds(options, 'keepAliveInterval'),
-    keepAliveTimeoutMs: milliseconds(options, 'keepAliveTimeout'),
+    connectionName: options.get('connectionname') ?? 'relay',
   };
 }
 
@@ -85,19 +69,14 @@ function host(text: string): Host {
   return { address, port: Number(port) };
 }
 
-/** Names are compared without case, `-` and `_`, as in the server's other clients. */
-const flat = (name: string): string => name.trim().toLowerCase().replaceAll(/[-_]/g, '');
-
-function optionsOf(query: string): Options {
-  const options: Options = { ...DEFAULTS };
-  const names = Object.keys(DEFAULTS) as (keyof Options)[];
-  for (const pair of query.split('&').filter((part) => part !== '')) {
+function optionsOf(query: string): Map<string, string> {
+  const pairs = query.split('&').filter((part) => part !== '');
+  const options = pairs.map((pair): [string, string] => {
     const [name = '', ...value] = pair.split('=');
-    const option = names.find((one) => flat(one) === flat(name));
-    if (option === undefined) throw new UnreadableConnectionString('has an unknown option');
-    options[option] = decoded(value.join('=')).trim();
-  }
-  return options;
+    return [name.trim().toLowerCase().replaceAll(/[-_]/g, ''), decoded(value.join('=')).trim()];
+  });
+  if (options.every(([name]) => OPTIONS.has(name))) return new Map(options);
+  throw new UnreadableConnectionString('has an unknown option');
 }
 
 function decoded(text: string): string {
@@ -108,29 +87,19 @@ function decoded(text: string): string {
   }
 }
 
-function tlsOf({ tls, tlsVerifyCert, tlsCAFile }: Options): EventStoreSettings['tls'] {
-  for (const [name, value] of Object.entries({ tls, tlsVerifyCert })) {
-    if (value === 'true' || value === 'false') continue;
-    throw new UnreadableConnectionString(`has ${name} with a value other than true or false`);
-  }
+function tlsOf(options: Map<string, string>): EventStoreSettings['tls'] {
+  const tls = options.get('tls') ?? 'true';
   if (tls === 'false') return null;
-  if (tlsVerifyCert === 'false') {
+  if (tls !== 'true') throw new UnreadableConnectionString('has tls with a value other than true or false');
+  if (options.get('tlsverifycert') === 'false') {
     throw new UnreadableConnectionString(
       'switches certificate checks off (tlsVerifyCert=false): set tlsCAFile to the CA instead',
     );
   }
   try {
-    return { ca: tlsCAFile === '' ? null : readFileSync(tlsCAFile) };
+    const file = options.get('tlscafile') ?? '';
+    return { ca: file === '' ? null : readFileSync(file) };
   } catch (cause) {
     throw new UnreadableConnectionString('has a file in tlsCAFile that cannot be read', { cause });
   }
-}
-
-/** -1 means never: the longest delay of a timer. */
-function milliseconds(options: Options, name: keyof Options): number {
-  const value = options[name];
-  if (!/^(-1|[1-9]\d{0,8})$/.test(value)) {
-    throw new UnreadableConnectionString(`has ${name} with a value that is neither milliseconds nor -1`);
-  }
-  return value === '-1' ? 2 ** 31 - 1 : Number(value);
 }

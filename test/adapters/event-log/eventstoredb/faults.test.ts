@@ -327,8 +327,7 @@ test('eventstoredb: channels of hanging connections are closed', OPTIONS, () =>
 test('eventstoredb: an open connection that hangs is replaced', OPTIONS, () =>
   withEventStore(async ({ server, log }) => {
     const relay = await startRelay(server.port);
-    // Without the transport's pings, which would end the connection.
-    const url = `esdb://127.0.0.1:${relay.port}?tls=false&keepAliveInterval=-1`;
+    const url = `esdb://127.0.0.1:${relay.port}?tls=false`;
     const behind = eventStoreDbEventLog({ url, ...HASTY });
     const follower = follow(behind, { after: null });
     await follower.until(() => follower.messages.length > 0, 'caught_up');

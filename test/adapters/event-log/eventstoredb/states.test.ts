@@ -1,7 +1,12 @@
 // Other content of a server (its own events, those of other applications, deleted streams), access, and clusters.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { binaryEvent, EventStoreDBClient, jsonEvent } from '@eventstore/db-client';
+import {
+  binaryEvent,
+  EventStoreDBClient,
+  jsonEvent,
+  MaxAppendSizeExceededError,
+} from '@eventstore/db-client';
 import { StreamsService } from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import {
   Metadata,
@@ -185,33 +190,21 @@ test('eventstoredb: a tombstoned stream is empty and accepts no events', OPTIONS
     await withForeigner(bench, (client) => client.tombstoneStream(stream));
     assert.deepEqual(await log.readStream(stream), []);
     for (const expected of ['no_stream', 1n] as const) {
-      await assert.rejects(
-        log.append(stream, expected, newEvents(1)),
-        wrongVersion(stream, expected, 2n ** 63n - 1n),
-      );
+      await assert.rejects(log.append(stream, expected, newEvents(1)), wrongVersion(stream, expected, null));
     }
   }),
 );
 
-test('eventstoredb: events that are too large for the server throw RangeError', OPTIONS, () =>
-  withEventStore(async ({ log }) => {
-    const stream = freshStream();
-    const large = newEvent('Large', { text: 'x'.repeat(2 ** 20) });
-    await assert.rejects(log.append(stream, 'no_stream', [large]), RangeError);
-    assert.deepEqual(await log.readStream(stream), []);
-  }),
-);
-
-test('eventstoredb: a revision above the largest one is a wrong expected version', OPTIONS, () =>
-  withEventStore(async ({ log }) => {
-    const stream = freshStream();
-    await log.append(stream, 'no_stream', newEvents(1));
-    for (const expected of [2n ** 63n - 1n, 2n ** 64n]) {
-      await assert.rejects(log.append(stream, expected, newEvents(1)), wrongVersion(stream, expected, 0n));
-    }
-    assert.deepEqual(await log.readStream(stream, { from: 2n ** 64n }), []);
-    assert.equal((await log.readStream(stream, { from: 2n ** 64n, direction: 'backwards' })).length, 1);
-  }),
+test(
+  'eventstoredb: events that are too large for the server are refused, and not as an outage',
+  OPTIONS,
+  () =>
+    withEventStore(async ({ log }) => {
+      const stream = freshStream();
+      const large = newEvent('Large', { text: 'x'.repeat(2 ** 20) });
+      await assert.rejects(log.append(stream, 'no_stream', [large]), MaxAppendSizeExceededError);
+      assert.deepEqual(await log.readStream(stream), []);
+    }),
 );
 
 test('eventstoredb: text that is not a position of this log is refused', OPTIONS, () =>
