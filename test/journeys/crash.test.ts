@@ -63,7 +63,7 @@ describe('kill -9', () => {
   const CALLERS = 20;
   let world: World;
   before(async () => {
-    world = await makeWorld();
+    world = await makeWorld({ embedded: true });
   });
   after(() => world.end());
 
@@ -192,7 +192,7 @@ describe('kill -9', () => {
 describe('kill -9 at chosen boundaries', () => {
   let world: World;
   before(async () => {
-    world = await makeWorld();
+    world = await makeWorld({ embedded: true });
   });
   after(() => world.end());
 

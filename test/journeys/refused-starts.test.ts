@@ -31,7 +31,7 @@ async function assertUnharmed(): Promise<void> {
 
 describe('a start is refused', () => {
   before(async () => {
-    world = await makeWorld();
+    world = await makeWorld({ embedded: true });
     first = await world.start();
   });
   after(() => world.end());
