@@ -18,10 +18,10 @@ import { stockClient } from '#test/support/stock-client.ts';
 const anvil = needsAnvil();
 const postgres = needsPostgres();
 const long = process.env.RELAY_TEST_LONG === '1';
-const CUSTOMERS = long ? 24 : 12;
+const CUSTOMERS = long ? 24 : 8;
 /** Fewer than a payer's paid calls in flight, because an unconfirmed payment counts as one. */
 const CALLS_EACH = 3;
-const KILLS = long ? 8 : 4;
+const KILLS = long ? 8 : 3;
 /** So that an interrupted job's lease ends soon. */
 const TIMEOUT_MS = 2000;
 const LIMIT_MS = 110_000;
@@ -99,7 +99,7 @@ async function play(paid: PaidWorld, count: 1 | 2, env: Record<string, string>):
     const service = services[call === held && !faulty ? 0 : chance(count)];
     const sent = service === undefined ? null : await answerOf(call, service);
     call.outcome = sent === null ? null : outcomeOf(sent, final);
-    if (call.outcome === null) await sleep(final ? 1000 : 100 + chance(400));
+    if (call.outcome === null) await sleep(final ? 2500 : 100 + chance(400));
   }
 
   async function customer(own: readonly Call[]): Promise<void> {

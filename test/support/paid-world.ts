@@ -16,7 +16,7 @@ import { makeWorld, type World, type WorldOptions } from './service-world.ts';
 const PRICE = 3000n;
 const PURSE = 30_000n;
 /** Payments for each row of a table; more in the full set. */
-export const SAMPLES = process.env.RELAY_TEST_LONG === undefined ? 5 : 20;
+export const SAMPLES = process.env.RELAY_TEST_LONG === undefined ? 3 : 20;
 
 export type Body = Readonly<Record<string, unknown>>;
 
