@@ -99,7 +99,7 @@ async function play(paid: PaidWorld, count: 1 | 2, env: Record<string, string>):
     const service = services[call === held && !faulty ? 0 : chance(count)];
     const sent = service === undefined ? null : await answerOf(call, service);
     call.outcome = sent === null ? null : outcomeOf(sent, final);
-    if (call.outcome === null) await sleep(final ? 2500 : 100 + chance(400));
+    if (call.outcome === null) await sleep(final ? 1500 : 100 + chance(400));
   }
 
   async function customer(own: readonly Call[]): Promise<void> {

@@ -7,7 +7,6 @@ import { readModels } from '#projections/read-models.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import { runs } from '#test/support/property-runs.ts';
 import { collectingLogger } from './fakes.ts';
 import {
   appendAll,
@@ -118,9 +117,9 @@ export function purgeContract(harness: ReadStoreHarness): void {
             }
           },
         ),
-        { numRuns: runs(25) },
+        { numRuns: harness.runs(25) },
       );
-      assert.ok(steps > runs(25) / 2, `only ${steps} steps`);
+      assert.ok(steps > harness.runs(25) / 2, `only ${steps} steps`);
     },
   );
 
