@@ -247,7 +247,8 @@ describe('the books after random kills and faults', () => {
     [1, 'one process', anvil],
     [2, 'two processes over PostgreSQL', { skip: anvil.skip || postgres.skip }],
   ] as const) {
-    test(`${title}: each charge is served, refunded or open; the audit finds nothing`, needs, async () => {
+    const options = { ...needs, timeout: 240_000 };
+    test(`${title}: each charge is served, refunded or open; the audit finds nothing`, options, async () => {
       const [story, env] = [await stories[count], environments[count]];
       assert.ok(story && env);
       await assertBooks(story, env);
