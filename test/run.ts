@@ -36,18 +36,21 @@ const IN_PROCESS = /^test\/(app|architecture|discovery|domain|http|usecases|veri
 const BATCH_COUNT = 4;
 
 /**
- * Long outages, load over several processes and all measures of the bench: `--full` only. Their rules have a faster test
- * in the fast set.
+ * Long outages, load over several processes, random input to the process and all measures of the bench: `--full` only.
+ * Their rules have a faster test in the fast set.
  */
 const FULL_ONLY =
-  /^test\/(bench\/smoke|journeys\/(cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop)))\.test/;
+  /^test\/(bench\/smoke|journeys\/(bad-input|cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|stopped)|stop)))\.test/;
 
 const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
 
-/** Started first: the run ends when the longest file does. */
-const LONGEST =
-  /^test\/(bench\/smoke|demo\/demo|cli\/(pay|keys|rebuild)|journeys\/(paid-|cluster-|faults-|refused|shared-postgres|crash|stop|pages)|adapters\/read-store\/p)/;
+/** Started first, in this order, as the run ends when the longest file does: files that wait for leases, then work. */
+const LONGEST = [
+  /journeys\/(paid-(books|killed|processes)|shared-postgres)\.test/,
+  /journeys\/(paid-|cluster-|faults-|crash|audit|keys)/,
+  /read-store\/pglite|cli\/(pay|rebuild|export|audit|keys)|demo\/|journeys\/|bench\/smoke/,
+];
 
 /** Files in parallel: two cores, and most journeys wait for leases, time limits and outages. */
 const LANES = 6;
@@ -100,11 +103,13 @@ function batchesOf(files: readonly string[]): Batch[] {
   const alone = files.filter((file) => !IN_PROCESS.test(file));
   const size = Math.ceil(together.length / BATCH_COUNT);
   const batches = Array.from({ length: BATCH_COUNT }, (_, i) => together.slice(i * size, (i + 1) * size));
-  const isLong = (file: string) => Number(LONGEST.test(file));
-  return [
-    ...batches.filter((batch) => batch.length > 0),
-    ...alone.sort((a, b) => isLong(b) - isLong(a)).map((file) => [file]),
-  ];
+  const rankOf = ([file = '', ...rest]: Batch) => {
+    const found = LONGEST.findIndex((pattern) => pattern.test(file));
+    return rest.length > 0 ? 1 : found < 0 ? LONGEST.length : found;
+  };
+  return [...batches.filter((batch) => batch.length > 0), ...alone.map((file) => [file])].sort(
+    (a, b) => rankOf(a) - rankOf(b),
+  );
 }
 
 /** The binary itself: npm's wrapper in front of it forwards no signals. */

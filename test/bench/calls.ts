@@ -76,7 +76,7 @@ export const callsMeasure: Measure = {
   name: 'P1',
   title: 'executions, one attempt, demo mode, embedded stores',
   async run(options) {
-    const world = await makeWorld();
+    const world = await makeWorld({ embedded: true });
     const peerEnv = { CA_FILE: join(world.folder, 'ca.pem'), DATABASE: join(world.folder, 'peer.db') };
     const durable = await startPeer('relay.ts', { ...peerEnv, DURABLE: '1' });
     const naive = await startPeer('relay.ts', peerEnv);
@@ -160,7 +160,7 @@ export const eventStoreMeasure: Measure = {
   title: 'executions on EventStoreDB and Postgres',
   async run(options) {
     const real = process.env.EVENTSTORE_URL;
-    const world = await makeWorld();
+    const world = await makeWorld({ embedded: true });
     const postgres = await postgresServer({ own: true });
     const server = real === undefined ? await startEventStoreServer() : null;
     try {
@@ -201,7 +201,7 @@ export const paidMeasure: Measure = {
   name: 'P9',
   title: 'paid executions, instant facilitator double over HTTP',
   async run(options) {
-    const world = await makeWorld();
+    const world = await makeWorld({ embedded: true });
     const facilitator = await startPeer('facilitator.ts');
     try {
       const unpaid = await world.start();

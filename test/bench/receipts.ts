@@ -18,7 +18,7 @@ export const receiptsMeasure: Measure = {
   title: 'reads and verification of receipts',
   async run(options) {
     const { rounds, say } = options;
-    const world = await makeWorld();
+    const world = await makeWorld({ embedded: true });
     try {
       const service = await world.start();
       const each = options.count(300, 150, 10);

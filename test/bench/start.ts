@@ -23,7 +23,7 @@ export const startMeasure: Measure = {
   name: 'P6',
   title: 'start to the first answer, memory of the process',
   async run(options) {
-    const world = await makeWorld();
+    const world = await makeWorld({ embedded: true });
     try {
       const first = await world.start();
       await demand(`${first.url}/health/live`);

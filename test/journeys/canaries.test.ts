@@ -175,6 +175,7 @@ async function readAll(): Promise<void> {
 describe('canaries', () => {
   before(async () => {
     world = await makeWorld({
+      embedded: true,
       handler({ path }, socket) {
         const headers = {
           [RESPONSE_HEADER]: RESPONSE_HEADER,

@@ -28,7 +28,7 @@ describe('all embedded', () => {
   const answered: Executed[] = [];
 
   before(async () => {
-    world = await makeWorld();
+    world = await makeWorld({ embedded: true });
     service = await world.start();
     const { body } = await execute(service, { url: world.target.url('/known'), idempotencyKey: 'known' });
     answered.push(body);

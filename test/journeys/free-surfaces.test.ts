@@ -49,7 +49,7 @@ type Preview = Verdict & {
 
 describe('the free surfaces', () => {
   before(async () => {
-    world = await makeWorld({ handler: passOn });
+    world = await makeWorld({ embedded: true, handler: passOn });
     base = new URL(world.target.url('/', 'relay.target.test')).origin;
     service = await world.start({ PUBLIC_BASE_URL: base, LOG_LEVEL: 'debug' });
   });

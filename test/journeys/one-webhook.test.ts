@@ -43,7 +43,7 @@ const sha256 = (data: string | Uint8Array) => createHash('sha256').update(data).
 
 describe('one webhook', () => {
   before(async () => {
-    world = await makeWorld({ handler: () => ({ status: 202, body: RESPONSE_BODY }) });
+    world = await makeWorld({ embedded: true, handler: () => ({ status: 202, body: RESPONSE_BODY }) });
     service = await world.start();
     answer = await execute(service, request());
     // Requested once, immediately afterwards: the answer's links work at once.

@@ -42,17 +42,19 @@ const paths = () => [
   unknown,
 ];
 
-/** Opens each page, and closes its window after `look`. */
+/** Opens each page in one window. */
 async function onEachPage(
   window: Parameters<TestBrowser['open']>[1],
   look: (open: OpenPage, path: string) => Promise<void>,
 ): Promise<void> {
+  const open = await browser.open('about:blank', window);
   for (const path of paths()) {
-    const open = await browser.open(`${service.url}${path}`, window);
-    assert.equal(open.status, path === unknown ? 404 : 200, path);
+    for (const heard of Object.values(open.heard)) heard.length = 0;
+    const response = await open.page.goto(`${service.url}${path}`);
+    assert.equal(response?.status(), path === unknown ? 404 : 200, path);
     await look(open, path);
-    await open.page.context().close();
   }
+  await open.page.context().close();
 }
 
 const DESKTOP = { width: 1440, height: 900 };
@@ -61,30 +63,27 @@ const PHONE = { width: 360, height: 740 };
 const hexOf = (rgb: string) =>
   `#${(rgb.match(/\d+/g) ?? []).map((part) => Number(part).toString(16).padStart(2, '0')).join('')}`;
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(
-    `pages, ${colorScheme}: nothing is cut off, complained of or loaded from elsewhere`,
-    needs,
-    async () => {
-      await onEachPage({ colorScheme, viewport: DESKTOP }, async ({ page, heard }, path) => {
-        await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
-        for (const viewport of [DESKTOP, PHONE]) {
-          await page.setViewportSize(viewport);
-          const width = await page.evaluate<number>('document.documentElement.scrollWidth');
-          assert.ok(width <= viewport.width, `${path} is ${width} wide, not ${viewport.width}`);
-        }
-        const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
-        assert.equal(hexOf(ground), PALETTE[colorScheme].paper, path);
-        // The browser itself reports the status 404 of a page.
-        const said = heard.said.filter((text) => path !== unknown || !text.includes('status of 404'));
-        assert.deepEqual(said, [], path);
-        assert.ok(heard.requests.length > 0);
-        const elsewhere = heard.requests.filter((address) => new URL(address).origin !== service.url);
-        assert.deepEqual(elsewhere, [], path);
-      });
-    },
-  );
-}
+test('pages, light and dark: nothing is cut off, complained of or loaded from elsewhere', needs, async () => {
+  await onEachPage({ viewport: DESKTOP }, async ({ page, heard }, path) => {
+    await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
+    for (const viewport of [PHONE, DESKTOP]) {
+      await page.setViewportSize(viewport);
+      const width = await page.evaluate<number>('document.documentElement.scrollWidth');
+      assert.ok(width <= viewport.width, `${path} is ${width} wide, not ${viewport.width}`);
+    }
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+      assert.equal(hexOf(ground), PALETTE[colorScheme].paper, path);
+    }
+    // The browser itself reports the status 404 of a page.
+    const said = heard.said.filter((text) => path !== unknown || !text.includes('status of 404'));
+    assert.deepEqual(said, [], path);
+    assert.ok(heard.requests.length > 0);
+    const elsewhere = heard.requests.filter((address) => new URL(address).origin !== service.url);
+    assert.deepEqual(elsewhere, [], path);
+  });
+});
 
 test('pages without a script have all their content, under headings in order', needs, async () => {
   const words: Readonly<Record<string, readonly string[]>> = {

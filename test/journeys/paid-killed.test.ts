@@ -38,7 +38,7 @@ describe('kill -9 of a paid call', () => {
   let service: Service;
   before(async () => {
     if (needs.skip) return;
-    paid = await makePaidWorld();
+    paid = await makePaidWorld({ embedded: true });
     service = await paid.start();
   });
   after(() => paid?.end());

@@ -26,7 +26,6 @@ import type { Service } from '#test/support/service.ts';
 import { get } from '#test/support/service-world.ts';
 
 const needs = needsAnvil();
-const seconds = () => Math.floor(Date.now() / 1000);
 
 describe('refused payments', () => {
   let paid: PaidWorld;
@@ -57,6 +56,7 @@ describe('refused payments', () => {
     await paid.assertBooks(samples, { calls: 0, charges: 0 });
   }
 
+  // One of each kind of check: of the terms, the signature and the time window.
   const REFUSED: readonly (readonly [string, (payment: Payment) => Promise<Payment> | Payment])[] = [
     [
       'to another payee, validly signed',
@@ -64,116 +64,21 @@ describe('refused payments', () => {
         resigned(payment, (authorization) => Object.assign(authorization, { to: newPayer().address })),
     ],
     [
-      'of a smaller amount, validly signed',
-      (payment) => resigned(payment, (authorization) => Object.assign(authorization, { value: '2999' })),
-    ],
-    [
-      'of a larger amount, validly signed',
-      (payment) => resigned(payment, (authorization) => Object.assign(authorization, { value: '3001' })),
-    ],
-    [
       'the amount raised after the signature',
       (payment) =>
         altered(payment, (_, { authorization }) => Object.assign(authorization, { value: '3001' })),
     ],
     [
-      'another nonce than was signed',
-      (payment) =>
-        altered(payment, (_, { authorization }) =>
-          Object.assign(authorization, { nonce: `0x${'ab'.repeat(32)}` }),
-        ),
-    ],
-    [
-      'in somebody else’s name',
-      (payment) =>
-        altered(payment, (_, { authorization }) =>
-          Object.assign(authorization, { from: newPayer().address }),
-        ),
-    ],
-    [
-      'a signature of nothing',
-      (payment) =>
-        altered(payment, (_, signed) => {
-          signed.signature = `0x${'11'.repeat(64)}1b`;
-        }),
-    ],
-    [
       'expired',
       (payment) =>
         resigned(payment, (authorization) =>
-          Object.assign(authorization, { validBefore: String(seconds() - 1) }),
-        ),
-    ],
-    [
-      'valid too far ahead',
-      (payment) =>
-        resigned(payment, (authorization) =>
-          Object.assign(authorization, { validBefore: String(seconds() + 400) }),
-        ),
-    ],
-    [
-      'not valid yet',
-      (payment) =>
-        resigned(payment, (authorization) =>
-          Object.assign(authorization, { validAfter: String(seconds() + 60) }),
+          Object.assign(authorization, { validBefore: String(Math.floor(Date.now() / 1000) - 1) }),
         ),
     ],
   ];
   for (const [title, spoil] of REFUSED) {
     test(`402, nothing called, nothing settled: ${title}`, needs, () => assertRefused(slug(title), spoil));
   }
-
-  test('402: on another network, of another coin, by another scheme, in either version', needs, async () => {
-    const samples = await paid.samples(service, 'terms');
-    await each(samples, async (sample) => {
-      const change = (terms: Record<string, string>) =>
-        altered(sample.payment, ({ accepted }) => Object.assign(accepted, terms));
-      for (const terms of [
-        { network: 'eip155:84532' },
-        { network: 'eip155:1' },
-        { asset: newPayer().address },
-        { scheme: 'upto' },
-        { amount: '1' },
-        { payTo: newPayer().address },
-      ]) {
-        assertAskedToPay(await sendPatiently(service, sample, { payment: change(terms) }));
-      }
-      for (const terms of [{ network: 'base-sepolia' }, { network: 'eip155:8453' }, { scheme: 'upto' }]) {
-        const first = JSON.parse(
-          Buffer.from(sample.payment.headers[1]['x-payment'] ?? '', 'base64').toString(),
-        );
-        const headers = { 1: header('x-payment', { ...first, ...terms }), 2: {} };
-        const payment = { ...sample.payment, headers };
-        assertAskedToPay(await sendPatiently(service, sample, { payment, version: 1 }));
-      }
-      assert.equal(settled(sample.payment), 0);
-    });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
-  });
-
-  test('402: garbage in either header', needs, async () => {
-    const samples = await paid.samples(service, 'garbage');
-    const garbage = [
-      'x',
-      '{}',
-      Buffer.from('{}').toString('base64'),
-      Buffer.from('[]').toString('base64'),
-      Buffer.from('null').toString('base64'),
-      Buffer.from('{"x402Version":2,"payload":{"authorization":{}}}').toString('base64'),
-      Buffer.from('{"x402Version":3}').toString('base64'),
-      `${'A'.repeat(8000)}=`,
-    ];
-    await each(samples, async (sample) => {
-      for (const text of garbage) {
-        const headers = { 1: { 'x-payment': text }, 2: { 'payment-signature': text } };
-        const payment = { ...sample.payment, headers };
-        for (const version of [1, 2] as const) {
-          assertAskedToPay(await sendPatiently(service, sample, { payment, version }));
-        }
-      }
-    });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
-  });
 
   test('402: a payer without money', needs, async () => {
     const asked = await challenge(`${service.url}${EXECUTE}`);
@@ -239,6 +144,3 @@ describe('refused payments', () => {
 });
 
 const slug = (title: string) => title.replace(/\W+/g, '-');
-const header = (name: string, value: unknown) => ({
-  [name]: Buffer.from(JSON.stringify(value)).toString('base64'),
-});

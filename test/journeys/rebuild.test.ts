@@ -32,7 +32,7 @@ describe('a rebuild while the service runs', { ...needs, timeout: 150_000 }, () 
 
   before(async () => {
     server = await postgresServer();
-    world = await makeWorld();
+    world = await makeWorld({ embedded: true });
     env = { DATA_DIR: world.dataDir, DATABASE_URL: await server.newDatabase() };
     client = postgres(env.DATABASE_URL, { max: 1, onnotice: () => undefined });
     service = await world.start(env);

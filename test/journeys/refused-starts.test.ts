@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { type Environment, type Service, spawnService } from '#test/support/service.ts';
 import { execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
 
@@ -31,7 +32,7 @@ async function assertUnharmed(): Promise<void> {
 
 describe('a start is refused', () => {
   before(async () => {
-    world = await makeWorld();
+    world = await makeWorld({ embedded: true });
     first = await world.start();
   });
   after(() => world.end());
@@ -88,6 +89,7 @@ describe('a start is refused', () => {
   test('impossible payment terms: a network without a known asset names X402_NETWORK and X402_ASSET', async () => {
     const X402 = {
       DATA_DIR: join(world.folder, 'unpayable'),
+      DATABASE_URL: 'postgres://user@127.0.0.1:1/none',
       X402_ENABLED: 'true',
       X402_PAY_TO: `0x${'1'.repeat(40)}`,
       X402_FACILITATOR_URL: 'http://127.0.0.1:9',
@@ -116,8 +118,7 @@ describe('a start is refused', () => {
   test('another key, or another secret, than the log was written with; with its own it starts again', async () => {
     await assertUnharmed();
     assert.equal((await first.stop()).code, 0);
-    const stranger = await world.start({ DATA_DIR: join(world.folder, 'stranger') }, 'listening');
-    await stranger.stop();
+    createKeyFile(join(world.folder, 'stranger', 'keys.json'));
     const own = JSON.parse(readFileSync(join(world.dataDir, 'keys.json'), 'utf8'));
     const theirs = JSON.parse(readFileSync(join(world.folder, 'stranger', 'keys.json'), 'utf8'));
     const otherKeys = { ...theirs, hmacSecret: own.hmacSecret };

@@ -11,7 +11,7 @@ import { execute, get, makeWorld, type World } from '#test/support/service-world
 describe('start on embedded stores', () => {
   let world: World;
   before(async () => {
-    world = await makeWorld();
+    world = await makeWorld({ embedded: true });
   });
   after(() => world.end());
 

@@ -43,7 +43,7 @@ export type Cluster = {
 
 export async function makeCluster(tier: Tier, options: ClusterOptions = {}): Promise<Cluster> {
   const postgres = await postgresServer({ own: options.ownPostgres ?? false });
-  const world = options.world ?? (await makeWorld(options));
+  const world = options.world ?? (await makeWorld({ ...options, embedded: true }));
   const onServer = tier === 'eventstoredb+postgres';
   const eventStore = onServer && options.eventStoreUrl === undefined ? await startEventStoreServer() : null;
   const eventStoreUrl = eventStore?.url ?? options.eventStoreUrl ?? '';

@@ -67,10 +67,19 @@ export function clientOf(deps: AppDeps): Client {
   };
 }
 
+const ajv = new Ajv2020({ strict: false, validateFormats: false });
+/** By the schema's text: most applications of a test run have the same description. */
+const compiled = new Map<string, ValidateFunction>();
+
+function validatorOf(schema: object): ValidateFunction {
+  const text = JSON.stringify(schema);
+  const check = compiled.get(text) ?? ajv.compile(schema);
+  compiled.set(text, check);
+  return check;
+}
+
 /** What holds for every answer, and for one of a described operation: a described status, a body that fits. */
 function conformance(openapi: () => Promise<OpenApi>) {
-  const ajv = new Ajv2020({ strict: false, validateFormats: false });
-  const compiled = new Map<object, ValidateFunction>();
   return async (method: string, path: string, response: Response): Promise<void> => {
     assert.match(response.headers.get('x-request-id') ?? '', /^[A-Za-z0-9._-]{1,128}$/);
     assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
@@ -93,8 +102,7 @@ function conformance(openapi: () => Promise<OpenApi>) {
     const schema = described.content[type]?.schema;
     assert.ok(schema, `${method} ${template} answers ${response.status} as ${type}, which is not described`);
     if (type !== 'application/json') return;
-    const check = compiled.get(schema) ?? ajv.compile(schema);
-    compiled.set(schema, check);
+    const check = validatorOf(schema);
     const body = await response.json();
     assert.ok(
       check(body),

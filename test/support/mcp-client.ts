@@ -5,6 +5,7 @@ import {
   StreamableHTTPClientTransport,
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import type { PaymentPayload, SettleResponse } from '@x402/core/types';
 import type { Client as HttpClient } from './http-client.ts';
 
@@ -21,12 +22,24 @@ export type McpClient = {
   call(name: string, args?: Record<string, unknown>, payment?: PaymentPayload | object): Promise<ToolResult>;
 };
 
+const ajv = new AjvJsonSchemaValidator();
+/** By the schema's text: clients of the same tools share the compiled ones. */
+const compiled = new Map<string, ReturnType<typeof ajv.getValidator>>();
+const jsonSchemaValidator: Pick<typeof ajv, 'getValidator'> = {
+  getValidator<T>(schema: Parameters<typeof ajv.getValidator<T>>[0]) {
+    const text = JSON.stringify(schema);
+    const validator = compiled.get(text) ?? ajv.getValidator(schema);
+    compiled.set(text, validator);
+    return validator as ReturnType<typeof ajv.getValidator<T>>;
+  },
+};
+
 /** Connected, and it knows the tools: from then on the SDK holds every result against its tool's output schema. */
 export async function connectMcp(
   url: string,
   fetch?: StreamableHTTPClientTransportOptions['fetch'],
 ): Promise<McpClient> {
-  const sdk = new Client({ name: 'test', version: '1' });
+  const sdk = new Client({ name: 'test', version: '1' }, { jsonSchemaValidator });
   const transport = new StreamableHTTPClientTransport(new URL(url), fetch === undefined ? {} : { fetch });
   await sdk.connect(transport as Parameters<Client['connect']>[0]);
   await sdk.listTools();

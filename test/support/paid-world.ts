@@ -10,14 +10,13 @@ import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { EXECUTE, type PaidPath } from './paid-call.ts';
 import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';
 import type { Environment, Service } from './service.ts';
-import { makeWorld, type World } from './service-world.ts';
-import type { TlsTargetOptions } from './tls-target.ts';
+import { makeWorld, type World, type WorldOptions } from './service-world.ts';
 
 /** Atomic units. */
 const PRICE = 3000n;
 const PURSE = 30_000n;
 /** Payments for each row of a table; more in the full set. */
-export const SAMPLES = process.env.RELAY_TEST_LONG === undefined ? 5 : 20;
+export const SAMPLES = process.env.RELAY_TEST_LONG === undefined ? 3 : 20;
 
 export type Body = Readonly<Record<string, unknown>>;
 
@@ -59,7 +58,7 @@ export type SampleOptions = {
   readonly route?: PaidPath;
 };
 
-export type PaidWorldOptions = TlsTargetOptions & {
+export type PaidWorldOptions = WorldOptions & {
   /** The service may ask the chain (X402_RPC_URL). */
   readonly rpc?: boolean;
 };
@@ -70,8 +69,7 @@ export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOption
   const facilitator = await startLocalFacilitator({ rpcUrl: chain.url });
   const proxy = await startFaultProxy(facilitator.url);
   const payTo = newPayer().address;
-  const env: Environment = {
-    ...world.env,
+  const paying: Environment = {
     X402_ENABLED: 'true',
     X402_PAY_TO: payTo,
     X402_FACILITATOR_URL: proxy.url,
@@ -127,14 +125,14 @@ export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOption
 
   return {
     ...world,
-    env,
+    env: { ...world.env, ...paying },
     chain,
     proxy,
     payTo,
     payers,
     transfer,
     hits,
-    start: (more = {}) => world.start({ ...env, ...more }),
+    start: (more = {}, until) => world.start({ ...paying, ...more }, until),
     async samples(service, row, { count = SAMPLES, more = () => ({}), terms = {}, route = EXECUTE } = {}) {
       const asked = await challenge(`${service.url}${route}`);
       return Promise.all(

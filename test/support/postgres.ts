@@ -32,6 +32,12 @@ export async function sharedPostgres(): Promise<{ readonly url: string; remove()
   return privateServer(folder);
 }
 
+/** URL of a new database on the server of the whole run; null if there is none. */
+export async function sharedDatabase(): Promise<string | null> {
+  const url = process.env[SHARED_POSTGRES];
+  return url === undefined ? null : newDatabase(url);
+}
+
 export type PostgresServer = {
   /** URL of a new, empty database. */
   newDatabase(): Promise<string>;

@@ -6,7 +6,6 @@ import fc from 'fast-check';
 import { windowStart } from '#projections/monitoring/query.ts';
 import type { ReadModels } from '#projections/read-models.ts';
 import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
-import { runs } from '#test/support/property-runs.ts';
 import { appendAll, jobAppends, PLAN } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
 import { commonLog, emptyRows, modelsOver, project, type ReadStoreHarness, rowsFor } from './read-store.ts';
@@ -78,7 +77,7 @@ export function hoursContract(harness: ReadStoreHarness): void {
               );
           }
         }),
-        { numRuns: runs(15) },
+        { numRuns: harness.runs(15) },
       );
     },
   );

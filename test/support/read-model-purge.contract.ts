@@ -117,9 +117,9 @@ export function purgeContract(harness: ReadStoreHarness): void {
             }
           },
         ),
-        { numRuns: runs(25) },
+        { numRuns: harness.runs(25) },
       );
-      assert.ok(steps > runs(25) / 2, `only ${steps} steps`);
+      assert.ok(steps > harness.runs(25) / 2, `only ${steps} steps`);
     },
   );
 

@@ -8,7 +8,6 @@ import { retention } from '#projections/table.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
-import { runs } from '#test/support/property-runs.ts';
 import {
   at,
   checkpointSigned,
@@ -94,7 +93,7 @@ function runnerContract(harness: ReadStoreHarness): void {
           await emptyRows(await rowsFor(log, store));
           assert.deepEqual(await allRows(await project(log, store, { batchSize: 200 })), expected);
         }),
-        { numRuns: runs(12) },
+        { numRuns: harness.runs(12) },
       );
     },
   );

@@ -23,12 +23,15 @@ import type { ReadStore } from '#src/ports/read-store.ts';
 import { judgeBySignature, newEvent } from './job-histories.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
+import { runs } from './property-runs.ts';
 
 export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 export type ReadStoreHarness = {
   readonly name: 'pglite' | 'postgres';
   readonly needs: { readonly skip: boolean };
+  /** How many cases a property is tried with: fewer where the other store tries the most. */
+  runs(count: number): number;
   /** A store without any generation. */
   fresh(): Promise<ReadStore<Db>>;
   /** The same rows from another process, where the store has several. */
@@ -44,6 +47,7 @@ export function pgliteHarness(): ReadStoreHarness {
   return {
     name: 'pglite',
     needs: { skip: false },
+    runs: (count) => runs(count / 3),
     async fresh() {
       store ??= pgliteReadStore({ directory: join(dataDir, 'read-models'), logger: silent });
       await dropGenerations(store);
@@ -70,6 +74,7 @@ export function postgresHarness(needs: { readonly skip: boolean }): ReadStoreHar
   return {
     name: 'postgres',
     needs,
+    runs,
     async fresh() {
       server ??= postgresServer();
       url = await (await server).newDatabase();

@@ -38,7 +38,7 @@ export type SecretWorld = {
 };
 
 export async function makeSecretWorld(): Promise<SecretWorld> {
-  const paid = await makePaidWorld();
+  const paid = await makePaidWorld({ embedded: true });
   const [path = '', query = '', provider = ''] = OPERATORS;
   const rpc = await startSecretFront(paid.chain.url, { path, query: `key=${query}` });
   const facilitator = await startSecretFront(paid.proxy.url, { path: provider });

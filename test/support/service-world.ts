@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DnsServer, startDnsServer } from './dns-server.ts';
+import { sharedDatabase } from './postgres.ts';
 import { type Environment, type Service, startService } from './service.ts';
 import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from './tls-target.ts';
 
@@ -16,20 +17,37 @@ export type World = {
   readonly dataDir: string;
   /** What a service gets unless a test overrides it. */
   readonly env: Environment;
-  /** On the world's data directory. Ended by `end` where the test has not. */
+  /**
+   * On the world's data directory, and on another with a database of its own. Ended by `end` where the test has not.
+   */
   start(env?: Environment, until?: 'rows' | 'listening'): Promise<Service>;
   /** Kills what still runs, closes and removes everything. */
   end(): Promise<void>;
 };
 
-export async function makeWorld(options: TlsTargetOptions = {}): Promise<World> {
+export type WorldOptions = TlsTargetOptions & {
+  /**
+   * Read models in the process, not in the run's PostgreSQL: for tests of the embedded stores. Opening an embedded
+   * database uses over a second of CPU time. Without PostgreSQL all are embedded.
+   */
+  readonly embedded?: boolean;
+};
+
+export async function makeWorld({ embedded = false, ...options }: WorldOptions = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'relay-journey-'));
   const target = await startTlsTarget(options);
   const dns = await startDnsServer({ answers: { '*': ['127.0.0.1'] } });
   const dataDir = join(folder, 'data');
   const caFile = join(folder, 'ca.pem');
   writeFileSync(caFile, target.caPem);
+  const databases = new Map<string, Environment>();
+  async function databaseOf(directory: string): Promise<Environment> {
+    const url = databases.has(directory) || embedded ? null : await sharedDatabase();
+    if (url !== null) databases.set(directory, { DATABASE_URL: url });
+    return databases.get(directory) ?? {};
+  }
   const env = {
+    ...(await databaseOf(dataDir)),
     DATA_DIR: dataDir,
     EGRESS_DNS_SERVERS: dns.address,
     EGRESS_CA_FILE: caFile,
@@ -43,8 +61,9 @@ export async function makeWorld(options: TlsTargetOptions = {}): Promise<World> 
     folder,
     dataDir,
     env,
-    async start(more = {}, until = 'rows') {
-      const service = await startService({ ...env, ...more }, until);
+    async start(more = {}, until = more.DATABASE_URL === undefined ? 'rows' : 'listening') {
+      const database = await databaseOf(more.DATA_DIR ?? dataDir);
+      const service = await startService({ ...env, ...database, ...more }, until);
       services.push(service);
       return service;
     },

@@ -70,19 +70,21 @@ export function spawnService(env: Environment): ServiceProcess {
 }
 
 /**
- * Resolves when it reads its embedded rows, or already when it listens; rejects where it ends before. On a loaded machine
- * the rows open later than a read waits.
+ * Resolves when it reads its rows, or already when it listens, as where it shares a database that may be unavailable;
+ * rejects where it ends before. On a loaded machine the rows open later than a read waits.
  */
-export async function startService(env: Environment, until: 'rows' | 'listening' = 'rows'): Promise<Service> {
+export async function startService(
+  env: Environment,
+  until: 'rows' | 'listening' = env.DATABASE_URL === undefined ? 'rows' : 'listening',
+): Promise<Service> {
   const service = spawnService({ PORT: '0', ...env });
   const over = service.ended.then((ended) => {
     throw new Error(`the service ended (${ended.code}): ${ended.stdout}${ended.stderr}`);
   });
   over.catch(() => undefined);
   const line = await Promise.race([over, waitFor('a listening line', () => listeningLine(service))]);
-  const embedded = env.DATABASE_URL === undefined;
-  if (embedded && until === 'rows')
-    await Promise.race([over, waitFor('the embedded rows', () => rowsAreRead(`http://${line.listen}`))]);
+  if (until === 'rows')
+    await Promise.race([over, waitFor('the rows', () => rowsAreRead(`http://${line.listen}`))]);
   const end = (name: NodeJS.Signals) => {
     service.signal(name);
     return service.ended;
@@ -116,7 +118,12 @@ function listeningLine(service: ServiceProcess): { readonly listen: string } | u
   return typeof found?.listen === 'string' ? { listen: found.listen } : undefined;
 }
 
-/** Waits until `look` gives something; rejects, with `what`, when it has not for `limitMs`. */
+const LONGEST_PAUSE_MS = 500;
+
+/**
+ * Waits until `look` gives something; rejects, with `what`, when it has not for `limitMs`. The longer it waits, the less
+ * often it looks, as many looks read a whole log or make a signed call.
+ */
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
@@ -126,8 +133,10 @@ export async function waitFor<T>(
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
-    if (performance.now() - begun > limitMs) throw new Error(`${what}: not within ${limitMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    const waitedMs = performance.now() - begun;
+    if (waitedMs > limitMs) throw new Error(`${what}: not within ${limitMs} ms`);
+    const pauseMs = Math.max(everyMs, Math.min(waitedMs / 10, LONGEST_PAUSE_MS));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }
 
