@@ -7,7 +7,6 @@ import { readModels } from '#projections/read-models.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import { runs } from '#test/support/property-runs.ts';
 import {
   appendAll,
   decisionAppend,
