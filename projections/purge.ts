@@ -69,7 +69,8 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
       await db.execute(sql`vacuum ${sql.identifier(table)}`);
       return vacuum.due.length > 0;
     }
-    const now = clock.now();
+    // A purge is final: no row goes before both clocks permit it. An embedded store has no clock of its own.
+    const now = store.disposable ? clock.now() : Math.min(clock.now(), await databaseNow(db));
     const before = { jobs: instant(now, keep.jobs), receipts: instant(now, keep.receipts) };
     const { gone, more } = await purgeOnce(db, before);
     vacuum.gone += gone;
@@ -83,6 +84,14 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
   function vacuumedLately(): boolean {
     return clock.monotonic() - vacuum.last < VACUUM_EVERY_MS;
   }
+}
+
+/** Unix ms, by the database's clock. */
+async function databaseNow(db: Db): Promise<number> {
+  const select = sql`select (extract(epoch from clock_timestamp()) * 1000)::float8 as "now"`;
+  const [row] = await rowsOf<{ readonly now: number }>(db, select);
+  if (row === undefined) throw new Error('the database returned no time');
+  return row.now;
 }
 
 const instant = (now: number, keepMs: number | null): string | null =>

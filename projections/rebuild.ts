@@ -294,6 +294,7 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
     if (current === null) return;
     await useSchema(db, schema);
     await foldTo(build, until, tx);
+    await cut(db, await readHorizon(db, current));
   });
   return { outcome: 'built', events: build.counted.events, rows: await counts(build), different: [] };
 }

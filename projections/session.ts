@@ -93,6 +93,8 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
       lookedAt = clock.monotonic();
     }
     if (purgeInMs(session, deps) === 0) await purgeStep(session, deps);
+    // Events that arrived before an interruption may be of a lost history.
+    if (pending.interrupted || signal.aborted) continue;
     if (pending.size === 0) {
       noteCaughtUp(session, deps);
       await changed(session, deps, Math.min(LOOK_MS, purgeInMs(session, deps)));

@@ -112,7 +112,7 @@ export const DOCUMENT_ROUTES = {
   capabilities: discovery.get(
     '/api/capabilities',
     'Capabilities and limits',
-    'What the service does and does not do, with every limit.',
+    'What the service does not do, its rules, and every limit.',
   ),
   mcpManifest: discovery.get(
     '/api/mcp',

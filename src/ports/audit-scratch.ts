@@ -9,7 +9,7 @@ export interface ScratchTable<T extends Json> {
   get(key: string): T | null;
   /** `added`: about how many characters the value's JSON has more than the key's value before; without it they are counted. */
   put(key: string, value: T, added?: number): void;
-  /** The entries whose keys begin with `prefix`, in any order; nothing may be put meanwhile. */
+  /** The entries whose keys begin with `prefix` (not empty, ASCII at its end), in any order; nothing may be put meanwhile. */
   entries(prefix: string): Iterable<readonly [key: string, value: T]>;
 }
 

@@ -197,12 +197,13 @@ describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
     const killed = startCli(['rebuild'], { env });
     const building = async () =>
       (await client`select schema from read_model_generations where state = 'building'`)[0]?.schema;
-    await waitFor('some events are handled', async () => {
+    const someHandled = async () => {
       const schema = await building();
       if (schema === undefined) return false;
       const [row] = await client`select position from ${client(schema)}.projection`;
       return row?.position !== null;
-    });
+    };
+    await waitFor('some events are handled', someHandled, { everyMs: 1 });
     killed.signal('SIGKILL');
     await killed.ended;
     const again = await runCli(['rebuild', '--json'], { env });

@@ -104,7 +104,13 @@ describe('relay demo', () => {
     const { code, stderr } = await cli.ended;
     assert.deepEqual([code, stderr], [0, '']);
     assert.deepEqual(leftBehind(env), []);
-    await assert.rejects(fetch(link));
+    // Another demo may have its port by now; that one has no such receipt.
+    assert.ok(
+      await fetch(link).then(
+        ({ status }) => status === 404,
+        () => true,
+      ),
+    );
   });
 
   test('a signal during the start leaves nothing behind', async () => {

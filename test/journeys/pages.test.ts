@@ -158,6 +158,7 @@ test(
   needs,
   async () => {
     await onEachPage({}, async ({ page }, path) => {
+      await page.waitForFunction("!document.body.textContent.includes('Without a script')");
       const stops = await page.evaluate<number>(`${STOPS}.length`);
       const reached = new Set<number>();
       for (let pressed = 0; pressed < stops; pressed++) {

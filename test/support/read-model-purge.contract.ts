@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { purgeOnce } from '#projections/purge.ts';
+import { makePurge, purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import { collectingLogger } from './fakes.ts';
 import {
   appendAll,
   decisionAppend,
@@ -214,6 +215,29 @@ export function purgeContract(harness: ReadStoreHarness): void {
       assert.deepEqual((await allRows(db)).jobs, rows.jobs);
       assert.deepEqual((await allRows(db)).proofs, rows.proofs);
       await runner.stop();
+    },
+  );
+
+  test(
+    `${name}: a purger whose clock is ahead of the store's deletes nothing early`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      // An embedded store has no clock of its own.
+      if (store.disposable) return;
+      const log = memoryLog();
+      await appendAll(log, jobAppends({ ...PLAN, startedAtMs: Date.now() - 10 * DAY_MS }));
+      const db = await project(log, store);
+      const clock = { ...systemClock(), now: () => Date.now() + 1000 * DAY_MS };
+      const jobsAfter = async (days: number) => {
+        const purge = makePurge(
+          { clock, logger: collectingLogger(), store },
+          { jobs: days * DAY_MS, receipts: null },
+        );
+        await purge.step(db);
+        return (await allRows(db)).jobs?.length;
+      };
+      assert.deepEqual([await jobsAfter(11), await jobsAfter(9)], [1, 0]);
     },
   );
 

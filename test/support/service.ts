@@ -118,16 +118,16 @@ function listeningLine(service: ServiceProcess): { readonly listen: string } | u
   return typeof found?.listen === 'string' ? { listen: found.listen } : undefined;
 }
 
-const LONGEST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 100;
 
 /**
- * Waits until `look` gives something; rejects, with `what`, when it has not for `limitMs`. The longer it waits, the less
- * often it looks, as many looks read a whole log or make a signed call.
+ * Waits until `look` gives something; rejects, with `what`, when it has not for `limitMs`. Without `everyMs` it looks less
+ * often the longer it waits, as many looks read a whole log or make a signed call.
  */
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  { limitMs = 60_000, everyMs = 20 } = {},
+  { limitMs = 60_000, everyMs }: { readonly limitMs?: number; readonly everyMs?: number } = {},
 ): Promise<T> {
   const begun = performance.now();
   for (;;) {
@@ -135,7 +135,7 @@ export async function waitFor<T>(
     if (found !== undefined && found !== false) return found;
     const waitedMs = performance.now() - begun;
     if (waitedMs > limitMs) throw new Error(`${what}: not within ${limitMs} ms`);
-    const pauseMs = Math.max(everyMs, Math.min(waitedMs / 10, LONGEST_PAUSE_MS));
+    const pauseMs = everyMs ?? Math.min(Math.max(20, waitedMs / 10), LONGEST_PAUSE_MS);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }

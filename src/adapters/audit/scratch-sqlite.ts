@@ -80,7 +80,7 @@ function batchedTable(
   db.exec(`CREATE TABLE ${name} (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID`);
   const read = db.prepare(`SELECT value FROM ${name} WHERE key = ?`);
   const write = db.prepare(`INSERT OR REPLACE INTO ${name} (key, value) VALUES (?, ?)`);
-  const range = db.prepare(`SELECT key, value FROM ${name} WHERE key >= ?1 AND key < ?1 || char(0x10ffff)`);
+  const range = db.prepare(`SELECT key, value FROM ${name} WHERE key >= ?1 AND key < ?2`);
   /** Not written yet. */
   const buffer = new Map<string, Json>();
   const stored = keyFilter();
@@ -99,7 +99,8 @@ function batchedTable(
     },
     *entries(prefix) {
       flush();
-      for (const { key, value } of range.iterate(prefix)) yield [String(key), JSON.parse(String(value))];
+      for (const { key, value } of range.iterate(prefix, after(prefix)))
+        yield [String(key), JSON.parse(String(value))];
     },
   };
   function flush(): void {
@@ -114,6 +115,10 @@ function batchedTable(
   }
   return { table, flush };
 }
+
+/** The least key after all keys with this prefix; its last character is ASCII. */
+const after = (prefix: string): string =>
+  prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
 
 /** Appended without an index, and sorted once at the end: a tenth of what a look-up of each key costs. */
 function listOf<T extends Json>(db: DatabaseSync): ScratchList<T> {

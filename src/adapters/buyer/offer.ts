@@ -38,9 +38,15 @@ export function checkOffer(
   const usdc = usdcOf(network);
   const cap = (maxPriceMicroUsd * 10n ** BigInt(usdc?.decimals ?? 0)) / 1_000_000n;
   const { asset, amount } = accepted;
+  const method = accepted.extra?.assetTransferMethod ?? 'eip3009';
   const withinPrice = /^[1-9]\d{0,30}$/.test(amount) && BigInt(amount) <= cap;
   findings.push(
-    finding('asset', usdc?.asset ?? 'a network with a known USDC contract', asset, same(asset, usdc?.asset)),
+    finding(
+      'asset',
+      `${usdc?.asset ?? 'a network with a known USDC contract'} by eip3009`,
+      `${asset} by ${method}`,
+      same(asset, usdc?.asset) && method === 'eip3009',
+    ),
     finding('price', `at most ${cap}`, amount, withinPrice),
     finding('pay_to', payTo ?? 'none given', accepted.payTo, same(accepted.payTo, payTo)),
   );

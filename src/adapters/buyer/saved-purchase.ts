@@ -1,5 +1,6 @@
 // What `--save FILE` stores: the payment in FILE before it is sent, and the execution response in FILE.result.json.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import process from 'node:process';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { Terms } from './offer.ts';
@@ -77,9 +78,16 @@ function jwsOf(text: string): unknown {
   return response?.receipt?.jws ?? null;
 }
 
-/** On the disk when it returns. */
-const writeNew = (file: string, content: string): void =>
-  writeFileSync(file, content, { flag: 'wx', mode: 0o600, flush: true });
+/** On the disk when it returns, and whole: linked to its name afterwards. An existing file is not replaced. */
+function writeNew(file: string, content: string): void {
+  const part = `${file}.${process.pid}.part`;
+  try {
+    writeFileSync(part, content, { mode: 0o600, flush: true });
+    linkSync(part, file);
+  } finally {
+    rmSync(part, { force: true });
+  }
+}
 
 const codeOf = (cause: unknown): string =>
   String(cause instanceof Error && 'code' in cause ? cause.code : 'unknown');

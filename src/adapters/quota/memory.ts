@@ -8,12 +8,15 @@ export type Window = {
   readonly resetMs: number;
 };
 
+/** `endsAt`: by `performance.now()`. */
+type StoredWindow = { readonly points: number; readonly endsAt: number };
+
 export class Windows {
-  /** By rule and key, in the order in which they began; times of `performance.now()`. */
-  readonly #windows = new Map<string, { readonly points: number; readonly endsAt: number }>();
+  /** Per rule, whose windows have one length: ordered by their end as well as by their start. */
+  readonly #rules = new Map<string, Map<string, StoredWindow>>();
   readonly #keysMax: number;
 
-  /** `keysMax`: if there are more windows, the oldest is dropped. */
+  /** `keysMax`: windows per rule; if there are more, the oldest is dropped. */
   constructor(keysMax = 50_000) {
     this.#keysMax = keysMax;
   }
@@ -21,7 +24,7 @@ export class Windows {
   /** The open window of a key, or an empty one. */
   find(rule: QuotaRule, key: string): Window {
     const now = performance.now();
-    const found = this.#windows.get(`${idOf(rule)} ${key}`);
+    const found = this.#rules.get(idOf(rule))?.get(key);
     if (found === undefined || found.endsAt <= now) return { points: 0, resetMs: rule.windowMs };
     return { points: found.points, resetMs: found.endsAt - now };
   }
@@ -36,14 +39,15 @@ export class Windows {
 
   /** Replaces the window of a key. */
   set(rule: QuotaRule, key: string, { points, resetMs }: Window): void {
-    const id = `${idOf(rule)} ${key}`;
+    const windows = this.#rules.get(idOf(rule)) ?? new Map<string, StoredWindow>();
+    this.#rules.set(idOf(rule), windows);
     const now = performance.now();
     // An open window keeps its place in the order.
-    if ((this.#windows.get(id)?.endsAt ?? 0) <= now) this.#windows.delete(id);
-    this.#windows.set(id, { points, endsAt: now + resetMs });
-    for (const [oldest, { endsAt }] of this.#windows) {
-      if (endsAt > now && this.#windows.size <= this.#keysMax) break;
-      this.#windows.delete(oldest);
+    if ((windows.get(key)?.endsAt ?? 0) <= now) windows.delete(key);
+    windows.set(key, { points, endsAt: now + resetMs });
+    for (const [oldest, { endsAt }] of windows) {
+      if (endsAt > now && windows.size <= this.#keysMax) break;
+      windows.delete(oldest);
     }
   }
 }

@@ -33,7 +33,7 @@ export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDept
  * An escaped surrogate; an escape in a name: the parser of V8 15 (Deno 2.9) gives such a name the one that was at its place
  * in an earlier text, another caller's (nodejs/node#63785); a number that 15 digits (IEEE 754) may not hold.
  */
-const SUSPECT = /\\u[dD][89a-fA-F]|\\.[^"\\]*"[ \t\n\r]*:|[\d.]{16}|\d[eE]/;
+const SUSPECT = /\\u[dD][89a-fA-F]|\\.[^"\\]*"[ \t\n\r]*:|(?:^|[:,[\s])-?(?:[\d.]{16}|[\d.]+[eE])/;
 
 /** At least as many as there are names. The parser keeps one of several members with the same name. */
 const colonsAfterStrings = (text: string) => text.match(/"[ \t\n\r]*:/g)?.length ?? 0;

@@ -24,17 +24,19 @@ export function auditOrder(states: StreamStates) {
     };
   }
 
-  function revisionFault({ stream, revision }: RecordedEvent): Fault | null {
+  /** `seen`: the stream has an event of this revision already; after a gap it may be the missing one. */
+  function revisionFault({ stream, revision }: RecordedEvent): { fault: Fault; seen: boolean } | null {
     const at = Number(revision);
-    const next = states.advance(stream, at + 1);
+    const { next, gap } = states.advance(stream, at);
     if (next === 0) counts.streams++;
     if (at === next) return null;
     if (at > next) {
       const verb = at - next === 1 ? 'is' : 'are';
       const message = `revision ${next} was expected here: ${at - next} of the stream's events ${verb} missing before it`;
-      return { kind: 'revision_gap', message };
+      return { fault: { kind: 'revision_gap', message }, seen: false };
     }
-    return { kind: 'revision_repeated', message: `the stream had reached revision ${next - 1} before` };
+    const message = `the stream had reached revision ${next - 1} before`;
+    return { fault: { kind: 'revision_repeated', message }, seen: gap === undefined };
   }
 
   return {
@@ -51,8 +53,8 @@ export function auditOrder(states: StreamStates) {
       if (misordered !== null) faults.push(misordered);
       if (isNoName(stream) || isNoName(id)) return { faults, skip: true };
       const misnumbered = revisionFault(event);
-      if (misnumbered !== null) faults.push(misnumbered);
-      return { faults, skip: misnumbered?.kind === 'revision_repeated' };
+      if (misnumbered !== null) faults.push(misnumbered.fault);
+      return { faults, skip: misnumbered?.seen === true };
     },
   };
 }

@@ -35,8 +35,11 @@ type Kinds = {
   readonly decision: DecisionFacts;
 };
 
-/** `next`: the next revision; 0 before the first event. A stream's events are of one kind: others are not judged. */
-type Row = { readonly next: number } & Partial<Kinds>;
+/**
+ * `next`: the next revision; 0 before the first event. `gap`: revisions before it are missing. A stream's events are of one
+ * kind: others are not judged.
+ */
+type Row = { readonly next: number; readonly gap?: true } & Partial<Kinds>;
 
 type State<K extends keyof Kinds> = NonNullable<Row[K]>;
 
@@ -46,11 +49,12 @@ export function streamStates(scratch: AuditScratch) {
   const rows = scratch.table<Row>('stream');
   const rowOf = (stream: string): Row => rows.get(stream) ?? NO_ROW;
   return {
-    /** Returns the revision that was expected; `next` is expected then, if it is greater. */
-    advance(stream: string, next: number): number {
+    /** An event has this revision; returns the row before it. */
+    advance(stream: string, revision: number): Pick<Row, 'next' | 'gap'> {
       const row = rowOf(stream);
-      if (next > row.next) rows.put(stream, { ...row, next }, 0);
-      return row.next;
+      const gap = revision > row.next ? ({ gap: true } as const) : {};
+      if (revision >= row.next) rows.put(stream, { ...row, next: revision + 1, ...gap }, 0);
+      return row;
     },
     get: <K extends keyof Kinds>(kind: K, stream: string): State<K> | null =>
       rows.get(stream)?.[kind] ?? null,

@@ -191,16 +191,20 @@ function jobIn(state: State): { readonly jobId: string; readonly stored: boolean
 
 // ── the steps ───────────────────────────────────────────────────────────────────────────────────────────
 
+/** The turn of a call that has waited in vain: what is known is answered, and a new call is in progress. */
+const LATE: Release = () => undefined;
+
 /**
- * Calls of one key (or payment) take turns until one has claimed it; the others read what it wrote. What is known by its
- * key alone is the payer's. An authorization to another payee proves no payer, since it may be a
- * copy of what is on chain; and a contract wallet's signature proves none before the facilitator has verified it.
+ * Calls of one key (or payment) take turns until one has claimed it; the others read what it wrote. Anyone can name a
+ * contract wallet and its key, so its calls take turns by payment. What is known by its key alone is the payer's. An
+ * authorization to another payee proves no payer, since it may be a copy of what is on chain; and a contract wallet's
+ * signature proves none before the facilitator has verified it.
  */
 async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<State | Refused> {
-  const name = call.lookup.claimStream ?? call.lookup.paymentStream;
+  const { claimStream, paymentStream } = call.lookup;
+  const name = isContract(call) ? paymentStream : (claimStream ?? paymentStream);
   if (name !== null && state.passed.turn === null) {
-    const turn = await deps.takeTurn(name);
-    if (turn === null) return inProgress(null);
+    const turn = (await deps.takeTurn(name)) ?? LATE;
     return { step: 'lookUp', passed: { ...state.passed, turn } };
   }
   const { passed } = state;
@@ -220,6 +224,7 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
     case 'completed':
       return { step: 'done', passed, execution: replayOf(deps, call, known.closed) };
     case 'new':
+      if (passed.turn === LATE) return inProgress(null);
       return { step: passed.judged ? 'admit' : 'judge', passed, known };
     default:
       return { step: 'admit', passed, known };

@@ -61,11 +61,14 @@ export type KeyDirectory = {
 
 /** `known`: the keys as just read. */
 export function keyDirectory(deps: { readonly log: EventLog }, known: readonly KeyRecord[]): KeyDirectory {
-  let keys = known;
+  let [keys, newest, reads] = [known, 0, 0];
   return {
     list: () => keys,
     async refresh() {
-      keys = (await loadKeyRing(deps)).keys;
+      const read = ++reads;
+      const ring = await loadKeyRing(deps);
+      // A slower read that began earlier must not replace a newer one.
+      if (read > newest) [keys, newest] = [ring.keys, read];
       return keys;
     },
   };

@@ -87,6 +87,15 @@ describe('the order of the record', () => {
       ['position_gap', 'revision_gap', 'position_order', 'revision_repeated'],
     );
   });
+  test('an event whose revision is too great hides nothing of its stream: the others are judged', async () => {
+    const first = of('JobStarted');
+    const found = await kinds(replaced(first, { ...first, revision: 7n }));
+    assert.deepEqual([...new Set(found)].sort(), [
+      'receipt_chain_mismatch',
+      'revision_gap',
+      'revision_repeated',
+    ]);
+  });
   test('two events that are swapped and renumbered cannot follow each other', async () => {
     const changed = renumbered(swapped(of('AttemptMade'), of('JobCompleted')));
     assert.ok((await kinds(changed)).includes('job_event_impossible'));

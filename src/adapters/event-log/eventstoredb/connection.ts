@@ -24,6 +24,9 @@ const RESULTS: readonly unknown[] = [
 
 const NO_ANSWERS: readonly unknown[] = [ErrorType.UNAVAILABLE, ErrorType.DEADLINE_EXCEEDED];
 
+/** A younger channel is not replaced because of an error. */
+const REPLACED_AFTER_MS = 250;
+
 /** Each call has its own timer, because the client's deadlines do not fire while a server is frozen. */
 const noAnswer = (ms: number) => new Error(`no answer within ${ms} ms`);
 
@@ -40,7 +43,7 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
     answers = isAnswer;
   }
 
-  /** Calls on the old channel end with errors; the next call opens a new one. */
+  /** Calls and subscriptions on the old channel end; the next call opens a new one. */
   function replace(old: Client, by: EventStoreSettings): void {
     if (old !== current) return;
     current = new Client(by, timeLimitMs);
@@ -55,7 +58,7 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   async function call<T>(run: (client: Client) => Promise<T>): Promise<T> {
     assertOpen();
     const client = current;
-    const answer = run(client);
+    const answer = (async () => await run(client))();
     running.add(answer);
     try {
       const result = await answer;
@@ -68,7 +71,9 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
       if (isResult) throw error;
       if (known?.type === ErrorType.NOT_LEADER) {
         replace(client, { ...settings, hosts: [known.leader], discover: false });
-      } else if (known === null || NO_ANSWERS.includes(known.type)) replace(client, settings);
+      } else if (known === null || (NO_ANSWERS.includes(known.type) && !client.isNew())) {
+        replace(client, settings);
+      }
       throw new EventLogUnavailable({ cause: error });
     } finally {
       running.delete(answer);
@@ -122,6 +127,10 @@ class Client extends EventStoreDBClient {
   /** null: discover the leader. */
   readonly #node: string | null;
   #channel: Promise<Channel> | null = null;
+  readonly #left = new AbortController();
+  readonly #since = performance.now();
+  /** Aborts when the channel is closed, which does not end its open streams. */
+  readonly left = this.#left.signal;
 
   constructor(
     { hosts, discover, tls, connectionName, credentials }: EventStoreSettings,
@@ -161,8 +170,12 @@ class Client extends EventStoreDBClient {
     });
   }
 
+  /** A server that refuses connections is not asked for a new one by each call. */
+  isNew = (): boolean => performance.now() - this.#since < REPLACED_AFTER_MS;
+
   /** Not in the current turn of the event loop: a call may be about to use the channel. */
   closeChannel(): void {
+    this.#left.abort();
     this.#channel?.then(
       (channel) => setImmediate(() => channel.close()),
       () => {},

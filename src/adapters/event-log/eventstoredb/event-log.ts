@@ -174,21 +174,23 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   /**
-   * Ends with the signal and with `close`. The server excludes its own events: with its standard projections enabled it
+   * Ends with the signal, with `close` and with its channel. The server excludes its own events: with its standard projections enabled it
    * would drop an unfiltered subscription as too slow.
    */
   function follow(after: string | null, signal: AbortSignalLike) {
     const fromPosition: ReadPosition = after === null ? START : convert.positionOf(after);
     const range = { ...LEADER, fromPosition, filter: excludeSystemEvents() };
-    const live = connection.client().subscribeToAll(range, { highWaterMark: READ_AHEAD });
+    const client = connection.client();
+    const live = client.subscribeToAll(range, { highWaterMark: READ_AHEAD });
+    const ends = [signal, closing, client.left];
     // It may also fail after its end.
     live.on('error', () => {});
     const end = () => {
-      for (const each of [signal, closing]) each.removeEventListener('abort', end);
+      for (const each of ends) each.removeEventListener('abort', end);
       live.unsubscribe().catch(() => {});
       live.destroy();
     };
-    for (const each of [signal, closing]) each.addEventListener('abort', end, { once: true });
+    for (const each of ends) each.addEventListener('abort', end, { once: true });
     return { live, end };
   }
 
