@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { type OpenPage, startBrowser, type TestBrowser } from '#test/support/browser.ts';
 import { PALETTE } from '#test/support/palette.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
-import type { Service } from '#test/support/service.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
 import { SERVED_CHECKS } from '#test/support/service-receipts.ts';
 import { type Executed, execute, makeWorld, type World } from '#test/support/service-world.ts';
 
@@ -158,7 +158,10 @@ test(
   needs,
   async () => {
     await onEachPage({}, async ({ page }, path) => {
-      await page.waitForFunction("!document.body.textContent.includes('Without a script')");
+      // The page's own script removes it, with links of its own.
+      await waitFor('the script', () =>
+        page.evaluate<boolean>("!document.body.textContent.includes('Without a script')"),
+      );
       const stops = await page.evaluate<number>(`${STOPS}.length`);
       const reached = new Set<number>();
       for (let pressed = 0; pressed < stops; pressed++) {

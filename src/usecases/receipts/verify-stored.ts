@@ -6,6 +6,7 @@ import type { Primitives, VerificationReport } from '#src/domain/receipt/report.
 import { type JobFacts, type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
@@ -15,7 +16,7 @@ export type VerifyDeps = {
   readonly log: EventLog;
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
-  readonly transparency: Pick<Transparency, 'prove' | 'latest'>;
+  readonly transparency: Pick<Transparency, 'prove' | 'checkpoint' | 'latest'>;
   readonly clock: Pick<Clock, 'now'>;
   /** Whether the rows have reached the log's head as it is now; never throws. */
   readonly reachedHead: () => Promise<boolean>;
@@ -70,6 +71,9 @@ export async function verifyStored(
   const second = await judge(deps, receipt, { keys: freshKeys, job: facts, log });
   const isLate =
     log?.proof === null && second.checks.some(({ name, ok }) => name === 'receipt_logged' && !ok);
+  // A log that has just begun has signed over no receipt: none is late.
+  if (isLate && parseCheckpoint((await deps.transparency.checkpoint()) ?? '')?.size === 0)
+    return judge(deps, receipt, { keys: freshKeys, job: facts, log: null });
   if (isLate && !caughtUp) {
     const message = 'The records of the transparency log are not up to date: try again shortly.';
     throw new Fault('read_models_unavailable', message, { retryAfterSeconds: 1 });

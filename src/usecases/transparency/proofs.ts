@@ -97,8 +97,7 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       if (newest === null) return null;
       const index = await rows.leafIndex(receiptId);
       if (index === null) return refused('receipt_not_found', 'There is no such receipt in the log.');
-      // A log that has just begun has signed over no receipt: none is late.
-      if (index >= newest.size) return newest.size === 0 ? null : NOT_YET;
+      if (index >= newest.size) return NOT_YET;
       return read(async (reader) => {
         const path = await inclusionProof(reader, index, newest.size);
         return tlogProofText({ index, path, checkpoint: newest.note });

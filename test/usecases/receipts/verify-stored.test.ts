@@ -20,9 +20,9 @@ import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
 import { keyActivated } from '#test/support/given-events.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
-import { primitives } from '#test/support/primitives.ts';
+import { primitives, sha256 } from '#test/support/primitives.ts';
 import { publicLog } from '#test/support/public-log.ts';
-import { ORIGIN } from '#test/support/small-log.ts';
+import { ORIGIN, smallLog } from '#test/support/small-log.ts';
 
 const PROMISE = { origin: ORIGIN, mmdSeconds: 1800 };
 
@@ -161,11 +161,22 @@ test('the log is unavailable: event_log_unavailable, the receipt is not reported
 
 const DAY_SECONDS = 86_400;
 
+/** A checkpoint of so many leaves. */
+async function smallLogHead(size: number): Promise<string> {
+  const log = smallLog();
+  for (let n = 0; n < size; n++) await log.append(sha256(`${n}`));
+  return log.checkpoint();
+}
+
+const COVERS_SOME = await smallLogHead(3);
+const COVERS_NONE = await smallLogHead(0);
+
 /** As the transparency log answers of a receipt: `prove` each time it is asked, the last for good. */
 function logThatSays(it: World, ...answers: Awaited<ReturnType<Transparency['prove']>>[]) {
   const asked: string[] = [];
   const transparency: VerifyDeps['transparency'] = {
-    latest: () => 'a checkpoint',
+    latest: () => COVERS_SOME,
+    checkpoint: async () => COVERS_SOME,
     async prove(receiptId) {
       asked.push(receiptId);
       return (answers.length > 1 ? answers.shift() : answers[0]) ?? null;
@@ -298,6 +309,15 @@ test('no transparency log, or rows that know of no checkpoint yet: no word of on
   it.clock.advance(DAY_SECONDS * 1000);
   const report = await verifyStored(deps, receipt, null);
   assert.equal(logCheckOf(report), undefined);
+});
+
+test('a late one while the log has signed over no leaf yet: it has just begun, and no receipt is late', async () => {
+  const { it, deps, receipt } = await stored();
+  const { transparency, later } = logThatSays(it, notReady);
+  later(DAY_SECONDS);
+  const begun = { ...transparency, checkpoint: async () => COVERS_NONE };
+  const report = await verifyStored({ ...deps, transparency: begun }, receipt, null);
+  assert.deepEqual([report.ok, logCheckOf(report)], [true, undefined]);
 });
 
 /** Counts signature checks and reads of streams. */
