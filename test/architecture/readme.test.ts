@@ -198,7 +198,14 @@ test('operating: the required variables are required', () => {
 
 test('operating: every variable that it names is in its table', () => {
   // Read by the packages and the runtimes themselves.
-  const others = ['OTEL_EXPORTER_OTLP_HEADERS', 'NODE_EXTRA_CA_CERTS'];
+  const others = [
+    'OTEL_EXPORTER_OTLP_HEADERS',
+    'NODE_EXTRA_CA_CERTS',
+    'HTTP_PROXY',
+    'HTTPS_PROXY',
+    'NO_PROXY',
+    'BUN_CONFIG_MAX_HTTP_REQUESTS',
+  ];
   const known = [...Object.keys(VARIABLES), ...others];
   const unknown = unknownIn(
     GUIDES.filter(({ file }) => file === 'src/OPERATING.md'),
