@@ -24,9 +24,6 @@ const RESULTS: readonly unknown[] = [
 
 const NO_ANSWERS: readonly unknown[] = [ErrorType.UNAVAILABLE, ErrorType.DEADLINE_EXCEEDED];
 
-/** A younger channel is not replaced because of an error. */
-const REPLACED_AFTER_MS = 250;
-
 /** Each call has its own timer, because the client's deadlines do not fire while a server is frozen. */
 const noAnswer = (ms: number) => new Error(`no answer within ${ms} ms`);
 
@@ -71,9 +68,7 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
       if (isResult) throw error;
       if (known?.type === ErrorType.NOT_LEADER) {
         replace(client, { ...settings, hosts: [known.leader], discover: false });
-      } else if (known === null || (NO_ANSWERS.includes(known.type) && !client.isNew())) {
-        replace(client, settings);
-      }
+      } else if (known === null || NO_ANSWERS.includes(known.type)) replace(client, settings);
       throw new EventLogUnavailable({ cause: error });
     } finally {
       running.delete(answer);
@@ -128,7 +123,6 @@ class Client extends EventStoreDBClient {
   readonly #node: string | null;
   #channel: Promise<Channel> | null = null;
   readonly #left = new AbortController();
-  readonly #since = performance.now();
   /** Aborts when the channel is closed, which does not end its open streams. */
   readonly left = this.#left.signal;
 
@@ -169,9 +163,6 @@ class Client extends EventStoreDBClient {
       'grpc.enable_http_proxy': 0,
     });
   }
-
-  /** A server that refuses connections is not asked for a new one by each call. */
-  isNew = (): boolean => performance.now() - this.#since < REPLACED_AFTER_MS;
 
   /** Not in the current turn of the event loop: a call may be about to use the channel. */
   closeChannel(): void {
