@@ -300,8 +300,8 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
 }
 
 /**
- * Deletes what is behind the horizon of the current rows, or of those that another release has of this log. What they purge
- * until the flip is purged again after it.
+ * Deletes what is behind the horizon of the current rows, or of those that another release has of this log. What the current
+ * ones purge until the flip is deleted in the flip.
  */
 async function applyHorizon({ deps, schema, projector }: Build, { id, log }: Generation): Promise<void> {
   await deps.store.transaction(async ({ db }) => {

@@ -55,6 +55,7 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   async function call<T>(run: (client: Client) => Promise<T>): Promise<T> {
     assertOpen();
     const client = current;
+    // The client may also throw before it returns a promise.
     const answer = (async () => await run(client))();
     running.add(answer);
     try {
