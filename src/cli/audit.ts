@@ -4,8 +4,8 @@ import { createReadStream, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
-import type { KeptCheckpoint } from '../domain/audit/evidence.ts';
 import type { Finding } from '../domain/audit/finding.ts';
+import type { KeptCheckpoint } from '../domain/audit/judge-checkpoint.ts';
 import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
 import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
 import { CannotRun, EXIT } from './exit.ts';
@@ -41,7 +41,7 @@ Signing keys and checkpoints come from the record itself, so a relay that rewrit
   --checkpoint  an earlier checkpoint, from an execution response or /log/checkpoint; may be repeated
 A receipt issued at or after the time since which its key is compromised does not verify: after "relay keys retire
 --compromised" every audit reports it (receipt_key_invalid), and also a checkpoint that was signed before a process had
-read the retirement (checkpoint_key_compromised): the exit status stays 1.
+read the retirement (checkpoint_signature_invalid): the exit status stays 1.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed.`;
 
@@ -50,7 +50,7 @@ export function addAudit(program: Command): void {
     .command('audit')
     .description('Check the complete record: events, receipts, keys, payments, checkpoints.')
     .option('--events <file>', 'read an export instead of the log; - for standard input')
-    .option('--keys <jwks>', 'a key set that you trust: the record must have these keys and no others')
+    .option('--keys <jwks>', 'a key set that you trust: the record must have no other keys')
     .option(
       '--checkpoint <file>',
       'a checkpoint that you kept: the record must still contain what it was signed over',
@@ -213,7 +213,7 @@ type Audited = AuditSummary & {
 
 function report(json: true | undefined, findings: ReturnType<typeof findingTable>, audited: Audited): void {
   if (json) {
-    const summary = { ok: audited.findings === 0, ...audited, cannotTell: LIMITS };
+    const summary = { ok: audited.findings === 0, ...audited };
     print(jsonText({ summary }));
     return;
   }
@@ -236,8 +236,6 @@ function summaryLines(audited: Audited): readonly string[] {
     `  keys         ${keysFrom === null ? 'from the record itself; --keys requires the ones that you trust' : `compared with ${plain(keysFrom)}`}`,
     `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself; --checkpoint requires one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
     ...noteLines(notes),
-    'What no audit can detect:',
-    ...LIMITS.map((limit) => `  ${limit}`),
   ];
 }
 
@@ -247,20 +245,9 @@ const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
   unconfirmedPayments: 'payments whose settlement is unconfirmed',
   uncoveredLeaves: 'leaves that no checkpoint covers yet',
   unfitCheckpoints: 'checkpoints after the first wrong one, which do not match either',
-  unreachedCheckpoints:
-    'kept checkpoints not in it: the record ends before the kept checkpoint was signed, or it was removed',
 };
 
 const noteLines = (notes: Audited['notes']): readonly string[] =>
   Object.entries(notes).flatMap(([name, count]) =>
     count === 0 ? [] : [`  note         ${NOTES[name as keyof typeof notes]}: ${count}`],
   );
-
-/** What no audit can detect; the guide in src/verify has the same list. */
-export const LIMITS: readonly string[] = [
-  'whether a correctly signed outcome is true: a signature proves what the relay stated, not what a target did',
-  'whether others are shown the same record: no witness has cosigned, so compare checkpoints with theirs',
-  'what was omitted before the first kept checkpoint, or after the last one: receipts may have been removed there',
-  'whether payments or claims of idempotency keys that ended without a job were removed with all their events',
-  'whether times, metadata and ids that no receipt signs are true',
-];

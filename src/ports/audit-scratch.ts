@@ -13,13 +13,6 @@ export interface ScratchTable<T extends Json> {
   entries(prefix: string): Iterable<readonly [key: string, value: T]>;
 }
 
-/** Entries whose keys should be unique. */
-export interface ScratchList<T extends Json> {
-  add(key: string, value: T): void;
-  /** The entries of each key that was added more than once, in the order in which they were added. */
-  repeated(): Iterable<readonly [key: string, value: T]>;
-}
-
 /**
  * For one audit in one process: local, fast, synchronous and not durable; `close` deletes everything. The implementer
  * limits the memory used. Every call throws if the storage fails.
@@ -27,7 +20,5 @@ export interface ScratchList<T extends Json> {
 export interface AuditScratch {
   /** Returns the same table for the same name. */
   table<T extends Json>(name: string): ScratchTable<T>;
-  /** A new one; an audit makes one. */
-  list<T extends Json>(): ScratchList<T>;
   close(): void;
 }

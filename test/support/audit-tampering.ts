@@ -2,9 +2,9 @@
 
 import { openAuditor } from '#src/app/operator.ts';
 import { eventsOfExport } from '#src/cli/export-file.ts';
-import type { KeptCheckpoint } from '#src/domain/audit/evidence.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
+import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';

@@ -4,13 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type Json, jsonLength } from '../../domain/canonical-json.ts';
-import type { AuditScratch, ScratchList, ScratchTable } from '../../ports/audit-scratch.ts';
+import type { AuditScratch, ScratchTable } from '../../ports/audit-scratch.ts';
 
 /** Limits of what all tables buffer before one transaction writes it: changed keys, and characters of their JSON. */
 type Buffered = { readonly changes: number; readonly characters: number };
 const BUFFERED_MAX: Buffered = { changes: 65_536, characters: 8 * 1024 * 1024 };
-/** Entries of a list in one row. */
-const LIST_ROW = 64;
 
 /** `flush`: writes all that is buffered. */
 type BatchedTable = { readonly flush: () => void; readonly table: ScratchTable<Json> };
@@ -40,7 +38,6 @@ export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): Au
   return {
     // Each table has one caller, so its values have that caller's type.
     table: <T extends Json>(name: string) => tableOf(name).table as unknown as ScratchTable<T>,
-    list: <T extends Json>() => listOf<T>(db),
     close() {
       db.close();
       remove();
@@ -119,34 +116,6 @@ function batchedTable(
 /** The least key after all keys with this prefix; its last character is ASCII. */
 const after = (prefix: string): string =>
   prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
-
-/** Appended without an index, and sorted once at the end: a tenth of what a look-up of each key costs. */
-function listOf<T extends Json>(db: DatabaseSync): ScratchList<T> {
-  db.exec('CREATE TABLE list (keys TEXT NOT NULL, vals TEXT NOT NULL) STRICT');
-  const write = db.prepare('INSERT INTO list (keys, vals) VALUES (?, ?)');
-  const entries = 'list, json_each(list.keys) AS entry';
-  const repeated = db.prepare(
-    `SELECT entry.value AS key, list.vals -> ('$[' || entry.key || ']') AS value FROM ${entries}
-     WHERE entry.value IN (SELECT entry.value FROM ${entries} GROUP BY 1 HAVING count(*) > 1)
-     ORDER BY 1, list.rowid, entry.key`,
-  );
-  let [keys, values]: [string[], T[]] = [[], []];
-  const flush = () => {
-    write.run(JSON.stringify(keys), JSON.stringify(values));
-    [keys, values] = [[], []];
-  };
-  return {
-    add(key, value) {
-      keys.push(key);
-      values.push(value);
-      if (keys.length === LIST_ROW) flush();
-    },
-    *repeated() {
-      flush();
-      for (const { key, value } of repeated.iterate()) yield [String(key), JSON.parse(String(value))];
-    },
-  };
-}
 
 /** 4 MiB of a filter, allocated by the system as they are used. */
 const FILTER_BITS = 25;

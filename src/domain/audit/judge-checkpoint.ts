@@ -1,73 +1,45 @@
-// Checks a recorded checkpoint: its form, its signature, and whether it fits the checkpoints and leaves before it.
+// Checks checkpoints, recorded and kept by the auditor: form, signature, and whether they fit the leaves of the record.
 import { toBase64 } from '#src/domain/encoding.ts';
 import type { CheckpointSigned } from '#src/domain/signing-keys/events.ts';
 import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../receipt/report.ts';
-import { parseCheckpoint, type TreeHead, verifyOwnCheckpoint } from '../transparency/checkpoint.ts';
+import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import type { Fault } from './finding.ts';
-
-/** The clocks of processes that sign checkpoints in turn may differ by this much. */
-const CLOCK_TOLERANCE_MS = 600_000;
 
 /** `head`: the checkpoint's tree head, also if no key of the relay signed it; null if it cannot be read. */
 export type CheckpointVerdict = { readonly head: TreeHead | null; readonly faults: readonly Fault[] };
 
-/** A process reads the announcement of a compromise some seconds later, and signs until then. */
-const COMPROMISED =
-  'its key was compromised, so the checkpoint is not trusted, even if the relay signed it; every later audit reports it again';
-
 /** `keys`: as announced before it. */
 export async function judgeCheckpoint(
-  signed: CheckpointSigned,
+  { origin, size, root, keyId, note, signedAt }: CheckpointSigned,
   keys: readonly KeyRecord[],
   primitives: Primitives,
 ): Promise<CheckpointVerdict> {
-  const head = parseCheckpoint(signed.note);
-  if (head === null) {
+  const head = parseCheckpoint(note);
+  if (head === null)
     return { head, faults: [{ kind: 'checkpoint_unreadable', message: 'its note is no checkpoint' }] };
-  }
   const faults: Fault[] = [];
-  const { origin, size, root, keyId, signedAt } = signed;
   if (origin !== head.origin || size !== String(head.size) || root !== toBase64(head.root)) {
     const message = 'origin, size or root of the event are not those of its note';
     faults.push({ kind: 'checkpoint_event_mismatch', message });
   }
-  // A compromised key has its own finding, as for a receipt.
-  const checkpoint = await verifyOwnCheckpoint(signed.note, keys, primitives);
-  const key = keys.find((known) => known.keyId === checkpoint?.keyId) ?? null;
-  const invalid = (message: string) => faults.push({ kind: 'checkpoint_signature_invalid', message });
-  if (key === null) invalid('no checkpoint key that was announced before has signed it');
-  else if (key.keyId !== keyId) invalid('the key that signed it is not the one that the event names');
-  else if (key.compromisedAt !== null)
-    faults.push({ kind: 'checkpoint_key_compromised', message: COMPROMISED });
-  else if (!keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000)))
-    invalid('its key was not valid at that time');
+  const signer = await verifyCheckpoint(note, keys, primitives);
+  const key = signer && keys.find((known) => known.keyId === signer.keyId);
+  if (!key || key.keyId !== keyId || !keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000))) {
+    const message =
+      'it is not signed by the checkpoint key that the event names, or that key was not announced, not valid then, or compromised';
+    faults.push({ kind: 'checkpoint_signature_invalid', message });
+  }
   return { head, faults };
-}
-
-/** Faults of a checkpoint that fits, in comparison with the preceding one. `signedAt`: Unix ms. */
-export function orderFaults(
-  { size }: TreeHead,
-  signedAt: number,
-  last: { readonly size: number; readonly signedAt: number } | null,
-): readonly Fault[] {
-  const faults: Fault[] = [];
-  if (last !== null && size === last.size) {
-    faults.push({ kind: 'checkpoint_repeated', message: `the same ${size} leaves were signed before` });
-  }
-  if (last !== null && signedAt < last.signedAt - CLOCK_TOLERANCE_MS) {
-    faults.push({ kind: 'checkpoint_time_wrong', message: 'it was signed before the preceding checkpoint' });
-  }
-  return faults;
 }
 
 /** The record before a checkpoint. */
 export type Logged = {
-  /** The preceding checkpoint; null before the first. */
+  /** The largest checkpoint before; null before the first. */
   readonly last: Pick<TreeHead, 'origin' | 'size'> | null;
   readonly leaves: number;
-  /** Root of the tree with as many leaves as the checkpoint states; null if there are fewer. */
+  /** Root of the tree with as many leaves as the checkpoint states; null if it is not known. */
   readonly root: Hash | null;
 };
 
@@ -80,11 +52,32 @@ export function fitFault(head: TreeHead, { last, leaves, root }: Logged): Fault 
     const message = `${head.size} leaves, after a checkpoint of ${last.size}`;
     return { kind: 'checkpoint_shrinks', message };
   }
-  if (root === null) {
-    const message = `${String(head.size) === '1' ? '1 leaf is' : `${head.size} leaves are`} signed, and the record has ${leaves} up to here`;
+  if (head.size > leaves) {
+    const message = `${head.size} leaves are signed, and the record has ${leaves} up to here`;
     return { kind: 'checkpoint_ahead', message };
   }
-  if (sameHash(root, head.root)) return null;
+  if (root !== null && sameHash(root, head.root)) return null;
   const message = `the ${head.size} leaves before it are not those that were signed`;
   return { kind: 'checkpoint_root_mismatch', message };
+}
+
+/** `source`: where the auditor kept it, for the reader of the findings. `note`: as signed. */
+export type KeptCheckpoint = TreeHead & { readonly source: string; readonly note: string };
+
+/** The whole record. `root`: of as many leaves as the kept checkpoint states; null if there are fewer. */
+export type KeptFacts = Pick<Logged, 'leaves' | 'root'> & { readonly origin: string | null };
+
+/** The first of origin, size and root in which the record contradicts a checkpoint that an auditor kept from before. */
+export function keptFault({ source, origin, size, root }: KeptCheckpoint, facts: KeptFacts): Fault | null {
+  if (origin !== facts.origin) {
+    const message = `the checkpoint of ${source} is of ${origin}, the record of ${facts.origin ?? 'no transparency log'}`;
+    return { kind: 'kept_checkpoint_origin_mismatch', message };
+  }
+  if (facts.root === null) {
+    const message = `the checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were removed, or the record is older than the checkpoint`;
+    return { kind: 'kept_checkpoint_ahead', message };
+  }
+  if (sameHash(facts.root, root)) return null;
+  const message = `the first ${size} receipts and key events have the root ${toBase64(facts.root)}, and ${toBase64(root)} was signed (${source}): one of them was changed, added or removed since`;
+  return { kind: 'kept_checkpoint_root_mismatch', message };
 }

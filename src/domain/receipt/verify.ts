@@ -87,7 +87,7 @@ function same(name: CheckName, expected: Json, receipt: Json): Check {
 }
 
 /** null if the events were edited and have no canonical JSON any more: one check fails, the others still run. */
-function chainOf(events: readonly ChainedEvent[]): string | null {
+export function chainOf(events: readonly ChainedEvent[]): string | null {
   try {
     return eventChain(events);
   } catch (error) {

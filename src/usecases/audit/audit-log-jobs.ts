@@ -1,15 +1,14 @@
-// Jobs in an audit: each stream is folded from its start to its receipt, and its state is then deleted.
+// Jobs in an audit: each stream is folded from its start to its receipt, and its events are then forgotten.
 
-import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
-import { jobFaults, receiptFaults } from '#src/domain/audit/judge-job.ts';
+import type { EventLocation, Fault, Found } from '#src/domain/audit/finding.ts';
+import { jobFaults, RECEIPT_REPEATED, receiptFaults } from '#src/domain/audit/judge-job.ts';
 import { jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { EventOf, JobEvent } from '#src/domain/events.ts';
-import type { JobStarted } from '#src/domain/job/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { type ReceiptPayload, readReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { OpenJob, StoredEvent, StreamStates } from './stream-states.ts';
 
 export type JobDeps = {
@@ -18,9 +17,7 @@ export type JobDeps = {
   /** As announced so far. */
   readonly keys: () => readonly KeyRecord[];
   /** Contradictions between a job's start and other streams. */
-  readonly started: (event: EventOf<'JobStarted'>, location: EventLocation) => readonly Fault[];
-  /** Contradictions between a job's end and its payment. */
-  readonly completed: (event: EventOf<'JobCompleted'>, started: JobStarted) => readonly Fault[];
+  readonly started: (event: EventOf<'JobStarted'>) => readonly Fault[];
 };
 
 type JobVerdict = {
@@ -35,66 +32,76 @@ const OVER: Fault = {
   kind: 'job_event_impossible',
   message: 'the job has ended: its receipt was recorded before',
 };
-const SECOND: Fault = { kind: 'receipt_repeated', message: 'the job has a receipt already' };
 
-export function auditJobs({ states, primitives, keys, started, completed }: JobDeps) {
+export function auditJobs({ states, primitives, keys, started }: JobDeps) {
   const counts = { jobs: 0, receipts: 0 };
 
-  /** Applies the event to its job. */
+  /** Applies an event before the receipt to its job. */
   function follow(
     recorded: RecordedEvent,
-    event: JobEvent,
+    event: Exclude<JobEvent, { type: 'ReceiptSigned' }>,
     location: EventLocation,
-    known: OpenJob | null,
+    { job, events, lost }: Omit<OpenJob, 'last'>,
   ): readonly Fault[] {
-    const { job, events, lost } = known ?? FRESH;
-    const first = job.status === 'absent' && event.type === 'JobStarted';
-    if (job.status === 'absent') counts.jobs += lost ? 0 : 1;
-    const faults = lost && event.type !== 'ReceiptSigned' ? [] : jobFaults(job, event);
-    if (event.type === 'ReceiptSigned') states.put('job', recorded.stream, 'over', 0);
-    else {
-      // A stream without end does not grow the state.
-      const full = events.length >= MAX_EVENTS;
-      const open = {
-        job: full && event.type === 'AttemptMade' ? job : evolveJob(job, event),
-        events: full ? events : [...events, storedOf(recorded)],
-        last: location,
-        lost: lost || (job.status === 'absent' && !first),
-      };
-      states.put('job', recorded.stream, open, full ? 0 : 2 * jsonLength(recorded.data));
-    }
-    if (first) return [...faults, ...started(event, location)];
-    if (event.type !== 'JobCompleted' || job.status === 'absent') return faults;
-    return [...faults, ...completed(event, job.started)];
+    const isFirst = job.status === 'absent';
+    const isStart = isFirst && event.type === 'JobStarted';
+    if (isFirst && !lost) counts.jobs++;
+    // A stream without end does not grow the state.
+    const full = events.length >= MAX_EVENTS;
+    const open = {
+      job: full && event.type === 'AttemptMade' ? job : evolveJob(job, event),
+      events: full ? events : [...events, storedOf(recorded)],
+      last: location,
+      lost: lost || (isFirst && !isStart),
+    };
+    states.put('job', recorded.stream, open, full ? 0 : 2 * jsonLength(recorded.data));
+    const faults = lost ? [] : jobFaults(job, event);
+    return isStart ? [...faults, ...started(event)] : faults;
   }
 
   function receipt(
-    recorded: RecordedEvent,
+    { stream }: RecordedEvent,
     event: EventOf<'ReceiptSigned'>,
     location: EventLocation,
-    before: OpenJob | null,
+    { job, events, lost }: Omit<OpenJob, 'last'>,
   ): JobVerdict {
-    const faults = follow(recorded, event, location, before);
-    if (before?.job.status !== 'completed') return { ...NOTHING, faults };
-    const events = before.events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
-    const read = readReceipt(event.data.jws);
-    const verified = receiptFaults(before.job, events, event.data, read, keys(), primitives);
+    if (job.status === 'absent' && !lost) counts.jobs++;
+    const { keyId, receiptId, jws } = event.data;
+    const read = readReceipt(jws);
+    states.put('job', stream, { job: null, keyId, iat: read.payload?.iat ?? null, last: location }, 0);
+    const faults = [...jobFaults(job, event)];
+    const other = states.otherOwner(`receipt ${receiptId}`, stream);
+    if (other !== null)
+      faults.push({ kind: 'receipt_id_repeated', message: `a receipt of ${other} has the same id` });
+    if (job.status !== 'completed') return { ...NOTHING, faults };
+    const chained = events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
+    const verified = receiptFaults(job, chained, event.data, read, keys(), primitives);
     return { faults, payload: read.payload, verified };
   }
 
   return {
     counts: counts as Readonly<typeof counts>,
     take(recorded: RecordedEvent, event: JobEvent, location: EventLocation): JobVerdict {
-      const known = states.get('job', recorded.stream);
-      if (event.type === 'ReceiptSigned') counts.receipts++;
-      if (known === 'over') return { ...NOTHING, faults: [event.type === 'ReceiptSigned' ? SECOND : OVER] };
-      if (event.type === 'ReceiptSigned') return receipt(recorded, event, location, known);
+      const known = states.get('job', recorded.stream) ?? FRESH;
+      if (event.type === 'ReceiptSigned') {
+        counts.receipts++;
+        if (known.job === null) return { ...NOTHING, faults: [RECEIPT_REPEATED] };
+        return receipt(recorded, event, location, known);
+      }
+      if (known.job === null) return { ...NOTHING, faults: [OVER] };
       return { ...NOTHING, faults: follow(recorded, event, location, known) };
     },
-    /** Jobs without a receipt at the end of the record. */
-    *unfinished(): Generator<{ readonly fault: Fault | null; readonly location: EventLocation }> {
-      for (const known of states.all('job')) {
-        if (known === 'over' || known.lost || known.job.status === 'absent') continue;
+    /** Receipts so far that the key could sign `before`, and not `after` its retirement. */
+    *revoked(before: KeyRecord, after: KeyRecord): Generator<EventLocation> {
+      for (const known of states.jobs()) {
+        if (known.job !== null || known.keyId !== before.keyId || known.iat === null) continue;
+        if (keyOpenAt(before, known.iat) && !keyOpenAt(after, known.iat)) yield known.last;
+      }
+    },
+    /** Jobs without a receipt at the end of the record. `fault` null: it is not completed. */
+    *unfinished(): Generator<Omit<Found, 'fault'> & { readonly fault: Fault | null }> {
+      for (const known of states.jobs()) {
+        if (known.job === null || known.lost || known.job.status === 'absent') continue;
         const message = 'the job is completed and has no receipt';
         const missing = known.job.status === 'completed';
         yield { fault: missing ? { kind: 'receipt_missing', message } : null, location: known.last };

@@ -1,33 +1,25 @@
 // Payments, claims and decisions in an audit: each stream is checked alone, and against the jobs that name it.
 
-import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
+import type { Fault } from '#src/domain/audit/finding.ts';
 import {
-  booksFault,
-  type ClaimFacts,
   claimedFaults,
   decisionFaults,
-  judgeClaim,
   judgePayment,
   NO_HISTORY,
   type PaymentHistory,
   paidFaults,
-  refundedFault,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
-import type { JobStarted } from '#src/domain/job/events.ts';
-import { freeClaim } from '#src/domain/payment/claim.ts';
+import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
-import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
 import type { StreamStates } from './stream-states.ts';
-import type { UniqueValues } from './unique-values.ts';
 
-export function auditMoney(states: StreamStates, unique: UniqueValues) {
+export function auditMoney(states: StreamStates) {
   /** Open payments: settled without a job, and of unknown outcome. */
   const open = { unserved: 0, unconfirmed: 0 };
-  let books: Books = [];
 
   function putPayment(stream: string, before: PaymentHistory, after: PaymentHistory): void {
     const [was, is] = [openOf(before), openOf(after)];
@@ -44,54 +36,22 @@ export function auditMoney(states: StreamStates, unique: UniqueValues) {
     return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
   }
 
-  function addUnique(stream: string, event: PaymentEvent, location: EventLocation): void {
-    if (event.type === 'PaymentReserved') {
-      const { network, asset, payer, nonce } = event.data;
-      unique.add('authorization', [network, asset, payer, nonce].join(' ').toLowerCase(), stream, location);
-    } else if (event.type === 'PaymentRefunded') {
-      const { network, asset, payer, transaction } = event.data;
-      unique.add('refund', `${network} ${transaction}`, `${asset} ${payer}`, location);
-    }
-  }
-
-  /** A payment released because another job holds its key: that job must have claimed the key. */
-  function winnerFault(event: PaymentEvent): Fault | null {
-    if (event.type !== 'PaymentReleased' || states.get('claimed', STREAM.job(event.data.lostKeyTo)))
-      return null;
-    const message = `${event.data.lostKeyTo} holds the key, and the log does not have its claim`;
-    return { kind: 'claim_missing', message };
-  }
-
-  function jobOf(jobId: string): ClaimFacts['job'] {
-    const known = states.get('job', STREAM.job(jobId));
-    return known === 'over' ? 'completed' : (known?.job.status ?? 'absent');
-  }
-
   return {
     open: open as Readonly<typeof open>,
-    payment(stream: string, event: PaymentEvent, location: EventLocation): readonly Fault[] {
+    payment(stream: string, event: PaymentEvent): readonly Fault[] {
       const before = states.get('payment', stream) ?? NO_HISTORY;
-      const { history, faults } = judgePayment(before, event);
-      books = enter(books, event, before, history, null);
+      const { history, fault } = judgePayment(before, event);
       putPayment(stream, before, history);
-      addUnique(stream, event, location);
-      const others = [winnerFault(event), nameFault(stream, event)];
-      return [...faults, ...others.filter((fault) => fault !== null)];
+      return [fault, nameFault(stream, event)].filter((each) => each !== null);
     },
     claim(stream: string, event: ClaimEvent): readonly Fault[] {
       const before = states.get('claim', stream) ?? freeClaim;
-      const named =
-        event.type === 'IdempotencyKeyClaimed'
-          ? event.data
-          : before.status === 'held'
-            ? before.claimed
-            : null;
-      const paymentStream = named?.paymentStream ?? null;
-      const payment = paymentStream === null ? null : states.get('payment', paymentStream);
-      const { claim, faults } = judgeClaim(before, event, { payment, job: jobOf(event.data.jobId) });
+      const claim = evolveClaim(before, event);
       states.put('claim', stream, claim);
-      if (event.type === 'IdempotencyKeyClaimed') states.put('claimed', STREAM.job(event.data.jobId), true);
-      return faults;
+      if (claim !== before) return [];
+      const held =
+        before.status === 'held' ? `${before.claimed.jobId} holds the key` : 'no job holds the key';
+      return [{ kind: 'claim_event_impossible', message: `${held} at this event` }];
     },
     decision(
       { stream, data }: RecordedEvent,
@@ -105,41 +65,25 @@ export function auditMoney(states: StreamStates, unique: UniqueValues) {
       return [];
     },
     /** Contradictions between a job's start and the streams that it names. */
-    started(event: EventOf<'JobStarted'>, location: EventLocation): readonly Fault[] {
-      const started = event.data;
+    started({ data: started }: EventOf<'JobStarted'>): readonly Fault[] {
       const { jobId, payment, paymentStream, claimStream, decisionId } = started;
       const history = paymentStream === null ? null : states.get('payment', paymentStream);
       const claim = claimStream === null ? null : states.get('claim', claimStream);
       const decision = decisionId === null ? null : states.get('decision', STREAM.decision(decisionId));
-      if (payment !== null && payment.transaction !== null) {
-        const name = `${payment.network} ${payment.transaction}`.toLowerCase();
-        unique.add('transaction', name, jobId, location);
-      }
       if (paymentStream !== null && history !== null)
-        putPayment(paymentStream, history, {
-          ...history,
-          ...evolveEntry(history, event),
-          servedBy: history.servedBy ?? jobId,
-          startedRefunded: history.payment.status === 'refunded',
-        });
-      return [
+        putPayment(paymentStream, history, { ...history, servedBy: history.servedBy ?? jobId });
+      const faults = [
         ...paidFaults(started, history),
         ...claimedFaults(started, claim),
         ...decisionFaults(started, decision),
       ];
+      if (payment === null || payment.transaction === null) return faults;
+      const transaction = `transaction ${payment.network} ${payment.transaction}`.toLowerCase();
+      const other = states.otherOwner(transaction, jobId);
+      if (other === null) return faults;
+      const message = `its transaction has paid for ${other} already, unless a facilitator settles several payments in one`;
+      return [...faults, { kind: 'payment_shared', message }];
     },
-    /** Contradictions between a job's end and its payment. */
-    completed(event: EventOf<'JobCompleted'>, { payment, paymentStream }: JobStarted): readonly Fault[] {
-      if (payment === null) return [];
-      const before = (paymentStream === null ? null : states.get('payment', paymentStream)) ?? NO_HISTORY;
-      const after = { ...before, ...evolveEntry(before, event) };
-      books = enter(books, event, before, after, payment);
-      if (paymentStream !== null) putPayment(paymentStream, before, after);
-      const fault = refundedFault(event.data, before);
-      return fault === null ? [] : [fault];
-    },
-    /** At the end of the record: sums that do not balance. */
-    unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
 

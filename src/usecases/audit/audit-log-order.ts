@@ -17,44 +17,29 @@ export function auditOrder(states: StreamStates) {
     }
     counts.head = position;
     const missing = missingBefore(before, position);
-    if (missing === 0) return null;
-    return {
-      kind: 'position_gap',
-      message: `${missing === 1 ? '1 event is' : `${missing} events are`} missing right before this one`,
-    };
+    return missing === 0
+      ? null
+      : { kind: 'position_gap', message: `events are missing right before this one: ${missing}` };
   }
 
-  /** `seen`: the stream has an event of this revision already; after a gap it may be the missing one. */
-  function revisionFault({ stream, revision }: RecordedEvent): { fault: Fault; seen: boolean } | null {
+  function revisionFault({ stream, revision }: RecordedEvent): Fault | null {
     const at = Number(revision);
-    const { next, gap } = states.advance(stream, at);
+    const next = states.advance(stream, at);
     if (next === 0) counts.streams++;
     if (at === next) return null;
-    if (at > next) {
-      const verb = at - next === 1 ? 'is' : 'are';
-      const message = `revision ${next} was expected here: ${at - next} of the stream's events ${verb} missing before it`;
-      return { fault: { kind: 'revision_gap', message }, seen: false };
-    }
-    const message = `the stream had reached revision ${next - 1} before`;
-    return { fault: { kind: 'revision_repeated', message }, seen: gap === undefined };
+    return at > next
+      ? { kind: 'revision_gap', message: `revision ${next} of the stream was expected here` }
+      : { kind: 'revision_repeated', message: `the stream had reached revision ${next - 1} before` };
   }
 
   return {
     counts: counts as Readonly<typeof counts>,
-    /** `skip`: the stream has an event of this revision already, or no log can have such names. */
-    take(event: RecordedEvent): { readonly faults: readonly Fault[]; readonly skip: boolean } {
+    /** `event_unreadable`: no log can have such names, so the event is not judged. */
+    take(event: RecordedEvent): readonly Fault[] {
       counts.events++;
-      const { stream, id, position } = event;
-      const faults: Fault[] = [];
-      if ([stream, id, position].some(isNoName)) {
-        faults.push({ kind: 'event_unreadable', message: 'no log has such a stream, id or position' });
-      }
-      const misordered = isNoName(position) ? null : positionFault(position);
-      if (misordered !== null) faults.push(misordered);
-      if (isNoName(stream) || isNoName(id)) return { faults, skip: true };
-      const misnumbered = revisionFault(event);
-      if (misnumbered !== null) faults.push(misnumbered.fault);
-      return { faults, skip: misnumbered?.seen === true };
+      if ([event.stream, event.position].some(isNoName))
+        return [{ kind: 'event_unreadable', message: 'no log has such a stream or position' }];
+      return [positionFault(event.position), revisionFault(event)].filter((fault) => fault !== null);
     },
   };
 }
@@ -65,9 +50,8 @@ const isNoName = (name: string): boolean =>
 
 /** How many events are missing before `position` in a log with consecutive positions (the embedded one); 0 for others. */
 function missingBefore(before: string | null, position: string): number {
-  const numbers = [before ?? '0', position].map((text) =>
+  const [from = Number.NaN, to = Number.NaN] = [before ?? '0', position].map((text) =>
     /^\d{1,20}$/.test(text) ? Number(text) : Number.NaN,
   );
-  const [from = Number.NaN, to = Number.NaN] = numbers;
   return Number.isSafeInteger(to - from) ? Math.max(0, to - from - 1) : 0;
 }

@@ -10,28 +10,18 @@ import {
   NOWHERE,
   streamFault,
 } from '#src/domain/audit/finding.ts';
-import { COMPROMISED } from '#src/domain/audit/judge-job.ts';
-import { keyFaults } from '#src/domain/audit/judge-keys.ts';
+import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
+import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
-import type { StreamKind } from '#src/domain/event-fields.ts';
-import {
-  claimedTime,
-  type DomainEvent,
-  EVENTS,
-  isPaymentEvent,
-  type JobEvent,
-  type KeyEvent,
-} from '#src/domain/events.ts';
+import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '#src/domain/events.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
-import { evolveKeys, type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
+import { evolveKeys, type KeyRecord, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
-import { compareEvidence, type KeptEvidence, NO_EVIDENCE } from './audit-evidence.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
 import { auditTree } from './audit-log-tree.ts';
 import { streamStates } from './stream-states.ts';
-import { uniqueValues } from './unique-values.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
@@ -39,33 +29,24 @@ export type AuditDeps = {
   readonly scratch: AuditScratch;
   /** Called for each finding, in no particular order. */
   readonly onFinding: (finding: Finding) => void;
-  readonly kept?: KeptEvidence;
+  /** The auditor's own evidence. `keys` null: the record's own keys are trusted. */
+  readonly kept?: {
+    readonly keys: readonly KeyRecord[] | null;
+    readonly checkpoints: readonly KeptCheckpoint[];
+  };
 };
 
 export type Auditor = ReturnType<typeof makeAuditor>;
 export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
-export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE }: AuditDeps) {
+export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps) {
   const states = streamStates(scratch);
-  const unique = uniqueValues(scratch);
   const order = auditOrder(states);
-  const money = auditMoney(states, unique);
-  const tree = auditTree(scratch, primitives, kept.checkpoints);
+  const money = auditMoney(states);
+  const tree = auditTree(primitives, kept?.checkpoints ?? []);
   let keys: readonly KeyRecord[] = [];
-  /** Where each key was announced first. */
-  const announcements = new Map<string, EventLocation>();
-  /** Of the first activation. */
-  let secretCheck: string | null = null;
-  const jobs = auditJobs({
-    states,
-    primitives,
-    keys: () => keys,
-    started: money.started,
-    completed: money.completed,
-  });
+  const jobs = auditJobs({ states, primitives, keys: () => keys, started: money.started });
   let findings = 0;
-  let openJobs = 0;
-  let times: ClaimedTimes = [];
   const verifications: Promise<void>[] = [];
 
   function report(fault: Fault, location: EventLocation): void {
@@ -80,29 +61,35 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
     const { faults, payload, verified } = jobs.take(recorded, event, location);
     reportAll(faults, location);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
-    reportAll(tree.leaf(location, event, payload), location);
-    if (event.type === 'ReceiptSigned')
-      unique.add('receipt', event.data.receiptId, recorded.stream, location);
+    const fault = tree.leaf(location, event, payload);
+    if (fault !== null) report(fault, location);
   }
 
   function key(event: KeyEvent, location: EventLocation): void {
-    reportAll(keyFaults({ keys, secretCheck }, event), location);
-    const { keyId } = event.data;
-    const before = keys.find((key) => key.keyId === keyId);
-    if (before === undefined) announcements.set(keyId, location);
-    keys = evolveKeys(keys, event);
-    if (event.type === 'SigningKeyActivated') secretCheck ??= event.data.secretCheck;
-    const after = keys.find((key) => key.keyId === keyId);
-    if (before !== undefined && after !== undefined && event.type === 'SigningKeyRetired')
-      for (const { iat, location: receipt } of tree.receiptsOf(keyId))
-        if (keyOpenAt(before, iat) && !keyOpenAt(after, iat)) report(revokedBy(event, location), receipt);
     tree.leaf(location, event, null);
+    const { keyId } = event.data;
+    const before = keys.find((known) => known.keyId === keyId);
+    keys = evolveKeys(keys, event);
+    const after = keys.find((known) => known.keyId === keyId);
+    if (event.type === 'SigningKeyActivated') {
+      const { x, purpose } = event.data;
+      if (before !== undefined) report(impossibleKey('the key was announced before'), location);
+      if (toBase64url(sha256(utf8(thumbprintText(x)))) !== keyId)
+        report({ kind: 'key_id_mismatch', message: 'the id of the key is not its thumbprint' }, location);
+      if (kept?.keys && !kept.keys.some((known) => known.keyId === keyId && known.purpose === purpose))
+        report({ kind: 'key_untrusted', message: `the trusted key set lacks the key ${keyId}` }, location);
+    } else if (before === undefined || after === undefined)
+      report(impossibleKey('the key was never announced'), location);
+    else
+      for (const receipt of jobs.revoked(before, after)) {
+        const message = `issued after the end of its key, which ${location.stream} revision ${location.revision} records later`;
+        report({ kind: 'receipt_key_invalid', message }, receipt);
+      }
   }
 
   /** Judges an event in its right stream. */
   function judge(recorded: RecordedEvent, event: DomainEvent, location: EventLocation): void | Promise<void> {
-    times = laterTimes(times, recorded.stream, event);
-    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event, location), location);
+    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), location);
     switch (event.type) {
       case 'JobStarted':
       case 'AttemptMade':
@@ -118,9 +105,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
       case 'SigningKeyRetired':
         return key(event, location);
       case 'CheckpointSigned':
-        return tree.checkpoint(location, event, keys).then((found) => {
-          for (const { fault, location } of found) report(fault, location);
-        });
+        return tree.checkpoint(event, keys).then((faults) => reportAll(faults, location));
       default:
         return event satisfies never;
     }
@@ -134,11 +119,9 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
     /** One call after another, in global order from the log's first event on. */
     async take(recorded: RecordedEvent): Promise<void> {
       const location = locationOf(recorded);
-      const { faults, skip } = order.take(recorded);
+      const faults = order.take(recorded);
       reportAll(faults, location);
-      if (faults.every(({ kind }) => kind !== 'event_unreadable'))
-        unique.add('event', recorded.id, null, location);
-      if (skip) return;
+      if (faults.some(({ kind }) => kind === 'event_unreadable')) return;
       const event = readEvent(recorded);
       const misplaced = event === null ? UNREADABLE : streamFault(event, recorded.stream);
       if (event !== null && misplaced === null) await judge(recorded, event, location);
@@ -152,17 +135,14 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
     /** Reports the findings that need the whole record; call once. */
     async finish() {
       await settle(0);
+      let openJobs = 0;
       for (const { fault, location } of jobs.unfinished()) {
         if (fault === null) openJobs++;
         else report(fault, location);
       }
-      for (const { fault, location } of unique.repeated()) report(fault, location);
-      reportAll(money.unbalanced(), NOWHERE);
-      const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
-      if (broken !== null) report(broken.fault, broken.location);
-      const announced = keys.map((key) => ({ key, location: announcements.get(key.keyId) ?? NOWHERE }));
-      const evidence = await compareEvidence(kept, announced, tree.factsFor, primitives);
-      for (const { fault, location } of evidence.found) report(fault, location);
+      const late = tree.late();
+      if (late !== null) report(late.fault, late.location);
+      reportAll(await tree.keptFaults(keys), NOWHERE);
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
         ...order.counts,
@@ -180,8 +160,6 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
           unconfirmedPayments: money.open.unconfirmed,
           uncoveredLeaves,
           unfitCheckpoints,
-          /** Kept checkpoints that fit, while the record has neither them nor a larger one. */
-          unreachedCheckpoints: evidence.unreached,
         },
       };
     },
@@ -194,32 +172,9 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
  */
 const VERIFICATIONS = 64;
 
-/** The latest claimed times of two streams, the later one first. Unix ms. */
-type ClaimedTimes = readonly { readonly stream: string; readonly at: number }[];
-
-/** Ignores payments and claims: the same process writes their job, with the same clock. */
-function laterTimes(times: ClaimedTimes, stream: string, event: DomainEvent): ClaimedTimes {
-  if (!COUNTED.has(EVENTS[event.type].stream)) return times;
-  const time = { stream, at: Date.parse(claimedTime(event)) };
-  const [first, second] = times;
-  if (first === undefined || event.type === 'CheckpointSigned') return [time];
-  if (first.stream === stream) return time.at > first.at ? [time, ...times.slice(1)] : times;
-  if (time.at > first.at) return [time, first];
-  return second === undefined || time.at > second.at ? [first, time] : times;
-}
-
-const COUNTED: ReadonlySet<StreamKind> = new Set(['job', 'decision', 'keys', 'receiptLog']);
-
-/** The second-latest time, so that a single fast clock makes nothing late; 0 if only one stream has a time. */
-const reachedAt = (times: ClaimedTimes): number => times[1]?.at ?? 0;
+const impossibleKey = (message: string): Fault => ({ kind: 'key_event_impossible', message });
 
 const UNREADABLE: Fault = {
   kind: 'event_unreadable',
   message: 'no released event type and version has such data',
 };
-
-function revokedBy({ type, data }: KeyEvent, { stream, revision }: EventLocation): Fault {
-  const compromised = type === 'SigningKeyRetired' && data.reason === 'compromised';
-  const message = `issued after the end of its key, which ${stream} revision ${revision} records later`;
-  return { kind: 'receipt_key_invalid', message: compromised ? `${message}: ${COMPROMISED}` : message };
-}

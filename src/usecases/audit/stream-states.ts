@@ -25,21 +25,23 @@ export type OpenJob = {
   readonly lost: boolean;
 };
 
+/** A job with its receipt. `keyId`: that the event names. `iat`: Unix seconds; null if the receipt cannot be read. */
+export type ReceiptedJob = {
+  readonly job: null;
+  readonly keyId: string;
+  readonly iat: number | null;
+  readonly last: EventLocation;
+};
+
 type Kinds = {
-  /** Of a job's stream: the job held an idempotency key at some time, whether it started or not. */
-  readonly claimed: true;
-  /** `over`: it has its receipt. */
-  readonly job: OpenJob | 'over';
+  readonly job: OpenJob | ReceiptedJob;
   readonly payment: PaymentHistory;
   readonly claim: Claim;
   readonly decision: DecisionFacts;
 };
 
-/**
- * `next`: the next revision; 0 before the first event. `gap`: revisions before it are missing. A stream's events are of one
- * kind: others are not judged.
- */
-type Row = { readonly next: number; readonly gap?: true } & Partial<Kinds>;
+/** `next`: the next revision; 0 before the first event. A stream's events are of one kind: others are not judged. */
+type Row = { readonly next: number } & Partial<Kinds>;
 
 type State<K extends keyof Kinds> = NonNullable<Row[K]>;
 
@@ -47,25 +49,28 @@ export type StreamStates = ReturnType<typeof streamStates>;
 
 export function streamStates(scratch: AuditScratch) {
   const rows = scratch.table<Row>('stream');
+  const owners = scratch.table<string>('owner');
   const rowOf = (stream: string): Row => rows.get(stream) ?? NO_ROW;
   return {
-    /** An event has this revision; returns the row before it. */
-    advance(stream: string, revision: number): Pick<Row, 'next' | 'gap'> {
+    /** An event has this revision; returns the one that was expected. */
+    advance(stream: string, revision: number): number {
       const row = rowOf(stream);
-      const gap = revision > row.next ? ({ gap: true } as const) : {};
-      if (revision >= row.next) rows.put(stream, { ...row, next: revision + 1, ...gap }, 0);
-      return row;
+      if (revision >= row.next) rows.put(stream, { ...row, next: revision + 1 }, 0);
+      return row.next;
     },
     get: <K extends keyof Kinds>(kind: K, stream: string): State<K> | null =>
       rows.get(stream)?.[kind] ?? null,
     /** `added`: about how many characters the state's JSON has more than before; without it they are counted. */
     put: <K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void =>
       rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
-    *all<K extends Exclude<keyof Kinds, 'claimed'>>(kind: K): Generator<State<K>> {
-      for (const [, row] of rows.entries(STREAM[kind](''))) {
-        const state = row[kind];
-        if (state !== undefined) yield state;
-      }
+    *jobs(): Generator<State<'job'>> {
+      for (const [, { job }] of rows.entries(STREAM.job(''))) if (job !== undefined) yield job;
+    },
+    /** For a value that only one owner may have: the first owner, if that is another; null otherwise. */
+    otherOwner(value: string, owner: string): string | null {
+      const first = owners.get(value);
+      if (first === null) owners.put(value, owner);
+      return first === owner ? null : first;
     },
   };
 }
