@@ -1,5 +1,5 @@
-// Reads an export line by line: for the auditor, who gets every problem as a finding, and for
-// `relay export`, which continues after the last complete event.
+// Reads an export line by line: for the auditor, who gets every problem as a finding, and for `relay export`, which
+// continues after the last complete event.
 
 import {
   EXPORT_FORMAT,
@@ -7,17 +7,14 @@ import {
   type ExportHead,
   type ExportLine,
   endLine,
-  MAX_AUDITED_LINE_BYTES,
   MAX_LINE_BYTES,
   NO_EVENTS,
   parseHead,
   parseLine,
   withEvent,
 } from '#src/domain/audit/export-format.ts';
-import type { Finding, FindingKind } from '#src/domain/audit/finding.ts';
-import { jobOfStream, locationOf } from '#src/domain/audit/finding.ts';
-import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, STREAM } from '#src/domain/events.ts';
+import { type Finding, type FindingKind, jobOfStream, NOWHERE } from '#src/domain/audit/finding.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { CannotRun } from './exit.ts';
 import { nameOf } from './read-source.ts';
 
@@ -78,6 +75,30 @@ function decoded(utf8: TextDecoder, parts: readonly Uint8Array[]): string | null
   }
 }
 
+/** `cut`: the last line is incomplete. `end`: offset of the first byte after the line. */
+type ReadLine = {
+  readonly number: number;
+  readonly end: number;
+  readonly line: ExportLine | { readonly kind: 'head'; readonly head: ExportHead } | { readonly kind: 'cut' };
+};
+
+/**
+ * The lines of an export, the head first; nothing for a file that is empty or was cut within its head. Throws
+ * `CannotRun` if it is not an export from the first event of a log on.
+ */
+async function* readExport(
+  source: string,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<ReadLine, void, undefined> {
+  for await (const { number, text, end, whole } of linesOf(chunks)) {
+    if (number > 1) yield { number, end, line: whole ? lineOf(text) : { kind: 'cut' } };
+    else if (whole || text === null || !isPartialHead(text))
+      yield { number, end, line: { kind: 'head', head: requireHead(source, whole ? text : null) } };
+  }
+}
+
+const lineOf = (text: string | null): ExportLine => (text === null ? UNREADABLE : parseLine(text));
+
 const UNREADABLE = {
   kind: 'wrong',
   problem: 'it is longer than any line that a relay writes, or it is not UTF-8',
@@ -85,65 +106,9 @@ const UNREADABLE = {
   revision: null,
 } as const;
 
-const lineOf = (text: string | null): ExportLine => (text === null ? UNREADABLE : parseLine(text));
+const START = `{"format":"${EXPORT_FORMAT}",`;
 
-type Found = (finding: Finding) => void;
-
-/**
- * Yields the events of an export; problems of the file itself are findings. `onLine`: bytes so far. Throws `CannotRun` if
- * the file is not an export, or begins in the middle of a log.
- */
-export async function* eventsOfExport(
-  source: string,
-  chunks: AsyncIterable<Uint8Array>,
-  onFinding: Found,
-  onLine: (bytes: number) => void,
-): AsyncGenerator<RecordedEvent, void, undefined> {
-  const found = (kind: FindingKind, message: string, place: Partial<Finding> = {}) =>
-    onFinding({ kind, stream: null, revision: null, jobId: null, position: null, ...place, message });
-  let head: ExportHead | null = null;
-  let counted = NO_EVENTS;
-  let ended = false;
-  let origin: string | null = null;
-  for await (const { number, text, end, whole } of linesOf(chunks, MAX_AUDITED_LINE_BYTES)) {
-    if (head === null) {
-      head = requireHead(source, whole ? text : null);
-      continue;
-    }
-    onLine(end);
-    if (!whole) {
-      found('export_cut', `The last line, ${number}, is incomplete.`, { position: counted.head });
-      break;
-    }
-    const line = lineOf(text);
-    if (line.kind === 'wrong') {
-      const { stream, revision } = line;
-      const place = { stream, revision, jobId: stream === null ? null : jobOfStream(stream) };
-      found('export_line_wrong', `Line ${number}: ${line.problem}.`, place);
-    } else if (line.kind === 'end') {
-      if (ended) found('export_line_wrong', `Line ${number} is a second end line.`);
-      ended = true;
-      for (const message of mismatches(line.end, counted))
-        found('export_end_mismatch', message, { position: counted.head });
-    } else {
-      const { event } = line;
-      if (ended) found('export_line_wrong', `Line ${number} follows the end line.`, locationOf(event));
-      counted = withEvent(counted, event);
-      origin ??= originIn(event);
-      yield event;
-    }
-  }
-  if (head === null) throw notAnExport(source);
-  if (!ended) {
-    const message = `The end line is missing after ${counted.events} events: the rest was removed.`;
-    found('export_cut', message, { position: counted.head });
-  }
-  if (head.origin !== origin) {
-    const [named, recorded] = [head.origin ?? 'none', origin ?? 'none'];
-    const message = `The first line names the transparency log ${named}, the events ${recorded}.`;
-    found('export_origin_mismatch', message);
-  }
-}
+const isPartialHead = (text: string): boolean => START.startsWith(text) || text.startsWith(START);
 
 const notAnExport = (source: string) =>
   new CannotRun(`${nameOf(source)} is not an export: create one with relay export --out FILE`);
@@ -153,8 +118,42 @@ function requireHead(source: string, text: string | null): ExportHead {
   if (head === null) throw notAnExport(source);
   if (head.from === null) return head;
   throw new CannotRun(
-    `${nameOf(source)} begins in the middle of a log: only an export from the first event on can be audited`,
+    `${nameOf(source)} begins in the middle of a log: an export begins with the first event`,
   );
+}
+
+/** Yields the events; problems of the file itself are findings. `onLine`: bytes so far. Throws `CannotRun`. */
+export async function* eventsOfExport(
+  source: string,
+  chunks: AsyncIterable<Uint8Array>,
+  onFinding: (finding: Finding) => void,
+  onLine: (bytes: number) => void,
+): AsyncGenerator<RecordedEvent, void, undefined> {
+  const found = (kind: FindingKind, message: string, place: Partial<Finding> = {}) =>
+    onFinding({ ...NOWHERE, kind, ...place, message });
+  let counted = NO_EVENTS;
+  let [begun, ended] = [false, false];
+  for await (const { number, end, line } of readExport(source, chunks)) {
+    onLine(end);
+    if (ended) found('export_line_wrong', `Line ${number} follows the end line.`);
+    if (line.kind === 'head') begun = true;
+    else if (line.kind === 'wrong') {
+      const { stream, revision, problem } = line;
+      const place = { stream, revision, jobId: stream === null ? null : jobOfStream(stream) };
+      found('export_line_wrong', `Line ${number}: ${problem}.`, place);
+    } else if (line.kind === 'end') {
+      ended = true;
+      for (const message of mismatches(line.end, counted))
+        found('export_end_mismatch', message, { position: counted.head });
+    } else if (line.kind === 'event') {
+      counted = withEvent(counted, line.event);
+      yield line.event;
+    }
+  }
+  if (!begun) throw notAnExport(source);
+  if (ended) return;
+  const message = `The end line is missing after ${counted.events} events: the rest was removed.`;
+  found('export_cut', message, { position: counted.head });
 }
 
 const mismatches = (claimed: ExportEnd, counted: ExportEnd): readonly string[] =>
@@ -166,17 +165,10 @@ const mismatches = (claimed: ExportEnd, counted: ExportEnd): readonly string[] =
         ],
   );
 
-function originIn(recorded: RecordedEvent): string | null {
-  if (recorded.stream !== STREAM.receiptLog) return null;
-  const event: DomainEvent | null = decodeEvent(recorded);
-  return event?.type === 'CheckpointSigned' ? event.data.origin : null;
-}
-
 /** An earlier export up to its last complete event. */
 export type ExistingExport = {
   /** null: the file is missing, empty, or ends within its first line. */
   readonly head: ExportHead | null;
-  readonly first: RecordedEvent | null;
   readonly last: RecordedEvent | null;
   /** The values of an end line at this point. */
   readonly end: ExportEnd;
@@ -188,7 +180,6 @@ export type ExistingExport = {
 
 export const NO_EXPORT: ExistingExport = {
   head: null,
-  first: null,
   last: null,
   end: NO_EVENTS,
   finished: false,
@@ -202,17 +193,8 @@ export async function readExisting(
   onRead: (bytes: number, events: number) => void,
 ): Promise<ExistingExport> {
   let existing = NO_EXPORT;
-  for await (const { number, text, end, whole } of linesOf(chunks)) {
-    if (number === 1) {
-      if (!whole && isPartialHead(text)) return NO_EXPORT;
-      const head = whole && text !== null ? parseHead(text) : null;
-      if (head === null) throw new CannotRun(`${path} exists and is not an export: it is not overwritten`);
-      existing = { ...NO_EXPORT, head, length: end };
-      continue;
-    }
-    // The run was killed while it wrote this line.
-    if (!whole) return { ...existing, finished: false };
-    const next = existing.finished ? 'it follows the end line' : withLine(existing, lineOf(text), end);
+  for await (const { number, line, end } of readExport(path, chunks)) {
+    const next = withLine(existing, line, end);
     if (typeof next === 'string')
       throw new CannotRun(`${path} cannot be continued, line ${number}: ${next}; name another file`);
     existing = next;
@@ -221,13 +203,12 @@ export async function readExisting(
   return existing;
 }
 
-const START = `{"format":"${EXPORT_FORMAT}",`;
-
-const isPartialHead = (text: string | null): boolean =>
-  text !== null && (START.startsWith(text) || text.startsWith(START));
-
 /** Returns a text if the line is invalid at this point: the reason. */
-function withLine(existing: ExistingExport, line: ExportLine, length: number): ExistingExport | string {
+function withLine(existing: ExistingExport, line: ReadLine['line'], length: number): ExistingExport | string {
+  // The run was killed while it wrote this line.
+  if (line.kind === 'cut') return { ...existing, finished: false };
+  if (line.kind === 'head') return { ...NO_EXPORT, head: line.head, length };
+  if (existing.finished) return 'it follows the end line';
   if (line.kind === 'wrong') return line.problem;
   if (line.kind === 'end')
     return endLine(line.end) === endLine(existing.end)
@@ -235,11 +216,5 @@ function withLine(existing: ExistingExport, line: ExportLine, length: number): E
       : 'its counts differ from the lines before it';
   const { event } = line;
   if (existing.last !== null && event.position <= existing.last.position) return 'it is out of order';
-  return {
-    ...existing,
-    first: existing.first ?? event,
-    last: event,
-    end: withEvent(existing.end, event),
-    length,
-  };
+  return { ...existing, last: event, end: withEvent(existing.end, event), length };
 }

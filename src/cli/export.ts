@@ -3,7 +3,6 @@
 // continues FILE with the newer events.
 import {
   closeSync,
-  constants,
   copyFileSync,
   createReadStream,
   existsSync,
@@ -13,17 +12,17 @@ import {
   realpathSync,
   renameSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { containsEvent, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
-import { endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
-import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
+import { type ExportEnd, endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
+import type { EventLog } from '../ports/event-log.ts';
 import { CannotRun, systemCode } from './exit.ts';
 import { type ExistingExport, NO_EXPORT, readExisting } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
-import { type Print, plain, printer, printJson, printWhole, showProgress } from './terminal.ts';
+import { type Print, plain, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = { readonly out: string; readonly json?: true };
 
@@ -37,63 +36,93 @@ export function addExport(program: Command): void {
   program
     .command('export')
     .description('Export the event log as NDJSON that anyone can audit.')
-    .requiredOption('--out <file>', 'the file; - for standard output')
+    .requiredOption('--out <file>', 'the file')
     .option('--json', 'print the result as JSON; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(exportLog);
 }
 
 async function exportLog({ out, json }: Options): Promise<void> {
-  const toPipe = out === '-';
-  if (toPipe && json) throw new CannotRun('--out - and --json both need standard output: name a file');
-  const write = printer(toPipe || json === true);
-  const exported = await withLog(({ log }) => (toPipe ? intoPipe(log, write) : intoFile(log, out, write)));
-  if (json) printJson(exported);
-  else write(summaryOf(exported));
+  const write = printer(json === true);
+  const exported = await withLog(({ log }) => intoFile(log, out, write));
+  if (json) return printJson(exported);
+  const { file, events, streams, added } = exported;
+  const before = added === events ? '' : `, ${added} of them new`;
+  write(`Exported ${events} events of ${streams} streams to ${plain(file)}${before}.`);
 }
 
-type Exported = {
-  /** null: standard output. */
-  readonly file: string | null;
+/** `added`: events that this run has written. */
+async function intoFile(log: EventLog, path: string, write: Print) {
+  const target = targetOf(path);
+  const part = `${target}.part`;
+  const { lockExport } = await import('#src/app/operator.ts');
+  const lock = asFault(path, () => lockExport(target));
+  if (lock === null)
+    throw new CannotRun(`${path} is being written by another relay export: wait until it has ended`);
+  try {
+    const origin = await receiptLogOrigin(log);
+    const source = existsSync(part) || !existsSync(target) ? part : target;
+    const found = await readFound(source, write);
+    if (found.last !== null && !(await containsEvent(log, found.last)))
+      throw new CannotRun(`${source} is an export of another log: it is unchanged; name another file`);
+    // The first line contains the origin: an export from before the transparency log is written again, once.
+    const existing = found.head?.origin === origin ? found : NO_EXPORT;
+    const isComplete = source === target && existing.finished && (await log.head()) === existing.end.head;
+    if (isComplete) return { file: path, origin, ...existing.end, added: 0 };
+    const end = await continueFile(log, path, { source, part, existing, origin }, write);
+    asFault(path, () => renameSync(part, target));
+    return { file: path, origin, ...end, added: end.events - existing.end.events };
+  } finally {
+    lock.release();
+  }
+}
+
+type Continued = {
+  readonly source: string;
+  readonly part: string;
+  readonly existing: ExistingExport;
   readonly origin: string | null;
-  readonly events: number;
-  readonly streams: number;
-  readonly head: string | null;
-  /** Events that this run has written. */
-  readonly added: number;
 };
 
-function summaryOf({ file, events, streams, added }: Exported): string {
-  const to = file === null ? 'standard output' : plain(file);
-  const before = added === events ? '' : `, ${added} of them new`;
-  return `Exported ${events} events of ${streams} streams to ${to}${before}.`;
+/** Writes what follows `existing` to `part`, down to the disk. */
+async function continueFile(
+  log: EventLog,
+  path: string,
+  { source, part, existing, origin }: Continued,
+  write: Print,
+): Promise<ExportEnd> {
+  const file = asFault(path, () => {
+    if (source !== part) copyFileSync(source, part);
+    const opened = openSync(part, 'a', 0o600);
+    ftruncateSync(opened, existing.length);
+    return opened;
+  });
+  const append = (text: string) => asFault(path, () => writeFileSync(file, text));
+  try {
+    if (existing.length === 0) append(`${headLine({ origin, from: null })}\n`);
+    const end = await copyEvents(log, existing.end, write, append);
+    append(`${endLine(end)}\n`);
+    asFault(path, () => fsyncSync(file));
+    return end;
+  } finally {
+    closeSync(file);
+  }
 }
 
-async function intoPipe(log: EventLog, write: Print): Promise<Exported> {
-  const origin = await receiptLogOrigin(log);
-  await printWhole(`${headLine({ origin, from: null })}\n`);
-  const end = await copyEvents(log, NO_EXPORT, write, (page) => printWhole(textOf(page)));
-  await printWhole(`${endLine(end)}\n`);
-  return { file: null, origin, ...end, added: end.events };
-}
-
-const textOf = (page: readonly RecordedEvent[]): string =>
-  page.map((event) => `${eventLine(event)}\n`).join('');
-
-/** Calls `put` with each page of events after `existing`; returns what the end line states. */
+/** Appends the events after `from`; returns what the end line states. */
 async function copyEvents(
   log: EventLog,
-  existing: ExistingExport,
+  from: ExportEnd,
   write: Print,
-  put: (page: readonly RecordedEvent[]) => Promise<void> | void,
-): Promise<ExistingExport['end']> {
+  append: (text: string) => void,
+): Promise<ExportEnd> {
   const progress = showProgress('exporting', write);
-  let { end } = existing;
+  let end = from;
   let until: string | null = null;
   const show = () =>
     progress.show({
       events: end.events,
-      eventsHere: end.events - existing.end.events,
+      eventsHere: end.events - from.events,
       share: shareOf(end.head, until),
     });
   try {
@@ -103,7 +132,7 @@ async function copyEvents(
     });
     for await (const page of pages) {
       end = page.reduce(withEvent, end);
-      await put(page);
+      append(page.map((event) => `${eventLine(event)}\n`).join(''));
       show();
     }
     return end;
@@ -112,53 +141,10 @@ async function copyEvents(
   }
 }
 
-async function intoFile(log: EventLog, path: string, write: Print): Promise<Exported> {
-  const target = targetOf(path);
-  const part = `${target}.part`;
-  const { lockExport } = await import('#src/app/operator.ts');
-  const lock = asFault(path, () => lockExport(target));
-  if (lock === null)
-    throw new CannotRun(`${path} is being written by another relay export: wait until it has ended`);
-  let file: number | null = null;
-  try {
-    const origin = await receiptLogOrigin(log);
-    const source = existsSync(part) || !existsSync(target) ? part : target;
-    const found = await readFound(source, write);
-    await requireSameLog(log, source, found, origin);
-    // The first line contains the origin: an export from before the transparency log is written again, once.
-    const existing = found.head?.origin === origin ? found : NO_EXPORT;
-    const open = () => {
-      if (source === target) asFault(path, () => copyFileSync(target, part));
-      file = asFault(path, () => openSync(part, constants.O_RDWR | constants.O_CREAT, 0o600));
-      asFault(path, () => ftruncateSync(file ?? 0, existing.length));
-      const writer = appender(path, file, existing.length);
-      if (existing.length === 0) writer(`${headLine({ origin, from: null })}\n`);
-      return writer;
-    };
-    let append: ((text: string) => void) | null = null;
-    const end = await copyEvents(log, existing, write, (page) => {
-      append ??= open();
-      append(textOf(page));
-    });
-    if (append !== null || source === part || !existing.finished) {
-      append ??= open();
-      append(`${endLine(end)}\n`);
-      asFault(path, () => fsyncSync(file ?? 0));
-      asFault(path, () => renameSync(part, target));
-    }
-    return { file: path, origin, ...end, added: end.events - existing.end.events };
-  } finally {
-    if (file !== null) closeSync(file);
-    lock.release();
-  }
-}
-
 /** Resolves a symbolic link, because a rename would replace the link. Throws `CannotRun` if the path cannot be a file. */
 function targetOf(path: string): string {
   const found = asFault(path, () => statSync(path, { throwIfNoEntry: false }));
-  if (found?.isDirectory()) throw new CannotRun(`${path} is a folder: name a file, or - for standard output`);
-  if (found !== undefined && !found.isFile())
-    throw new CannotRun(`${path} is not a file: name one, or - for standard output`);
+  if (found !== undefined && !found.isFile()) throw new CannotRun(`${path} is not a file: name one`);
   return found === undefined ? resolve(path) : realpathSync(path);
 }
 
@@ -175,36 +161,6 @@ async function readFound(source: string, write: Print): Promise<ExistingExport> 
   } finally {
     progress.end();
   }
-}
-
-async function requireSameLog(
-  log: EventLog,
-  source: string,
-  { head, first, last }: ExistingExport,
-  origin: string | null,
-): Promise<void> {
-  if (head === null) return;
-  if (head.from !== null)
-    throw new CannotRun(`${source} is an export that begins in the middle of a log: name another file`);
-  const [beginning] = await log.readAll({ after: null, max: 1 });
-  const same =
-    (head.origin === null || head.origin === origin) &&
-    (first === null || (beginning?.id === first.id && beginning.position === first.position)) &&
-    (last === null || (await containsEvent(log, last)));
-  if (!same) throw new CannotRun(`${source} is an export of another log: it is unchanged; name another file`);
-}
-
-/** Writes at a known offset, after the part of the file that is kept. */
-function appender(path: string, file: number, offset: number): (text: string) => void {
-  let at = offset;
-  return (text) => {
-    const bytes = Buffer.from(text);
-    for (let done = 0; done < bytes.length; ) {
-      const written = asFault(path, () => writeSync(file, bytes, done, bytes.length - done, at));
-      done += written;
-      at += written;
-    }
-  };
 }
 
 const PROBLEMS: Readonly<Record<string, string>> = {

@@ -32,13 +32,10 @@ export type Print = (line: string) => void;
 export const printer = (toStderr: boolean): Print =>
   toStderr ? (line) => void process.stderr.write(`${line}\n`) : print;
 
-/** Writes the text unchanged; resolves when the reader has accepted it. */
-export const printWhole = (text: string): Promise<void> => new Promise((resolve) => write(text, resolve));
-
 /** Deno throws on a failed write, Bun reports it to the stream: both are handled by `endWithOutput`. */
-function write(text: string, onWritten: () => void = () => undefined): void {
+function write(text: string): void {
   try {
-    process.stdout.write(text, (error) => (error ? process.stdout.emit('error', error) : onWritten()));
+    process.stdout.write(text, (error) => error && process.stdout.emit('error', error));
   } catch (error) {
     process.stdout.emit('error', error);
   }

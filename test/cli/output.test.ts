@@ -59,8 +59,6 @@ const CASES: readonly [args: () => readonly string[], output: Output, code: numb
   [() => ['audit', '--events', clean], 'closed', 2, ''],
   [() => ['audit', '--events', bad], 'full', 1, FULL],
   [() => ['audit', '--events', bad, '--json'], 'closed', 1, ''],
-  [() => ['export', '--out', '-'], 'full', 2, FULL],
-  [() => ['export', '--out', '-'], 'closed', 2, ''],
 ];
 
 test('lost output: exit 1 if a problem was found by then, else 2, and at most one line', async () => {

@@ -34,11 +34,8 @@ export const withEvent = (
   head: position,
 });
 
-/** An EventStoreDB event has at most 16 MiB, and JSON escapes may lengthen it. */
-export const MAX_LINE_BYTES = 32 * 1024 * 1024;
-
-/** For an audit, which trusts no line: a relay accepts at most 128 KiB per job, and writes no event of twice that. */
-export const MAX_AUDITED_LINE_BYTES = 256 * 1024;
+/** A relay accepts at most 128 KiB per job, and writes no event of twice that. */
+export const MAX_LINE_BYTES = 256 * 1024;
 
 export const headLine = ({ origin, from }: ExportHead): string =>
   JSON.stringify({ format: EXPORT_FORMAT, origin, from });
