@@ -5,7 +5,6 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Command } from 'commander';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
-import { LIMITS } from '#src/cli/audit.ts';
 import { ConfigError, readBuyerKey, readConfig } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
 import { RESULTS_FILE, readmeSection, readmeTable, readResults } from '#test/bench/results.ts';
@@ -235,10 +234,4 @@ test('operating: its alert rules name metrics that the service exposes', async (
     for (const [, metric = '', label = ''] of expression.matchAll(/\b(relay_[a-z_]+)\{(\w+="\w+")\}/g))
       assert.ok(text.includes(`${metric}{${label}}`), `${metric}{${label}}`);
   }
-});
-
-test('auditing: the guide lists what no audit can detect, as the command prints it', () => {
-  const guide = guideOf('src/verify/README.md').replaceAll('**', '');
-  assert.ok(LIMITS.length >= 5);
-  for (const limit of LIMITS) assert.ok(guide.includes(`- ${limit}`), limit);
 });

@@ -34,14 +34,13 @@ before(async () => {
 
 const audit = (...args: string[]) => runCli(['audit', ...args]);
 
-test('no problem: exit 0, the scope of the audit, and what no audit can detect', async () => {
+test('no problem: exit 0, and the scope of the audit', async () => {
   const { code, stdout, stderr } = await audit('--events', honest);
   assert.deepEqual([code, stderr], [0, '']);
   assert.match(stdout, /^✓ No problem was found\.\n/);
   assert.match(stdout, /10 jobs, 10 receipts, 3 keys, 2 checkpoints/);
   assert.match(stdout, /14 leaves, root [A-Za-z0-9+/]{43}=\n/);
   assert.match(stdout, /from the record itself; --keys/);
-  assert.match(stdout, /What no audit can detect:\n {2}whether a correctly signed outcome is true/);
 });
 
 test('a problem: exit 1, and a table with kind, stream, revision, job and description', async () => {
@@ -96,13 +95,6 @@ test('a kept key set, and a kept checkpoint: bare or in an execution response', 
     answered,
   );
   assert.equal(good.code, 0, good.stdout + good.stderr);
-  const last = history.events.findLastIndex(({ stream }) => stream === STREAM.receiptLog);
-  const open = exportOf(history.events.slice(0, last));
-  const early = await runCli(['audit', '--events', '-', '--checkpoint', bare], { stdin: open });
-  assert.equal(early.code, 0, early.stdout + early.stderr);
-  assert.match(early.stdout, /kept checkpoints not in it: the record ends before .*, or it was removed: 1$/m);
-  const json = await runCli(['audit', '--events', '-', '--checkpoint', bare, '--json'], { stdin: open });
-  assert.equal(JSON.parse(json.stdout).summary.notes.unreachedCheckpoints, 1);
   const older = exportOf(history.events.slice(0, 20));
   const cut = await runCli(['audit', '--events', '-', '--checkpoint', answered], { stdin: older });
   assert.equal(cut.code, 1);
@@ -116,9 +108,7 @@ test('problems of the file itself are findings', async () => {
     const { findings } = await auditText(`${lines.join('\n')}\n`);
     return findings.map(({ kind }) => kind);
   };
-  const others = head.replace('relay.example', 'else.example');
   assert.deepEqual(await kindsOf(head, first, ...rest, end), []);
-  assert.deepEqual(await kindsOf(others, first, ...rest, end), ['export_origin_mismatch']);
   assert.deepEqual(await kindsOf(head, first, ...rest), ['export_cut']);
   assert.deepEqual(await kindsOf(head, first, ...rest, end, end), ['export_line_wrong']);
   assert.deepEqual(await kindsOf(head, first, ...rest, '', end), ['export_line_wrong']);

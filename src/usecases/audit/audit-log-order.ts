@@ -34,15 +34,16 @@ export function auditOrder(states: StreamStates) {
 
   return {
     counts: counts as Readonly<typeof counts>,
-    /** `event_unreadable`: no log can have such names, so the event is not judged. */
+    /** `event_unreadable`: no log can have such a stream, so the event is not judged. */
     take(event: RecordedEvent): readonly Fault[] {
       counts.events++;
-      if ([event.stream, event.position].some(isNoName))
-        return [{ kind: 'event_unreadable', message: 'no log has such a stream or position' }];
-      return [positionFault(event.position), revisionFault(event)].filter((fault) => fault !== null);
+      const named = isNoName(event.stream) ? UNREADABLE : revisionFault(event);
+      return [positionFault(event.position), named].filter((fault) => fault !== null);
     },
   };
 }
+
+const UNREADABLE: Fault = { kind: 'event_unreadable', message: 'no log has such a stream' };
 
 /** Half a surrogate pair or U+0000: databases and UTF-8 do not distinguish such names. */
 const isNoName = (name: string): boolean =>

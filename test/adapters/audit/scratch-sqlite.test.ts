@@ -55,19 +55,6 @@ for (const [changes, characters] of [
   });
 }
 
-test('a list returns the entries of each key that it has more than once, in their order', () => {
-  const scratch = sqliteScratch(folder);
-  const list = scratch.list<readonly [number, string]>();
-  for (let n = 0; n < 2000; n++) list.add(`key "${n % 1990}" ü`, [n, '"']);
-  list.add('key long', [2000, 'x'.repeat(600_000)]);
-  list.add('key long', [2001, '']);
-  const found = [...list.repeated()].map(([key, [n]]) => `${key} ${n}`);
-  const twice = Array.from({ length: 10 }, (_, n) => [`key "${n}" ü ${n}`, `key "${n}" ü ${n + 1990}`]);
-  assert.deepEqual(found, [...twice.flat(), 'key long 2000', 'key long 2001']);
-  assert.deepEqual(readdirSync(folder), []);
-  scratch.close();
-});
-
 test('the file is unlinked while it is used, however large it grows: no other process can open it or find it later', () => {
   const scratch = sqliteScratch(folder, { changes: 10, characters: 10_000 });
   const table = scratch.table<string>('one');

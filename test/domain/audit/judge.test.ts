@@ -2,16 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { locationOf, streamFault } from '#src/domain/audit/finding.ts';
-import { fitFault } from '#src/domain/audit/judge-checkpoint.ts';
+import { fitFault, keptFault } from '#src/domain/audit/judge-checkpoint.ts';
 import {
-  judgeClaim,
   judgePayment,
   NO_HISTORY,
   type PaymentHistory,
   paidFaults,
 } from '#src/domain/audit/judge-payment.ts';
 import type { PaymentEvent } from '#src/domain/events.ts';
-import { freeClaim } from '#src/domain/payment/claim.ts';
 import {
   CLAIM_STREAM,
   decisionRecorded,
@@ -20,14 +18,12 @@ import {
   jobStarted,
   keyActivated,
   keyClaimed,
-  keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
   paymentRejected,
   paymentReleased,
   paymentReserved,
   paymentSettled,
-  settlementRetried,
   settlementUnknown,
 } from '#test/support/given-events.ts';
 
@@ -37,7 +33,7 @@ function replay(...events: readonly PaymentEvent[]): { history: PaymentHistory; 
   for (const event of events) {
     const judged = judgePayment(history, event);
     history = judged.history;
-    kinds.push(...judged.faults.map(({ kind }) => kind));
+    if (judged.fault !== null) kinds.push(judged.fault.kind);
   }
   return { history, kinds };
 }
@@ -65,11 +61,6 @@ for (const [title, events, kinds] of [
   ['settled without a reservation', [paymentSettled()], bad],
   ['reserved twice', [paymentReserved(), paymentReserved(other)], bad],
   ['settled twice', [paymentReserved(), paymentSettled(), paymentSettled()], bad],
-  [
-    'rejected by the facilitator after a retry',
-    [paymentReserved(), settlementRetried(), paymentRejected()],
-    bad,
-  ],
   ['unknown to another job', [paymentReserved(), settlementUnknown(other)], bad],
   ['settled for another job', [paymentReserved(), paymentSettled(other)], bad],
 ] as const) {
@@ -77,22 +68,6 @@ for (const [title, events, kinds] of [
     assert.deepEqual(replay(...events).kinds, kinds);
   });
 }
-
-test('a payment keeps the jobs that reserved it, and those whose reservation ended', () => {
-  const { history } = replay(
-    paymentReserved(),
-    paymentReleased(),
-    paymentReserved(other),
-    paymentRejected(other),
-  );
-  assert.deepEqual(
-    [history.reservedFor, history.endedFor],
-    [
-      [JOB_ID, OTHER_JOB_ID],
-      [JOB_ID, OTHER_JOB_ID],
-    ],
-  );
-});
 
 test('an unpaid job needs no payment; a paid job with an empty payment stream lacks its own', () => {
   assert.deepEqual(paidFaults(jobStarted().data, null), []);
@@ -116,68 +91,6 @@ test('an unpaid job needs no payment; a paid job with an empty payment stream la
   }
 });
 
-const held = judgeClaim(freeClaim, keyClaimed(), {
-  payment: replay(paymentReserved()).history,
-  job: 'absent',
-});
-const ended = replay(paymentReserved(), paymentReleased()).history;
-
-for (const [title, event, facts, kinds] of [
-  ['by its payment’s end', keyReleased(), { payment: ended, job: 'absent' }, []],
-  [
-    'by a payment that has not ended',
-    keyReleased(),
-    { payment: replay(paymentReserved()).history, job: 'absent' },
-    ['claim_event_impossible'],
-  ],
-  [
-    'by a payment that is missing',
-    keyReleased(),
-    { payment: null, job: 'absent' },
-    ['claim_event_impossible'],
-  ],
-  ['after its job', keyReleased({ reason: 'retention_over' }), { payment: null, job: 'completed' }, []],
-  [
-    'while its job runs',
-    keyReleased({ reason: 'retention_over' }),
-    { payment: null, job: 'running' },
-    ['claim_event_impossible'],
-  ],
-  [
-    'after a job that is missing',
-    keyReleased({ reason: 'retention_over' }),
-    { payment: null, job: 'absent' },
-    ['job_missing'],
-  ],
-  [
-    'by a job that does not hold it',
-    keyReleased(other),
-    { payment: ended, job: 'absent' },
-    ['claim_event_impossible'],
-  ],
-] as const) {
-  test(`a key released ${title}: ${kinds.join() || 'nothing to find'}`, () => {
-    assert.deepEqual(
-      judgeClaim(held.claim, event, facts).faults.map(({ kind }) => kind),
-      kinds,
-    );
-  });
-}
-
-test('a key is claimed once, for a payment that was reserved for its job, or for none', () => {
-  assert.deepEqual(held.faults, []);
-  const claimed = (payment: PaymentHistory | null, changes = {}) =>
-    judgeClaim(freeClaim, keyClaimed(changes), { payment, job: 'absent' }).faults.map(({ kind }) => kind);
-  assert.deepEqual(claimed(null), ['payment_missing']);
-  assert.deepEqual(claimed(replay(paymentReserved(other)).history), ['payment_mismatch']);
-  assert.deepEqual(claimed(null, { paymentStream: null }), []);
-  const twice = judgeClaim(held.claim, keyClaimed(other), { payment: ended, job: 'absent' });
-  assert.deepEqual(
-    twice.faults.map(({ kind }) => kind),
-    ['claim_event_impossible'],
-  );
-});
-
 test('a checkpoint fits by origin, size and root, in that order', () => {
   const [root, wrong] = [new Uint8Array(32), new Uint8Array(32).fill(1)];
   const head = { origin: 'a', size: 5, root };
@@ -191,6 +104,18 @@ test('a checkpoint fits by origin, size and root, in that order', () => {
   ] as const) {
     assert.equal(fitFault(head, logged)?.kind ?? null, kind);
   }
+});
+
+test('a kept checkpoint fits the same root under the same name only', () => {
+  const root = new Uint8Array(32).fill(7);
+  const kept = { origin: 'relay.example/receipts', size: 5, root, source: 'a file', note: '' };
+  const facts = { origin: kept.origin, leaves: 9, root };
+  const judged = (changes: object) => keptFault(kept, { ...facts, ...changes })?.kind ?? null;
+  assert.equal(judged({}), null);
+  assert.equal(judged({ origin: 'else.example/receipts' }), 'kept_checkpoint_origin_mismatch');
+  assert.equal(judged({ origin: null }), 'kept_checkpoint_origin_mismatch');
+  assert.equal(judged({ root: null, leaves: 4 }), 'kept_checkpoint_ahead');
+  assert.equal(judged({ root: new Uint8Array(32) }), 'kept_checkpoint_root_mismatch');
 });
 
 test('an event belongs in the stream of its own id or kind only', () => {

@@ -19,7 +19,6 @@ test('a stream without end keeps its state small, and each attempt too many is a
       },
       entries: () => [],
     }),
-    list: () => ({ add: () => undefined, repeated: () => [] }),
     close: () => undefined,
   });
   const jobs = auditJobs({
@@ -27,7 +26,6 @@ test('a stream without end keeps its state small, and each attempt too many is a
     primitives,
     keys: () => [],
     started: () => [],
-    completed: () => [],
   });
   const stream = `job-${JOB_ID}`;
   const faults = [jobStarted(), ...Array.from({ length: 500 }, () => attemptRetried())].map((event, n) => {

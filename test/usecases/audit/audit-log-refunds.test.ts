@@ -52,39 +52,16 @@ test('a second refund is found', async () => {
   const { it, stream } = await refunded();
   const { data } = eventIn(it, 'PaymentRefunded');
   await given(it.it, stream, paymentRefunded({ ...data, transaction: `0x${hex('f')}` }));
-  assert.deepEqual(findingTexts(await audit(it.log.events)), [
-    `payment_event_impossible ${stream} 3`,
-    'books_unbalanced null null',
-  ]);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), [`payment_event_impossible ${stream} 3`]);
 });
 
 test('a refund of another amount, payer or asset is found', async () => {
   const { it, stream } = await refunded();
-  for (const [change, unbalanced] of [
-    [{ amount: '2999' }, 1],
-    [{ payer: '0x1' }, 0],
-    // Neither the asset that was charged nor the one that was returned.
-    [{ asset: '0x1' }, 2],
-  ] as const)
+  for (const change of [{ amount: '2999' }, { payer: '0x1' }, { asset: '0x1' }])
     assert.deepEqual(
       findingTexts(await audit(edited(it.log.events, eventIn(it, 'PaymentRefunded'), change))),
-      [`payment_mismatch ${stream} 2`, ...Array(unbalanced).fill('books_unbalanced null null')],
+      [`payment_mismatch ${stream} 2`],
     );
-});
-
-test('a transfer that refunds two payers is found', async () => {
-  const { it, other } = await refunded();
-  const { jobId, network, asset, amount } = nth(it.log.events, 'PaymentReserved', 1).data;
-  const event = paymentRefunded({
-    ...{ jobId: String(jobId), network: String(network), asset: String(asset), amount: String(amount) },
-    payer: '0x1',
-    transaction: TX,
-  });
-  await given(it.it, other, event);
-  assert.deepEqual(findingTexts(await audit(it.log.events)), [
-    `payment_mismatch ${other} 2`,
-    `payment_shared ${other} 2`,
-  ]);
 });
 
 test('the key of a refunded, unserved payment is released: clean', async () => {
@@ -99,7 +76,7 @@ test('the key of a refunded, unserved payment is released: clean', async () => {
   assert.deepEqual(findingTexts(await audit(it.log.events)), []);
 });
 
-test('a job whose payment was refunded before its start is clean only if its request was not sent', async () => {
+test('a job whose payment was refunded before its start, and whose request was not sent, is clean', async () => {
   const refundFirst = async (it: Record) => {
     it.log.onNext(
       'JobStarted',
@@ -116,9 +93,6 @@ test('a job whose payment was refunded before its start is clean only if its req
   };
   const it = await refundFirst(await givenRecord({ log: false }));
   assert.deepEqual(findingTexts(await audit(it.log.events)), []);
-  const completed = eventIn(it, 'JobCompleted');
-  const findings = findingTexts(await audit(edited(it.log.events, completed, { errorCategory: 'timeout' })));
-  assert.ok(findings.includes(`payment_mismatch ${completed.stream} ${completed.revision}`), findings.join());
 });
 
 test('a refund that is decided before its job starts and recorded after its end: clean, and it counts as refunded', async () => {

@@ -73,8 +73,8 @@ describe('the order of the record', () => {
       `position_gap ${jobStream(0)} 2`,
       `revision_gap ${jobStream(0)} 2`,
       `job_event_impossible ${jobStream(0)} 2`,
-      `receipt_attempts_mismatch ${jobStream(0)} 3`,
       `receipt_chain_mismatch ${jobStream(0)} 3`,
+      `receipt_content_mismatch ${jobStream(0)} 3`,
     ],
   );
   finds('the last events that are cut leave a job open that is completed', (all) => all.slice(0, -1), [
@@ -106,17 +106,10 @@ describe('the order of the record', () => {
     [
       `position_order ${jobStream(0)} 0`,
       `revision_repeated ${jobStream(0)} 0`,
-      `event_id_repeated ${jobStream(0)} 0`,
+      `job_event_impossible ${jobStream(0)} 0`,
+      `receipt_chain_mismatch ${jobStream(0)} 3`,
     ],
   );
-  test('an id that two events have is named', async () => {
-    const changed = events.map((event) =>
-      event === of('IdempotencyKeyClaimed') ? { ...event, id: of('SigningKeyActivated').id } : event,
-    );
-    assert.deepEqual(findingTexts(await audit(changed)), [
-      `event_id_repeated ${of('IdempotencyKeyClaimed').stream} 0`,
-    ]);
-  });
   for (const [what, change] of [
     ['unknown type', { type: 'JobPaused' }],
     ['unknown version', { data: { ...of('DecisionRecorded').data, v: 3 } }],
@@ -185,8 +178,6 @@ describe('jobs', () => {
       { route: 'execute/guided-webhook' },
       'job_event_impossible',
     ],
-    ['with a decision and no hash of it', 'JobStarted', 2, { decisionHash: null }, 'job_event_impossible'],
-    ['with a payment and no stream of it', 'JobStarted', 0, { paymentStream: null }, 'job_event_impossible'],
     ['with attempts that do not count on', 'AttemptMade', 0, { number: 2 }, 'job_event_impossible'],
     [
       'with more attempts announced than allowed',
@@ -195,38 +186,15 @@ describe('jobs', () => {
       { willRetry: true, waitMs: 0 },
       'job_event_impossible',
     ],
-    ['with a retry and no wait', 'AttemptMade', 3, { waitMs: null }, 'job_event_impossible'],
-    [
-      'with a retry after a success',
-      'AttemptMade',
-      3,
-      { errorCategory: null, outcome: 'succeeded' },
-      'job_event_impossible',
-    ],
     ['with an outcome against its category', 'AttemptMade', 0, { outcome: 'failed' }, 'job_event_impossible'],
-    [
-      'with a status for an interrupted attempt',
-      'AttemptMade',
-      0,
-      { errorCategory: 'interrupted_unknown', outcome: 'failed' },
-      'job_event_impossible',
-    ],
     [
       'completed otherwise than its last attempt',
       'JobCompleted',
       0,
       { status: 'failed' },
-      'job_completion_mismatch',
+      'job_event_impossible',
     ],
-    ['completed after more attempts', 'JobCompleted', 0, { attempts: 2 }, 'job_completion_mismatch'],
-    ['closed by another', 'JobCompleted', 0, { closedBy: 'recovery' }, 'job_completion_mismatch'],
-    [
-      'with bytes and no commitment',
-      'JobCompleted',
-      0,
-      { responseCommitment: null },
-      'job_completion_mismatch',
-    ],
+    ['completed after more attempts', 'JobCompleted', 0, { attempts: 2 }, 'job_event_impossible'],
   ] as const) {
     test(`a job ${what} is named`, async () => {
       assert.ok((await kinds(edited(events, of(type, n), change))).includes(kind));
@@ -264,26 +232,18 @@ describe('receipts', () => {
   );
   test('a second receipt of a job is named', async () => {
     const second = { ...receipt(), id: crypto.randomUUID() };
-    const other = {
-      ...second,
-      data: { ...second.data, receiptId: of('ReceiptSigned', 1).data.receiptId ?? null },
-    };
     assert.deepEqual(await kinds(renumbered([...events, second])), ['receipt_repeated']);
-    assert.deepEqual(await kinds(renumbered([...events, other])), [
-      'receipt_repeated',
-      'receipt_id_repeated',
-    ]);
   });
   test('a receipt in the place of another names neither its job nor its history', async () => {
     const { jws = null, receiptId = null } = of('ReceiptSigned', 1).data;
     const found = await kinds(edited(events, receipt(), { jws, receiptId }));
-    for (const kind of ['receipt_job_mismatch', 'receipt_chain_mismatch', 'receipt_id_repeated'] as const)
+    for (const kind of ['receipt_content_mismatch', 'receipt_chain_mismatch', 'receipt_id_repeated'] as const)
       assert.ok(found.includes(kind), kind);
   });
   finds(
     'a receipt that cannot be read is named, and compared with nothing',
     () => edited(events, receipt(), { jws: 'a.b.c' }),
-    [`receipt_signature_invalid ${jobStream(0)} 3`, `receipt_payload_unreadable ${jobStream(0)} 3`],
+    [`receipt_unreadable ${jobStream(0)} 3`],
   );
   test('a receipt that another key signed is named', async () => {
     const key = testKey();
@@ -300,22 +260,22 @@ describe('receipts', () => {
     assert.deepEqual(findingTexts(await audit(changed)), [`receipt_signature_invalid ${jobStream(0)} 3`]);
   });
   for (const [what, change, kind] of [
-    ['receipt id', { receiptId: 'rcpt_0000000000000000000000000c' }, 'receipt_id_mismatch'],
-    ['job', { jobId: OTHER_JOB_ID }, 'receipt_job_mismatch'],
+    ['receipt id', { receiptId: 'rcpt_0000000000000000000000000c' }, 'receipt_content_mismatch'],
+    ['job', { jobId: OTHER_JOB_ID }, 'receipt_content_mismatch'],
     ['mode', { mode: 'demo' }, 'receipt_content_mismatch'],
     ['decision hash', { decisionHash: anyHash }, 'receipt_content_mismatch'],
-    ['decision', { decisionId: 'dec_0000000000000000000000000d' }, 'receipt_decision_mismatch'],
-    ['payment', { payment: null }, 'receipt_payment_mismatch'],
-    ['attempts', { attempts: [] }, 'receipt_attempts_mismatch'],
+    ['decision', { decisionId: 'dec_0000000000000000000000000d' }, 'receipt_content_mismatch'],
+    ['payment', { payment: null }, 'receipt_content_mismatch'],
+    ['attempts', { attempts: [] }, 'receipt_content_mismatch'],
     [
       'request',
       { request: { method: 'DELETE', _sd: Array(4).fill('A'.repeat(43)) } },
-      'receipt_method_mismatch',
+      'receipt_content_mismatch',
     ],
     [
       'target',
       { request: { method: 'POST', _sd: Array(4).fill('A'.repeat(43)) } },
-      'receipt_target_mismatch',
+      'receipt_content_mismatch',
     ],
     ['commitments', { request: { method: 'POST', _sd: [] } }, 'receipt_commitment_missing'],
     ['time', { iat: 1_900_000_000 }, 'receipt_event_mismatch'],
@@ -327,30 +287,13 @@ describe('receipts', () => {
   }
   for (const [what, change, kind] of [
     ['bytes', { responseBytes: 3 }, 'receipt_content_mismatch'],
-    ['status', { status: 'failed' }, 'receipt_status_mismatch'],
+    ['status', { status: 'failed' }, 'receipt_content_mismatch'],
   ] as const) {
     test(`a receipt that states another outcome (${what}) is reported`, async () => {
       const changed = await resigned(events, receipt(), it.key, ({ outcome }) => ({
         outcome: { ...outcome, ...change },
       }));
       assert.deepEqual(await kinds(changed), [kind]);
-    });
-  }
-  for (const [what, seconds, expected] of [
-    ['a minute before its job is over', -60, []],
-    ['earlier than that', -61, ['receipt_time_wrong']],
-    ['five minutes after', 300, []],
-    ['later than that', 301, ['receipt_time_wrong']],
-  ] as const) {
-    test(`a receipt that is issued ${what}: ${expected.join() || 'clean'}`, async () => {
-      const own = await givenRecord({ log: false });
-      own.clock.advance(65_500);
-      await own.paid();
-      const signed = nth(own.log.events, 'ReceiptSigned');
-      const iat = Math.floor(own.clock.now() / 1000) + seconds;
-      const changed = await resigned(own.log.events, signed, own.key, () => ({ iat }));
-      const signedAt = new Date(iat * 1000).toISOString();
-      assert.deepEqual(await kinds(edited(changed, nth(changed, 'ReceiptSigned'), { signedAt })), expected);
     });
   }
   for (const [what, change] of [
@@ -372,27 +315,23 @@ describe('payments', () => {
     (all) =>
       renumbered(without(all, (event) => event.stream === stream));
   const paid = of('PaymentReserved').stream;
-  const unbalanced = 'books_unbalanced null null';
-  finds('a payment’s stream that is removed is missed by its claim and its job', gone(paid), [
-    `payment_missing ${of('IdempotencyKeyClaimed').stream} 0`,
+  finds('a payment’s stream that is removed is missed by its job', gone(paid), [
     `payment_missing ${jobStream(0)} 0`,
-    unbalanced,
   ]);
   const astray = `stream_mismatch ${paid} 0`;
-  for (const [field, more, sums] of [
-    ['amount', [], [unbalanced]],
-    ['payTo', [], []],
-    ['payloadHash', [], []],
-    ['scheme', [], []],
-    ['payer', [astray], []],
-    // Neither those that were charged nor those that were served.
-    ['asset', [astray], [unbalanced, unbalanced]],
-    ['network', [astray], [unbalanced, unbalanced]],
+  for (const [field, more] of [
+    ['amount', []],
+    ['payTo', []],
+    ['payloadHash', []],
+    ['scheme', []],
+    ['payer', [astray]],
+    ['asset', [astray]],
+    ['network', [astray]],
   ] as const) {
     finds(
       `${field} of a reservation that is edited is not what the job was paid with`,
       () => edited(events, of('PaymentReserved'), { [field]: field === 'payloadHash' ? anyHash : '7' }),
-      [...more, `payment_mismatch ${jobStream(0)} 0`, ...sums],
+      [...more, `payment_mismatch ${jobStream(0)} 0`],
     );
   }
   finds(
@@ -439,7 +378,7 @@ describe('payments', () => {
   finds(
     'a job without its settlement was not paid for',
     (all) => renumbered(without(all, (event) => event === of('PaymentSettled'))),
-    [`payment_mismatch ${jobStream(0)} 0`, unbalanced],
+    [`payment_mismatch ${jobStream(0)} 0`],
   );
   test('a payment that buys two jobs is named', async () => {
     const { payment = null, paymentStream = null } = of('JobStarted').data;
@@ -457,27 +396,9 @@ describe('payments', () => {
       ]);
     });
   }
-  test('an authorization that is reserved in two streams is named', async () => {
-    const { nonce = null } = of('PaymentReserved').data;
-    const changed = edited(events, of('PaymentReserved', 1), { nonce: String(nonce).toUpperCase() });
-    const second = of('PaymentReserved', 1).stream;
-    assert.deepEqual(findingTexts(await audit(changed)), [
-      `stream_mismatch ${second} 0`,
-      `payment_used_twice ${second} 0`,
-    ]);
-  });
   test('a settlement for a job that never reserved the payment cannot be', async () => {
     const found = await kinds(edited(events, of('PaymentSettled'), { jobId: jobOf(1) }));
     assert.deepEqual(found, ['payment_event_impossible']);
-  });
-  test('after a lost answer the facilitator’s no is no end', async () => {
-    const own = await givenRecord({ log: false });
-    own.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout' });
-    await assert.rejects(own.paid());
-    const { stream, data } = nth(own.log.events, 'SettlementUnknown');
-    const jobId = String(data.jobId);
-    await given(own, stream, paymentRejected({ jobId }));
-    assert.deepEqual(findingTexts(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
   });
   test('an event of another job in a payment cannot be', async () => {
     const own = await givenRecord({ log: false });
@@ -502,17 +423,11 @@ describe('claims and decisions', () => {
     [`claim_mismatch ${jobStream(0)} 0`],
   );
   finds(
-    'a claim for another job is neither the payment’s nor the job’s',
+    'a claim for another job is not the job’s',
     () => edited(events, of('IdempotencyKeyClaimed'), { jobId: OTHER_JOB_ID }),
-    [`payment_mismatch ${claim} 0`, `claim_mismatch ${jobStream(0)} 0`],
-  );
-  finds(
-    'a claim on a payment that is not there is named',
-    () => edited(events, of('IdempotencyKeyClaimed'), { paymentStream: 'payment-0' }),
-    [`payment_missing ${claim} 0`],
+    [`claim_mismatch ${jobStream(0)} 0`],
   );
   for (const [what, release, kind] of [
-    ['after a payment that has not ended', keyReleased({ jobId: jobOf(0) }), 'claim_event_impossible'],
     ['of another job', keyReleased({ jobId: OTHER_JOB_ID }), 'claim_event_impossible'],
   ] as const) {
     test(`a key that is given up ${what} cannot be`, async () => {
@@ -520,38 +435,6 @@ describe('claims and decisions', () => {
       assert.deepEqual(findingTexts(await audit(renumbered([...events, more]))), [`${kind} ${claim} 1`]);
     });
   }
-  test('a key that is taken from a job that still runs is named', async () => {
-    const open = events.slice(0, events.indexOf(of('AttemptMade')));
-    const release = {
-      ...of('IdempotencyKeyClaimed'),
-      ...keyReleased({ jobId: jobOf(0), reason: 'retention_over' }),
-      id: crypto.randomUUID(),
-    };
-    assert.deepEqual(findingTexts(await audit(renumbered([...open, release as RecordedEvent]))), [
-      `claim_event_impossible ${claim} 1`,
-    ]);
-  });
-  test('a job’s stream that is removed is missed where its key was given up after its end', async () => {
-    const own = await givenRecord({ log: false });
-    await own.paid({ key: 'one' });
-    own.clock.advance(8 * 86_400_000);
-    await own.paid({ key: 'one' });
-    const stream = nth(own.log.events, 'JobStarted').stream;
-    const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
-    assert.deepEqual(findingTexts(await audit(changed)), [
-      `job_missing ${nth(own.log.events, 'IdempotencyKeyReleased').stream} 1`,
-    ]);
-  });
-  test('a claim that another lost its key to is missed', async () => {
-    const own = await givenRecord({ log: false });
-    await Promise.all([own.paid({ key: 'both' }), own.paid({ key: 'both' }, own.process())]);
-    const { stream, data } = nth(own.log.events, 'PaymentReleased');
-    const changed = edited(own.log.events, nth(own.log.events, 'PaymentReleased'), {
-      lostKeyTo: OTHER_JOB_ID,
-    });
-    assert.notEqual(data.lostKeyTo, OTHER_JOB_ID);
-    assert.deepEqual(findingTexts(await audit(changed)), [`claim_missing ${stream} 1`]);
-  });
   const decision = of('DecisionRecorded').stream;
   finds(
     'a decision’s stream that is removed is missed by its job',

@@ -6,7 +6,6 @@ import { signNote } from '#src/domain/transparency/note.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import {
-  anyHash,
   audit,
   edited,
   findingTexts,
@@ -55,9 +54,9 @@ describe('the leaves', () => {
     const [finding] = findings;
     assert.match(
       finding?.message ?? '',
-      /^6 leaves are signed, and the record has 5 up to here; 1 leaf since/,
+      /^6 leaves are signed, and the record has 5 up to here; after the last checkpoint that fits \(4 leaves\)/,
     );
-    assert.ok(finding?.message.includes(`(4 leaves): ${receiptOf(3).stream} revision 3`));
+    assert.ok(finding?.message.includes(`${receiptOf(3).stream} revision 3`));
     assert.equal(summary.notes.unfitCheckpoints, 1);
   });
   test('a job that is removed from before a smaller checkpoint shows by its root', async () => {
@@ -206,27 +205,6 @@ describe('checkpoints', () => {
     const changed = await claimed({ origin: 'other.example/receipts', size: 6 }, {}, 2);
     assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_origin_changed ${LOG} 2`]);
   });
-  test('a checkpoint that is signed twice is named', async () => {
-    const own = await givenRecord();
-    for (let n = 0; n < 2; n++) await own.checkpoint();
-    assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_repeated ${LOG} 2`]);
-  });
-  for (const [ms, expected] of [
-    [600_000, []],
-    [600_001, [`checkpoint_time_wrong ${LOG} 2`]],
-  ] as const) {
-    test(`a checkpoint that is signed ${ms} ms before the one before it: ${expected.join() || 'clean'}`, async () => {
-      const own = await givenRecord();
-      own.clock.advance(15 * MINUTE_MS);
-      await own.checkpoint();
-      await own.paid();
-      await own.checkpoint();
-      const signedAt = new Date(own.clock.now() - ms).toISOString();
-      const all = own.log.events;
-      const changed = edited(all, nth(all, 'CheckpointSigned', 2), { signedAt });
-      assert.deepEqual(findingTexts(await audit(changed)), expected);
-    });
-  }
   test('no checkpoint has fewer leaves than any before it', async () => {
     const changed = await claimed({ size: 3 }, {}, 2, await claimed({ size: 3 }));
     assert.deepEqual(findingTexts(await audit(changed)), [
@@ -241,9 +219,10 @@ describe('checkpoints', () => {
       `checkpoint_root_mismatch ${LOG} 3`,
     ]);
   });
-  test('checkpoints that are removed all together are missed by the first receipt', async () => {
+  test('checkpoints that are removed all together are missed by each receipt', async () => {
     const changed = renumbered(without(events, ({ stream }) => stream === LOG));
-    assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_missing ${receiptOf(0).stream} 3`]);
+    const missed = [0, 1, 2, 3, 4, 5].map((n) => `receipt_origin_mismatch ${receiptOf(n).stream} 3`);
+    assert.deepEqual(findingTexts(await audit(changed)), missed);
   });
   test('one checkpoint that is removed is missed by its revision', async () => {
     const changed = without(events, (event) => event === of('CheckpointSigned', 2));
@@ -270,23 +249,6 @@ describe('what a receipt promises', () => {
   }
   const receipt = (own: Record) => `receipt_not_logged ${nth(own.log.events, 'ReceiptSigned').stream} 3`;
 
-  test('covered at the last promised second: kept', async () => {
-    const own = await waiting(60 * MINUTE_MS);
-    await own.checkpoint();
-    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
-  });
-  test('covered later: named', async () => {
-    const own = await waiting(60 * MINUTE_MS + 1000);
-    await own.checkpoint();
-    assert.deepEqual(findingTexts(await audit(own.log.events)), [receipt(own)]);
-  });
-  for (const sizes of [[1], [1, 2], [1, 2, 3]]) {
-    test(`left out by a later checkpoint: named once, whatever follows (${sizes})`, async () => {
-      const own = await waiting(60 * MINUTE_MS + 1000);
-      for (const size of sizes) await own.checkpoint(size);
-      assert.deepEqual(findingTexts(await audit(own.log.events)), [receipt(own)]);
-    });
-  }
   test('left out while there is time: a note', async () => {
     const own = await waiting(60 * MINUTE_MS);
     await own.checkpoint(2);
@@ -294,22 +256,12 @@ describe('what a receipt promises', () => {
     const { findings, summary } = await audit(own.log.events);
     assert.deepEqual([findings, summary.notes.uncoveredLeaves], [[], 2]);
   });
-  test('left out where no checkpoint follows, and the record continues: reported', async () => {
-    // The second ends with the word of a process whose clock is behind.
-    const ways = [
-      (own: Record) => own.paid().then(() => own.paid()),
-      (own: Record) => own.paid().then(() => decided(own.it).then(() => decided(own.process()))),
-    ];
-    for (const goOn of ways) {
-      const own = await waiting(60 * MINUTE_MS + 1000);
-      await goOn(own);
-      const { findings, summary } = await audit(own.log.events);
-      assert.deepEqual(findingTexts({ findings, summary }), [receipt(own)]);
-      assert.match(
-        findings[0]?.message ?? '',
-        /, or the relay, its event log or its database was unavailable then\.$/,
-      );
-    }
+  test('left out where no checkpoint follows, and two later receipts: reported', async () => {
+    const own = await waiting(60 * MINUTE_MS + 1000);
+    await own.paid();
+    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
+    await own.paid();
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [receipt(own)]);
   });
   for (const [what, ahead] of [
     ['decision', (own: Record) => decided(own.it)],
@@ -352,7 +304,6 @@ describe('what a receipt promises', () => {
     assert.deepEqual(findingTexts({ findings, summary }), [
       `receipt_not_logged ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`,
     ]);
-    assert.match(findings[0]?.message ?? '', /^No checkpoint covers it, nor 1 more after it/);
     assert.equal(summary.notes.uncoveredLeaves, 5);
   });
   test('what a wrong checkpoint is over is not blamed for it', async () => {
@@ -362,25 +313,6 @@ describe('what a receipt promises', () => {
     await decided(own.it);
     assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 1`]);
   });
-  for (const [seconds, expected] of [
-    [3600, []],
-    [3601, ['receipt_log_missing']],
-  ] as const) {
-    test(`a receipt without any promise, ${seconds} s after the log began: ${expected.join() || 'clean'}`, async () => {
-      const own = await givenRecord();
-      own.clock.advance(MINUTE_MS);
-      await own.paid();
-      await own.checkpoint();
-      own.clock.advance(seconds * 1000 - MINUTE_MS);
-      await own.paid({}, own.process({ receiptLog: () => null, clock: own.clock }));
-      await own.checkpoint();
-      const { findings } = await audit(own.log.events);
-      assert.deepEqual(
-        findings.map(({ kind }) => kind),
-        expected,
-      );
-    });
-  }
 });
 
 describe('keys', () => {
@@ -433,30 +365,6 @@ describe('keys', () => {
       findings.map(({ kind, stream, revision, jobId }) => [kind, stream, revision, jobId]),
       [['receipt_key_invalid', undone.stream, '3', undone.data.jobId]],
     );
-    assert.match(
-      findings[0]?.message ?? '',
-      /the key is compromised, .* every later audit reports it again\.$/,
-    );
-  });
-  test('a receipt by a key that was known to be compromised says so, and one by a key that was over does not', async () => {
-    const own = await givenRecord({ log: false });
-    await own.announce(testKey());
-    await own.retire(own.key, { reason: 'compromised', compromisedAt: own.now() });
-    await own.paid();
-    const over = await givenRecord({ log: false });
-    await over.retire(over.key);
-    over.clock.advance(1000);
-    await over.paid();
-    for (const [record, says] of [
-      [own, true],
-      [over, false],
-    ] as const) {
-      const { findings } = await audit(record.log.events);
-      assert.deepEqual(
-        findings.map(({ kind, message }) => [kind, message.includes('the key is compromised')]),
-        [['receipt_key_invalid', says]],
-      );
-    }
   });
   test('a checkpoint by a retired key is named where it was signed after the retirement', async () => {
     const own = await givenRecord();
@@ -467,7 +375,7 @@ describe('keys', () => {
     assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 2`]);
   });
 
-  test('a checkpoint by a key whose compromise was recorded before it has its own finding, at any claimed time', async () => {
+  test('a checkpoint by a key whose compromise was recorded before it is named, at any claimed time', async () => {
     const own = await givenRecord();
     await own.announce(testKey({ purpose: 'checkpoint' }));
     await own.paid();
@@ -478,11 +386,7 @@ describe('keys', () => {
     const early = edited(all, nth(all, 'CheckpointSigned', 1), { signedAt: at(MINUTE_MS - 5000) });
     for (const record of [all, early]) {
       const { findings, summary } = await audit(record);
-      assert.deepEqual(findingTexts({ findings, summary }), [`checkpoint_key_compromised ${LOG} 1`]);
-      assert.match(
-        findings[0]?.message ?? '',
-        /^Its key was compromised, .* every later audit reports it again\.$/,
-      );
+      assert.deepEqual(findingTexts({ findings, summary }), [`checkpoint_signature_invalid ${LOG} 1`]);
     }
   });
 
@@ -495,23 +399,7 @@ describe('keys', () => {
       keyActivated({ ...announced, keyId: 'A'.repeat(43) }),
       'key_id_mismatch',
     ],
-    ['beside another secret', keyActivated({ ...announced, secretCheck: anyHash }), 'key_secret_differs'],
     ['retired and never announced', keyRetired({ keyId: key.keyId }), 'key_event_impossible'],
-    [
-      'retired before it is',
-      keyRetired({ keyId: it.key.keyId, effectiveAt: at(MINUTE_MS), retiredAt: at(MINUTE_MS + 1) }),
-      'key_event_impossible',
-    ],
-    [
-      'compromised without a date',
-      keyRetired({ keyId: it.key.keyId, reason: 'compromised' }),
-      'key_event_impossible',
-    ],
-    [
-      'rotated with the date of a compromise',
-      keyRetired({ keyId: it.key.keyId, compromisedAt: at(MINUTE_MS) }),
-      'key_event_impossible',
-    ],
   ] as const) {
     test(`a key that is ${what} is named`, async () => {
       const more = { ...of('SigningKeyActivated'), ...event, id: crypto.randomUUID() } as RecordedEvent;
