@@ -26,7 +26,7 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/receipt/report.ts': ['CheckName', 'Check', 'VerificationReport'],
   'domain/receipt/disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
   'domain/transparency/tlog-proof.ts': ['ProofProblem'],
-  'domain/receipt/document.ts': ['Difference', 'ReceiptReport'],
+  'domain/receipt/document.ts': ['ReceiptReport'],
   'verify/given.ts': ['Given'],
   'verify/verifier.ts': ['VerifyOptions', 'ProofReport'],
 };

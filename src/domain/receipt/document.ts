@@ -1,7 +1,7 @@
 // A document with a receipt: a bare JWS, the answer of GET /api/receipts/{id}, or an execution response. Finds the JWS,
 // lists where the readable members around it differ from what was signed, and verifies it. Command line, pages and the
 // importable verifier use it.
-import { canonicalJson, type Json, parsedJson } from '../canonical-json.ts';
+import { parsedJson, sameJson } from '../canonical-json.ts';
 import { parseTlogProof } from '../transparency/tlog-proof.ts';
 import { type OpenedDisclosure, openDisclosures } from './disclosures.ts';
 import { type ReadReceipt, type ReceiptPayload, readReceipt, shownSignature } from './payload.ts';
@@ -19,9 +19,6 @@ export type ReceiptDocument = {
 
 /** `problem`: what the text is instead; follows the text's name in a sentence. */
 export type NoDocument = { readonly kind: null; readonly problem: string };
-
-/** A statement of the text around the JWS, and what the signed receipt says instead. */
-export type Difference = { readonly field: string; readonly shown: unknown; readonly signed: Json };
 
 type JsonMap = { readonly [name: string]: unknown };
 
@@ -72,67 +69,28 @@ export function disclosuresOf(value: unknown): readonly string[] | null {
   return Array.isArray(list) && list.every((text) => typeof text === 'string') ? list : null;
 }
 
-/**
- * Every member of the document that repeats a signed fact and differs from it. Empty for a JWS without a readable
- * payload, which the verifier reports.
- */
-function differences({ kind, jws, text }: ReceiptDocument, read: ReadReceipt): readonly Difference[] {
+/** The members of the document that repeat a signed fact and differ from it. Empty if there is no readable payload. */
+function differences({ kind, jws, text }: ReceiptDocument, read: ReadReceipt): readonly string[] {
   const { payload } = read;
   if (payload === null || kind === 'jws') return [];
-  const keyId = textOrNull(read.jws?.header.kid);
-  const signed = kind === 'receipt' ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
-  return compare('', text, signed);
+  const { receiptId: id, jobId, mode, payment, decisionId, outcome } = payload;
+  const receipt = { id, keyId: textOrNull(read.jws?.header.kid), signature: shownSignature(jws) };
+  if (kind === 'receipt') return differing(text, { ...receipt, payload });
+  const { status, responseStatus, errorCategory } = outcome;
+  const attempts = payload.attempts.length;
+  const job = { id: jobId, status, attempts, decisionId, responseStatus, errorCategory };
+  return differing(text, { mode, job, receipt, payment });
 }
 
-function receiptCopy(payload: ReceiptPayload, keyId: string | null, jws: string): Json {
-  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } as Json };
-}
-
-function executionCopy(payload: ReceiptPayload, keyId: string | null, jws: string): Json {
-  const { outcome, payment } = payload;
-  return {
-    mode: payload.mode,
-    job: {
-      id: payload.jobId,
-      status: outcome.status,
-      attempts: payload.attempts.length,
-      decisionId: payload.decisionId,
-      responseStatus: outcome.responseStatus,
-      errorCategory: outcome.errorCategory,
-    },
-    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
-    payment: payment as Json,
-  };
-}
-
-/** Compares objects by the members that the text has, and everything else by its canonical form. */
-function compare(field: string, text: unknown, signed: Json): Difference[] {
-  if (text === undefined) return [];
-  if (isMap(text) && isMap(signed)) {
-    const names = field.startsWith('payload') ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
-    return names.flatMap((name) =>
-      compare(
-        field === '' ? name : `${field}.${name}`,
-        text[name],
-        (signed[name] as Json | undefined) ?? null,
-      ),
-    );
-  }
-  const written = canonical(text);
-  if (written === canonicalJson(signed)) return [];
-  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
-}
-
-const UNWRITABLE = '(something that no JSON text of a receipt can hold)';
-
-/** null for half a surrogate pair, or for JSON nested too deep to traverse: neither was ever signed. */
-function canonical(value: unknown): string | null {
-  try {
-    return canonicalJson(value as Json);
-  } catch {
-    return null;
-  }
-}
+/** The members that `text` has and that differ from the signed ones; a payload has to have the same members. */
+const differing = (text: JsonMap, signed: JsonMap, path = ''): readonly string[] =>
+  Object.entries(signed).flatMap(([name, value]) => {
+    const found = text[name];
+    if (found === undefined || sameJson(found, value)) return [];
+    return isMap(found) && isMap(value) && name !== 'payload'
+      ? differing(found, value, `${path}${name}.`)
+      : [`${path}${name}`];
+  });
 
 const isMap = (value: unknown): value is JsonMap =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -144,8 +102,8 @@ export type ReceiptReport = VerificationReport & {
   readonly problem: string | null;
   /** The signed payload; null unless the signature verifies. */
   readonly payload: ReceiptPayload | null;
-  /** Where readable members beside the signed receipt differ from it. */
-  readonly differences: readonly Difference[];
+  /** Readable members beside the signed receipt that differ from it, such as `job.status`. */
+  readonly differences: readonly string[];
   /** null: none were given. Empty if the receipt does not verify, because they prove nothing then. */
   readonly opened: readonly OpenedDisclosure[] | null;
 };

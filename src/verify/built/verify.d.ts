@@ -158,16 +158,13 @@ export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'r
  */
 export type ProofProblem = 'malformed' | 'checkpoint' | 'origin' | 'inclusion';
 
-/** A statement of the text around the JWS, and what the signed receipt says instead. */
-export type Difference = { readonly field: string; readonly shown: unknown; readonly signed: Json };
-
 export type ReceiptReport = VerificationReport & {
   /** Why the document contains no receipt; null if it contains one. */
   readonly problem: string | null;
   /** The signed payload; null unless the signature verifies. */
   readonly payload: ReceiptPayload | null;
-  /** Where readable members beside the signed receipt differ from it. */
-  readonly differences: readonly Difference[];
+  /** Readable members beside the signed receipt that differ from it, such as `job.status`. */
+  readonly differences: readonly string[];
   /** null: none were given. Empty if the receipt does not verify, because they prove nothing then. */
   readonly opened: readonly OpenedDisclosure[] | null;
 };

@@ -1271,49 +1271,21 @@ function differences({ kind, jws, text }, read) {
   const { payload } = read;
   if (payload === null || kind === "jws")
     return [];
-  const keyId = textOrNull(read.jws?.header.kid);
-  const signed = kind === "receipt" ? receiptCopy(payload, keyId, jws) : executionCopy(payload, keyId, jws);
-  return compare("", text, signed);
+  const { receiptId: id, jobId, mode, payment, decisionId, outcome } = payload;
+  const receipt = { id, keyId: textOrNull(read.jws?.header.kid), signature: shownSignature(jws) };
+  if (kind === "receipt")
+    return differing(text, { ...receipt, payload });
+  const { status, responseStatus, errorCategory } = outcome;
+  const attempts = payload.attempts.length;
+  const job = { id: jobId, status, attempts, decisionId, responseStatus, errorCategory };
+  return differing(text, { mode, job, receipt, payment });
 }
-function receiptCopy(payload, keyId, jws) {
-  return { id: payload.receiptId, keyId, signature: shownSignature(jws), payload: { ...payload } };
-}
-function executionCopy(payload, keyId, jws) {
-  const { outcome, payment } = payload;
-  return {
-    mode: payload.mode,
-    job: {
-      id: payload.jobId,
-      status: outcome.status,
-      attempts: payload.attempts.length,
-      decisionId: payload.decisionId,
-      responseStatus: outcome.responseStatus,
-      errorCategory: outcome.errorCategory
-    },
-    receipt: { id: payload.receiptId, keyId, signature: shownSignature(jws) },
-    payment
-  };
-}
-function compare(field, text, signed) {
-  if (text === undefined)
+var differing = (text, signed, path = "") => Object.entries(signed).flatMap(([name, value]) => {
+  const found = text[name];
+  if (found === undefined || sameJson(found, value))
     return [];
-  if (isMap(text) && isMap(signed)) {
-    const names = field.startsWith("payload") ? Object.keys({ ...signed, ...text }) : Object.keys(signed);
-    return names.flatMap((name) => compare(field === "" ? name : `${field}.${name}`, text[name], signed[name] ?? null));
-  }
-  const written = canonical(text);
-  if (written === canonicalJson(signed))
-    return [];
-  return [{ field, shown: written === null ? UNWRITABLE : text, signed }];
-}
-var UNWRITABLE = "(something that no JSON text of a receipt can hold)";
-function canonical(value) {
-  try {
-    return canonicalJson(value);
-  } catch {
-    return null;
-  }
-}
+  return isMap(found) && isMap(value) && name !== "payload" ? differing(found, value, `${path}${name}.`) : [`${path}${name}`];
+});
 var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 var textOrNull = (value) => typeof value === "string" ? value : null;
 async function verifyDocument(document, { keys, log, receiptId, jobId, disclosures }, primitives) {
