@@ -16,11 +16,8 @@ import { plain, print, printJson, table } from './terminal.ts';
 
 type Json = { readonly json?: true };
 type InitOptions = Json & { readonly file?: string };
-type RotateOptions = Json & { readonly purpose: KeyPurpose; readonly grace: number };
+type RotateOptions = Json & { readonly purpose: KeyPurpose };
 type RetireOptions = Json & { readonly compromised?: true; readonly since?: number };
-
-const GRACE_MINUTES = { min: 10, max: 525_600, default: 10 };
-const MINUTE_MS = 60_000;
 
 const LIST_HELP = `
 States:
@@ -36,8 +33,8 @@ const ROTATE_HELP = `
 A new key is written to the key file, then announced in the event log together with the retirement of the old keys,
 which are then marked in the file. Services on this file and log switch within seconds, without a restart.
 If it is interrupted, run it again: a key that was not announced yet is announced then.
-With several machines run it on one, and copy its key file to the others within the grace period: until then they sign
-with the old key, after it they sign nothing. The secret in the file never changes. --purpose checkpoint adds the first
+With several machines run it on one, and copy its key file to the others within ten minutes: until then they sign
+with the old key, after that they sign nothing. The secret in the file never changes. --purpose checkpoint adds the first
 checkpoint key to a key file from before the transparency log.`;
 
 const RETIRE_HELP = `
@@ -68,7 +65,6 @@ export function addKeys(program: Command): void {
     .command('rotate')
     .description('Replace the signing key by a new one.')
     .addOption(purpose.default('receipt'))
-    .option('--grace <minutes>', 'how long the old key stays valid', readGrace, GRACE_MINUTES.default)
     .option('--json', 'print the result as JSON')
     .addHelpText('after', ROTATE_HELP)
     .action(rotate);
@@ -81,13 +77,6 @@ export function addKeys(program: Command): void {
     .option('--json', 'print the result as JSON')
     .addHelpText('after', RETIRE_HELP)
     .action(retire);
-}
-
-function readGrace(text: string): number {
-  const minutes = Number(text);
-  if (!/^\d+$/.test(text) || minutes < GRACE_MINUTES.min || minutes > GRACE_MINUTES.max)
-    throw new InvalidArgumentError(`It must be ${GRACE_MINUTES.min} to ${GRACE_MINUTES.max} whole minutes.`);
-  return minutes;
 }
 
 function readKeyId(text: string): string {
@@ -139,10 +128,10 @@ function cells(key: ListedKey): string[] {
   return [keyId, purpose, STATES[state](key), from, location];
 }
 
-async function rotate({ purpose, grace, json }: RotateOptions): Promise<void> {
+async function rotate({ purpose, json }: RotateOptions): Promise<void> {
   const { path, ...result } = await withKeys(async (deps) => ({
     path: deps.path,
-    ...(await rotateKeys(deps, { purpose, graceMs: grace * MINUTE_MS })),
+    ...(await rotateKeys(deps, purpose)),
   }));
   if (json) return printJson({ purpose, outcome: 'rotated', ...result, file: path });
   const { keyId, retiring } = result;

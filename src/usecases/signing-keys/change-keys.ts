@@ -64,6 +64,9 @@ export function windowOf({ notBefore, notAfter, compromisedAt }: KeyRecord) {
   return { notBefore: iso(notBefore * 1000), notAfter: text(notAfter), compromisedAt: text(compromisedAt) };
 }
 
+/** Time for every process to read of a retirement, and for a running job to end with the key it began with. */
+const NOTICE_MS = 600_000;
+
 export type Rotation = {
   /** The key that replaces the others. */
   readonly keyId: string;
@@ -76,10 +79,7 @@ export type Rotation = {
  * marks: a call that ends before the log has the key is completed by the next one. Throws `KeyMismatch`,
  * `LogTakesNothing`, or what the key store throws.
  */
-export async function rotateKeys(
-  deps: ChangeKeysDeps,
-  { purpose, graceMs }: { readonly purpose: KeyPurpose; readonly graceMs: number },
-): Promise<Rotation> {
+export async function rotateKeys(deps: ChangeKeysDeps, purpose: KeyPurpose): Promise<Rotation> {
   let fresh: StoredKey | undefined;
   for (;;) {
     const ring = await loadKeyRing(deps);
@@ -98,7 +98,7 @@ export async function rotateKeys(
     if (fresh === undefined) throw new Error('the key file lacks the key that was just added');
     const retirements = ring.keys
       .filter((key) => key.purpose === purpose && isUnretired(key))
-      .map(({ keyId }) => retirement({ keyId, reason: 'rotated', compromisedAt: null }, now, graceMs));
+      .map(({ keyId }) => retirement({ keyId, reason: 'rotated', compromisedAt: null }, now));
     const events = [activation({ key: fresh, purpose }, content.secretCheck, iso(now)), ...retirements];
     await announce(deps, ring, events, fresh.keyId);
   }
@@ -112,9 +112,6 @@ function retiringKey(key: KeyRecord, purpose: KeyPurpose, now: number): Rotation
   const isRetiring = key.purpose === purpose && stateOf(key, Math.floor(now / 1000)) === 'retiring';
   return isRetiring && notAfter !== null ? [{ keyId: key.keyId, effectiveAt: notAfter }] : [];
 }
-
-/** Time for every process to read of a retirement, and for a running job to end with the key it began with. */
-const NOTICE_MS = 600_000;
 
 export type Retirement =
   | { readonly outcome: 'retired' | 'unchanged'; readonly purpose: KeyPurpose; readonly record: KeyRecord }
@@ -143,7 +140,7 @@ export async function retireKey(
     if (isUnretired(record) && others.length === 0) return { outcome: 'only_key', purpose };
     const reason = compromisedAt === null ? 'retired' : 'compromised';
     const since = compromisedAt === null ? null : iso(compromisedAt);
-    const event = retirement({ keyId, reason, compromisedAt: since }, deps.clock.now(), NOTICE_MS);
+    const event = retirement({ keyId, reason, compromisedAt: since }, deps.clock.now());
     const keys = evolveKeys(ring.keys, event);
     const after = keys.find((key) => key.keyId === keyId) ?? record;
     if (after.notAfter === record.notAfter && after.compromisedAt === record.compromisedAt)
@@ -154,13 +151,12 @@ export async function retireKey(
   }
 }
 
-/** `now`, `delay`: ms. */
+/** `now`: Unix ms. */
 function retirement(
   facts: Pick<SigningKeyRetired, 'keyId' | 'reason' | 'compromisedAt'>,
   now: number,
-  delay: number,
 ): EventOf<'SigningKeyRetired'> {
-  const data = { v: 1, ...facts, effectiveAt: iso(now + delay), retiredAt: iso(now) } as const;
+  const data = { v: 1, ...facts, effectiveAt: iso(now + NOTICE_MS), retiredAt: iso(now) } as const;
   return { type: 'SigningKeyRetired', data };
 }
 

@@ -35,7 +35,7 @@ async function started(common = shared()) {
     await quiet();
   };
   const rotate = (purpose: 'receipt' | 'checkpoint' = 'receipt') =>
-    rotateKeys({ ...it.deps, store }, { purpose, graceMs: 600_000 });
+    rotateKeys({ ...it.deps, store }, purpose);
   const warned = () => it.logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
   return { ...it, ...own, store, directory, ending, watching, look, rotate, warned };
 }

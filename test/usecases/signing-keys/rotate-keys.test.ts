@@ -21,7 +21,7 @@ async function office(purposes: readonly KeyPurpose[] = ['receipt', 'checkpoint'
   await given(it, KEYS, ...keys.map((key) => activationOf(key)));
   const store = memoryKeyStore(...keys);
   const rotate = (purpose: KeyPurpose = 'receipt', changed: KeyStore = store) =>
-    rotateKeys({ ...it.deps, store: changed }, { purpose, graceMs: GRACE });
+    rotateKeys({ ...it.deps, store: changed }, purpose);
   const events = async () => (await it.log.readStream(KEYS)).map(({ type, data }) => ({ type, data }));
   return { ...it, store, rotate, events, old: keys[0] ?? assert.fail() };
 }
@@ -138,7 +138,7 @@ test('a key file of another log is refused, and nothing is changed', async () =>
   assert.deepEqual(it.store.states(), ['receipt active', 'checkpoint active']);
   const empty = world();
   await assert.rejects(
-    rotateKeys({ ...empty.deps, store: memoryKeyStore(storedKey()) }, { purpose: 'receipt', graceMs: GRACE }),
+    rotateKeys({ ...empty.deps, store: memoryKeyStore(storedKey()) }, 'receipt'),
     KeyMismatch,
   );
 });
