@@ -12,6 +12,7 @@ import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type AuditDeps, type Auditor, makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
 import { eventStoreLog } from './stores.ts';
@@ -59,7 +60,7 @@ export function openAuditor(
   onFinding: AuditDeps['onFinding'],
   kept?: AuditDeps['kept'],
 ): Auditor & { close(): void } {
-  const scratch = sqliteScratch();
+  const scratch = sqliteScratch<ScratchRow>();
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool };
   return {
     ...makeAuditor({ primitives, scratch, onFinding, ...(kept && { kept }) }),

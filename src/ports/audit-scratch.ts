@@ -2,23 +2,16 @@
 import type { Json } from '../domain/canonical-json.ts';
 
 /**
- * Keys are well-formed text without U+0000. `get` returns a value equal to the one put, perhaps the same object: callers
- * must not change it.
+ * For one audit in one process: local, fast, synchronous and not durable. The implementer limits the memory used. Every
+ * call throws if the storage fails. Keys are well-formed text without U+0000.
  */
-export interface ScratchTable<T extends Json> {
+export interface AuditScratch<T extends Json> {
+  /** Returns a value equal to the one put, perhaps the same object: callers must not change it. */
   get(key: string): T | null;
   /** `added`: about how many characters the value's JSON has more than the key's value before; without it they are counted. */
   put(key: string, value: T, added?: number): void;
-  /** The entries whose keys begin with `prefix` (not empty, ASCII at its end), in any order; nothing may be put meanwhile. */
-  entries(prefix: string): Iterable<readonly [key: string, value: T]>;
-}
-
-/**
- * For one audit in one process: local, fast, synchronous and not durable; `close` deletes everything. The implementer
- * limits the memory used. Every call throws if the storage fails.
- */
-export interface AuditScratch {
-  /** Returns the same table for the same name. */
-  table<T extends Json>(name: string): ScratchTable<T>;
+  /** The values whose keys begin with `prefix` (not empty, ASCII at its end), in any order; nothing may be put meanwhile. */
+  values(prefix: string): Iterable<T>;
+  /** Deletes everything. */
   close(): void;
 }

@@ -9,6 +9,7 @@ import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/rec
 import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { type AuditSummary, makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
 import { otherPayment } from './fakes-payments.ts';
@@ -89,7 +90,7 @@ const HELD = { changes: 7, characters: 10_000 };
 
 export async function audit(events: readonly RecordedEvent[]): Promise<Audited> {
   const findings: Finding[] = [];
-  const scratch = sqliteScratch(undefined, HELD);
+  const scratch = sqliteScratch<ScratchRow>(undefined, HELD);
   const auditor = makeAuditor({ primitives, scratch, onFinding: (finding) => findings.push(finding) });
   try {
     for (const event of events) await auditor.take(event);

@@ -1,43 +1,57 @@
-// Scratch tables of an audit in an unlinked SQLite file: written in batches, freed when the process ends.
+// Scratch storage of an audit in an unlinked SQLite file: written in batches, freed when the process ends.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type Json, jsonLength } from '../../domain/canonical-json.ts';
-import type { AuditScratch, ScratchTable } from '../../ports/audit-scratch.ts';
+import type { AuditScratch } from '../../ports/audit-scratch.ts';
 
-/** Limits of what all tables buffer before one transaction writes it: changed keys, and characters of their JSON. */
-type Buffered = { readonly changes: number; readonly characters: number };
-const BUFFERED_MAX: Buffered = { changes: 65_536, characters: 8 * 1024 * 1024 };
-
-/** `flush`: writes all that is buffered. */
-type BatchedTable = { readonly flush: () => void; readonly table: ScratchTable<Json> };
+/** Limits of what is buffered before one transaction writes it: changed keys, and characters of their JSON. */
+const BUFFERED_MAX = { changes: 65_536, characters: 8 * 1024 * 1024 };
 
 /** Throws if no file can be created in `folder`. */
-export function sqliteScratch(folder = tmpdir(), bufferedMax = BUFFERED_MAX): AuditScratch {
+export function sqliteScratch<T extends Json>(
+  folder = tmpdir(),
+  bufferedMax = BUFFERED_MAX,
+): AuditScratch<T> {
   const { db, remove } = openUnlinked(folder);
-  const tables = new Map<string, BatchedTable>();
-  let [changes, characters] = [0, 0];
+  db.exec('CREATE TABLE scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID');
+  const read = db.prepare('SELECT value FROM scratch WHERE key = ?');
+  const write = db.prepare('INSERT OR REPLACE INTO scratch (key, value) VALUES (?, ?)');
+  const range = db.prepare('SELECT value FROM scratch WHERE key >= ?1 AND key < ?2');
+  /** Not written yet. */
+  const buffer = new Map<string, T>();
+  const stored = keyFilter();
+  let characters = 0;
 
-  const changed = (keys: number, length: number) => {
-    changes += keys;
-    characters += length;
-    if (changes < bufferedMax.changes && characters < bufferedMax.characters) return;
-    for (const { flush } of tables.values()) flush();
-    [changes, characters] = [0, 0];
-  };
-
-  function tableOf(name: string) {
-    const known = tables.get(name);
-    if (known !== undefined) return known;
-    const made = batchedTable(db, `t${tables.size}`, changed);
-    tables.set(name, made);
-    return made;
+  function flush(): void {
+    db.exec('BEGIN');
+    // In the index's order, so that each page is written once.
+    for (const key of [...buffer.keys()].sort()) {
+      write.run(key, JSON.stringify(buffer.get(key)));
+      stored.add(key);
+    }
+    db.exec('COMMIT');
+    buffer.clear();
+    characters = 0;
   }
 
   return {
-    // Each table has one caller, so its values have that caller's type.
-    table: <T extends Json>(name: string) => tableOf(name).table as unknown as ScratchTable<T>,
+    get(key) {
+      const put = buffer.get(key);
+      if (put !== undefined) return put;
+      const text = stored.mayContain(key) ? read.get(key)?.value : undefined;
+      return typeof text === 'string' ? JSON.parse(text) : null;
+    },
+    put(key, value, added) {
+      characters += buffer.has(key) ? (added ?? jsonLength(value)) : key.length + jsonLength(value);
+      buffer.set(key, value);
+      if (buffer.size >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
+    },
+    *values(prefix) {
+      flush();
+      for (const { value } of range.iterate(prefix, after(prefix))) yield JSON.parse(String(value));
+    },
     close() {
       db.close();
       remove();
@@ -66,51 +80,6 @@ function openUnlinked(folder: string) {
     remove();
     throw error;
   }
-}
-
-/** `changed`: keys and characters that the buffer has more than before. */
-function batchedTable(
-  db: DatabaseSync,
-  name: string,
-  changed: (keys: number, characters: number) => void,
-): BatchedTable {
-  db.exec(`CREATE TABLE ${name} (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID`);
-  const read = db.prepare(`SELECT value FROM ${name} WHERE key = ?`);
-  const write = db.prepare(`INSERT OR REPLACE INTO ${name} (key, value) VALUES (?, ?)`);
-  const range = db.prepare(`SELECT key, value FROM ${name} WHERE key >= ?1 AND key < ?2`);
-  /** Not written yet. */
-  const buffer = new Map<string, Json>();
-  const stored = keyFilter();
-  const table: ScratchTable<Json> = {
-    get(key) {
-      const put = buffer.get(key);
-      if (put !== undefined) return put;
-      const text = stored.mayContain(key) ? read.get(key)?.value : undefined;
-      return typeof text === 'string' ? JSON.parse(text) : null;
-    },
-    put(key, value, added) {
-      const isNew = !buffer.has(key);
-      buffer.set(key, value);
-      if (isNew) changed(1, key.length + jsonLength(value));
-      else changed(0, added ?? jsonLength(value));
-    },
-    *entries(prefix) {
-      flush();
-      for (const { key, value } of range.iterate(prefix, after(prefix)))
-        yield [String(key), JSON.parse(String(value))];
-    },
-  };
-  function flush(): void {
-    db.exec('BEGIN');
-    // In the index's order, so that each page is written once.
-    for (const key of [...buffer.keys()].sort()) {
-      write.run(key, JSON.stringify(buffer.get(key)));
-      stored.add(key);
-    }
-    db.exec('COMMIT');
-    buffer.clear();
-  }
-  return { table, flush };
 }
 
 /** The least key after all keys with this prefix; its last character is ASCII. */

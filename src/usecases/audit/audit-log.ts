@@ -21,12 +21,12 @@ import { auditJobs } from './audit-log-jobs.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
 import { auditTree } from './audit-log-tree.ts';
-import { streamStates } from './stream-states.ts';
+import { type ScratchRow, streamStates } from './stream-states.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
   /** The caller closes it. */
-  readonly scratch: AuditScratch;
+  readonly scratch: AuditScratch<ScratchRow>;
   /** Called for each finding, in no particular order. */
   readonly onFinding: (finding: Finding) => void;
   /** The auditor's own evidence. `keys` null: the record's own keys are trusted. */

@@ -40,17 +40,18 @@ type Kinds = {
   readonly decision: DecisionFacts;
 };
 
-/** `next`: the next revision; 0 before the first event. A stream's events are of one kind: others are not judged. */
-type Row = { readonly next: number } & Partial<Kinds>;
+/**
+ * `next`: the next revision; 0 before the first event. A stream's events are of one kind: others are not judged. `owner`:
+ * of a row that stands for a value which only one owner may have.
+ */
+export type ScratchRow = { readonly next: number; readonly owner?: string } & Partial<Kinds>;
 
-type State<K extends keyof Kinds> = NonNullable<Row[K]>;
+type State<K extends keyof Kinds> = NonNullable<ScratchRow[K]>;
 
 export type StreamStates = ReturnType<typeof streamStates>;
 
-export function streamStates(scratch: AuditScratch) {
-  const rows = scratch.table<Row>('stream');
-  const owners = scratch.table<string>('owner');
-  const rowOf = (stream: string): Row => rows.get(stream) ?? NO_ROW;
+export function streamStates(rows: AuditScratch<ScratchRow>) {
+  const rowOf = (name: string): ScratchRow => rows.get(name) ?? NO_ROW;
   return {
     /** An event has this revision; returns the one that was expected. */
     advance(stream: string, revision: number): number {
@@ -64,15 +65,15 @@ export function streamStates(scratch: AuditScratch) {
     put: <K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void =>
       rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
     *jobs(): Generator<State<'job'>> {
-      for (const [, { job }] of rows.entries(STREAM.job(''))) if (job !== undefined) yield job;
+      for (const { job } of rows.values(STREAM.job(''))) if (job !== undefined) yield job;
     },
     /** For a value that only one owner may have: the first owner, if that is another; null otherwise. */
     otherOwner(value: string, owner: string): string | null {
-      const first = owners.get(value);
-      if (first === null) owners.put(value, owner);
-      return first === owner ? null : first;
+      const row = rowOf(value);
+      if (row.owner === undefined) rows.put(value, { ...row, owner });
+      return row.owner === undefined || row.owner === owner ? null : row.owner;
     },
   };
 }
 
-const NO_ROW: Row = { next: 0 };
+const NO_ROW: ScratchRow = { next: 0 };

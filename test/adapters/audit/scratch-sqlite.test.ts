@@ -1,4 +1,4 @@
-// Scratch tables of an audit: values are returned from memory or from the file, and no file remains.
+// Scratch storage of an audit: values are returned from memory or from the file, and no file remains.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,52 +18,39 @@ for (const [changes, characters] of [
   const held = { changes, characters };
   const most = `${changes} changes of ${characters} characters`;
   test(`with a buffer of ${most}: the last value is returned, also of a key that has several`, () => {
-    const scratch = sqliteScratch(folder, held);
-    const table = scratch.table<{ readonly n: number; readonly more: readonly string[] }>('one');
-    for (let n = 0; n < 10; n++) table.put(`key ${n}`, { n, more: ['ü', '"'] });
-    table.put('key 3', { n: 33, more: [] });
-    assert.deepEqual(table.get('key 3'), { n: 33, more: [] });
-    assert.deepEqual(table.get('key 9'), { n: 9, more: ['ü', '"'] });
-    assert.deepEqual([table.get('never'), table.get('')], [null, null]);
-    table.put('key 4', { n: 44, more: [] }, 0);
-    assert.equal(table.get('key 4')?.n, 44);
+    const scratch = sqliteScratch<{ readonly n: number; readonly more: readonly string[] }>(folder, held);
+    for (let n = 0; n < 10; n++) scratch.put(`key ${n}`, { n, more: ['ü', '"'] });
+    scratch.put('key 3', { n: 33, more: [] });
+    assert.deepEqual(scratch.get('key 3'), { n: 33, more: [] });
+    assert.deepEqual(scratch.get('key 9'), { n: 9, more: ['ü', '"'] });
+    assert.deepEqual([scratch.get('never'), scratch.get('')], [null, null]);
+    scratch.put('key 4', { n: 44, more: [] }, 0);
+    assert.equal(scratch.get('key 4')?.n, 44);
     scratch.close();
   });
 
-  test(`with a buffer of ${most}: tables are separate, and one name is one table`, () => {
-    const scratch = sqliteScratch(folder, held);
-    scratch.table<number>('one').put('key', 1);
-    scratch.table<number>('two').put('key', 2);
-    const found = ['one', 'two', 'three'].map((name) => scratch.table<number>(name).get('key'));
-    assert.deepEqual(found, [1, 2, null]);
-    scratch.close();
-  });
-
-  test(`with a buffer of ${most}: the entries of a prefix are returned`, () => {
-    const scratch = sqliteScratch(folder, held);
-    const table = scratch.table<number>('one');
-    for (let n = 999; n >= 0; n--) table.put(`b/${String(n).padStart(4, '0')}`, n);
-    table.put('b/\u{10ffff}x', 1000);
-    for (const other of ['a/9', 'b', 'b0', 'c/0']) table.put(other, -1);
-    const found = [...table.entries('b/')].sort();
-    assert.deepEqual(found, [
-      ...Array.from({ length: 1000 }, (_, n) => [`b/${String(n).padStart(4, '0')}`, n]),
-      ['b/\u{10ffff}x', 1000],
-    ]);
-    assert.deepEqual([...scratch.table('empty').entries('b/')], []);
+  test(`with a buffer of ${most}: the values of a prefix are returned`, () => {
+    const scratch = sqliteScratch<number>(folder, held);
+    for (let n = 999; n >= 0; n--) scratch.put(`b/${String(n).padStart(4, '0')}`, n);
+    scratch.put('b/\u{10ffff}x', 1000);
+    for (const other of ['a/9', 'b', 'b0', 'c/0']) scratch.put(other, -1);
+    const found = [...scratch.values('b/')].sort((a, b) => a - b);
+    assert.deepEqual(
+      found,
+      Array.from({ length: 1001 }, (_, n) => n),
+    );
     scratch.close();
   });
 }
 
 test('the file is unlinked while it is used, however large it grows: no other process can open it or find it later', () => {
-  const scratch = sqliteScratch(folder, { changes: 10, characters: 10_000 });
-  const table = scratch.table<string>('one');
+  const scratch = sqliteScratch<string>(folder, { changes: 10, characters: 10_000 });
   // More than the cache keeps.
   const long = 'word '.repeat(2000);
-  for (let n = 0; n < 3000; n++) table.put(`/${n}`, long);
+  for (let n = 0; n < 3000; n++) scratch.put(`/${n}`, long);
   assert.deepEqual(readdirSync(folder), []);
-  assert.equal(table.get('/0'), long);
-  assert.equal([...table.entries('/')].length, 3000);
+  assert.equal(scratch.get('/0'), long);
+  assert.equal([...scratch.values('/')].length, 3000);
   scratch.close();
   assert.deepEqual(readdirSync(folder), []);
 });
@@ -88,9 +75,8 @@ function linkOf(path: string): string {
 }
 
 test('long values are not kept in memory, however few they are', () => {
-  const scratch = sqliteScratch(folder);
-  const table = scratch.table<string>('one');
-  for (let n = 0; n < 40; n++) table.put(String(n), 'x'.repeat(1024 * 1024));
+  const scratch = sqliteScratch<string>(folder);
+  for (let n = 0; n < 40; n++) scratch.put(String(n), 'x'.repeat(1024 * 1024));
   assert.ok(namelessBytes() > 30 * 1024 * 1024, `${namelessBytes()} bytes`);
   scratch.close();
   assert.equal(namelessBytes(), 0);

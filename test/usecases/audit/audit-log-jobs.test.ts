@@ -3,22 +3,20 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { locationOf } from '#src/domain/audit/finding.ts';
 import { auditJobs } from '#src/usecases/audit/audit-log-jobs.ts';
-import { streamStates } from '#src/usecases/audit/stream-states.ts';
+import { type ScratchRow, streamStates } from '#src/usecases/audit/stream-states.ts';
 import { attemptRetried, JOB_ID, jobStarted } from '#test/support/given-events.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 test('a stream without end keeps its state small, and each attempt too many is a finding', () => {
   const sizes: number[] = [];
-  const rows = new Map<string, never>();
+  const rows = new Map<string, ScratchRow>();
   const states = streamStates({
-    table: () => ({
-      get: (key) => rows.get(key) ?? null,
-      put(key, value) {
-        sizes.push(JSON.stringify(value).length);
-        rows.set(key, value as never);
-      },
-      entries: () => [],
-    }),
+    get: (key) => rows.get(key) ?? null,
+    put(key, value) {
+      sizes.push(JSON.stringify(value).length);
+      rows.set(key, value);
+    },
+    values: () => [],
     close: () => undefined,
   });
   const jobs = auditJobs({
