@@ -8,23 +8,10 @@ import { EventLogUnavailable } from '#src/ports/event-log.ts';
 /** The longest that a caller waits for one append before anything was sent or settled. */
 const APPEND_LIMIT_MS = 2000;
 
-export type ResponseDeadline = {
-  /** Rejects with `EventLogUnavailable`, once, when the deadline has passed. */
-  readonly passed: Promise<never>;
-  hasPassed(): boolean;
-  /**
-   * Waits for an append before anything was sent or settled. If it takes longer than 2 s the caller is answered; when
-   * the append is acknowledged at last, this throws `EventLogUnavailable`: a repeat of the call continues from there.
-   */
-  forAppend<T>(append: Promise<T>): Promise<T>;
-  /** Starts the same limit for a step that continues whenever it is acknowledged. Returns what ends the limit. */
-  limitAppend(): () => void;
-  /** Frees all timers. */
-  end(): void;
-};
+export type ResponseDeadline = ReturnType<typeof startResponseDeadline>;
 
 /** The deadline passes after TIMES.responseDeadlineMs, or when one append takes longer than 2 s. */
-export function startResponseDeadline(clock: Clock): ResponseDeadline {
+export function startResponseDeadline(clock: Clock) {
   const timers = new Set<Cancel>();
   const outcome = Promise.withResolvers<never>();
   outcome.promise.catch(() => undefined);
@@ -43,10 +30,16 @@ export function startResponseDeadline(clock: Clock): ResponseDeadline {
   const limitAppend = () => passAfter(APPEND_LIMIT_MS, 'an append takes too long');
   passAfter(TIMES.responseDeadlineMs, 'the response deadline has passed');
   return {
+    /** Rejects with `EventLogUnavailable`, once, when the deadline has passed. */
     passed: outcome.promise,
-    hasPassed: () => over,
+    hasPassed: (): boolean => over,
+    /** Starts the limit of an append for a step that continues whenever it is acknowledged. Returns what ends the limit. */
     limitAppend,
-    async forAppend(append) {
+    /**
+     * Waits for an append before anything was sent or settled. If it takes longer than 2 s the caller is answered; when
+     * the append is acknowledged at last, this throws `EventLogUnavailable`: a repeat of the call continues from there.
+     */
+    async forAppend<T>(append: Promise<T>): Promise<T> {
       const acknowledged = limitAppend();
       try {
         const stored = await append;
@@ -56,7 +49,8 @@ export function startResponseDeadline(clock: Clock): ResponseDeadline {
         acknowledged();
       }
     },
-    end() {
+    /** Frees all timers. */
+    end(): void {
       for (const timer of timers) timer.abort();
     },
   };

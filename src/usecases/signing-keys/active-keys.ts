@@ -16,13 +16,6 @@ type ActiveKeysDeps = {
   readonly logger: Logger;
 };
 
-export type ActiveKeys = {
-  readonly signer: Signer;
-  readonly checkpointSigner: CheckpointSigner;
-  /** Reads again every 5 s until `ending` aborts; never rejects. */
-  watch(ending: AbortSignalLike): Promise<void>;
-};
-
 const LOOK_MS = 5000;
 /** Longer than a call takes from its acceptance to its receipt. */
 const AHEAD_MS = 120_000;
@@ -44,10 +37,7 @@ export function demandSigningKey({
 }
 
 /** `first`: the file, as just read. */
-export function activeKeys(
-  { store, directory, clock, logger }: ActiveKeysDeps,
-  first: KeyStoreContent,
-): ActiveKeys {
+export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, first: KeyStoreContent) {
   let content = first;
   const report = logOnce(logger);
 
@@ -90,20 +80,23 @@ export function activeKeys(
     return 'the receipt key of this process was retired, and its key file has no other: copy the key file of the machine that rotated the keys before the own key expires';
   }
 
+  const signer: Signer = {
+    current(at = clock.now()) {
+      const key = receiptKey(content, at);
+      if (key !== null) return key;
+      const message = 'This relay has no signing key that is valid for long enough: nothing was sent.';
+      throw new Fault('internal_error', message);
+    },
+    former: (at) => receiptKey(content, at),
+  };
+  const checkpointSigner: CheckpointSigner = {
+    current: () => keyThatSigns(content.keys, directory.list(), 'checkpoint', clock.now()),
+  };
   return {
-    signer: {
-      current(at = clock.now()) {
-        const key = receiptKey(content, at);
-        if (key !== null) return key;
-        const message = 'This relay has no signing key that is valid for long enough: nothing was sent.';
-        throw new Fault('internal_error', message);
-      },
-      former: (at) => receiptKey(content, at),
-    },
-    checkpointSigner: {
-      current: () => keyThatSigns(content.keys, directory.list(), 'checkpoint', clock.now()),
-    },
-    async watch(ending) {
+    signer,
+    checkpointSigner,
+    /** Reads again every 5 s until `ending` aborts; never rejects. */
+    async watch(ending: AbortSignalLike): Promise<void> {
       for (;;) {
         await clock.sleep(LOOK_MS, ending);
         if (ending.aborted) return;

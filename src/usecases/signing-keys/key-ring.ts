@@ -53,7 +53,7 @@ export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<Ke
 
 /** Every key ever announced. */
 export type KeyDirectory = {
-  /** As last read: at most some seconds ago (`ActiveKeys.watch`), longer while the event log is unavailable. */
+  /** As last read: at most some seconds ago (`watch` of the active keys), longer while the event log is unavailable. */
   list(): readonly KeyRecord[];
   /** As in the event log now, for later calls of `list` too. Throws if the log is unavailable. */
   refresh(): Promise<readonly KeyRecord[]>;

@@ -21,34 +21,6 @@ import {
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
-type ConsistencyProof = {
-  readonly from: number;
-  readonly to: number;
-  /** Base64. */
-  readonly fromRoot: string;
-  readonly toRoot: string;
-  readonly proof: readonly string[];
-};
-
-/**
- * Each returns null if this relay has no transparency log, and throws `Fault('read_models_unavailable')` if the read
- * models are unavailable.
- */
-export type Transparency = {
-  /** The newest checkpoint that this process has seen, a signed note, at most some seconds old. Never throws. */
-  latest(): string | null;
-  /** The newest checkpoint. */
-  checkpoint(): Promise<string | null>;
-  /** The verifier key of the newest checkpoint, without an end of line; null also if no key of the log signed it. */
-  key(): Promise<string | null>;
-  /** null also for a tile that the tree of the newest checkpoint does not have, or not in this width. */
-  tile(name: TileName): Promise<Uint8Array | null>;
-  /** A tlog-proof up to the newest checkpoint. `receipt_not_ready`: no checkpoint contains the receipt yet. */
-  prove(receiptId: string): Promise<string | Refused<'receipt_not_found' | 'receipt_not_ready'> | null>;
-  /** Refused unless 0 <= from <= to <= the size of the newest checkpoint. */
-  consistency(from: number, to: number): Promise<ConsistencyProof | Refused<'invalid_request'> | null>;
-};
-
 export type TransparencyDeps = {
   /** Of the read model. */
   readonly rows: {
@@ -58,12 +30,19 @@ export type TransparencyDeps = {
   };
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
-  readonly latest: Transparency['latest'];
+  /** The newest checkpoint that this process has seen, a signed note, at most some seconds old. */
+  readonly latest: () => string | null;
   /** false: the last checkpoint does not match these rows. */
   readonly stands: () => boolean;
 };
 
-export function transparency({ rows, keys, primitives, latest, stands }: TransparencyDeps): Transparency {
+export type Transparency = ReturnType<typeof transparency>;
+
+/**
+ * Each call returns null if this relay has no transparency log, and throws `Fault('read_models_unavailable')` if the read
+ * models are unavailable.
+ */
+export function transparency({ rows, keys, primitives, latest, stands }: TransparencyDeps) {
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
     const checkpoint = await verifyCheckpoint(note, known, primitives);
     const x = known.find(({ keyId }) => keyId === checkpoint?.keyId)?.x;
@@ -73,17 +52,21 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
   }
 
   return {
+    /** Never throws. */
     latest,
-    async checkpoint() {
+    /** The newest checkpoint. */
+    async checkpoint(): Promise<string | null> {
       return (await rows.checkpoint())?.note ?? null;
     },
-    async key() {
+    /** The verifier key of the newest checkpoint, without an end of line; null also if no key of the log signed it. */
+    async key(): Promise<string | null> {
       const newest = await rows.checkpoint();
       if (newest === null) return null;
       // The list is seconds old: the key that signed may have been announced since.
       return (await signerOf(newest.note, keys.list())) ?? signerOf(newest.note, await keys.refresh());
     },
-    async tile({ level, n, width }) {
+    /** null also for a tile that the tree of the newest checkpoint does not have, or not in this width. */
+    async tile({ level, n, width }: TileName): Promise<Uint8Array | null> {
       const newest = await rows.checkpoint();
       if (newest === null || width > tileWidth(level, n, newest.size)) return null;
       demandStanding();
@@ -92,7 +75,10 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       const requested = hashes.slice(0, width * HASH_BYTES);
       return level === 'entries' ? entryBundle(requested) : requested;
     },
-    async prove(receiptId) {
+    /** A tlog-proof up to the newest checkpoint. `receipt_not_ready`: no checkpoint contains the receipt yet. */
+    async prove(
+      receiptId: string,
+    ): Promise<string | Refused<'receipt_not_found' | 'receipt_not_ready'> | null> {
       const newest = await rows.checkpoint();
       if (newest === null) return null;
       const index = await rows.leafIndex(receiptId);
@@ -103,7 +89,8 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
         return tlogProofText({ index, path, checkpoint: newest.note });
       });
     },
-    async consistency(from, to) {
+    /** Hashes in base64. Refused unless 0 <= from <= to <= the size of the newest checkpoint. */
+    async consistency(from: number, to: number) {
       const newest = await rows.checkpoint();
       if (newest === null) return null;
       const refusal = outside(from, to, newest.size);
