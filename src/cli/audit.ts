@@ -241,8 +241,6 @@ function summaryLines(audited: Audited): readonly string[] {
 
 const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
   openJobs: 'jobs that are running or not completed',
-  unservedPayments: 'payments that settled and whose job never started',
-  unconfirmedPayments: 'payments whose settlement is unconfirmed',
   uncoveredLeaves: 'leaves that no checkpoint covers yet',
   unfitCheckpoints: 'checkpoints after the first wrong one, which do not match either',
 };

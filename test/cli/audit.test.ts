@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { findingTable } from '#src/cli/audit.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
-import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { type AuditHistory, auditHistory } from '#test/support/audit-history.ts';
 import { auditText, exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';
@@ -156,26 +155,6 @@ test('not an export, an export from the middle, a missing file, not text: exit 2
       assert.match(stderr, problem);
     }),
   );
-});
-
-test('events and receipt of version 1 have no finding except for the invented stream name of the fixture', async () => {
-  type Frozen = {
-    readonly events: readonly (Omit<RecordedEvent, 'revision'> & { readonly revision: string })[];
-  };
-  const read = (name: string): Frozen =>
-    JSON.parse(readFileSync(new URL(`../fixtures/${name}`, import.meta.url), 'utf8'));
-  const frozen = [...read('events-v1.json').events, ...read('receipts-v1.json').events];
-  const places = new Map(frozen.map((event) => [event.position, event]));
-  // The rest of the fixture has only one event of each type.
-  const record = [...places.values()]
-    .map((event) => ({ ...event, revision: BigInt(event.revision) }))
-    .sort((a, b) => (a.position < b.position ? -1 : 1))
-    .slice(0, 10);
-  const { findings, summary } = await auditText(exportOf(record, null));
-  const made = findings.map(({ kind, stream }) => `${kind} ${stream}`);
-  assert.deepEqual(made, [`stream_mismatch payment-${'9'.repeat(64)}`]);
-  const { events, jobs, receipts, keys } = summary;
-  assert.deepEqual({ events, jobs, receipts, keys }, { events: 10, jobs: 1, receipts: 1, keys: 1 });
 });
 
 test('control characters are escaped, and only the first findings are shown', () => {

@@ -6,7 +6,6 @@ import {
   decisionFaults,
   judgePayment,
   NO_HISTORY,
-  type PaymentHistory,
   paidFaults,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
@@ -18,16 +17,6 @@ import { identityText } from '#src/domain/payment/events.ts';
 import type { StreamStates } from './stream-states.ts';
 
 export function auditMoney(states: StreamStates) {
-  /** Open payments: settled without a job, and of unknown outcome. */
-  const open = { unserved: 0, unconfirmed: 0 };
-
-  function putPayment(stream: string, before: PaymentHistory, after: PaymentHistory): void {
-    const [was, is] = [openOf(before), openOf(after)];
-    if (was !== null) open[was]--;
-    if (is !== null) open[is]++;
-    states.put('payment', stream, after);
-  }
-
   /** The stream's name is the hash of the authorization's identity, so that an authorization has one stream. */
   function nameFault(stream: string, event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReserved') return null;
@@ -37,11 +26,10 @@ export function auditMoney(states: StreamStates) {
   }
 
   return {
-    open: open as Readonly<typeof open>,
     payment(stream: string, event: PaymentEvent): readonly Fault[] {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
-      putPayment(stream, before, history);
+      states.put('payment', stream, history);
       return [fault, nameFault(stream, event)].filter((each) => each !== null);
     },
     claim(stream: string, event: ClaimEvent): readonly Fault[] {
@@ -71,7 +59,7 @@ export function auditMoney(states: StreamStates) {
       const claim = claimStream === null ? null : states.get('claim', claimStream);
       const decision = decisionId === null ? null : states.get('decision', STREAM.decision(decisionId));
       if (paymentStream !== null && history !== null)
-        putPayment(paymentStream, history, { ...history, servedBy: history.servedBy ?? jobId });
+        states.put('payment', paymentStream, { ...history, servedBy: history.servedBy ?? jobId });
       const faults = [
         ...paidFaults(started, history),
         ...claimedFaults(started, claim),
@@ -85,22 +73,4 @@ export function auditMoney(states: StreamStates) {
       return [...faults, { kind: 'payment_shared', message }];
     },
   };
-}
-
-function openOf({ payment: { status }, servedBy }: PaymentHistory): 'unserved' | 'unconfirmed' | null {
-  switch (status) {
-    case 'settled':
-      return servedBy === null ? 'unserved' : null;
-    case 'reserved':
-    case 'unknown':
-    case 'retried':
-      return 'unconfirmed';
-    case 'absent':
-    case 'refunded':
-    case 'rejected':
-    case 'released':
-      return null;
-    default:
-      return status satisfies never;
-  }
 }

@@ -154,10 +154,6 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
         notes: {
           /** Jobs that run, or that were interrupted and are not closed yet. */
           openJobs,
-          /** Settled payments whose job never started. */
-          unservedPayments: money.open.unserved,
-          /** Payments for which the record does not show whether the money moved. */
-          unconfirmedPayments: money.open.unconfirmed,
           uncoveredLeaves,
           unfitCheckpoints,
         },
