@@ -20,7 +20,7 @@ import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain
 type Leaf = { readonly location: EventLocation; readonly index: number; readonly due: number | null };
 
 /** A checkpoint is recorded within seconds of the rows that it is over: the trees of so many leaves before it are kept. */
-const RECENT_TREES = 16_384;
+const RECENT_TREES = 8192;
 /** Of the leaves that no checkpoint covers yet only so many are named: a record without checkpoints needs no memory. */
 const UNCOVERED_LEAVES = 4096;
 
@@ -63,7 +63,7 @@ export function auditTree(primitives: Primitives, kept: readonly KeptCheckpoint[
       if (uncovered.length < UNCOVERED_LEAVES) uncovered.push({ location, index: tree.size, due });
       tree = appendLeaf(tree, data).tree;
       recent.push(tree);
-      if (recent.length > 2 * RECENT_TREES) recent.splice(0, RECENT_TREES);
+      if (recent.length > RECENT_TREES + 1024) recent.splice(0, 1024);
       if (kept.some(({ size }) => size === tree.size)) keptRoots.set(tree.size, rootOf(tree));
       if (payload !== null && payload.iat > second)
         [latest, second] = payload.iat > latest ? [payload.iat, latest] : [latest, payload.iat];

@@ -78,8 +78,7 @@ export function keyDirectory(deps: { readonly log: EventLog }, known: readonly K
 export type OwnKeys = { readonly keys: readonly HeldKey[] } & Pick<KeyStoreContent, 'secretCheck'>;
 
 /**
- * Announces the first keys of an empty event log, and the first checkpoint key of a log without one; otherwise requires
- * that log and key file match. Returns the ring once it has read its own activations. Throws `KeyMismatch`, and
+ * Announces the first keys of an empty event log; otherwise requires that log and key file match. Returns the ring once it has read its own activations. Throws `KeyMismatch`, and
  * `LogTakesNothing` if that takes too long.
  */
 export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Promise<KeyRing> {
@@ -126,16 +125,16 @@ export async function announce(
 
 type Announced = { readonly key: HeldKey; readonly purpose: KeyPurpose };
 
-/** The file's first active key of each purpose that has no announced one; a receipt key only in an empty log. */
+/** For an empty event log: the file's first active key of each purpose. */
 function firstKeys(ring: KeyRing, { keys }: OwnKeys): readonly Announced[] {
+  if (ring.keys.length > 0) return [];
   const firstActive = (purpose: KeyPurpose): Announced[] => {
     const key = keys.find((each) => each.purpose === purpose && each.status === 'active');
     return key === undefined ? [] : [{ key, purpose }];
   };
-  const receipt = ring.keys.length === 0 ? firstActive('receipt') : [];
-  if (ring.keys.length === 0 && receipt.length === 0) throw new KeyMismatch(NO_RECEIPT_KEY);
-  const hasCheckpointKey = ring.keys.some(({ purpose }) => purpose === 'checkpoint');
-  return [...receipt, ...(hasCheckpointKey ? [] : firstActive('checkpoint'))];
+  const receipt = firstActive('receipt');
+  if (receipt.length === 0) throw new KeyMismatch(NO_RECEIPT_KEY);
+  return [...receipt, ...firstActive('checkpoint')];
 }
 
 const NO_RECEIPT_KEY = 'the key file has no active key for receipts';

@@ -170,29 +170,6 @@ test('an empty log gets the key for receipts and that for checkpoints in one app
   assert.deepEqual(it.trace, ['SigningKeyActivated+SigningKeyActivated']);
 });
 
-test('a log from before there were checkpoints gets ours; one that has such a key gets no other', async () => {
-  const it = world();
-  await given(it, KEYS, keyActivated());
-  await activateSigningKeys(it.deps, ownOf(held('k'), checkpointKey('c')));
-  await activateSigningKeys(it.deps, ownOf(held('k'), checkpointKey('d')));
-  const { keys } = await loadKeyRing(it.deps);
-  assert.deepEqual(
-    keys.map(({ keyId }) => keyId),
-    [commitment('k'), commitment('c')],
-  );
-});
-
-test('two starts at once on a log from before there were checkpoints: one announcement', async () => {
-  const it = world();
-  await given(it, KEYS, keyActivated());
-  it.log.onNext(
-    'SigningKeyActivated',
-    afterOthers(() => activateSigningKeys(world(it.common).deps, ownOf(held('k'), checkpointKey('c')))),
-  );
-  await activateSigningKeys(it.deps, ownOf(held('k'), checkpointKey('c')));
-  assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated', 'SigningKeyActivated']);
-});
-
 test('an unannounced fresh key in front does not prevent a start, and the start does not announce it', async () => {
   const it = world();
   await given(it, KEYS, keyActivated());
