@@ -42,7 +42,7 @@ type Kinds = {
 
 /**
  * `next`: the next revision; 0 before the first event. A stream's events are of one kind: others are not judged. `owner`:
- * of a row that stands for a value which only one owner may have.
+ * of the row for a value that only one owner may have.
  */
 export type ScratchRow = { readonly next: number; readonly owner?: string } & Partial<Kinds>;
 
