@@ -38,7 +38,8 @@ export function auditTree(primitives: Primitives, kept: readonly KeptCheckpoint[
   const state = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true };
 
   function rootAt(size: number): Hash | null {
-    const found = recent[size - (recent[0]?.size ?? 0)];
+    // The first checkpoint is over no leaves, whatever precedes it.
+    const found = size === 0 ? EMPTY_TREE : recent[size - (recent[0]?.size ?? 0)];
     return found === undefined ? null : rootOf(found);
   }
 
