@@ -216,7 +216,6 @@ export const handoff = (changes: Partial<Handoff> = {}): Handoff => ({
 export const schedulePreview = (changes: Partial<SchedulePreview> = {}): SchedulePreview => ({
   schedule: { type: 'once', runAt: '2999-12-31T01:00:00+01:00' },
   nextRuns: ['2999-12-31T00:00:00.000Z'],
-  localTimes: ['2999-12-31T01:00:00+01:00'],
   webhook: policyCheck(),
   warnings: policyCheck().warnings,
   ...changes,

@@ -56,7 +56,7 @@ export async function decideWebhook(
   deps: DecideDeps,
   { action, buyerPolicy }: DecideInput,
 ): Promise<Decided | Refused> {
-  const read = readRequest(deps, action, '/action');
+  const read = readRequest(action, '/action');
   if (isRefused(read)) return read;
   const [verdict, market] = await Promise.all([
     judgeRequest(deps, read.target, deps.payer),

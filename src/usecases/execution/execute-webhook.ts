@@ -111,7 +111,7 @@ const BEGIN: State = {
 
 /** Throws `Fault` for our own failures: nothing is charged twice and nothing is sent twice. */
 export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Promise<Execution | Refused> {
-  const read = readRequest(deps, input.request);
+  const read = readRequest(input.request);
   if (isRefused(read)) return read;
   const deadline = startResponseDeadline(deps.clock);
   const call = callOf(deps, input, read, deadline);
