@@ -193,20 +193,17 @@ type PaidSlot = {
   readonly isNew: boolean;
 };
 
-/** How many streams are read again before a call is refused because of them. */
+/** How many streams are read again, since another process or an operator may have resolved them. */
 const READ_AGAIN_MAX = 8;
 
 /** LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute. */
 export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Release | Refused> {
   const { caller, account, paymentStream, isNew } = it;
   const waiting = () => (isNew ? deps.unconfirmed.waiting(account, paymentStream) : []);
-  const take = () => deps.slots.take(caller, LIMITS.inFlightPerPayer.max - waiting().length);
-  let slot = take();
-  if (typeof slot !== 'function' && waiting().length > 0) {
-    await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
-    slot = take();
-    if (typeof slot !== 'function' && waiting().length > 0) return confirmFirst();
-  }
+  await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
+  const unconfirmed = waiting().length;
+  const slot = deps.slots.take(caller, LIMITS.inFlightPerPayer.max - unconfirmed);
+  if (typeof slot !== 'function' && unconfirmed > 0) return confirmFirst();
   if (typeof slot !== 'function') return slot;
   try {
     const rate = await deps.quota.take(PAYER_RATE, caller);

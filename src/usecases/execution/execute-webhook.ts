@@ -69,8 +69,6 @@ type Passed = {
   readonly counted: boolean;
   /** The job whose payment this call reserved, so that its settle call is the first. */
   readonly reservedFor: string | null;
-  /** The job that another call of the same payment or key started. */
-  readonly startedElsewhere: string | null;
 };
 
 type OfNew<S> = { readonly step: S; readonly known: New };
@@ -105,7 +103,6 @@ const BEGIN: State = {
     verified: false,
     counted: false,
     reservedFor: null,
-    startedElsewhere: null,
   },
 };
 
@@ -122,8 +119,9 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
     try {
       for (let lookUps = 0; state.step !== 'done'; ) {
         if (state.step === 'lookUp' && ++lookUps > MAX_LOOK_UPS) return inProgress(null);
-        const next = await step(deps, call, state).catch((error: unknown) => {
-          if (error instanceof WrongExpectedVersion) return lookAgain(state);
+        const { passed } = state;
+        const next = await STEPS[state.step](deps, call, state as never).catch((error: unknown): State => {
+          if (error instanceof WrongExpectedVersion) return { step: 'lookUp', passed };
           throw error;
         });
         if (isRefused(next)) return next;
@@ -148,43 +146,26 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
   }
 }
 
-function step(deps: ExecuteDeps, call: Call, state: State): Promise<State | Refused> {
-  switch (state.step) {
-    case 'lookUp':
-      return lookUp(deps, call, state);
-    case 'judge':
-      return judge(deps, call, state);
-    case 'admit':
-      return admit(deps, call, state);
-    case 'verify':
-      return verify(deps, call, state);
-    case 'reserve':
-      return reserve(deps, call, state);
-    case 'claim':
-      return claim(deps, call, state);
-    case 'settle':
-      return settle(deps, call, state);
-    case 'start':
-      return start(deps, call, state);
-    case 'attempt':
-      return attemptOnce(deps, call, state);
-    case 'done':
-      return Promise.resolve(state);
-    default:
-      return state satisfies never;
-  }
-}
+type Step<S extends State['step']> = (
+  deps: ExecuteDeps,
+  call: Call,
+  state: At<S>,
+) => Promise<State | Refused>;
 
-/** Another call wrote first. If it started the job, the caller gets that job's id whatever happens next. */
-const lookAgain = (state: State): State => ({
-  step: 'lookUp',
-  passed: state.step === 'start' ? { ...state.passed, startedElsewhere: state.jobId } : state.passed,
-});
+const STEPS: { readonly [S in Exclude<State['step'], 'done'>]: Step<S> } = {
+  lookUp,
+  judge,
+  admit,
+  verify,
+  reserve,
+  claim,
+  settle,
+  start,
+  attempt: attemptOnce,
+};
 
 /** How far the job has come, for a caller that has to be answered before its result is known. */
 function jobIn(state: State): { readonly jobId: string; readonly stored: boolean } | null {
-  const { startedElsewhere } = state.passed;
-  if (startedElsewhere !== null) return { jobId: startedElsewhere, stored: true };
   if (state.step === 'start') return { jobId: state.jobId, stored: false };
   return state.step === 'attempt' ? { jobId: state.running.state.started.jobId, stored: true } : null;
 }

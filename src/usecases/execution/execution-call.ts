@@ -201,20 +201,16 @@ export function logUnavailable(
   job: { readonly jobId: string; readonly stored: boolean } | null,
   cause: unknown,
 ): Fault {
-  const again = call.lookup.paymentStream === null ? '' : ' Repeat with the same payment header.';
-  const nothing = 'nothing was sent';
-  const outcome =
-    job === null
-      ? `${nothing}.${again}`
-      : job.stored
-        ? `the result will be found at the job.${again}`
-        : isAnonymous(call)
-          ? `${nothing}, and nothing will be: repeat the call.`
-          : `${nothing} so far. Should the job still start, its result will be found there.${again || ' Repeat with the same idempotencyKey.'}`;
-  const named = job !== null && (job.stored || !isAnonymous(call));
+  const again = call.lookup.paymentStream === null ? 'idempotencyKey' : 'payment header';
+  const repeat = isAnonymous(call) ? '' : ` Repeat with the same ${again}.`;
+  const [outcome, jobId] = job?.stored
+    ? [`the result will be found at the job.${repeat}`, job.jobId]
+    : isAnonymous(call)
+      ? ['nothing was sent, and nothing will be: repeat the call.', null]
+      : [`nothing was sent so far.${repeat}`, job?.jobId ?? null];
   return new Fault('event_log_unavailable', `The event log is unavailable: ${outcome}`, {
     cause,
     retryAfterSeconds: 5,
-    ...(named ? { details: { jobId: job.jobId } } : {}),
+    ...(jobId === null ? {} : { details: { jobId } }),
   });
 }
