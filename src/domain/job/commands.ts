@@ -7,12 +7,7 @@ import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt, type RunningJob } from './state.ts';
 
 /** Why a command is impossible: a programming error of the caller, not a response to a client. */
-export type JobRefusal =
-  | 'job_exists'
-  | 'job_not_running'
-  | 'attempt_out_of_order'
-  | 'no_attempt_left'
-  | 'attempt_pending';
+export type JobRefusal = 'job_not_running' | 'attempt_out_of_order' | 'no_attempt_left' | 'attempt_pending';
 export type RefusedCommand = { readonly refusedCommand: JobRefusal };
 
 const refusedCommand = (reason: JobRefusal): RefusedCommand => ({ refusedCommand: reason });
@@ -28,8 +23,7 @@ export function leaseMs(attempts: number, timeoutMs: number): number {
 
 export type StartFacts = Omit<JobStarted, 'v' | 'leaseMs'>;
 
-export function startJob(facts: StartFacts, job: Job): [EventOf<'JobStarted'>] | RefusedCommand {
-  if (job.status !== 'absent') return refusedCommand('job_exists');
+export function startJob(facts: StartFacts): [EventOf<'JobStarted'>] {
   const lease = leaseMs(facts.attemptsAllowed, facts.timeoutMs);
   return [{ type: 'JobStarted', data: { v: 1, ...facts, leaseMs: lease } }];
 }

@@ -21,7 +21,13 @@ import {
 import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
-import { type PaidSlotDeps, type Release, type Turns, takePaidSlot } from './admission.ts';
+import {
+  countWalletFailure,
+  type PaidSlotDeps,
+  type Release,
+  type Turns,
+  takePaidSlot,
+} from './admission.ts';
 import type { RequestDisclosures } from './disclosures.ts';
 import {
   accountOf,
@@ -40,7 +46,6 @@ import {
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
 import {
-  limitWalletFailures,
   type PaymentDeps,
   type Plan,
   releasePayment,
@@ -124,7 +129,11 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
           if (error instanceof WrongExpectedVersion) return { step: 'lookUp', passed };
           throw error;
         });
-        if (isRefused(next)) return next;
+        if (isRefused(next)) {
+          if (isContract(call) && next.refused === 'payment_required')
+            await countWalletFailure(deps.quota, call);
+          return next;
+        }
         state = next;
       }
       return state.execution;
@@ -134,7 +143,7 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
     }
   }
 
-  const done = limitWalletFailures(deps, call, run);
+  const done = run();
   done.catch(() => undefined);
   try {
     return await Promise.race([done, deadline.passed]);

@@ -207,7 +207,7 @@ export function logUnavailable(
     ? [`the result will be found at the job.${repeat}`, job.jobId]
     : isAnonymous(call)
       ? ['nothing was sent, and nothing will be: repeat the call.', null]
-      : [`nothing was sent so far.${repeat}`, job?.jobId ?? null];
+      : [`for this call nothing was sent so far.${repeat}`, job?.jobId ?? null];
   return new Fault('event_log_unavailable', `The event log is unavailable: ${outcome}`, {
     cause,
     retryAfterSeconds: 5,

@@ -88,7 +88,7 @@ async function byPayment(
 }
 
 /** The authorization that was recorded, and by a signature that only its payer can have made. */
-export function isCopy({ authorization, payloadHash }: Lookup, reserved: PaymentReserved): boolean {
+function isCopy({ authorization, payloadHash }: Lookup, reserved: PaymentReserved): boolean {
   return (
     authorization !== null &&
     authorization.amount === reserved.amount &&

@@ -13,7 +13,7 @@ import {
   type SettleFact,
   surelyOverAt,
 } from '#src/domain/payment/state.ts';
-import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -24,15 +24,9 @@ import {
   loadPaymentSurely,
   type View,
 } from '#src/usecases/event-streams.ts';
-import {
-  checkWalletFailures,
-  countWalletFailure,
-  type GuessLimit,
-  type Slots,
-  type UnconfirmedPayments,
-} from './admission.ts';
-import { accountOf, type Call, type Execution, isContract } from './execution-call.ts';
-import { findKnown, inProgress, isCopy } from './idempotency.ts';
+import { checkWalletFailures, type GuessLimit, type Slots, type UnconfirmedPayments } from './admission.ts';
+import { accountOf, type Call, isContract } from './execution-call.ts';
+import { findKnown, inProgress } from './idempotency.ts';
 import type { StreamWatch } from './recover-jobs.ts';
 
 export type PaymentDeps = JournalDeps & {
@@ -48,33 +42,14 @@ export type PaymentDeps = JournalDeps & {
   readonly quota: Quota;
 };
 
-/** Runs the call, and counts it if it failed in the name of a contract wallet; see `checkWalletFailures`. */
-export async function limitWalletFailures(
-  deps: PaymentDeps,
-  call: Call,
-  run: () => Promise<Execution | Refused>,
-): Promise<Execution | Refused> {
-  const { paymentStream } = call.lookup;
-  if (!isContract(call) || paymentStream === null) return run();
-  // A copy of a payment that was accepted before is the wallet's own: no third party can keep it from what it paid for.
-  const { state } = await loadPayment(deps.log, paymentStream);
-  if (!isBound(state) || !isCopy(call.lookup, state.reserved)) {
-    const tooMany = await checkWalletFailures(deps.quota, call);
-    if (tooMany !== null) return tooMany;
-  }
-  const answer = await run();
-  const failed =
-    isRefused(answer) && (answer.refused === 'payment_required' || answer.refused === 'payment_reused');
-  if (failed) await countWalletFailure(deps.quota, call);
-  return answer;
-}
-
 /** `verified` false: the payment is known by now, so that its stream is the answer. */
 export async function verifyPayment(
   deps: PaymentDeps,
   call: Call,
 ): Promise<{ readonly verified: boolean } | Refused> {
   if (call.presented === null) return { verified: true };
+  const tooMany = isContract(call) ? await checkWalletFailures(deps.quota, call) : null;
+  if (tooMany !== null) return tooMany;
   const slot = deps.slots.takeVerify();
   if (typeof slot !== 'function') return slot;
   const answer = await deps.payments.verify(call.presented).finally(slot);

@@ -49,8 +49,7 @@ export async function announceJob(
 ): Promise<Running | Ran> {
   const stream = STREAM.job(facts.jobId);
   const begun = deps.clock.monotonic();
-  const starting = startJob({ ...facts, startedAt: isoNow(deps) }, absentJob);
-  if (isRefusedCommand(starting)) throw new Error(starting.refusedCommand);
+  const starting = startJob({ ...facts, startedAt: isoNow(deps) });
   const events = envelope(deps, starting, facts.jobId);
   await appendUntilKnown(deps, stream, 'no_stream', events);
   const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
