@@ -23,9 +23,11 @@ function once(giveBack: () => void): Release {
   };
 }
 
-function deleteOldest<K>(entries: { readonly size: number; keys(): Iterator<K>; delete(key: K): unknown }) {
-  const oldest = entries.keys().next();
-  if (oldest.done !== true) entries.delete(oldest.value);
+export function deleteOldest<K>(entries: Map<K, unknown>): void {
+  for (const oldest of entries.keys()) {
+    entries.delete(oldest);
+    return;
+  }
 }
 
 // ── concurrency ─────────────────────────────────────────────────────────────────────────────────────────

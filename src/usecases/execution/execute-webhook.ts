@@ -69,7 +69,6 @@ type Accepted = Extract<Known, { kind: 'new' | 'resume' | 'held' }>;
 type Passed = {
   readonly slot: Release | null;
   readonly turn: Release | null;
-  readonly judged: boolean;
   readonly verified: boolean;
   readonly counted: boolean;
   /** The job whose payment this call reserved, so that its settle call is the first. */
@@ -104,7 +103,6 @@ const BEGIN: State = {
   passed: {
     slot: null,
     turn: null,
-    judged: false,
     verified: false,
     counted: false,
     reservedFor: null,
@@ -215,7 +213,7 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
       return { step: 'done', passed, execution: replayOf(deps, call, known.closed) };
     case 'new':
       if (passed.turn === LATE) return inProgress(null);
-      return { step: passed.judged ? 'admit' : 'judge', passed, known };
+      return { step: passed.counted ? 'admit' : 'judge', passed, known };
     default:
       return { step: 'admit', passed, known };
   }
@@ -229,7 +227,7 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
   const { presented, payer } = call;
   const unfit = presented === null ? null : deps.payments.validateNew(presented, deps.clock.now());
   const refusal = unfit ?? call.notApproved ?? (await judgeRequest(deps, call.read.target, payer));
-  return refusal ?? { ...state, step: 'admit', passed: { ...state.passed, judged: true } };
+  return refusal ?? { ...state, step: 'admit' };
 }
 
 /** A slot in flight; a payer also has limits of its own (in demo mode all callers are one payer). */
