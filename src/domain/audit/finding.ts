@@ -48,7 +48,6 @@ export type FindingKind =
   /** One transaction has paid for two jobs. */
   | 'payment_shared'
   /** The sums of all payments in one asset: charged is not served + refunded + open. */
-  | 'books_unbalanced'
   | 'claim_missing'
   | 'claim_mismatch'
   | 'payment_event_impossible'

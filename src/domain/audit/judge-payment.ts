@@ -5,14 +5,7 @@ import type { ClaimEvent, EventOf, PaymentEvent } from '../events.ts';
 import type { JobCompleted, JobStarted } from '../job/events.ts';
 import { type Claim, evolveClaim } from '../payment/claim.ts';
 import type { IdempotencyKeyClaimed } from '../payment/events.ts';
-import {
-  boughtNothing,
-  evolveEntry,
-  isBalanced,
-  type LedgerEntry,
-  NO_ENTRY,
-  type Sums,
-} from '../payment/ledger.ts';
+import { boughtNothing, evolveEntry, type LedgerEntry, NO_ENTRY } from '../payment/ledger.ts';
 import type { Fault } from './finding.ts';
 
 /** A payment's stream, and the job that it paid for, as read so far. */
@@ -112,14 +105,6 @@ export const refundedFault = (
   boughtNothing(errorCategory) || !startedRefunded
     ? null
     : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
-
-/** null: charged = served + refunded + open. */
-export function booksFault(sums: Sums): Fault | null {
-  if (isBalanced(sums)) return null;
-  const { network, asset, charged, served, refunded, open } = sums;
-  const message = `the payments in ${asset} on ${network} do not balance: charged ${charged} is not served ${served} + refunded ${refunded} + open ${open}`;
-  return { kind: 'books_unbalanced', message };
-}
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;

@@ -2,7 +2,6 @@
 
 import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import {
-  booksFault,
   type ClaimFacts,
   claimedFaults,
   decisionFaults,
@@ -20,14 +19,13 @@ import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/d
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
-import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
+import { evolveEntry } from '#src/domain/payment/ledger.ts';
 import type { StreamStates } from './stream-states.ts';
 import type { UniqueValues } from './unique-values.ts';
 
 export function auditMoney(states: StreamStates, unique: UniqueValues) {
   /** Open payments: settled without a job, and of unknown outcome. */
   const open = { unserved: 0, unconfirmed: 0 };
-  let books: Books = [];
 
   function putPayment(stream: string, before: PaymentHistory, after: PaymentHistory): void {
     const [was, is] = [openOf(before), openOf(after)];
@@ -72,7 +70,6 @@ export function auditMoney(states: StreamStates, unique: UniqueValues) {
     payment(stream: string, event: PaymentEvent, location: EventLocation): readonly Fault[] {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, faults } = judgePayment(before, event);
-      books = enter(books, event, before, history, null);
       putPayment(stream, before, history);
       addUnique(stream, event, location);
       const others = [winnerFault(event), nameFault(stream, event)];
@@ -133,13 +130,10 @@ export function auditMoney(states: StreamStates, unique: UniqueValues) {
       if (payment === null) return [];
       const before = (paymentStream === null ? null : states.get('payment', paymentStream)) ?? NO_HISTORY;
       const after = { ...before, ...evolveEntry(before, event) };
-      books = enter(books, event, before, after, payment);
       if (paymentStream !== null) putPayment(paymentStream, before, after);
       const fault = refundedFault(event.data, before);
       return fault === null ? [] : [fault];
     },
-    /** At the end of the record: sums that do not balance. */
-    unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
 

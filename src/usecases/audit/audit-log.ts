@@ -157,7 +157,6 @@ export function makeAuditor({ primitives, scratch, onFinding, kept = NO_EVIDENCE
         else report(fault, location);
       }
       for (const { fault, location } of unique.repeated()) report(fault, location);
-      reportAll(money.unbalanced(), NOWHERE);
       const broken = tree.broken(Math.floor(reachedAt(times) / 1000));
       if (broken !== null) report(broken.fault, broken.location);
       const announced = keys.map((key) => ({ key, location: announcements.get(key.keyId) ?? NOWHERE }));
