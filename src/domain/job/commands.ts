@@ -67,10 +67,6 @@ function completion(
 /** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner is certain that it was not. */
 export type Interruption = 'interrupted_unknown' | 'not_executed';
 
-/**
- * Closes a job that no process runs any more, without sending: the attempt that was due is recorded as one that may have
- * happened (`not_executed`: one that did not), and the job fails with it.
- */
 export function closeInterrupted(
   cause: Interruption,
   at: string,

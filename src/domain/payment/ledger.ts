@@ -6,10 +6,7 @@ import { absentPayment, evolvePayment, type Payment } from './state.ts';
 /** One payment, and how far its job has come. */
 export type LedgerEntry = {
   readonly payment: Payment;
-  /**
-   * `interrupted`: closed while it is unknown whether the target was called, or known that it was not. `executed`: the
-   * paid call was made (a failed target counts).
-   */
+  /** `interrupted`: also closed without being sent. `executed`: the paid call was made (a failed target counts). */
   readonly job: 'absent' | 'running' | 'interrupted' | 'executed';
   /** Time of the event that led to this state. */
   readonly since: string;

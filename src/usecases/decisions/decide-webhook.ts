@@ -48,10 +48,7 @@ export type DecideDeps = JudgeDeps &
     readonly payer: string | null;
   };
 
-/**
- * A target that would be refused is a decision, not an error. A refusal: the action is malformed, or all free look-ups
- * are taken. Throws `Fault`: nothing was decided.
- */
+/** A target that would be refused is a decision, not an error. Throws `Fault`: nothing was decided. */
 export async function decideWebhook(
   deps: DecideDeps,
   { action, buyerPolicy }: DecideInput,

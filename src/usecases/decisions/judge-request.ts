@@ -47,10 +47,7 @@ export type ReadRequest = {
   readonly request: NormalRequest;
 };
 
-/**
- * Checks what no schema can: the URL parses, the headers are well-formed. Says nothing about the target's safety.
- * `place`: JSON pointer of the request within the body, for the reported faults.
- */
+/** Checks what no schema can: the URL parses, the headers are well-formed. `place`: JSON pointer in the body. */
 export function readRequest(request: WebhookRequest, place = ''): ReadRequest | Refused<'invalid_request'> {
   const target = readTarget(request.url, `${place}/url`);
   if ('refused' in target) return target;

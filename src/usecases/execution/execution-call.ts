@@ -5,6 +5,7 @@ import type { ErrorCategory, Method, Mode, PaymentFacts, Route } from '#src/doma
 import { STREAM } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
@@ -142,11 +143,7 @@ export const openRequest = (deps: DiscloseDeps, { read, body }: Call, jobId: str
 // ── what it returns ─────────────────────────────────────────────────────────────────────────────────────
 
 export const ranNow = (ran: Ran, { disclosures }: RequestDisclosures): Execution =>
-  executionOf(
-    ran,
-    false,
-    [...disclosures, ...ran.disclosures].map(({ text }) => text),
-  );
+  executionOf(ran, false, [...disclosures, ...ran.disclosures]);
 
 /**
  * Returns the disclosures again only to the requester, who has just sent the same request again, and only those that open
@@ -157,17 +154,13 @@ export function replayOf(deps: DiscloseDeps, call: Call, closed: Closed): Execut
   const { disclosures } = openRequest(deps, call, jobId);
   const recorded = new Set(Object.values(commitments));
   const open = disclosures.filter(({ commitment }) => recorded.has(commitment));
-  return executionOf(
-    closed,
-    true,
-    open.map(({ text }) => text),
-  );
+  return executionOf(closed, true, open);
 }
 
 function executionOf(
   { job, position }: { readonly job: CompletedJob; readonly position: string },
   replay: boolean,
-  disclosures: readonly string[],
+  disclosures: readonly Disclosure[],
 ): Execution {
   const { started, completed, receipt } = job;
   if (receipt === null) throw new Error('a completed job has its receipt in the same append');
@@ -187,15 +180,12 @@ function executionOf(
     },
     receipt: { id: receipt.receiptId, keyId: receipt.keyId, jws: receipt.jws },
     payment: started.payment,
-    disclosures,
+    disclosures: disclosures.map(({ text }) => text),
     position,
   };
 }
 
-/**
- * The 503 of a call whose event log did not answer in time. `job` null: its start was not reached. `stored`: JobStarted
- * is in the event log, so that the request may have been sent.
- */
+/** `job` null: its start was not reached. `stored`: JobStarted is, so that the request may have been sent. */
 export function logUnavailable(
   call: Call,
   job: { readonly jobId: string; readonly stored: boolean } | null,

@@ -117,10 +117,7 @@ export type Plan = {
   readonly paymentStream: string | null;
   /** As last read or written by this call; null: no payment, or it has to be read. */
   readonly payment: View<Payment> | null;
-  /**
-   * What the settle call needs. null: there is no payment, or it is the key holder's, whose header this call does not
-   * have, so that it is only looked up.
-   */
+  /** null: there is no payment, or it is the key holder's, whose header this call does not have: it is only looked up. */
   readonly presented: PresentedPayment | null;
   /** This call made the reservation, so that its settle call is the first. */
   readonly first: boolean;

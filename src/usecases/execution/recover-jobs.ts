@@ -48,10 +48,7 @@ export type RecoverDeps = CloseDeps & {
 };
 
 type Recovery = {
-  /**
-   * Reads every candidate once, closes those that no process runs any more and returns their ids. `exclusive`: a lock
-   * proves that no other process can be running, so every job of another owner is closed at once.
-   */
+  /** Returns the jobs that it closed. `exclusive`: a lock proves that no other process runs: its jobs are closed at once. */
   sweep(options?: { exclusive?: boolean }): Promise<readonly string[]>;
 };
 

@@ -58,10 +58,7 @@ export async function announceJob(
   return late || paid?.state.status === 'refunded' ? closeNotExecuted(deps, facts.jobId) : running;
 }
 
-/**
- * Sends one request and records its outcome: with a retry announced and waited for, or with the job's completion and
- * receipt. `makeRequest` is called once per attempt, because the request's timestamp is signed.
- */
+/** Sends one request and records its outcome: with a retry announced and waited for, or with the completion and receipt. */
 export async function attempt(
   deps: RunDeps,
   running: Running,
