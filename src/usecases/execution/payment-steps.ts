@@ -189,7 +189,7 @@ function mayBeUnderWay(
 const holderRefused = (paymentState: 'reserved' | 'unconfirmed', retryAfterSeconds: number) =>
   refused(
     'idempotency_in_progress',
-    'The payment of the first call with this idempotencyKey is not confirmed yet, and nothing was charged for this call: repeat with the payment header of the first call.',
+    'The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged for this call: repeat with the payment header of the first call.',
     { retryAfterSeconds, details: { paymentState } },
   );
 

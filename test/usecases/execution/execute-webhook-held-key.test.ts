@@ -124,7 +124,7 @@ for (const [why, finding] of [
     assert.equal(refused, 'idempotency_in_progress');
     assert.match(
       message,
-      /not confirmed yet, and nothing was charged for this call: repeat with the payment header/,
+      /unconfirmed, and nothing was charged for this call: repeat with the payment header/,
     );
     assert.deepEqual(details, { paymentState: 'unconfirmed' });
     assert.equal(retryAfterSeconds, OVER);
