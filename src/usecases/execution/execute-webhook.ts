@@ -210,7 +210,7 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
     case 'refused':
       return known.refusal;
     case 'completed':
-      return { step: 'done', passed, execution: replayOf(deps, call, known.closed) };
+      return { step: 'done', passed, execution: replayOf(deps, call, known.job) };
     case 'new':
       if (passed.turn === LATE) return inProgress(null);
       return { step: passed.counted ? 'admit' : 'judge', passed, known };

@@ -13,7 +13,6 @@ import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { KeyedHash, Signer } from '#src/ports/signer.ts';
 import { fingerprint, type ReadRequest } from '#src/usecases/decisions/judge-request.ts';
 import type { ResponseDeadline } from '#src/usecases/response-deadline.ts';
-import type { Closed } from './close-job.ts';
 import { type DiscloseDeps, discloseRequest, type RequestDisclosures } from './disclosures.ts';
 import type { Lookup } from './idempotency.ts';
 import type { Ran } from './run-job.ts';
@@ -57,8 +56,6 @@ export type Execution = {
   readonly payment: PaymentFacts | null;
   /** For the payer only: opens the salted commitments of the receipt. */
   readonly disclosures: readonly string[];
-  /** Position of the job's last event. */
-  readonly position: string;
 };
 
 /** The request as it came, and what is derived from it once. */
@@ -143,26 +140,25 @@ export const openRequest = (deps: DiscloseDeps, { read, body }: Call, jobId: str
 // ── what it returns ─────────────────────────────────────────────────────────────────────────────────────
 
 export const ranNow = (ran: Ran, { disclosures }: RequestDisclosures): Execution =>
-  executionOf(ran, false, [...disclosures, ...ran.disclosures]);
+  executionOf(ran.job, false, [...disclosures, ...ran.disclosures]);
 
 /**
  * Returns the disclosures again only to the requester, who has just sent the same request again, and only those that open
  * what was recorded: the same JSON with its keys in another order is the same request, but not the same bytes.
  */
-export function replayOf(deps: DiscloseDeps, call: Call, closed: Closed): Execution {
-  const { jobId, commitments } = closed.job.started;
+export function replayOf(deps: DiscloseDeps, call: Call, job: CompletedJob): Execution {
+  const { jobId, commitments } = job.started;
   const { disclosures } = openRequest(deps, call, jobId);
   const recorded = new Set(Object.values(commitments));
   const open = disclosures.filter(({ commitment }) => recorded.has(commitment));
-  return executionOf(closed, true, open);
+  return executionOf(job, true, open);
 }
 
 function executionOf(
-  { job, position }: { readonly job: CompletedJob; readonly position: string },
+  { started, completed, receipt }: CompletedJob,
   replay: boolean,
   disclosures: readonly Disclosure[],
 ): Execution {
-  const { started, completed, receipt } = job;
   if (receipt === null) throw new Error('a completed job has its receipt in the same append');
   return {
     mode: started.mode,
@@ -181,7 +177,6 @@ function executionOf(
     receipt: { id: receipt.receiptId, keyId: receipt.keyId, jws: receipt.jws },
     payment: started.payment,
     disclosures: disclosures.map(({ text }) => text),
-    position,
   };
 }
 
