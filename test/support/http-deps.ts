@@ -34,7 +34,6 @@ export const execution = (changes: Partial<Execution> = {}): Execution => ({
   job: {
     id: JOB,
     status: 'succeeded',
-    method: 'POST',
     attempts: 1,
     decisionId: null,
     responseStatus: 200,

@@ -1,7 +1,7 @@
 // One call of the paid execution: what it asks for, what it is known by, what it sends, and what it returns.
 import { buildOutboundHeaders } from '#src/domain/destination/headers.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
-import type { ErrorCategory, Method, Mode, PaymentFacts, Route } from '#src/domain/event-fields.ts';
+import type { ErrorCategory, Mode, PaymentFacts, Route } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
@@ -44,7 +44,6 @@ export type Execution = {
   readonly job: {
     readonly id: string;
     readonly status: 'succeeded' | 'failed';
-    readonly method: Method;
     readonly attempts: number;
     readonly decisionId: string | null;
     readonly responseStatus: number | null;
@@ -166,7 +165,6 @@ function executionOf(
     job: {
       id: started.jobId,
       status: completed.status,
-      method: started.method,
       attempts: completed.attempts,
       decisionId: completed.decisionId,
       responseStatus: completed.responseStatus,
