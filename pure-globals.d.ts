@@ -12,7 +12,7 @@ declare class TextDecoder {
 
 declare class URL {
   constructor(url: string, base?: string);
-  static canParse(url: string, base?: string): boolean;
+  static parse(url: string): URL | null;
   readonly href: string;
   readonly origin: string;
   readonly protocol: string;

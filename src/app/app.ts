@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
-import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { type Config, ConfigError } from '#src/config.ts';
@@ -61,7 +61,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   const { figures, tracer, logger: detail } = parts.telemetry;
 
   const targets = await wireTargets(config, baseUrl, clock, ending);
-  const { rules, readers } = targets;
+  const { rules } = targets;
   const resolver = tracedResolver(targets.resolver, tracer);
   const freeResolver = tracedResolver(targets.freeResolver, tracer);
   const outbound = tracedOutbound(targets.outbound, tracer);
@@ -91,7 +91,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     keyedHash,
     receiptLog,
     rules,
-    readers,
+    describeAddress,
     pseudonym: targets.pseudonym,
     resolver,
     outbound,
@@ -126,7 +126,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
   // Free checks have a resolver of their own. In demo mode the payer is known: all callers are one.
   const payer = config.mode === 'demo' ? 'demo' : null;
   const { targetQuotaPerMinute } = execution;
-  const judging = { rules, readers, resolver: freeResolver, quota, targetQuotaPerMinute, payer };
+  const judging = { rules, describeAddress, resolver: freeResolver, quota, targetQuotaPerMinute, payer };
   const market = decisionFacts({
     models,
     checkpointStanding: checkpoints.standing,
@@ -210,8 +210,7 @@ async function wirePayments(
     import('#src/adapters/payments/x402.ts'),
     import('#src/adapters/payments/requirements.ts'),
   ]);
-  const base = parseUrl(baseUrl);
-  if (base === null) throw new Error('the configuration has validated the base URL');
+  const base = new URL(baseUrl);
   const offerKey = { signer, did: didOf(base.hostname, base.port) };
   const options = { baseUrl, clock, logger, x402, offerKey, routes: PAID_ROUTES };
   const paid = await x402Payments(options).catch((error: unknown): never => {

@@ -1,21 +1,19 @@
-// Which targets this deployment calls: the rules of the configuration, and the readers and look-ups they work on.
+// Which targets this deployment calls: the rules of the configuration, and the look-ups they work on.
 
-import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { describeAddress, parseCidr } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import type { Config } from '#src/config.ts';
-import { relayPseudonym } from '#src/domain/destination/headers.ts';
 import {
   type AddressFacts,
   type Cidr,
   chooseDial,
   judgeAddress,
   judgeTarget,
-  type TargetReaders,
   type TargetRules,
 } from '#src/domain/destination/policy.ts';
-import { hostOf, ownHostOf, type UrlParts } from '#src/domain/destination/url.ts';
+import { hostOf, ownHostOf } from '#src/domain/destination/url.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 
@@ -27,11 +25,9 @@ const OWN_LOOK_UP_MS = 2000;
 
 /** `ending`: ends the background work. */
 export async function wireTargets(config: Config, baseUrl: string, clock: Clock, ending: AbortSignal) {
-  const readers: TargetReaders = { parse: parseUrl, describe: describeAddress };
   const resolverFor = (maxInFlight: number) =>
     dnsResolver({ servers: config.egress.dnsServers, maxInFlight });
-  const base = parseUrl(baseUrl);
-  if (base === null) throw new Error('the base URL was judged by the configuration');
+  const base = new URL(baseUrl);
   const own = followOwnAddresses(base, resolverFor(1), clock, ending);
   await own.firstLook;
   const rules: TargetRules = {
@@ -58,7 +54,6 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
   const { maxInFlight } = config.rates;
   return {
     rules,
-    readers,
     /** For an execution's check before its attempts: remembers misses for a while. */
     resolver: cachingMisses(resolverFor(maxInFlight), clock, { isCallable }),
     /** For free checks, which must not keep executions from theirs. */
@@ -70,7 +65,7 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
       secureContext: outboundTlsContext(config.egress.caPem),
       clock,
     }),
-    pseudonym: relayPseudonym(base),
+    pseudonym: base.host,
   };
 }
 
@@ -78,7 +73,7 @@ const LOOK_AGAIN_MS = 60_000;
 const TRY_AGAIN_MS = 5_000;
 
 /** The addresses of PUBLIC_BASE_URL's host: a call to them would reach this service. They change, so the lookup repeats. */
-function followOwnAddresses(base: UrlParts, resolver: Resolver, clock: Clock, ending: AbortSignal) {
+function followOwnAddresses(base: URL, resolver: Resolver, clock: Clock, ending: AbortSignal) {
   const { hostname, literal } = hostOf(base.hostname);
   let known: AddressFacts[] = literal ? read([hostname]) : [];
   async function look(): Promise<boolean> {

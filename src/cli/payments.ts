@@ -10,9 +10,9 @@ import {
 } from '#src/usecases/payments/resolve-payment.ts';
 import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
-import { CannotRun, exiting, FoundWrong } from './exit.ts';
+import { CannotRun, FoundWrong } from './exit.ts';
 import { withLog } from './operator.ts';
-import { plain, print, printError, printer, printJson, table } from './terminal.ts';
+import { plain, print, printer, printJson, table } from './terminal.ts';
 
 type ListOptions = {
   readonly unserved?: true;
@@ -38,9 +38,8 @@ cannot be undone. --not-settled is refused until one minute after the authorizat
 
 const REFUND_HELP = `
 Send the money first: at least the amount in the same asset to the payer. The transfer is looked up at X402_RPC_URL: it
-must have succeeded, must not be older than the payment, and must not be recorded for another refund. Without
-X402_RPC_URL the refund needs --unverified and is recorded as stated by the operator. A refunded payment no longer
-executes a call. The record cannot be undone.`;
+must have succeeded, and must not be recorded for another refund. Without X402_RPC_URL the refund needs --unverified and
+is recorded as stated by the operator. A refunded payment no longer executes a call. The record cannot be undone.`;
 
 export function addPayments(program: Command): void {
   const payments = program
@@ -53,7 +52,7 @@ export function addPayments(program: Command): void {
     .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
     .addHelpText('after', HELP)
-    .action(exiting(list));
+    .action(list);
   payments
     .command('resolve')
     .description('Record what became of an unconfirmed payment.')
@@ -104,7 +103,7 @@ const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id']
 const cells = ({ state, since, amount, payer, jobId, transaction, id }: OpenPayment): string[] =>
   [state, since, amount, payer, jobId, transaction ?? '-', id].map(plain);
 
-async function list(options: ListOptions): Promise<boolean | undefined> {
+async function list(options: ListOptions): Promise<void> {
   if (options.balance) return balance(options);
   const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
   if (options.json) printJson(rows);
@@ -116,8 +115,7 @@ async function list(options: ListOptions): Promise<boolean | undefined> {
 
 const BALANCE = ['network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
 
-/** Returns false if the sums do not match. */
-async function balance({ json }: ListOptions): Promise<boolean> {
+async function balance({ json }: ListOptions): Promise<void> {
   const rows = await withLog(({ log }) => balancePayments(log));
   if (json) printJson(rows);
   else if (rows.length === 0) print('No payment was charged.');
@@ -128,10 +126,6 @@ async function balance({ json }: ListOptions): Promise<boolean> {
         rows.map((row) => BALANCE.map((name) => row[name])),
       ),
     );
-  const wrong = rows.filter(({ balanced }) => !balanced);
-  for (const { network, asset } of wrong)
-    printError(`charged is not served + refunded + open for ${asset} on ${network}: run relay audit`);
-  return wrong.length === 0;
 }
 
 async function refund(id: string, options: RefundOptions): Promise<void> {
@@ -166,12 +160,10 @@ const REFUSED: Readonly<Record<RefusalReason, (id: string, transaction: string) 
   not_charged: (id) => `${id} was not charged: there is nothing to refund`,
   already_refunded: (id) => `${id} was refunded before, by another transfer`,
   job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
-  charge_transaction: (id) => `--tx names the charge of ${id}, not its refund`,
   transfer_used: (id, tx) => `${tx} is recorded as the refund of ${id}: one transfer refunds once`,
   transfer_missing: (_id, tx) => `the chain has no transaction ${tx}`,
   transfer_failed: (_id, tx) => `the transaction ${tx} failed: nothing was transferred`,
   transfer_too_small: (_id, tx) => `${tx} transferred less than the amount of the payment to its payer`,
-  transfer_before_charge: (_id, tx) => `${tx} is older than the payment`,
   chain_unavailable: () =>
     'X402_RPC_URL does not answer, or serves another network: try again, or use --unverified',
 };

@@ -1,6 +1,7 @@
 // Our own host as the configuration wires it: of all our addresses the canary's alone is called, whatever DNS says of us.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { wireTargets } from '#src/app/targets.ts';
 import { readConfig } from '#src/config.ts';
@@ -37,17 +38,17 @@ async function withRelay(
   const ending = new AbortController();
   try {
     const config = readConfig({ PUBLIC_BASE_URL: BASE, EGRESS_DNS_SERVERS: dns.address, ...env });
-    const { rules, readers, resolver, freeResolver } = await wireTargets(
+    const { rules, resolver, freeResolver } = await wireTargets(
       config,
       config.publicBaseUrl ?? assert.fail(),
       clock,
       ending.signal,
     );
-    const deps = { rules, readers, quota: memoryQuota(), targetQuotaPerMinute: 1 };
+    const deps = { rules, describeAddress, quota: memoryQuota(), targetQuotaPerMinute: 1 };
     await use({
       dns,
       async verdict(url) {
-        const target = readTarget(url, readers.parse);
+        const target = readTarget(url);
         assert.ok(!isRefused(target));
         const [before, free] = await Promise.all(
           [resolver, freeResolver].map((each) => judgeRequest({ ...deps, resolver: each }, target, null)),

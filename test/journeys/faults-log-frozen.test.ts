@@ -103,7 +103,10 @@ describe('the log frozen before anything was sent', () => {
     () => {
       assertSaid(paidAway, 503, 'event_log_unavailable');
       assertAway(paidAway, 'event_log_unavailable');
-      assert.match(paidAway.body.error.message, /nothing was sent\. Repeat with the same payment header/);
+      assert.match(
+        paidAway.body.error.message,
+        /nothing was sent so far\. Repeat with the same payment header/,
+      );
       assert.deepEqual(paid.proxy.callsOf('settle', sample.payment.nonce), []);
     },
   );

@@ -67,7 +67,7 @@ describe('the log stopped before anything was sent', () => {
     const answer = await execute(free, { url: cluster.world.target.url('/keyed'), idempotencyKey: 'keyed' });
     assertAway(answer, 'event_log_unavailable');
     assert.equal(answer.body.error.details, undefined);
-    assert.match(answer.body.error.message, /nothing was sent\./);
+    assert.match(answer.body.error.message, /nothing was sent/);
     const again = await execute(free, knownRequest());
     assertAway(again, 'event_log_unavailable', 'a replay is read from the log');
   });
@@ -76,7 +76,7 @@ describe('the log stopped before anything was sent', () => {
     const sent = await send(charging, sample);
     assertSaid(sent, 503, 'event_log_unavailable');
     assertAway(sent, 'event_log_unavailable');
-    assert.match(sent.body.error.message, /nothing was sent\. Repeat with the same payment header/);
+    assert.match(sent.body.error.message, /nothing was sent so far\. Repeat with the same payment header/);
     assert.deepEqual(paid.proxy.calls, []);
     await paid.assertBooks([sample], { calls: 0, charges: 0 });
   });

@@ -44,7 +44,7 @@ type Package = Verdict & {
   readonly handoff: { readonly id: string; readonly target: { readonly url: string } } | null;
 };
 type Preview = Verdict & {
-  readonly preview: { readonly nextRuns: readonly string[]; readonly localTimes: readonly string[] };
+  readonly preview: { readonly nextRuns: readonly string[] };
 };
 
 describe('the free surfaces', () => {
@@ -79,10 +79,7 @@ describe('the free surfaces', () => {
       schedule: { type: 'daily', timeOfDay: '02:30', timezone: 'europe/berlin' },
     });
     assert.deepEqual([status, body.ok, body.preview.nextRuns.length], [200, true, 3]);
-    for (const [at, run] of body.preview.nextRuns.entries()) {
-      assert.ok(Date.parse(run) > Date.now() - 60_000);
-      assert.equal(Date.parse(body.preview.localTimes[at] ?? ''), Date.parse(run));
-    }
+    for (const run of body.preview.nextRuns) assert.ok(Date.parse(run) > Date.now() - 60_000);
     assert.equal(world.target.requests.length, 0);
   });
 

@@ -184,21 +184,14 @@ export function calendarContract(name: string, calendar: Calendar): void {
       }
     });
 
-    test('the local date of an instant, and its text for people', () => {
+    test('the local date of an instant', () => {
       const instant = Date.parse('2026-06-30T22:30:00.987Z');
       const days = (zone: string) => calendar.dayOf(instant, zone) - Date.parse('2026-06-30') / DAY;
-      const shown = (zone: string) => calendar.localTime(instant, zone);
-      assert.deepEqual([days('UTC'), shown('UTC')], [0, '2026-06-30T22:30:00+00:00']);
-      assert.deepEqual([days('Europe/Berlin'), shown('Europe/Berlin')], [1, '2026-07-01T00:30:00+02:00']);
-      assert.deepEqual(
-        [days('Pacific/Kiritimati'), shown('Pacific/Kiritimati')],
-        [1, '2026-07-01T12:30:00+14:00'],
-      );
-      assert.deepEqual([days('Asia/Kolkata'), shown('Asia/Kolkata')], [1, '2026-07-01T04:00:00+05:30']);
-      assert.deepEqual(
-        [days('Pacific/Marquesas'), shown('Pacific/Marquesas')],
-        [0, '2026-06-30T13:00:00-09:30'],
-      );
+      assert.equal(days('UTC'), 0);
+      assert.equal(days('Europe/Berlin'), 1);
+      assert.equal(days('Pacific/Kiritimati'), 1);
+      assert.equal(days('Asia/Kolkata'), 1);
+      assert.equal(days('Pacific/Marquesas'), 0);
       assert.equal(calendar.dayOf(-1, 'UTC'), -1);
       assert.equal(calendar.dayOf(0, 'UTC'), 0);
     });
@@ -213,9 +206,6 @@ export function calendarContract(name: string, calendar: Calendar): void {
           assert.equal(instant, firstShown(date, time, where));
           const local = instant + offsetMs(instant, where);
           assert.equal(calendar.dayOf(instant, where), Math.floor(local / DAY));
-          const text = calendar.localTime(instant, where);
-          assert.equal(Date.parse(text), instant);
-          assert.equal(text.slice(0, 19), new Date(local).toISOString().slice(0, 19));
         }),
         { numRuns: runs(400) },
       );

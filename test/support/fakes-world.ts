@@ -1,5 +1,5 @@
 // A process of the relay with everything around it faked: several of them may share one log and one facilitator.
-import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import type { TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
@@ -97,7 +97,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     guesses: guessLimit(clock),
     takeTurn: claimTurns(clock),
     rules: targetRules,
-    readers: { parse: parseUrl, describe: describeAddress },
+    describeAddress,
     resolver,
     quota,
     targetQuotaPerMinute: 20,

@@ -1,5 +1,4 @@
 // One paid call as a test makes it, through the real execution, and the streams that it will be known by.
-import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
@@ -65,7 +64,7 @@ export async function execute(it: Pick<World, 'deps'>, changes: CallChanges = {}
 /** The streams that a call is found by, and its fingerprint, as the execution names them. */
 export function lookupOf(changes: CallChanges = {}): Lookup {
   const input = callInput(changes);
-  const read = readRequest({ readers: { parse: parseUrl, describe: describeAddress } }, input.request);
+  const read = readRequest(input.request);
   if (isRefused(read)) throw new Error(read.message);
   return lookupOfCall(keyedHash, input, read);
 }

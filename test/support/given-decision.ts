@@ -4,7 +4,7 @@ import type { DecisionFacts } from '#src/domain/decision/recommend.ts';
 import type { BuyerPolicyRequest } from '#src/domain/decision/requests.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { type DecideDeps, type Decided, decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
+import { type DecideDeps, decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import {
   executeGuidedWebhook,
   type Guided,
@@ -48,10 +48,10 @@ export const decide = (
   { action = plainAction(), buyerPolicy = {}, deps = {} }: Asked = {},
 ) => decideWebhook(decideDeps(it, deps), { action, buyerPolicy });
 
-export async function decided(it: Pick<World, 'deps'>, asked: Asked = {}): Promise<Decided> {
+export async function decided(it: Pick<World, 'deps'>, asked: Asked = {}) {
   const answer = await decide(it, asked);
   assert.ok(!isRefused(answer), 'a decision, not a refusal');
-  return answer;
+  return { decision: answer };
 }
 
 /** Nothing about it warns. `idempotencyKey: undefined` is none. */

@@ -10,7 +10,6 @@ import type { AppDeps } from '#src/http/app.ts';
 import type { HttpSettings, ReceiptFound } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
-import type { Decided } from '#src/usecases/decisions/decide-webhook.ts';
 import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided-webhook.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
@@ -35,7 +34,6 @@ export const execution = (changes: Partial<Execution> = {}): Execution => ({
   job: {
     id: JOB,
     status: 'succeeded',
-    method: 'POST',
     attempts: 1,
     decisionId: null,
     responseStatus: 200,
@@ -46,7 +44,6 @@ export const execution = (changes: Partial<Execution> = {}): Execution => ({
   receipt: { id: RECEIPT, keyId: 'key-1', jws: JWS },
   payment: null,
   disclosures: ['WyJzYWx0IiwidGFyZ2V0X3VybCIsImh0dHBzOi8vYS5leGFtcGxlLyJd'],
-  position: '5',
   ...changes,
 });
 
@@ -57,7 +54,7 @@ export const paidExecution = (changes: Partial<Execution> = {}): Execution => {
   return execution({ mode: 'x402', payment, ...changes });
 };
 
-export const decided = (): Decided => ({ decision: decisionRecorded().data, position: '6' });
+export const decided = () => decisionRecorded().data;
 
 /** Executed by the sample job. */
 export const decisionRecord = (changes: Partial<DecisionRecord> = {}): DecisionRecord => ({
@@ -75,7 +72,7 @@ export const decisionRecord = (changes: Partial<DecisionRecord> = {}): DecisionR
 });
 
 export const guided = (changes: Partial<Execution> = {}): Guided => {
-  const { decisionId, recommendation, confidence } = decided().decision;
+  const { decisionId, recommendation, confidence } = decided();
   const approved = { ...execution().job, decisionId };
   return {
     execution: execution({ job: approved, ...changes }),
@@ -216,7 +213,6 @@ export const handoff = (changes: Partial<Handoff> = {}): Handoff => ({
 export const schedulePreview = (changes: Partial<SchedulePreview> = {}): SchedulePreview => ({
   schedule: { type: 'once', runAt: '2999-12-31T01:00:00+01:00' },
   nextRuns: ['2999-12-31T00:00:00.000Z'],
-  localTimes: ['2999-12-31T01:00:00+01:00'],
   webhook: policyCheck(),
   warnings: policyCheck().warnings,
   ...changes,

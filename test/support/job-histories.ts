@@ -89,7 +89,7 @@ export function jobAppends(plan: JobPlan): readonly PlannedAppend[] {
     for (const event of events) job = evolveJob(job, event);
     appends.push({ stream, events });
   };
-  add(...accepted(startJob(startFacts(plan), job)));
+  add(...startJob(startFacts(plan)));
   for (const [index, status] of plan.answers.entries()) {
     const last = index === plan.answers.length - 1;
     if (last && plan.end === 'running') return appends;

@@ -30,8 +30,6 @@ export function temporalCalendar(): Calendar {
       EPOCH.add({ days: day })
         .toPlainDateTime({ hour: Math.floor(minuteOfDay / 60), minute: minuteOfDay % 60 })
         .toZonedDateTime(zone, { disambiguation: 'compatible' }).epochMilliseconds,
-    localTime: (instantMs, zone) =>
-      zoned(instantMs, zone).toString({ timeZoneName: 'never', smallestUnit: 'second' }),
   };
 }
 

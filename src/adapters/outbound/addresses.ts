@@ -1,16 +1,7 @@
-// Parsers that the destination policy takes as arguments: the WHATWG URL parser and ipaddr.js. They apply no rules.
+// The address parser that the destination policy takes as an argument: ipaddr.js. It applies no rules.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { AddressFacts, Cidr } from '#src/domain/destination/policy.ts';
-import type { UrlParts } from '#src/domain/destination/url.ts';
-
-/** The parts of `new URL(text)`, or null if that throws. */
-export function parseUrl(text: string): UrlParts | null {
-  const url = URL.parse(text);
-  if (url === null) return null;
-  const { href, protocol, username, password, hostname, port, pathname, search, hash } = url;
-  return { href, protocol, username, password, hostname, port, pathname, search, hash };
-}
 
 /** null unless the text is an address in a standard form (no `127.1`, no octal numbers, no zone). */
 export function describeAddress(text: string): AddressFacts | null {

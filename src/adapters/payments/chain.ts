@@ -118,11 +118,7 @@ const CANCELLED = parseAbi([
 ]);
 const TRANSFER = parseAbi(['event Transfer(address indexed from, address indexed to, uint256 value)']);
 
-/**
- * Finds the log that ended the authorization; null if the searched blocks do not contain it. The search begins at the
- * block of its earliest time and reads small ranges, since public nodes limit the blocks of one request. Throws the errors
- * of the node's client.
- */
+/** null: not in the searched blocks. Reads small ranges, since public nodes limit the blocks of one request. */
 async function findEnd(client: PublicClient, search: Search): Promise<End | null> {
   const { latest, hasTimeLeft } = search;
   let from = await blockBefore(client, BigInt(search.validBefore) - LIFETIME_SECONDS, latest);
@@ -204,10 +200,7 @@ function readTransfer({ address, data, topics }: DataLog, asset: string): Transf
   }
 }
 
-/**
- * A block at or before `time` (Unix seconds), at most one range before it. Steps back from the head double, since nearly
- * every look-up concerns the last minutes; then binary search.
- */
+/** A block at or before `time` (Unix seconds), at most one range before it: doubling steps back, then binary search. */
 async function blockBefore(client: PublicClient, time: bigint, latest: Block): Promise<bigint> {
   const timeOf = async (blockNumber: bigint) => (await client.getBlock({ blockNumber })).timestamp;
   let after = latest.number;
@@ -234,18 +227,17 @@ type TransferQuery = {
   readonly transaction: string;
 };
 
-/** The amount that a transaction transferred to a payer. Never throws. `unavailable` also if the endpoint serves another chain. */
+/** The amount that a transaction transferred to a payer. Never throws. `chain_unavailable`: also if it is another chain. */
 export async function findTransfer(rpcUrl: string, query: TransferQuery): Promise<FoundTransfer> {
   const client = rpcClient(rpcUrl);
   try {
-    if (`eip155:${await client.getChainId()}` !== query.network) return { outcome: 'unavailable' };
+    if (`eip155:${await client.getChainId()}` !== query.network) return { refused: 'chain_unavailable' };
     const receipt = await client.getTransactionReceipt({ hash: query.transaction as Hex });
-    if (receipt.status !== 'success') return { outcome: 'failed' };
-    const { timestamp } = await client.getBlock({ blockNumber: receipt.blockNumber });
-    const amount = receipt.logs.reduce((sum, log) => sum + movedToPayer(log, query), 0n);
-    return { outcome: 'found', amount, atSeconds: Number(timestamp) };
+    if (receipt.status !== 'success') return { refused: 'transfer_failed' };
+    return { amount: receipt.logs.reduce((sum, log) => sum + movedToPayer(log, query), 0n) };
   } catch (error) {
-    return { outcome: error instanceof TransactionReceiptNotFoundError ? 'missing' : 'unavailable' };
+    const missing = error instanceof TransactionReceiptNotFoundError;
+    return { refused: missing ? 'transfer_missing' : 'chain_unavailable' };
   }
 }
 

@@ -72,7 +72,7 @@ const HANDOFF_RULES = [
   'The target is checked with the policy of executions; a refused target is answered with 200, allowed false and no package.',
   'needs lists the required fields of a type: at least one field of each list.',
   'Unknown fields, types and empty texts are refused with 400 invalid_handoff_actions and the list of errors.',
-  'returnUrl is an absolute HTTPS URL; it is checked like a target and never called; a refused one is 400 invalid_request.',
+  'returnUrl is an absolute HTTPS URL; it is checked like a target and never called; a refused one is answered like a refused target.',
   'Nothing is executed, stored or charged here. Text of type actions may be a secret: send no long-lived one.',
 ];
 

@@ -57,7 +57,6 @@ function startFaults({ mode, route, payment, decisionId }: JobStarted): readonly
 }
 
 const REFUSALS: Readonly<Record<JobRefusal, string>> = {
-  job_exists: 'the job has started already',
   job_not_running: 'the job does not run here',
   attempt_out_of_order: 'attempts do not count 1, 2, 3',
   no_attempt_left: 'no attempt was due, or more are announced than are allowed',

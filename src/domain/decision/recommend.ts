@@ -1,5 +1,4 @@
 // What a buyer is recommended to do, from recorded facts and its own policy alone: the event suffices to repeat it.
-// It leaves measuring the facts to the read models and the target's verdict to the target policy.
 import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 import type { DecisionRecorded } from './events.ts';
 import type { BuyerPolicy } from './requests.ts';
@@ -21,11 +20,7 @@ type Finding = {
 };
 type Check = (facts: DecisionFacts, policy: BuyerPolicy) => Finding | null;
 
-/**
- * The same facts and policy give the same answer, in the same order. Something blocking: `do_not_pay`. Warnings only:
- * `manual_review`, the only one of less than high confidence. Nothing: `pay_and_execute`. `reasons`, never
- * none: what led to it first, then what could not be judged.
- */
+/** Deterministic. `reasons`, never none: what led to it first, then what could not be judged. */
 export function recommend(facts: DecisionFacts, policy: BuyerPolicy): Recommended {
   const findings = CHECKS.map((check) => check(facts, policy)).filter((finding) => finding !== null);
   const of = (weight: Finding['weight']) => findings.filter((finding) => finding.weight === weight).map(said);

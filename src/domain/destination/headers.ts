@@ -110,7 +110,7 @@ export type CallFacts = {
   readonly jobId: string;
   /** PUBLIC_BASE_URL. */
   readonly baseUrl: string;
-  /** This service's name in Via: see `relayPseudonym`. */
+  /** This service's `received-by` in Via (RFC 9110 §7.6.3): host and port of PUBLIC_BASE_URL. */
   readonly pseudonym: string;
   /** Unix time of this attempt, whole seconds. */
   readonly timestampSeconds: number;
@@ -149,11 +149,6 @@ async function webhookSignature(call: CallFacts, sign: SignBytes): Promise<Heade
     ['webhook-timestamp', timestamp],
     ['webhook-signature', `v1a,${toBase64(await sign(signed))}`],
   ];
-}
-
-/** The `received-by` of the Via header (RFC 9110 §7.6.3): the base URL's host, with its port if it has one. */
-export function relayPseudonym(base: { readonly hostname: string; readonly port: string }): string {
-  return base.port === '' ? base.hostname : `${base.hostname}:${base.port}`;
 }
 
 /** Whether the request came through this relay: one of its Via entries names it. */

@@ -1,15 +1,7 @@
 // The target policy of policy check, decision and execution: a verdict on the URL, then on the DNS answer,
 // and which IP addresses may be dialled, by their bytes and their registered range.
 import { type Refused, refused } from '#src/domain/refusal.ts';
-import {
-  isWithin,
-  judgeUrl,
-  matchesHost,
-  type ParseUrl,
-  type Target,
-  type UrlRules,
-  unsafeTarget,
-} from './url.ts';
+import { isWithin, judgeUrl, matchesHost, type Target, type UrlRules, unsafeTarget } from './url.ts';
 
 export type PolicyMode = 'open-public-https' | 'blocklist-quota' | 'allowlist';
 
@@ -23,8 +15,6 @@ export type TargetRules = {
   readonly url: UrlRules;
   readonly addresses: AddressRules;
 };
-
-export type TargetReaders = { readonly parse: ParseUrl; readonly describe: DescribeAddress };
 
 export type TargetRefusal = Refused<
   'unsafe_target' | 'target_blocked' | 'target_not_allowed' | 'target_unresolvable'

@@ -1,23 +1,6 @@
 // Which target URLs may be called, by the URL's text, parts and host name alone. policy.ts judges addresses.
 import { type Refused, refused } from '#src/domain/refusal.ts';
 
-/** The parts of a URL as the WHATWG parser gives them (the parser itself is an argument: no globals here). */
-export type UrlParts = {
-  readonly href: string;
-  readonly protocol: string;
-  readonly username: string;
-  readonly password: string;
-  readonly hostname: string;
-  /** Empty for the scheme's default. */
-  readonly port: string;
-  readonly pathname: string;
-  readonly search: string;
-  readonly hash: string;
-};
-
-/** `new URL(text)`, or null if that throws. Called once per request: what is checked is what is called. */
-export type ParseUrl = (text: string) => UrlParts | null;
-
 /** A URL, parsed once: this value is judged, called, hashed and recorded. */
 export type Target = {
   /** Normalised, without fragment, the host without its trailing dot. The one text that is hashed and recorded. */
@@ -50,8 +33,8 @@ export type OwnHost = {
 
 export const CANARY_PATH = '/api/canary/echo';
 
-/** `base`: PUBLIC_BASE_URL, parsed. */
-export function ownHostOf(base: UrlParts): OwnHost {
+/** `base`: PUBLIC_BASE_URL. */
+export function ownHostOf(base: URL): OwnHost {
   const { hostname, literal, authority } = hostOf(base.hostname);
   const port = base.port === '' ? '' : `:${base.port}`;
   return {
@@ -64,13 +47,9 @@ const UNSAFE = 'The target is not a public HTTPS endpoint that this service call
 /** One message for every reason: it reveals nothing about what a name or an address belongs to. */
 export const unsafeTarget = (): Refused<'unsafe_target'> => refused('unsafe_target', UNSAFE);
 
-/** Parses the target URL; refused unless it is an absolute https URL. `place`: JSON pointer of the text, for errors. */
-export function readTarget(
-  text: string,
-  parse: ParseUrl,
-  place = '/url',
-): Target | Refused<'invalid_request'> {
-  const parts = parse(text);
+/** Refused unless the text is an absolute https URL. `place`: JSON pointer of the text, for errors. */
+export function readTarget(text: string, place = '/url'): Target | Refused<'invalid_request'> {
+  const parts = URL.parse(text);
   if (parts === null || parts.protocol !== 'https:') {
     const message = 'The url must be an absolute HTTPS URL.';
     return refused('invalid_request', message, { details: [{ path: place, message }] });
@@ -91,7 +70,7 @@ function isRepaired(text: string): boolean {
   return /[\\\s\p{Cc}]/u.test(text) || !/^https:\/\/[^/?#@]+(?:[/?#]|$)/i.test(text);
 }
 
-function targetOf(parts: UrlParts, text: string): Target {
+function targetOf(parts: URL, text: string): Target {
   const { hostname, literal, authority } = hostOf(parts.hostname);
   const host = `${authority}${parts.port === '' ? '' : `:${parts.port}`}`;
   const path = `${parts.pathname}${parts.search}`;

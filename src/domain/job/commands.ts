@@ -7,12 +7,7 @@ import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt, type RunningJob } from './state.ts';
 
 /** Why a command is impossible: a programming error of the caller, not a response to a client. */
-export type JobRefusal =
-  | 'job_exists'
-  | 'job_not_running'
-  | 'attempt_out_of_order'
-  | 'no_attempt_left'
-  | 'attempt_pending';
+export type JobRefusal = 'job_not_running' | 'attempt_out_of_order' | 'no_attempt_left' | 'attempt_pending';
 export type RefusedCommand = { readonly refusedCommand: JobRefusal };
 
 const refusedCommand = (reason: JobRefusal): RefusedCommand => ({ refusedCommand: reason });
@@ -28,8 +23,7 @@ export function leaseMs(attempts: number, timeoutMs: number): number {
 
 export type StartFacts = Omit<JobStarted, 'v' | 'leaseMs'>;
 
-export function startJob(facts: StartFacts, job: Job): [EventOf<'JobStarted'>] | RefusedCommand {
-  if (job.status !== 'absent') return refusedCommand('job_exists');
+export function startJob(facts: StartFacts): [EventOf<'JobStarted'>] {
   const lease = leaseMs(facts.attemptsAllowed, facts.timeoutMs);
   return [{ type: 'JobStarted', data: { v: 1, ...facts, leaseMs: lease } }];
 }
@@ -73,10 +67,6 @@ function completion(
 /** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner is certain that it was not. */
 export type Interruption = 'interrupted_unknown' | 'not_executed';
 
-/**
- * Closes a job that no process runs any more, without sending: the attempt that was due is recorded as one that may have
- * happened (`not_executed`: one that did not), and the job fails with it.
- */
 export function closeInterrupted(
   cause: Interruption,
   at: string,

@@ -45,10 +45,7 @@ export function planRetry(outcome: AttemptOutcome, facts: RetryFacts): RetryPlan
   return { willRetry: true, waitMs: Math.max(Math.ceil(atLeast), Math.floor(facts.dice * ceiling)) };
 }
 
-/**
- * In ms: every attempt to its limit, every wait at its longest. A Retry-After may require the longest wait, whatever
- * `backoffMs` is.
- */
+/** In ms. A Retry-After may require the longest wait, whatever `backoffMs` is. */
 export function longestRunMs(attempts: number, timeoutMs: number): number {
   return attempts * timeoutMs + (attempts - 1) * LIMITS.retryWaitMs.max;
 }

@@ -25,10 +25,6 @@ export type ClaimFacts = Omit<IdempotencyKeyClaimed, 'v'>;
 /** Why a held key may be taken from its holder. Nothing else ends a claim, and its age alone never does. */
 export type ReleaseReason = EventOf<'IdempotencyKeyReleased'>['data']['reason'];
 
-/**
- * Claims the key for a job: at once if it is free or already this job's; after the holder's release if there is a reason
- * for one; otherwise it is lost to the holder.
- */
 export function claimKey(
   facts: ClaimFacts,
   release: ReleaseReason | null,

@@ -4,10 +4,7 @@ import type { PaymentRefunded, PaymentReserved, PaymentSettled } from './events.
 
 export type Payment =
   | { readonly status: 'absent' }
-  /**
-   * A settle call may have been made: a crash after `reserved` may have hidden it. `owner`: the process that reserved
-   * or retried last.
-   */
+  /** A settle call may have been made, which a crash hid. `owner`: the process that reserved or retried last. */
   | {
       readonly status: 'reserved' | 'unknown' | 'retried';
       readonly reserved: PaymentReserved;
@@ -164,11 +161,7 @@ export function reconcile(
   }
 }
 
-/**
- * The fact that follows from the answer "nonce used". The chain distinguishes a transfer to us from one elsewhere and from
- * a cancellation; if it gave no answer or has not seen the use yet, the settlement stays unknown. The answer alone counts
- * only if no chain can be asked.
- */
+/** The fact that follows from the answer "nonce used". The answer alone counts only if no chain can be asked. */
 export function recordSpentNonce(finding: ChainFinding, payment: BoundPayment, call: SettleCall): SettleFact {
   if (finding.outcome === 'no_chain') return recordSettleAnswer({ outcome: 'nonce_used' }, call);
   return reconcile(finding, payment, call.at) ?? settlementUnknown('nonce_used', call);

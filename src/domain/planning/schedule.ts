@@ -74,8 +74,6 @@ export interface Calendar {
    * `minuteOfDay`: 0 to 1439.
    */
   instantOf(day: number, minuteOfDay: number, zone: string): number;
-  /** RFC 3339 to the second, with the zone's offset. */
-  localTime(instantMs: number, zone: string): string;
 }
 
 export type Preview = {
@@ -83,10 +81,6 @@ export type Preview = {
   readonly schedule: Schedule;
   /** Strictly increasing, each later than now: ms since the Unix epoch. */
   readonly runs: readonly number[];
-  /** The runs in local time, RFC 3339 with the offset. */
-  readonly localTimes: readonly string[];
-  /** Whether a run is later than its time of day because the clock skips that time. */
-  readonly shifted: boolean;
 };
 
 /** `path`: JSON pointer into the schedule. */
@@ -108,7 +102,7 @@ function previewOnce(schedule: Static<typeof OnceSchedule>, nowMs: number, calen
   if (at === null)
     return fault('Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
   if (at <= nowMs) return fault('Expected an instant in the future');
-  return { schedule, runs: [at], localTimes: [schedule.runAt], shifted: false };
+  return { schedule, runs: [at] };
 }
 
 function previewDaily(daily: Static<typeof DailySchedule>, nowMs: number, calendar: Calendar) {
@@ -116,10 +110,8 @@ function previewDaily(daily: Static<typeof DailySchedule>, nowMs: number, calend
   if (timezone === null) {
     return { fault: { path: '/timezone', message: 'Expected the name of an IANA time zone' } };
   }
-  const runs = dailyRuns({ ...daily, timezone }, nowMs, calendar);
-  const localTimes = runs.map((run) => calendar.localTime(run, timezone));
-  const shifted = localTimes.some((local) => local.slice(11, 16) !== daily.timeOfDay);
-  return { schedule: { ...daily, timezone }, runs, localTimes, shifted };
+  const schedule = { ...daily, timezone };
+  return { schedule, runs: dailyRuns(schedule, nowMs, calendar) };
 }
 
 /**

@@ -20,7 +20,7 @@ import { findForSure } from '#src/http/request/read.ts';
 import { type IntegerParameter, readInteger, schemaCheck } from '#src/http/request/validation.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
 import { shownBy } from '#src/http/response/shown.ts';
-import type { Decided, DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
+import type { DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
 import { RedactionPolicy } from './proofs.ts';
 
 export const DecideRequest = Closed({
@@ -121,7 +121,7 @@ const limit: IntegerParameter = {
 export type DecisionDeps = ParseDeps &
   ReadsOf<'decision'> &
   ProgressOf<'reachedHead'> &
-  Settings<'baseUrl'> & { decide(input: DecideInput): Promise<Decided | Refused> };
+  Settings<'baseUrl'> & { decide(input: DecideInput): Promise<DecisionRecorded | Refused> };
 
 export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
   const { reads, progress, settings } = deps;
@@ -189,7 +189,7 @@ const isExecuted = ({ outcome: { status, receiptId } }: DecisionRecord) =>
   (status === 'succeeded' || status === 'failed') && receiptId !== null;
 
 /** No job can name the decision yet: only this caller has its id. */
-function notExecuted({ decision }: Decided): DecisionRecord {
+function notExecuted(decision: DecisionRecorded): DecisionRecord {
   const nothing = { jobId: null, receiptId: null, responseStatus: null, errorCategory: null };
   return {
     ...decision,

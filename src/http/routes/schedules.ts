@@ -34,11 +34,6 @@ const SchedulePreviewResponse = Closed({
       maxItems: LIMITS.scheduleNextRuns.max,
       description: `In order. The next ${LIMITS.scheduleNextRuns.max} of a daily schedule, the one of a schedule that runs once.`,
     }),
-    localTimes: Type.Array(Type.String({ description: 'RFC 3339 with an offset.' }), {
-      minItems: 1,
-      maxItems: LIMITS.scheduleNextRuns.max,
-      description: 'The same instants as clocks in the time zone of the schedule show them.',
-    }),
     webhook: PolicyCheckResponse.properties.normalized,
     target: PolicyCheckResponse.properties.target,
   }),
@@ -79,7 +74,7 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
         if (!isSchedule(asked.schedule)) return malformedSchedule(asked.schedule);
         const preview = await deps.previewSchedule({ webhook: asked.webhook, schedule: asked.schedule });
         if (isRefused(preview)) return preview;
-        const { schedule, nextRuns, localTimes, webhook, warnings } = preview;
+        const { schedule, nextRuns, webhook, warnings } = preview;
         return {
           ...verdictShown(webhook.verdict),
           status: 'preview-only',
@@ -88,7 +83,6 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
           preview: {
             schedule,
             nextRuns: [...nextRuns],
-            localTimes: [...localTimes],
             webhook: normalizedShown(webhook.normalized),
             target: webhook.target,
           },

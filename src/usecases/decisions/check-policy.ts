@@ -31,7 +31,7 @@ export async function checkPolicy(
   payer: string | null,
   place = '',
 ): Promise<PolicyCheck | Refused<'invalid_request'>> {
-  const read = readRequest(deps, request, place);
+  const read = readRequest(request, place);
   if (isRefused(read)) return read;
   const refusal = await judgeRequest(deps, read.target, payer);
   const { target, headers, request: normal } = read;

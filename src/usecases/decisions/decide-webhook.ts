@@ -23,12 +23,6 @@ import {
 /** Both valid by their schemas. */
 export type DecideInput = { readonly action: WebhookRequest; readonly buyerPolicy: BuyerPolicyRequest };
 
-export type Decided = {
-  readonly decision: DecisionRecorded;
-  /** Of its event: links work once the read models have reached it. */
-  readonly position: string;
-};
-
 /** This service's own recent record. */
 type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate' | 'recentFinishedJobs'>;
 
@@ -48,15 +42,12 @@ export type DecideDeps = JudgeDeps &
     readonly payer: string | null;
   };
 
-/**
- * A target that would be refused is a decision, not an error. A refusal: the action is malformed, or all free look-ups
- * are taken. Throws `Fault`: nothing was decided.
- */
+/** A target that would be refused is a decision, not an error. Throws `Fault`: nothing was decided. */
 export async function decideWebhook(
   deps: DecideDeps,
   { action, buyerPolicy }: DecideInput,
-): Promise<Decided | Refused> {
-  const read = readRequest(deps, action, '/action');
+): Promise<DecisionRecorded | Refused> {
+  const read = readRequest(action, '/action');
   if (isRefused(read)) return read;
   const [verdict, market] = await Promise.all([
     judgeRequest(deps, read.target, deps.payer),
@@ -77,7 +68,8 @@ export async function decideWebhook(
     createdAt: new Date(now).toISOString(),
     expiresAt: new Date(now + TIMES.decisionValidMs).toISOString(),
   };
-  return { decision, position: await record(deps, decision) };
+  await record(deps, decision);
+  return decision;
 }
 
 /** Without read models the trust is unknown, which is recorded and warned of: the decision itself needs the log alone. */
@@ -117,12 +109,11 @@ function factsOf(
 }
 
 /** If the event log is unavailable the decision is abandoned: its id has not been returned to any caller. */
-async function record(deps: DecideDeps, decision: DecisionRecorded): Promise<string> {
+async function record(deps: DecideDeps, decision: DecisionRecorded): Promise<void> {
   const { decisionId } = decision;
   const events = envelope(deps, [{ type: 'DecisionRecorded', data: decision }], decisionId);
   const message = 'The event log is unavailable: nothing was decided.';
-  const stored = await withinDeadline(deps.clock, message, (clock) =>
+  await withinDeadline(deps.clock, message, (clock) =>
     appendUntilKnown({ ...deps, clock }, STREAM.decision(decisionId), 'no_stream', events),
   );
-  return stored.position;
 }

@@ -2,9 +2,9 @@
 
 import { type JudgedHeaders, judgeHeaders } from '#src/domain/destination/headers.ts';
 import {
+  type DescribeAddress,
   judgeAnswer,
   judgeTarget,
-  type TargetReaders,
   type TargetRules,
 } from '#src/domain/destination/policy.ts';
 import { readTarget, type Target } from '#src/domain/destination/url.ts';
@@ -25,7 +25,7 @@ import { tooManyInFlight } from '#src/usecases/execution/admission.ts';
 
 export type JudgeDeps = {
   readonly rules: TargetRules;
-  readonly readers: TargetReaders;
+  readonly describeAddress: DescribeAddress;
   readonly resolver: Resolver;
   readonly quota: Quota;
   readonly targetQuotaPerMinute: number;
@@ -47,16 +47,9 @@ export type ReadRequest = {
   readonly request: NormalRequest;
 };
 
-/**
- * Checks what no schema can: the URL parses, the headers are well-formed. Says nothing about the target's safety.
- * `place`: JSON pointer of the request within the body, for the reported faults.
- */
-export function readRequest(
-  deps: Pick<JudgeDeps, 'readers'>,
-  request: WebhookRequest,
-  place = '',
-): ReadRequest | Refused<'invalid_request'> {
-  const target = readTarget(request.url, deps.readers.parse, `${place}/url`);
+/** Checks what no schema can: the URL parses, the headers are well-formed. `place`: JSON pointer in the body. */
+export function readRequest(request: WebhookRequest, place = ''): ReadRequest | Refused<'invalid_request'> {
+  const target = readTarget(request.url, `${place}/url`);
   if ('refused' in target) return target;
   const headers = judgeHeaders(request.headers ?? {}, `${place}/headers`);
   if ('refused' in headers) return headers;
@@ -88,14 +81,14 @@ export async function judgeRequest(
 
 /** Whether the target may be called at all, whatever its quota: text, name, mode, DNS. */
 export async function judgePlace(
-  { readers, rules, resolver }: Pick<JudgeDeps, 'readers' | 'rules' | 'resolver'>,
+  { describeAddress, rules, resolver }: Pick<JudgeDeps, 'describeAddress' | 'rules' | 'resolver'>,
   target: Target,
 ): Promise<TargetRefused | null> {
-  const refusal = judgeTarget(target, readers.describe, rules);
+  const refusal = judgeTarget(target, describeAddress, rules);
   if (refusal !== null || target.literal) return refusal;
   const answer = await resolver.resolve(target.hostname, LIMITS.policyDnsMs.max);
   if (answer.outcome === 'busy') return tooManyInFlight();
-  const dial = judgeAnswer(target, answer, readers.describe, rules);
+  const dial = judgeAnswer(target, answer, describeAddress, rules);
   return 'refused' in dial ? dial : null;
 }
 

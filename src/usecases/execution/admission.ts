@@ -23,9 +23,11 @@ function once(giveBack: () => void): Release {
   };
 }
 
-function deleteOldest<K>(entries: { readonly size: number; keys(): Iterator<K>; delete(key: K): unknown }) {
-  const oldest = entries.keys().next();
-  if (oldest.done !== true) entries.delete(oldest.value);
+export function deleteOldest<K>(entries: Map<K, unknown>): void {
+  for (const oldest of entries.keys()) {
+    entries.delete(oldest);
+    return;
+  }
 }
 
 // ── concurrency ─────────────────────────────────────────────────────────────────────────────────────────
@@ -193,21 +195,20 @@ type PaidSlot = {
   readonly isNew: boolean;
 };
 
-/** How many streams are read again before a call is refused because of them. */
+/** How many streams are read again, since another process or an operator may have resolved them. */
 const READ_AGAIN_MAX = 8;
 
 /** LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute. */
 export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Release | Refused> {
   const { caller, account, paymentStream, isNew } = it;
   const waiting = () => (isNew ? deps.unconfirmed.waiting(account, paymentStream) : []);
-  const take = () => deps.slots.take(caller, LIMITS.inFlightPerPayer.max - waiting().length);
-  let slot = take();
-  if (typeof slot !== 'function' && waiting().length > 0) {
-    await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
-    slot = take();
-    if (typeof slot !== 'function' && waiting().length > 0) return confirmFirst();
-  }
-  if (typeof slot !== 'function') return slot;
+  await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
+  const unconfirmed = waiting().length;
+  const slot = deps.slots.take(caller, LIMITS.inFlightPerPayer.max - unconfirmed);
+  if (typeof slot !== 'function')
+    return unconfirmed === 0
+      ? slot
+      : { ...slot, message: 'Too many payments are unconfirmed or in flight: repeat the unconfirmed calls.' };
   try {
     const rate = await deps.quota.take(PAYER_RATE, caller);
     if (rate.allowed) return slot;
@@ -227,13 +228,6 @@ async function dropResolved({ log, clock, unconfirmed }: PaidSlotDeps, streams: 
     if (!open || isSurelyOver(state.reserved, clock.now() / 1000)) unconfirmed.drop(stream);
   }
 }
-
-const confirmFirst = () =>
-  refused(
-    'too_many_in_flight',
-    'Too many calls are in flight, payments that are not confirmed yet among them: repeat those first.',
-    { retryAfterSeconds: 5 },
-  );
 
 // ── rates ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -40,10 +40,12 @@ export type RunningView = {
   readonly events: readonly ChainedEvent[];
 };
 
-export type Closed = { readonly job: CompletedJob; readonly position: string };
-
 /** Closes the job, and returns the stored job if another process closed it first. */
-export async function closeJob(deps: CloseDeps, running: RunningView, closing: Closing): Promise<Closed> {
+export async function closeJob(
+  deps: CloseDeps,
+  running: RunningView,
+  closing: Closing,
+): Promise<CompletedJob> {
   return (await closeFirst(deps, running, closing)) ?? loadClosed(deps, running.state.started.jobId);
 }
 
@@ -56,7 +58,7 @@ async function closeFirst(
   running: RunningView,
   closing: Closing,
   append: Append = appendUntilKnown,
-): Promise<Closed | null> {
+): Promise<CompletedJob | null> {
   const { jobId } = running.state.started;
   const last = running.events.at(-1);
   if (last === undefined) throw new Error('a running job has its JobStarted');
@@ -64,10 +66,10 @@ async function closeFirst(
   const signed = await signReceipt(deps, running, closing, ending);
   const events = [...ending, ...envelope(deps, [signed], jobId, ending.at(-1)?.id)];
   try {
-    const { position } = await append(deps, running.stream, last.revision, events);
+    await append(deps, running.stream, last.revision, events);
     const job = [...closing, signed].reduce<Job>(evolveJob, running.state);
     if (job.status !== 'completed') throw new Error('the closing events do not complete the job');
-    return { job, position };
+    return job;
   } catch (error) {
     if (error instanceof WrongExpectedVersion) return null;
     throw error;
@@ -75,12 +77,10 @@ async function closeFirst(
 }
 
 /** Returns the stored job, which is known to be completed. */
-export async function loadClosed(deps: Pick<JournalDeps, 'log'>, jobId: string): Promise<Closed> {
-  const { state, events } = await loadJob(deps.log, jobId);
-  const position = events.at(-1)?.position;
-  if (state.status !== 'completed' || position === undefined)
-    throw new Error('another process wrote to a job that is still running');
-  return { job: state, position };
+export async function loadClosed(deps: Pick<JournalDeps, 'log'>, jobId: string): Promise<CompletedJob> {
+  const { state } = await loadJob(deps.log, jobId);
+  if (state.status !== 'completed') throw new Error('another process wrote to a job that is still running');
+  return state;
 }
 
 /** Closes a job whose request will never be sent (again). Returns null if it is not running or another process wrote first. */
@@ -89,7 +89,7 @@ export async function closeUnsent(
   view: JobView,
   cause: Interruption,
   append: Append = appendUntilKnown,
-): Promise<Closed | null> {
+): Promise<CompletedJob | null> {
   const at = new Date(deps.clock.now()).toISOString();
   const closing = closeInterrupted(cause, at, view.state);
   if (isRefusedCommand(closing) || view.state.status !== 'running') return null;

@@ -29,7 +29,7 @@ export async function executeGuidedWebhook(
   deps: ExecuteDeps,
   { decisionId, action, ...caller }: GuidedInput,
 ): Promise<Guided | Refused> {
-  const read = readRequest(deps, action, '/action');
+  const read = readRequest(action, '/action');
   if (isRefused(read)) return read;
   const again = caller.presented === null ? '' : ' Repeat with the same payment header.';
   const message = `The event log is unavailable: the decision could not be read, nothing was sent.${again}`;

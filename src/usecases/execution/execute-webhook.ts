@@ -21,7 +21,13 @@ import {
 import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
-import { type PaidSlotDeps, type Release, type Turns, takePaidSlot } from './admission.ts';
+import {
+  countWalletFailure,
+  type PaidSlotDeps,
+  type Release,
+  type Turns,
+  takePaidSlot,
+} from './admission.ts';
 import type { RequestDisclosures } from './disclosures.ts';
 import {
   accountOf,
@@ -40,7 +46,6 @@ import {
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
 import {
-  limitWalletFailures,
   type PaymentDeps,
   type Plan,
   releasePayment,
@@ -64,13 +69,10 @@ type Accepted = Extract<Known, { kind: 'new' | 'resume' | 'held' }>;
 type Passed = {
   readonly slot: Release | null;
   readonly turn: Release | null;
-  readonly judged: boolean;
   readonly verified: boolean;
   readonly counted: boolean;
   /** The job whose payment this call reserved, so that its settle call is the first. */
   readonly reservedFor: string | null;
-  /** The job that another call of the same payment or key started. */
-  readonly startedElsewhere: string | null;
 };
 
 type OfNew<S> = { readonly step: S; readonly known: New };
@@ -101,17 +103,15 @@ const BEGIN: State = {
   passed: {
     slot: null,
     turn: null,
-    judged: false,
     verified: false,
     counted: false,
     reservedFor: null,
-    startedElsewhere: null,
   },
 };
 
 /** Throws `Fault` for our own failures: nothing is charged twice and nothing is sent twice. */
 export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Promise<Execution | Refused> {
-  const read = readRequest(deps, input.request);
+  const read = readRequest(input.request);
   if (isRefused(read)) return read;
   const deadline = startResponseDeadline(deps.clock);
   const call = callOf(deps, input, read, deadline);
@@ -122,11 +122,16 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
     try {
       for (let lookUps = 0; state.step !== 'done'; ) {
         if (state.step === 'lookUp' && ++lookUps > MAX_LOOK_UPS) return inProgress(null);
-        const next = await step(deps, call, state).catch((error: unknown) => {
-          if (error instanceof WrongExpectedVersion) return lookAgain(state);
+        const { passed } = state;
+        const next = await STEPS[state.step](deps, call, state as never).catch((error: unknown): State => {
+          if (error instanceof WrongExpectedVersion) return { step: 'lookUp', passed };
           throw error;
         });
-        if (isRefused(next)) return next;
+        if (isRefused(next)) {
+          if (isContract(call) && next.refused === 'payment_required')
+            await countWalletFailure(deps.quota, call);
+          return next;
+        }
         state = next;
       }
       return state.execution;
@@ -136,7 +141,7 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
     }
   }
 
-  const done = limitWalletFailures(deps, call, run);
+  const done = run();
   done.catch(() => undefined);
   try {
     return await Promise.race([done, deadline.passed]);
@@ -148,43 +153,26 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
   }
 }
 
-function step(deps: ExecuteDeps, call: Call, state: State): Promise<State | Refused> {
-  switch (state.step) {
-    case 'lookUp':
-      return lookUp(deps, call, state);
-    case 'judge':
-      return judge(deps, call, state);
-    case 'admit':
-      return admit(deps, call, state);
-    case 'verify':
-      return verify(deps, call, state);
-    case 'reserve':
-      return reserve(deps, call, state);
-    case 'claim':
-      return claim(deps, call, state);
-    case 'settle':
-      return settle(deps, call, state);
-    case 'start':
-      return start(deps, call, state);
-    case 'attempt':
-      return attemptOnce(deps, call, state);
-    case 'done':
-      return Promise.resolve(state);
-    default:
-      return state satisfies never;
-  }
-}
+type Step<S extends State['step']> = (
+  deps: ExecuteDeps,
+  call: Call,
+  state: At<S>,
+) => Promise<State | Refused>;
 
-/** Another call wrote first. If it started the job, the caller gets that job's id whatever happens next. */
-const lookAgain = (state: State): State => ({
-  step: 'lookUp',
-  passed: state.step === 'start' ? { ...state.passed, startedElsewhere: state.jobId } : state.passed,
-});
+const STEPS: { readonly [S in Exclude<State['step'], 'done'>]: Step<S> } = {
+  lookUp,
+  judge,
+  admit,
+  verify,
+  reserve,
+  claim,
+  settle,
+  start,
+  attempt: attemptOnce,
+};
 
 /** How far the job has come, for a caller that has to be answered before its result is known. */
 function jobIn(state: State): { readonly jobId: string; readonly stored: boolean } | null {
-  const { startedElsewhere } = state.passed;
-  if (startedElsewhere !== null) return { jobId: startedElsewhere, stored: true };
   if (state.step === 'start') return { jobId: state.jobId, stored: false };
   return state.step === 'attempt' ? { jobId: state.running.state.started.jobId, stored: true } : null;
 }
@@ -222,10 +210,10 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
     case 'refused':
       return known.refusal;
     case 'completed':
-      return { step: 'done', passed, execution: replayOf(deps, call, known.closed) };
+      return { step: 'done', passed, execution: replayOf(deps, call, known.job) };
     case 'new':
       if (passed.turn === LATE) return inProgress(null);
-      return { step: passed.judged ? 'admit' : 'judge', passed, known };
+      return { step: passed.counted ? 'admit' : 'judge', passed, known };
     default:
       return { step: 'admit', passed, known };
   }
@@ -239,7 +227,7 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
   const { presented, payer } = call;
   const unfit = presented === null ? null : deps.payments.validateNew(presented, deps.clock.now());
   const refusal = unfit ?? call.notApproved ?? (await judgeRequest(deps, call.read.target, payer));
-  return refusal ?? { ...state, step: 'admit', passed: { ...state.passed, judged: true } };
+  return refusal ?? { ...state, step: 'admit' };
 }
 
 /** A slot in flight; a payer also has limits of its own (in demo mode all callers are one payer). */

@@ -1,10 +1,11 @@
 // One call of the paid execution: what it asks for, what it is known by, what it sends, and what it returns.
 import { buildOutboundHeaders } from '#src/domain/destination/headers.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
-import type { ErrorCategory, Method, Mode, PaymentFacts, Route } from '#src/domain/event-fields.ts';
+import type { ErrorCategory, Mode, PaymentFacts, Route } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
@@ -12,7 +13,6 @@ import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { KeyedHash, Signer } from '#src/ports/signer.ts';
 import { fingerprint, type ReadRequest } from '#src/usecases/decisions/judge-request.ts';
 import type { ResponseDeadline } from '#src/usecases/response-deadline.ts';
-import type { Closed } from './close-job.ts';
 import { type DiscloseDeps, discloseRequest, type RequestDisclosures } from './disclosures.ts';
 import type { Lookup } from './idempotency.ts';
 import type { Ran } from './run-job.ts';
@@ -44,7 +44,6 @@ export type Execution = {
   readonly job: {
     readonly id: string;
     readonly status: 'succeeded' | 'failed';
-    readonly method: Method;
     readonly attempts: number;
     readonly decisionId: string | null;
     readonly responseStatus: number | null;
@@ -56,8 +55,6 @@ export type Execution = {
   readonly payment: PaymentFacts | null;
   /** For the payer only: opens the salted commitments of the receipt. */
   readonly disclosures: readonly string[];
-  /** Position of the job's last event. */
-  readonly position: string;
 };
 
 /** The request as it came, and what is derived from it once. */
@@ -142,34 +139,25 @@ export const openRequest = (deps: DiscloseDeps, { read, body }: Call, jobId: str
 // ── what it returns ─────────────────────────────────────────────────────────────────────────────────────
 
 export const ranNow = (ran: Ran, { disclosures }: RequestDisclosures): Execution =>
-  executionOf(
-    ran,
-    false,
-    [...disclosures, ...ran.disclosures].map(({ text }) => text),
-  );
+  executionOf(ran.job, false, [...disclosures, ...ran.disclosures]);
 
 /**
  * Returns the disclosures again only to the requester, who has just sent the same request again, and only those that open
  * what was recorded: the same JSON with its keys in another order is the same request, but not the same bytes.
  */
-export function replayOf(deps: DiscloseDeps, call: Call, closed: Closed): Execution {
-  const { jobId, commitments } = closed.job.started;
+export function replayOf(deps: DiscloseDeps, call: Call, job: CompletedJob): Execution {
+  const { jobId, commitments } = job.started;
   const { disclosures } = openRequest(deps, call, jobId);
   const recorded = new Set(Object.values(commitments));
   const open = disclosures.filter(({ commitment }) => recorded.has(commitment));
-  return executionOf(
-    closed,
-    true,
-    open.map(({ text }) => text),
-  );
+  return executionOf(job, true, open);
 }
 
 function executionOf(
-  { job, position }: { readonly job: CompletedJob; readonly position: string },
+  { started, completed, receipt }: CompletedJob,
   replay: boolean,
-  disclosures: readonly string[],
+  disclosures: readonly Disclosure[],
 ): Execution {
-  const { started, completed, receipt } = job;
   if (receipt === null) throw new Error('a completed job has its receipt in the same append');
   return {
     mode: started.mode,
@@ -177,7 +165,6 @@ function executionOf(
     job: {
       id: started.jobId,
       status: completed.status,
-      method: started.method,
       attempts: completed.attempts,
       decisionId: completed.decisionId,
       responseStatus: completed.responseStatus,
@@ -187,34 +174,26 @@ function executionOf(
     },
     receipt: { id: receipt.receiptId, keyId: receipt.keyId, jws: receipt.jws },
     payment: started.payment,
-    disclosures,
-    position,
+    disclosures: disclosures.map(({ text }) => text),
   };
 }
 
-/**
- * The 503 of a call whose event log did not answer in time. `job` null: its start was not reached. `stored`: JobStarted
- * is in the event log, so that the request may have been sent.
- */
+/** `job` null: its start was not reached. `stored`: JobStarted is, so that the request may have been sent. */
 export function logUnavailable(
   call: Call,
   job: { readonly jobId: string; readonly stored: boolean } | null,
   cause: unknown,
 ): Fault {
-  const again = call.lookup.paymentStream === null ? '' : ' Repeat with the same payment header.';
-  const nothing = 'nothing was sent';
-  const outcome =
-    job === null
-      ? `${nothing}.${again}`
-      : job.stored
-        ? `the result will be found at the job.${again}`
-        : isAnonymous(call)
-          ? `${nothing}, and nothing will be: repeat the call.`
-          : `${nothing} so far. Should the job still start, its result will be found there.${again || ' Repeat with the same idempotencyKey.'}`;
-  const named = job !== null && (job.stored || !isAnonymous(call));
+  const again = call.lookup.paymentStream === null ? 'idempotencyKey' : 'payment header';
+  const repeat = isAnonymous(call) ? '' : ` Repeat with the same ${again}.`;
+  const [outcome, jobId] = job?.stored
+    ? [`the result will be found at the job.${repeat}`, job.jobId]
+    : isAnonymous(call)
+      ? ['nothing was sent, and nothing will be: repeat the call.', null]
+      : [`for this call nothing was sent so far.${repeat}`, job?.jobId ?? null];
   return new Fault('event_log_unavailable', `The event log is unavailable: ${outcome}`, {
     cause,
     retryAfterSeconds: 5,
-    ...(named ? { details: { jobId: job.jobId } } : {}),
+    ...(jobId === null ? {} : { details: { jobId } }),
   });
 }

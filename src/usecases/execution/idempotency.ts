@@ -1,5 +1,6 @@
 // What the event log already contains of a request: by its payment, then by its idempotency key. Streams decide, never
 // a read model.
+import type { CompletedJob } from '#src/domain/job/state.ts';
 import { type Claim, type ReleaseReason, retentionOver } from '#src/domain/payment/claim.ts';
 import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
 import { type BoundPayment, isBound, type Payment, type RefundedPayment } from '#src/domain/payment/state.ts';
@@ -8,7 +9,6 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { loadClaim, loadJob, loadPayment, type View } from '#src/usecases/event-streams.ts';
 import type { GuessLimit } from './admission.ts';
-import type { Closed } from './close-job.ts';
 
 export type LookUpDeps = {
   readonly log: EventLog;
@@ -39,7 +39,7 @@ export type Streams = {
 
 /** `by`: what it was found by. A payment proves its payer; a key only if the payer is proven. */
 export type Known =
-  | { readonly kind: 'completed'; readonly by: Found; readonly closed: Closed }
+  | { readonly kind: 'completed'; readonly by: Found; readonly job: CompletedJob }
   | { readonly kind: 'refused'; readonly by: Found; readonly refusal: Refused }
   /** Accepted once, nothing sent yet: continues under its own job id and is not judged again. */
   | { readonly kind: 'resume'; readonly by: Found; readonly jobId: string; readonly streams: Streams }
@@ -88,7 +88,7 @@ async function byPayment(
 }
 
 /** The authorization that was recorded, and by a signature that only its payer can have made. */
-export function isCopy({ authorization, payloadHash }: Lookup, reserved: PaymentReserved): boolean {
+function isCopy({ authorization, payloadHash }: Lookup, reserved: PaymentReserved): boolean {
   return (
     authorization !== null &&
     authorization.amount === reserved.amount &&
@@ -152,7 +152,7 @@ async function lookAtHolder(
 ): Promise<Holder> {
   const job = await findJob(deps, jobId);
   if (job?.kind === 'completed') {
-    const over = retentionOver(job.closed.job.completed.completedAt, deps.clock.now());
+    const over = retentionOver(job.job.completed.completedAt, deps.clock.now());
     return { job, release: over ? 'retention_over' : null, paid: null };
   }
   if (job !== null || paymentStream === null) return { job, release: null, paid: null };
@@ -173,14 +173,14 @@ function releaseOf(payment: Payment, jobId: string): ReleaseReason | null {
 }
 
 type KnownJob =
-  | { readonly kind: 'completed'; readonly closed: Closed }
+  | { readonly kind: 'completed'; readonly job: CompletedJob }
   | { readonly kind: 'refused'; readonly refusal: Refused };
 
 async function findJob(deps: LookUpDeps, jobId: string): Promise<KnownJob | null> {
-  const { state, events } = await loadJob(deps.log, jobId);
+  const { state } = await loadJob(deps.log, jobId);
   if (state.status === 'absent') return null;
   if (state.status === 'running') return { kind: 'refused', refusal: inProgress(jobId) };
-  return { kind: 'completed', closed: { job: state, position: events.at(-1)?.position ?? '' } };
+  return { kind: 'completed', job: state };
 }
 
 /** `jobId` becomes `details.links.job` in the response; null: no job has started, so there is nothing to link to. */

@@ -4,7 +4,6 @@
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import {
   type BoundPayment,
-  type ChainFinding,
   isBound,
   type Payment,
   reconcile,
@@ -13,7 +12,7 @@ import {
   type SettleFact,
   surelyOverAt,
 } from '#src/domain/payment/state.ts';
-import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -24,15 +23,9 @@ import {
   loadPaymentSurely,
   type View,
 } from '#src/usecases/event-streams.ts';
-import {
-  checkWalletFailures,
-  countWalletFailure,
-  type GuessLimit,
-  type Slots,
-  type UnconfirmedPayments,
-} from './admission.ts';
-import { accountOf, type Call, type Execution, isContract } from './execution-call.ts';
-import { findKnown, inProgress, isCopy } from './idempotency.ts';
+import { checkWalletFailures, type GuessLimit, type Slots, type UnconfirmedPayments } from './admission.ts';
+import { accountOf, type Call, isContract } from './execution-call.ts';
+import { findKnown, inProgress } from './idempotency.ts';
 import type { StreamWatch } from './recover-jobs.ts';
 
 export type PaymentDeps = JournalDeps & {
@@ -48,33 +41,14 @@ export type PaymentDeps = JournalDeps & {
   readonly quota: Quota;
 };
 
-/** Runs the call, and counts it if it failed in the name of a contract wallet; see `checkWalletFailures`. */
-export async function limitWalletFailures(
-  deps: PaymentDeps,
-  call: Call,
-  run: () => Promise<Execution | Refused>,
-): Promise<Execution | Refused> {
-  const { paymentStream } = call.lookup;
-  if (!isContract(call) || paymentStream === null) return run();
-  // A copy of a payment that was accepted before is the wallet's own: no third party can keep it from what it paid for.
-  const { state } = await loadPayment(deps.log, paymentStream);
-  if (!isBound(state) || !isCopy(call.lookup, state.reserved)) {
-    const tooMany = await checkWalletFailures(deps.quota, call);
-    if (tooMany !== null) return tooMany;
-  }
-  const answer = await run();
-  const failed =
-    isRefused(answer) && (answer.refused === 'payment_required' || answer.refused === 'payment_reused');
-  if (failed) await countWalletFailure(deps.quota, call);
-  return answer;
-}
-
 /** `verified` false: the payment is known by now, so that its stream is the answer. */
 export async function verifyPayment(
   deps: PaymentDeps,
   call: Call,
 ): Promise<{ readonly verified: boolean } | Refused> {
   if (call.presented === null) return { verified: true };
+  const tooMany = isContract(call) ? await checkWalletFailures(deps.quota, call) : null;
+  if (tooMany !== null) return tooMany;
   const slot = deps.slots.takeVerify();
   if (typeof slot !== 'function') return slot;
   const answer = await deps.payments.verify(call.presented).finally(slot);
@@ -143,10 +117,7 @@ export type Plan = {
   readonly paymentStream: string | null;
   /** As last read or written by this call; null: no payment, or it has to be read. */
   readonly payment: View<Payment> | null;
-  /**
-   * What the settle call needs. null: there is no payment, or it is the key holder's, whose header this call does not
-   * have, so that it is only looked up.
-   */
+  /** null: there is no payment, or it is the key holder's, whose header this call does not have: it is only looked up. */
   readonly presented: PresentedPayment | null;
   /** This call made the reservation, so that its settle call is the first. */
   readonly first: boolean;
@@ -178,11 +149,15 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
   const first = it.plan.first && payment.status === 'reserved';
   let retried = view;
   if (!first || presented === null) {
-    if (mayBeUnderWay(deps, view, payment)) return presented === null ? holderSettling() : inProgress(null);
+    if (mayBeUnderWay(deps, view, payment))
+      return presented === null ? holderRefused('reserved', 2) : inProgress(null);
     const finding = await deps.payments.lookUp(payment.reserved);
     const found = reconcile(finding, payment, now(deps));
     if (found !== null) return record(deps, it, view, () => found);
-    if (presented === null) return holderUnconfirmed(payment, finding, deps.clock.now());
+    if (presented === null) {
+      const leftSeconds = surelyOverAt(payment.reserved) - deps.clock.now() / 1000;
+      return holderRefused('unconfirmed', Math.max(5, Math.ceil(leftSeconds)));
+    }
     const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
     const claiming = appendPayment(deps, view, { type: 'SettlementRetried', data });
     retried = await it.call.deadline.forAppend(claiming);
@@ -210,31 +185,13 @@ function mayBeUnderWay(
   return deps.watch.unchangedFor(stream, String(expected)) < SETTLEMENT_WATCH_MS;
 }
 
-// ── what the first call's payment means for a repeat that brings another one ────────────────────────────
-
-const holderRefused = (
-  paymentState: 'reserved' | 'unconfirmed',
-  message: string,
-  retryAfterSeconds: number,
-) => refused('idempotency_in_progress', message, { retryAfterSeconds, details: { paymentState } });
-
-const holderSettling = () =>
-  holderRefused(
-    'reserved',
-    'The payment of the first call with this idempotencyKey is being settled. Nothing was charged for this call.',
-    2,
+/** For a repeat that brings another payment than the first call with its key. */
+const holderRefused = (paymentState: 'reserved' | 'unconfirmed', retryAfterSeconds: number) =>
+  refused(
+    'idempotency_in_progress',
+    'The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged for this call: repeat with the payment header of the first call.',
+    { retryAfterSeconds, details: { paymentState } },
   );
-
-function holderUnconfirmed(payment: BoundPayment, finding: ChainFinding, nowMs: number): Refused {
-  const overMs = surelyOverAt(payment.reserved) * 1000;
-  const first =
-    'The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged';
-  const message =
-    finding.outcome === 'no_chain'
-      ? `${first} for this call: repeat with the payment header of the first call. This relay cannot look payments up on chain, so a new payment is not taken for this key before its operator has resolved the first one.`
-      : `${first} for this call: repeat with the payment header of the first call, or with any payment after ${new Date(overMs).toISOString()}.`;
-  return holderRefused('unconfirmed', message, Math.max(5, Math.ceil((overMs - nowMs) / 1000)));
-}
 
 // ── what is recorded ────────────────────────────────────────────────────────────────────────────────────
 

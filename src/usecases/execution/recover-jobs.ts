@@ -3,6 +3,7 @@ import { TIMES } from '#src/domain/limits.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
+import { deleteOldest } from './admission.ts';
 import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
 
 // ── observed leases ─────────────────────────────────────────────────────────────────────────────────────
@@ -27,7 +28,7 @@ export function streamWatch(clock: Pick<Clock, 'monotonic'>, limit = 10_000): St
       if (entry?.revision === revision) return now - entry.since;
       seen.delete(stream);
       seen.set(stream, { revision, since: now });
-      if (seen.size > limit) for (const oldest of seen.keys()) return forget(oldest);
+      if (seen.size > limit) deleteOldest(seen);
       return 0;
     },
     reset: () => seen.clear(),
@@ -35,11 +36,6 @@ export function streamWatch(clock: Pick<Clock, 'monotonic'>, limit = 10_000): St
       for (const stream of seen.keys()) if (!streams.has(stream)) seen.delete(stream);
     },
   };
-
-  function forget(stream: string): number {
-    seen.delete(stream);
-    return 0;
-  }
 }
 
 // ── recovery ────────────────────────────────────────────────────────────────────────────────────────────
@@ -52,10 +48,7 @@ export type RecoverDeps = CloseDeps & {
 };
 
 type Recovery = {
-  /**
-   * Reads every candidate once, closes those that no process runs any more and returns their ids. `exclusive`: a lock
-   * proves that no other process can be running, so every job of another owner is closed at once.
-   */
+  /** Returns the jobs that it closed. `exclusive`: a lock proves that no other process runs: its jobs are closed at once. */
   sweep(options?: { exclusive?: boolean }): Promise<readonly string[]>;
 };
 

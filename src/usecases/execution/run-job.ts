@@ -10,7 +10,7 @@ import {
   startJob,
 } from '#src/domain/job/commands.ts';
 import { planRetry } from '#src/domain/job/retry.ts';
-import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
+import { absentJob, type CompletedJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
@@ -19,7 +19,6 @@ import { appendUntilKnown, envelope, loadJob, loadPaymentSurely } from '#src/use
 import {
   asChained,
   type CloseDeps,
-  type Closed,
   closeJob,
   closeUnsent,
   loadClosed,
@@ -36,7 +35,11 @@ export type Running = RunningView & {
 };
 
 /** `disclosures`: empty for a job that was not closed by its run. */
-export type Ran = Closed & { readonly kind: 'closed'; readonly disclosures: readonly Disclosure[] };
+export type Ran = {
+  readonly kind: 'closed';
+  readonly job: CompletedJob;
+  readonly disclosures: readonly Disclosure[];
+};
 
 /**
  * Appends JobStarted. If it is acknowledged after the lease, a recovering process may have closed the job, so nothing is
@@ -49,8 +52,7 @@ export async function announceJob(
 ): Promise<Running | Ran> {
   const stream = STREAM.job(facts.jobId);
   const begun = deps.clock.monotonic();
-  const starting = startJob({ ...facts, startedAt: isoNow(deps) }, absentJob);
-  if (isRefusedCommand(starting)) throw new Error(starting.refusedCommand);
+  const starting = startJob({ ...facts, startedAt: isoNow(deps) });
   const events = envelope(deps, starting, facts.jobId);
   await appendUntilKnown(deps, stream, 'no_stream', events);
   const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
@@ -59,10 +61,7 @@ export async function announceJob(
   return late || paid?.state.status === 'refunded' ? closeNotExecuted(deps, facts.jobId) : running;
 }
 
-/**
- * Sends one request and records its outcome: with a retry announced and waited for, or with the job's completion and
- * receipt. `makeRequest` is called once per attempt, because the request's timestamp is signed.
- */
+/** Sends one request and records its outcome: with a retry announced and waited for, or with the completion and receipt. */
 export async function attempt(
   deps: RunDeps,
   running: Running,
@@ -105,10 +104,10 @@ async function complete(
   const response = discloseResponse(deps, running.state.started.jobId, report);
   const completed = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made));
   if (isRefusedCommand(completed)) throw new Error(completed.refusedCommand);
-  const closed = await closeJob(deps, running, [made, completed[0]]);
-  const ownRun = closed.job.completed.closedBy === 'owner';
+  const job = await closeJob(deps, running, [made, completed[0]]);
+  const ownRun = job.completed.closedBy === 'owner';
   const disclosures = ownRun ? [...running.disclosures, ...response.disclosures] : [];
-  return { kind: 'closed', ...closed, disclosures };
+  return { kind: 'closed', job, disclosures };
 }
 
 /** Records an attempt that will be followed by another, and waits until that one is due. */
@@ -138,7 +137,7 @@ async function announceRetry(
 /** For the owner, who is certain that the attempt that was due was not sent. Returns the stored job if it is closed already. */
 export async function closeNotExecuted(deps: RunDeps, jobId: string): Promise<Ran> {
   const closed = await closeUnsent(deps, await loadJob(deps.log, jobId), 'not_executed');
-  return { kind: 'closed', ...(closed ?? (await loadClosed(deps, jobId))), disclosures: [] };
+  return { kind: 'closed', job: closed ?? (await loadClosed(deps, jobId)), disclosures: [] };
 }
 
 function follow(

@@ -1,13 +1,7 @@
 // Records that a transfer refunded a payment.
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { PaymentReserved } from '#src/domain/payment/events.ts';
-import {
-  type FoundTransfer,
-  judgeTransfer,
-  type RefundRefusal,
-  refundPayment,
-  type TransferRefusal,
-} from '#src/domain/payment/refund.ts';
+import { type FoundTransfer, type RefundRefusal, refundPayment } from '#src/domain/payment/refund.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendPayment, type JournalDeps, loadJob, loadPayment } from '#src/usecases/event-streams.ts';
 
@@ -34,7 +28,11 @@ export type Refunded =
     }
   | {
       readonly outcome: 'refused';
-      readonly reason: RefundRefusal | TransferRefusal | 'transfer_used';
+      readonly reason:
+        | RefundRefusal
+        | Extract<FoundTransfer, { refused: unknown }>['refused']
+        | 'transfer_too_small'
+        | 'transfer_used';
       /** The payment that is refused, or that the transfer has refunded already. */
       readonly id: string;
     };
@@ -61,8 +59,8 @@ export async function recordRefund(deps: JournalDeps, request: RefundRequest): P
     if (findTransfer !== null) {
       const { network, asset, payer } = reserved;
       const found = await findTransfer({ network, asset, payer, transaction });
-      const problem = judgeTransfer(found, reserved);
-      if (problem !== null) return refused(problem);
+      if ('refused' in found) return refused(found.refused);
+      if (found.amount < BigInt(reserved.amount)) return refused('transfer_too_small');
     }
     try {
       await appendPayment(deps, view, event);

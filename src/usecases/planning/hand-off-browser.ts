@@ -45,15 +45,17 @@ export async function handOffBrowser(
     const details = missing.map(({ path, message }) => ({ path: `/actions${path}`, message }));
     return refused('invalid_handoff_actions', message, { details });
   }
-  const page = readPage(deps, targetUrl, '/targetUrl');
+  const page = readPage(targetUrl, '/targetUrl');
   if (isRefused(page)) return page;
-  const returnPage = returnUrl === undefined ? null : readPage(deps, returnUrl, '/returnUrl');
+  const returnPage = returnUrl === undefined ? null : readPage(returnUrl, '/returnUrl');
   if (returnPage !== null && isRefused(returnPage)) return returnPage;
-  const returnRefusal = returnPage === null ? null : await judgePlace(deps, returnPage.target);
-  if (returnRefusal !== null && !isTemporary(returnRefusal)) return returnUrlRefused(returnRefusal);
   const idempotencyKey = key ?? null;
   const warnings = handoffWarnings(actions, idempotencyKey);
-  const refusal = returnRefusal ?? (await judgeRequest(deps, page.target, deps.payer));
+  const returnRefusal = returnPage === null ? null : await judgePlace(deps, returnPage.target);
+  const refusal =
+    returnRefusal === null
+      ? await judgeRequest(deps, page.target, deps.payer)
+      : { ...returnRefusal, message: `returnUrl: ${returnRefusal.message}` };
   if (refusal !== null) return { verdict: { allowed: false, refusal }, warnings };
   const now = deps.clock.now();
   const { url, pathname } = page;
@@ -72,26 +74,9 @@ export async function handOffBrowser(
 /** `url`: the target's normalised address for the browser, with the fragment, which is not sent to servers. */
 type Page = { readonly target: Target; readonly url: string; readonly pathname: string };
 
-function readPage({ readers }: HandoffDeps, text: string, place: string): Page | Refused<'invalid_request'> {
-  const parts = readers.parse(text);
-  const target = readTarget(text, () => parts, place);
+function readPage(text: string, place: string): Page | Refused<'invalid_request'> {
+  const target = readTarget(text, place);
   if (isRefused(target)) return target;
   const [pathname = '/'] = target.path.split('?', 1);
-  return { target, url: `${target.href}${parts?.hash ?? ''}`, pathname };
-}
-
-/** Whether the same request may succeed soon. */
-function isTemporary({ refused: code, details }: TargetRefused): boolean {
-  if (code === 'too_many_in_flight') return true;
-  return (
-    typeof details === 'object' && details !== null && 'retryable' in details && details.retryable === true
-  );
-}
-
-/** An error of the request, not of the target. */
-function returnUrlRefused({ message }: TargetRefused): Refused<'invalid_request'> {
-  const details = [{ path: '/returnUrl', message }];
-  return refused('invalid_request', 'The returnUrl is not allowed: see details.', {
-    details,
-  });
+  return { target, url: `${target.href}${new URL(text).hash}`, pathname };
 }

@@ -1,15 +1,13 @@
 // Previews a schedule: its next runs, and the policy check of its webhook. Nothing is scheduled, called or stored.
 import {
   type Calendar,
-  type Preview,
   previewOf,
-  type ScheduleFault,
+  type Schedule,
   type SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused, refused, warningsIf } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
-import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
+import { checkPolicy, type PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import { type JudgeDeps, readRequest } from '#src/usecases/decisions/judge-request.ts';
 
 /** `resolver`: the one for lookups of free routes. */
@@ -20,7 +18,8 @@ type PreviewDeps = JudgeDeps & {
   readonly payer: string | null;
 };
 
-export type SchedulePreview = Pick<Preview, 'schedule' | 'localTimes'> & {
+export type SchedulePreview = {
+  readonly schedule: Schedule;
   /** RFC 3339, UTC, milliseconds; in order. */
   readonly nextRuns: readonly string[];
   readonly webhook: PolicyCheck;
@@ -31,41 +30,27 @@ export async function previewSchedule(
   deps: PreviewDeps,
   { webhook, schedule }: SchedulePreviewRequest,
 ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>> {
+  const read = readRequest(webhook, '/webhook');
+  if (isRefused(read)) return read;
   const preview = previewOf(schedule, deps.clock.now(), deps.calendar);
   if ('fault' in preview) {
-    return refuse(preview.fault, readRequest(deps, webhook, '/webhook'));
+    const { path, message } = preview.fault;
+    const details = [{ path: `/schedule${path}`, message }];
+    return refused('invalid_schedule', 'The schedule is invalid: see details.', { details });
   }
   const checked = await checkPolicy(deps, webhook, deps.payer, '/webhook');
   if (isRefused(checked)) return checked;
   return {
     schedule: preview.schedule,
     nextRuns: preview.runs.map((run) => new Date(run).toISOString()),
-    localTimes: preview.localTimes,
     webhook: checked,
-    warnings: [...checked.warnings, ...warningsOf(preview, checked)],
+    warnings: [...checked.warnings, ...warningsOf(preview.schedule, checked)],
   };
 }
 
-/** Errors of the webhook are listed first, under their own code. */
-function refuse(
-  { path, message }: ScheduleFault,
-  read: ReturnType<typeof readRequest>,
-): Refused<'invalid_request' | 'invalid_schedule'> {
-  const fault = { path: `/schedule${path}`, message };
-  if (isRefused(read) && Array.isArray(read.details)) return { ...read, details: [...read.details, fault] };
-  return refused('invalid_schedule', 'The schedule is invalid: see details.', { details: [fault] });
-}
-
-const warningsOf = ({ schedule, shifted }: Preview, { normalized }: PolicyCheck) =>
-  warningsIf(
-    [
-      schedule.type === 'daily' && normalized.idempotencyKeyPresent,
-      'idempotency_key_shared_by_runs',
-      'With one idempotencyKey every later run is a replay of the first: give each run its own.',
-    ],
-    [
-      shifted,
-      'run_shifted_by_clock_change',
-      'On one of these days the clock skips the time of day: that run is later by the skipped time.',
-    ],
-  );
+const warningsOf = ({ type }: Schedule, { normalized }: PolicyCheck) =>
+  warningsIf([
+    type === 'daily' && normalized.idempotencyKeyPresent,
+    'idempotency_key_shared_by_runs',
+    'With one idempotencyKey every later run is a replay of the first: give each run its own.',
+  ]);

@@ -1,6 +1,6 @@
 // An outbound call without fakes: a TLS target, a DNS server, the resolver and the adapter.
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { describeAddress, parseCidr, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { describeAddress, parseCidr } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
@@ -38,7 +38,7 @@ export function rulesWith(addresses: Partial<TargetRules['addresses']> = {}): Ta
 }
 
 export function targetOf(url: string): Target {
-  const target = judgeUrlText(url, parseUrl, rulesWith().url);
+  const target = judgeUrlText(url, rulesWith().url);
   if ('refused' in target) throw new Error(`${url}: ${target.refused}`);
   return target;
 }

@@ -1,7 +1,7 @@
 // Every case of both fixtures: the verdict that all routes share, and the call itself.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { chooseDial, type Dial, judgeAnswer, type TargetRefusal } from '#src/domain/destination/policy.ts';
@@ -14,7 +14,6 @@ import { clock, requestTo, rulesWith, withListener } from './lab.ts';
 
 const cases = ssrfCases();
 const rules = rulesWith();
-const readers = { parse: parseUrl, describe: describeAddress };
 
 test('both fixtures exist', () => {
   assert.ok(cases.length >= 117 + 100, `${cases.length} cases`);
@@ -27,7 +26,7 @@ type Verdict =
 
 /** As a route does: checks the text, looks the name up once, checks the addresses. */
 async function verdictOf(ssrfCase: SsrfCase): Promise<Verdict> {
-  const target = judgeTargetText(ssrfCase.url, readers, rules);
+  const target = judgeTargetText(ssrfCase.url, describeAddress, rules);
   if ('refused' in target) return { refusal: target };
   if (target.literal) return { target, dial: chooseDial(target, [target.hostname], describeAddress, rules) };
   const answer = await caseResolver(ssrfCase).resolve(target.hostname, 1000);
@@ -60,7 +59,7 @@ for (const ssrfCase of cases) {
 
 /** A target that is parsed and not checked; null if the URL cannot be parsed. */
 function uncheckedTarget({ url }: SsrfCase, port: number): Target | null {
-  const parts = parseUrl(url);
+  const parts = URL.parse(url);
   if (parts === null || parts.protocol !== 'https:') return null;
   const { hostname, literal, authority } = hostOf(parts.hostname);
   const origin = `https://${authority}:${port}`;
@@ -110,14 +109,14 @@ test('no blocked case reaches a listening socket, even if its text was not check
 const allowed = cases.filter(({ expected }) => expected === 'allow');
 let stand: TlsTarget;
 before(async () => {
-  const hosts = allowed.map((ssrfCase) => hostOf(parseUrl(ssrfCase.url)?.hostname ?? '').hostname);
+  const hosts = allowed.map((ssrfCase) => hostOf(URL.parse(ssrfCase.url)?.hostname ?? '').hostname);
   stand = await startTlsTarget({ names: ['127.0.0.1', ...new Set(hosts)] });
 });
 after(() => stand.close());
 
 for (const ssrfCase of allowed) {
   test(`call: ${title(ssrfCase)}`, async () => {
-    const target = judgeTargetText(ssrfCase.url, readers, rules);
+    const target = judgeTargetText(ssrfCase.url, describeAddress, rules);
     assert.ok(!('refused' in target));
     const resolver = caseResolver(ssrfCase);
     const chosen: string[] = [];

@@ -7,7 +7,6 @@ import {
   type CallFacts,
   isOwnLoop,
   judgeHeaders,
-  relayPseudonym,
 } from '#src/domain/destination/headers.ts';
 
 const keys = generateKeyPairSync('ed25519');
@@ -83,7 +82,7 @@ test('user-agent, via and accept-encoding are always the service’s', async () 
 });
 
 test('relay_loop: the relay’s own Via entry is found among others, and nothing else matches', () => {
-  const own = relayPseudonym({ hostname: 'relay.example.com', port: '' });
+  const own = 'relay.example.com';
   for (const via of [
     '1.1 relay.example.com',
     '1.1 RELAY.example.com',
@@ -102,7 +101,6 @@ test('relay_loop: the relay’s own Via entry is found among others, and nothing
   ]) {
     assert.equal(isOwnLoop(via, own), false, String(via));
   }
-  assert.equal(relayPseudonym({ hostname: '127.0.0.1', port: '3402' }), '127.0.0.1:3402');
 });
 
 test('the Via that is sent is recognised as own', async () => {

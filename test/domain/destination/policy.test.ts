@@ -1,7 +1,7 @@
 // The target policy: three modes, then the DNS answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { describeAddress, parseUrl } from '#src/adapters/outbound/addresses.ts';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { chooseDial, type DnsAnswer, judgeAnswer, type TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { judgeTargetText } from '#test/support/judge-text.ts';
@@ -16,15 +16,14 @@ const open: TargetRules = {
   },
   addresses: { allow: [], deny: [], own: [] },
 };
-const readers = { parse: parseUrl, describe: describeAddress };
 
 function judge(url: string, rules: TargetRules): string {
-  const target = judgeTargetText(url, readers, rules);
+  const target = judgeTargetText(url, describeAddress, rules);
   return 'refused' in target ? target.refused : 'allowed';
 }
 
 function targetOf(url: string, rules = open): Target {
-  const target = judgeTargetText(url, readers, rules);
+  const target = judgeTargetText(url, describeAddress, rules);
   assert.ok('href' in target);
   return target;
 }

@@ -37,20 +37,9 @@ const closed = [jobStarted(), attemptSucceeded(), jobCompleted(), receiptSigned(
 
 test('a job starts once, with its lease written down', () => {
   givenJob()
-    .when((job) => startJob(startFacts(), job))
+    .when(() => startJob(startFacts()))
     .thenEvents(jobStarted({ leaseMs: 3 * 12_000 + 2 * 5000 + 15_000 }));
 });
-
-for (const [why, events] of [
-  ['runs', [jobStarted()]],
-  ['is completed', closed],
-] as const) {
-  test(`job_exists: a job that ${why} does not start again`, () => {
-    givenJob(...events)
-      .when((job) => startJob(startFacts(), job))
-      .thenRefused('job_exists');
-  });
-}
 
 test('a lease covers every attempt at its limit, every wait at its longest, and a margin', () => {
   assert.equal(leaseMs(1, 1000), 16_000);

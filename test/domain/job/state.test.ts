@@ -84,7 +84,10 @@ const response = { responseBytes: null, truncated: false, responseCommitment: nu
 const commands: fc.Arbitrary<Command> = fc.oneof(
   fc
     .integer({ min: 1, max: 3 })
-    .map((attemptsAllowed) => (job: Job) => startJob({ ...startFacts, attemptsAllowed }, job)),
+    .map(
+      (attemptsAllowed) => (job: Job) =>
+        job.status === 'absent' ? startJob({ ...startFacts, attemptsAllowed }) : [],
+    ),
   fc.tuple(fc.integer({ min: 1, max: 4 }), fc.boolean()).map(
     ([number, willRetry]) =>
       (job: Job) =>

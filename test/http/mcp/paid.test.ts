@@ -15,7 +15,7 @@ const TOOLS = [
   {
     name: 'execute_guided_webhook',
     route: 'execute/guided-webhook',
-    args: { decisionId: decided().decision.decisionId, action: REQUEST },
+    args: { decisionId: decided().decisionId, action: REQUEST },
   },
 ] as const;
 

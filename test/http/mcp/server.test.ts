@@ -22,7 +22,7 @@ import { callMessage, connectInProcess, sendMessage } from '#test/support/mcp-cl
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };
 const GOOD: Record<string, Record<string, unknown>> = {
   execute_webhook: REQUEST,
-  execute_guided_webhook: { decisionId: decided().decision.decisionId, action: REQUEST },
+  execute_guided_webhook: { decisionId: decided().decisionId, action: REQUEST },
   decide_webhook: { action: REQUEST, buyerPolicy: { maxPriceUsd: '0.01' } },
   check_policy: REQUEST,
   get_job: { id: JOB },

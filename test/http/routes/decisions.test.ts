@@ -78,7 +78,7 @@ test('a decision is answered whole: six facts, nothing of the buyer policy, and 
 
 test('a target that would be refused is a decision, not an error', async () => {
   const issue = { code: 'unsafe_target', message: 'As things are, it would be refused.' };
-  const { decision, position } = decided();
+  const decision = decided();
   const refusing = {
     ...decision,
     recommendation: 'do_not_pay' as const,
@@ -86,7 +86,7 @@ test('a target that would be refused is a decision, not an error', async () => {
     reasons: [issue],
     facts: { ...decision.facts, policyVerdict: 'unsafe_target', payTo: null, trustScore: null },
   };
-  const world = fakeWorld({ decide: async () => ({ decision: refusing, position }) });
+  const world = fakeWorld({ decide: async () => refusing });
   const response = await clientOf(world).post(DECIDE, { action: { url: 'https://127.0.0.1/' } });
   const body = (await response.json()) as typeof refusing;
   assert.equal(response.status, 200);

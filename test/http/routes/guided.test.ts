@@ -7,7 +7,7 @@ import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, decided, fakeWorld, guided } from '#test/support/http-deps.ts';
 
 const PATH = '/api/execute/guided-webhook';
-const { decisionId } = decided().decision;
+const { decisionId } = decided();
 const action = { url: 'https://a.example/hook', method: 'PUT', idempotencyKey: 'k' };
 
 test('the answer is that of an execution, and names the decision', async () => {

@@ -9,7 +9,7 @@ import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { countingQuota, decided, fakeWorld, guided, JOB, paidExecution } from '#test/support/http-deps.ts';
 
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };
-const { decisionId } = decided().decision;
+const { decisionId } = decided();
 const ROUTES = [
   { route: 'execute/webhook', path: '/api/execute/webhook', good: REQUEST, required: ['/url'] },
   {

@@ -108,8 +108,5 @@ test('a refund that is decided before its job starts and recorded after its end:
   assert.equal(it.it.outbound.sent.length, 1);
   assert.deepEqual(findingTexts(await audit(it.log.events)), []);
   const [sums] = await balancePayments(it.log);
-  assert.deepEqual(
-    [sums?.charged, sums?.served, sums?.refunded, sums?.balanced],
-    ['3000', '0', '3000', true],
-  );
+  assert.deepEqual([sums?.charged, sums?.served, sums?.refunded], ['3000', '0', '3000']);
 });

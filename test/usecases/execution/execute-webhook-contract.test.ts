@@ -6,7 +6,7 @@ import { quiet, succeeding } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { shared, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute, lookupOf, paidWith } from '#test/support/given-call.ts';
+import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
 import { hex } from '#test/support/given-events.ts';
 import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
 
@@ -151,32 +151,17 @@ test('invalid, and the key became known meanwhile: still a 402, since only the p
 const CLIENT = '198.51.100.1';
 const elsewhere = (call: CallChanges): CallChanges => ({ ...call, client: '198.51.100.2' });
 
-test('rate_limited: 5 failed calls a minute of one client name one wallet, and the sixth costs one look at its stream', async () => {
+test('rate_limited: 5 failed calls a minute of one client name one wallet, and the sixth is not verified', async () => {
   const it = world();
-  const forged = paidWith({ ...presentedPayment(contract), payloadHash: hex('0') });
-  assert.equal(outcomeOf(await execute(it, own)), 'ran');
-  it.payments.scriptVerify(...Array(4).fill(invalid));
-  for (const digit of ['3', '4', '5', '6']) {
+  it.payments.scriptVerify(...Array(5).fill(invalid));
+  for (const digit of ['3', '4', '5', '6', '7']) {
     assert.equal(outcomeOf(await execute(it, spoofed(digit))), 'payment_required');
   }
-  assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
-  it.common.steps.length = 0;
-  const reads: string[] = [];
-  const log = {
-    ...it.log,
-    async readStream(stream: string) {
-      reads.push(stream);
-      return it.log.readStream(stream);
-    },
-  };
-  for (const naming of [spoofed('7'), forged]) {
-    const sixth = await execute({ deps: { ...it.deps, log } }, naming);
-    assert.ok(sixth.kind === 'refused');
-    assert.deepEqual([sixth.refusal.refused, sixth.refusal.retryAfterSeconds], ['rate_limited', 60]);
-  }
-  assert.deepEqual(reads, [lookupOf(spoofed('7')).paymentStream, lookupOf(forged).paymentStream]);
-  assert.deepEqual(new Set(it.steps), new Set(['look contract-wallet']));
-  assert.equal(outcomeOf(await execute(it)), 'replayed', 'the same address by its own key is another matter');
+  const sixth = await execute(it, spoofed('8'));
+  assert.ok(sixth.kind === 'refused');
+  assert.deepEqual([sixth.refusal.refused, sixth.refusal.retryAfterSeconds], ['rate_limited', 60]);
+  assert.equal(it.payments.calls.verify, 5);
+  assert.equal(outcomeOf(await execute(it)), 'ran', 'the same address by its own key is another matter');
   const { payer } = presentedPayment();
   const failures = it.quota.calls.filter(({ how, rule }) => how === 'take' && /wallet/.test(rule.name));
   const [counted] = failures.map(({ rule, key }) => [rule.name, rule.maxRequests, key]);

@@ -124,7 +124,10 @@ test('a slot is kept until an append is known, also after its caller got a 503: 
     it.log.setAway(true);
     return unavailable(store);
   });
-  await assert.rejects(letPass(it.clock, execute(it)), /event log is unavailable: nothing was sent/);
+  await assert.rejects(
+    letPass(it.clock, execute(it)),
+    /event log is unavailable: for this call nothing was sent/,
+  );
   assert.equal(it.slots.inFlight(), 1);
   it.log.setAway(false);
   for (let i = 0; i < 5; i++) {

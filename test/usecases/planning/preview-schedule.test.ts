@@ -29,23 +29,20 @@ async function preview(now: string | number, schedule: Schedule, request = webho
   return answer;
 }
 const daily = (timeOfDay: string, timezone: string): Schedule => ({ type: 'daily', timeOfDay, timezone });
-const SHIFTED = 'run_shifted_by_clock_change';
 
-/** Now, time of day, zone; then the runs as clocks there show them; whether one is reported as shifted. */
-const CASES: readonly (readonly [string, string, string, readonly string[], boolean])[] = [
+/** Now, time of day, zone; then the runs as clocks there show them. */
+const CASES: readonly (readonly [string, string, string, readonly string[]])[] = [
   [
     '2026-03-27T12:00:00Z',
     '02:30',
     'Europe/Berlin',
     ['2026-03-28T02:30:00+01:00', '2026-03-29T03:30:00+02:00', '2026-03-30T02:30:00+02:00'],
-    true,
   ],
   [
     '2026-10-24T12:00:00Z',
     '02:30',
     'Europe/Berlin',
     ['2026-10-25T02:30:00+02:00', '2026-10-26T02:30:00+01:00', '2026-10-27T02:30:00+01:00'],
-    false,
   ],
   [
     // Between the first half past two and the second: the second is no run.
@@ -53,28 +50,24 @@ const CASES: readonly (readonly [string, string, string, readonly string[], bool
     '02:30',
     'Europe/Berlin',
     ['2026-10-26T02:30:00+01:00', '2026-10-27T02:30:00+01:00', '2026-10-28T02:30:00+01:00'],
-    false,
   ],
   [
     '2026-03-28T12:00:00Z',
     '09:00',
     'europe/berlin',
     ['2026-03-29T09:00:00+02:00', '2026-03-30T09:00:00+02:00', '2026-03-31T09:00:00+02:00'],
-    false,
   ],
   [
     '2026-03-07T12:00:00Z',
     '02:30',
     'America/New_York',
     ['2026-03-08T03:30:00-04:00', '2026-03-09T02:30:00-04:00', '2026-03-10T02:30:00-04:00'],
-    true,
   ],
   [
     '2025-10-04T00:00:00Z',
     '02:15',
     'Australia/Lord_Howe',
     ['2025-10-05T02:45:00+11:00', '2025-10-06T02:15:00+11:00', '2025-10-07T02:15:00+11:00'],
-    true,
   ],
   [
     // The 30th never was: its run falls together with the one of the 31st.
@@ -82,35 +75,30 @@ const CASES: readonly (readonly [string, string, string, readonly string[], bool
     '10:00',
     'Pacific/Apia',
     ['2011-12-29T10:00:00-10:00', '2011-12-31T10:00:00+14:00', '2012-01-01T10:00:00+14:00'],
-    false,
   ],
   [
     '2011-12-30T09:59:00Z',
     '00:00',
     'Pacific/Apia',
     ['2011-12-31T00:00:00+14:00', '2012-01-01T00:00:00+14:00', '2012-01-02T00:00:00+14:00'],
-    false,
   ],
   [
     '2024-04-13T12:00:00Z',
     '02:30',
     'Africa/Casablanca',
     ['2024-04-14T03:30:00+01:00', '2024-04-15T02:30:00+01:00', '2024-04-16T02:30:00+01:00'],
-    true,
   ],
   [
     '2024-09-07T12:00:00Z',
     '00:00',
     'America/Santiago',
     ['2024-09-08T01:00:00-03:00', '2024-09-09T00:00:00-03:00', '2024-09-10T00:00:00-03:00'],
-    true,
   ],
   [
     '2022-03-26T12:00:00Z',
     '00:00',
     'Asia/Beirut',
     ['2022-03-27T01:00:00+03:00', '2022-03-28T00:00:00+03:00', '2022-03-29T00:00:00+03:00'],
-    true,
   ],
   [
     // Ten past midnight of the day after the one whose run the clock change put off.
@@ -118,28 +106,21 @@ const CASES: readonly (readonly [string, string, string, readonly string[], bool
     '23:30',
     'America/Nuuk',
     ['2024-03-31T00:30:00-01:00', '2024-03-31T23:30:00-01:00', '2024-04-01T23:30:00-01:00'],
-    true,
   ],
   [
     '2026-03-28T12:00:00Z',
     '23:59',
     'Asia/Kathmandu',
     ['2026-03-28T23:59:00+05:45', '2026-03-29T23:59:00+05:45', '2026-03-30T23:59:00+05:45'],
-    false,
   ],
 ];
 
-for (const [now, timeOfDay, timezone, expected, shifted] of CASES) {
+for (const [now, timeOfDay, timezone, expected] of CASES) {
   test(`daily ${timeOfDay} in ${timezone}, seen at ${now}`, async () => {
-    const { nextRuns, localTimes, warnings } = await preview(now, daily(timeOfDay, timezone));
-    assert.deepEqual(localTimes, expected);
+    const { nextRuns } = await preview(now, daily(timeOfDay, timezone));
     assert.deepEqual(
       nextRuns,
       expected.map((local) => new Date(local).toISOString()),
-    );
-    assert.equal(
-      warnings.some(({ code }) => code === SHIFTED),
-      shifted,
     );
   });
 }
@@ -161,7 +142,7 @@ test('daily, in any zone at any time: three instants, each later than the last a
   await fc.assert(
     fc.asyncProperty(fc.oneof(zones, changes), time, now, async (zone, minute, at) => {
       const timeOfDay = new Date(minute * 60_000).toISOString().slice(11, 16);
-      const { nextRuns, localTimes, schedule } = await preview(at, daily(timeOfDay, zone.toLowerCase()));
+      const { nextRuns, schedule } = await preview(at, daily(timeOfDay, zone.toLowerCase()));
       assert.deepEqual(schedule, daily(timeOfDay, zone));
       const runs = nextRuns.map((run) => Date.parse(run));
       assert.equal(runs.length, 3);
@@ -172,7 +153,6 @@ test('daily, in any zone at any time: three instants, each later than the last a
       for (const [index, run] of runs.entries()) {
         assert.ok(run > (runs[index - 1] ?? at));
         const local = new Date(run + offsetMs(run, zone)).toISOString();
-        assert.equal(localTimes[index]?.slice(0, 19), local.slice(0, 19));
         const skipped = days.some((day) => shownAt(day, minute, zone) === null);
         assert.ok(local.slice(11, 16) === timeOfDay || skipped, `${local} ${timeOfDay} ${zone}`);
       }
@@ -181,13 +161,10 @@ test('daily, in any zone at any time: three instants, each later than the last a
   );
 });
 
-test('once: the one run, in UTC, and as it was given', async () => {
+test('once: the one run, in UTC', async () => {
   const runAt = '2026-03-29T02:30:00+01:00';
   const seen = await preview('2026-03-01T00:00:00Z', { type: 'once', runAt });
-  assert.deepEqual(
-    [seen.schedule, seen.nextRuns, seen.localTimes],
-    [{ type: 'once', runAt }, ['2026-03-29T01:30:00.000Z'], [runAt]],
-  );
+  assert.deepEqual([seen.schedule, seen.nextRuns], [{ type: 'once', runAt }, ['2026-03-29T01:30:00.000Z']]);
 });
 
 test('invalid_schedule: a zone that is none, an instant that is past or not real, by its place, before any look-up', async () => {
