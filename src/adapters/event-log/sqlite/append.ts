@@ -2,13 +2,8 @@
 // is rolled back alone.
 import type { DatabaseSync } from 'node:sqlite';
 import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
-import {
-  type Appended,
-  type EventLogUnavailable,
-  type ExpectedRevision,
-  WrongExpectedVersion,
-} from '#src/ports/event-log.ts';
-import { isBusy, nextTurn, pauseBetweenTries } from './file.ts';
+import { type Appended, type ExpectedRevision, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { isBusy, nextTurn, pauseBetweenTries, unavailable } from './file.ts';
 import { positionText } from './read.ts';
 
 type AppendCall = {
@@ -87,8 +82,6 @@ export type GroupCommitOptions = {
   readonly now: () => number;
   /** Called after each durable commit of at least one new append, before its callers receive their results. */
   readonly committed: (appends: number) => void;
-  /** The error of a call that failed with `cause`. */
-  readonly refused: (cause: unknown) => EventLogUnavailable;
 };
 
 /** Bounds how long one commit blocks the event loop, and how many callers one failing commit affects. */
@@ -103,7 +96,6 @@ type Waiting = {
 
 export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): GroupCommit {
   const append = appendRules(db, options.now);
-  const { refused } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const savepoint = db.prepare('SAVEPOINT one');
@@ -134,7 +126,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
         undo.run();
         release.run();
       }
-      return error instanceof WrongExpectedVersion ? error : refused(error);
+      return error instanceof WrongExpectedVersion ? error : unavailable(error);
     }
   }
 
@@ -155,7 +147,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       try {
         rollBack();
       } catch {}
-      for (const { reject } of group) reject(refused(cause));
+      for (const { reject } of group) reject(unavailable(cause));
       return;
     }
     if (stored > 0) options.committed(stored);
@@ -176,7 +168,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       const now = performance.now();
       const over = waiting.filter(({ until }) => until <= now);
       waiting = waiting.filter(({ until }) => until > now);
-      for (const { reject } of over) reject(refused(cause));
+      for (const { reject } of over) reject(unavailable(cause));
       return false;
     }
     commitGroup(waiting.splice(0, GROUP_MAX));
