@@ -33,6 +33,7 @@ export interface EventLog {
    * and the same expectation until the result is known. The same ids at the same expected revision succeed again with
    * the first call's result, and store nothing. Other ids at that revision fail, even with equal data. An append that
    * fails does not affect others sent at the same time. The implementer does not retry and limits the call's time.
+   * `events` has at least one event, and the ids are distinct lower-case UUIDs.
    */
   append(stream: string, expected: ExpectedRevision, events: readonly NewEvent[]): Promise<Appended>;
   /** Events in order of revision (or reverse), from `from` (inclusive) on. A stream that does not exist is empty. */

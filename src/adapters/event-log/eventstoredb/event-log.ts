@@ -10,14 +10,11 @@ import {
   StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
-import { type CheckedEvent, checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
 import { growingPause, sleep, unlessAborted } from '#src/lib/time.ts';
 import {
   type AbortSignalLike,
-  type Appended,
   type EventLog,
   EventLogUnavailable,
-  type ExpectedRevision,
   type LiveMessage,
   type RecordedEvent,
   WrongExpectedVersion,
@@ -58,15 +55,12 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   let closed: Promise<void> | null = null;
   let dropLoggedAt = Number.NEGATIVE_INFINITY;
 
-  async function append(
-    stream: string,
-    expected: ExpectedRevision,
-    events: readonly CheckedEvent[],
-  ): Promise<Appended> {
+  const append: EventLog['append'] = async (stream, expected, given) => {
+    const events = given.map(convert.eventToAppend);
     // The server drops an append that it has not begun by the deadline. One that it has begun may be stored later.
     const options = { ...LEADER, expectedRevision: expected, deadline: timeLimitMs };
     const { nextExpectedRevision: nextRevision, position } = await connection
-      .call((client) => client.appendToStream(stream, events.map(convert.eventToAppend), options))
+      .call((client) => client.appendToStream(stream, events, options))
       .catch((error: unknown) => {
         if (error instanceof StreamDeletedError) throw new WrongExpectedVersion(stream, expected, null);
         if (!(error instanceof WrongExpectedVersionError)) throw error;
@@ -75,7 +69,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       });
     if (position !== undefined) return { nextRevision, position: convert.positionText(position) };
     throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
-  }
+  };
 
   /** A missing or deleted stream is empty. */
   const readStream: EventLog['readStream'] = async (stream, options = {}) => {
@@ -201,9 +195,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   return {
-    async append(stream, expected, events) {
-      return append(stream, expected, checkedAppend(stream, expected, events));
-    },
+    append,
     readStream,
     readAll,
     subscribeAll(range) {

@@ -1,7 +1,6 @@
 // Converts events of the server to events of this log: which of them belong to it, their positions as text, and the head.
 import { jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
-import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
-import type { RecordedEvent } from '#src/ports/event-log.ts';
+import type { NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
 
 /** Events of one read of the whole log. */
 export const PAGE_EVENTS = 512;
@@ -57,8 +56,9 @@ export function positionOf(position: string): Position {
 const utf8 = new TextEncoder();
 
 /** The client serialises the data later, so it gets a copy that the caller cannot change. */
-export function eventToAppend({ id, type, data, metadata }: CheckedEvent) {
-  return jsonEvent({ id, type, data: JSON.parse(data), metadata: utf8.encode(metadata) });
+export function eventToAppend({ id, type, data, metadata }: NewEvent) {
+  const copy = JSON.parse(JSON.stringify(data));
+  return jsonEvent({ id, type, data: copy, metadata: utf8.encode(JSON.stringify(metadata)) });
 }
 
 /** null for a record without an event, such as a link to a deleted event. */

@@ -1,15 +1,31 @@
 // Appends to the embedded log with group commit: concurrent appends share one transaction and one fsync, and a failed one
 // is rolled back alone.
 import type { DatabaseSync } from 'node:sqlite';
-import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
-import { type Appended, type ExpectedRevision, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import {
+  type Appended,
+  type ExpectedRevision,
+  type NewEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
 import { isBusy, nextTurn, pauseBetweenTries, unavailable } from './file.ts';
 import { positionText } from './read.ts';
+
+type EventRow = {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+};
+
+/** With data and metadata as JSON: later changes by the caller have no effect. TypeError: JSON cannot hold them. */
+export function eventRow({ id, type, data, metadata }: NewEvent): EventRow {
+  return { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) };
+}
 
 type AppendCall = {
   readonly stream: string;
   readonly expected: ExpectedRevision;
-  readonly events: readonly CheckedEvent[];
+  readonly events: readonly EventRow[];
 };
 
 /** `stored` false: the call is a repeat, its events are stored already. */
@@ -54,11 +70,7 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
 }
 
 /** The first call's result if `found` are exactly these events from revision `first` on. */
-function repeatOf(
-  found: readonly StoredEvent[],
-  events: readonly CheckedEvent[],
-  first: number,
-): Stored | null {
+function repeatOf(found: readonly StoredEvent[], events: readonly EventRow[], first: number): Stored | null {
   const same = events.every(({ id }, i) => found[i]?.id === id && found[i]?.revision === first + i);
   const last = found[events.length - 1];
   if (!same || last === undefined) return null;

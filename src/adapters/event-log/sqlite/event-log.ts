@@ -1,8 +1,7 @@
 // The embedded event log: one SQLite file that several processes of one machine share, on node:sqlite alone.
 
-import { checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
 import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
-import { groupCommit } from './append.ts';
+import { eventRow, groupCommit } from './append.ts';
 import { isBusy, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
 import { LAST_REVISION, logReader, PAGE_ROWS, positionNumber, positionText } from './read.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
@@ -57,9 +56,9 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
 
   return {
     async append(stream, expected, events) {
-      const call = { stream, expected, events: checkedAppend(stream, expected, events) };
+      const rows = events.map(eventRow);
       assertOpen();
-      return commits.append(call);
+      return commits.append({ stream, expected, events: rows });
     },
     async readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
       const events: RecordedEvent[] = [];
