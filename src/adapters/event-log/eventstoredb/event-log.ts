@@ -52,7 +52,6 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   const { url, timeLimitMs = 5000, logger } = options;
   const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs, logger);
   const { assertOpen, closing } = connection;
-  let closed: Promise<void> | null = null;
   let dropLoggedAt = Number.NEGATIVE_INFINITY;
 
   const append: EventLog['append'] = async (stream, expected, given) => {
@@ -71,26 +70,18 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
   };
 
-  /** A missing or deleted stream is empty. */
+  /** A missing or deleted stream is empty. Events in it that are not part of this log count in `max`. */
   const readStream: EventLog['readStream'] = async (stream, options = {}) => {
-    const { direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = options;
-    const step = direction === 'forwards' ? 1n : -1n;
-    const events: RecordedEvent[] = [];
-    let next: ReadRevision = options.from ?? (direction === 'forwards' ? START : END);
+    const { direction = 'forwards', max: maxCount = Number.MAX_SAFE_INTEGER } = options;
+    const fromRevision: ReadRevision = options.from ?? (direction === 'forwards' ? START : END);
+    const range = { ...LEADER, fromRevision, direction, maxCount };
     try {
-      // One read, unless it contains events that are not part of this log.
-      for (let more = true; more && events.length < max; ) {
-        const maxCount = max - events.length;
-        const range = { ...LEADER, fromRevision: next, direction, maxCount };
-        const read = await connection.read((client) => client.readStream(stream, range));
-        for (const { event } of read) if (event !== null) events.push(event);
-        next = (read.at(-1)?.revision ?? 0n) + step;
-        more = read.length === maxCount && next >= 0n;
-      }
+      const read = await connection.read((client) => client.readStream(stream, range));
+      return read.flatMap(({ event }) => event ?? []);
     } catch (error) {
-      if (!(error instanceof StreamNotFoundError || error instanceof StreamDeletedError)) throw error;
+      if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
+      throw error;
     }
-    return events;
   };
 
   /** `from`: inclusive forwards, exclusive backwards; null: the beginning, or the end. */
@@ -107,16 +98,15 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   const readAll: EventLog['readAll'] = async ({ after, max, types }) => {
     const events: RecordedEvent[] = [];
     let cursor = after;
-    let count = types === undefined ? Math.min(max + 1, convert.PAGE_EVENTS) : convert.PAGE_EVENTS;
-    for (let more = true; more && events.length < max; count = convert.PAGE_EVENTS) {
-      const read = await readLog(cursor, 'forwards', count);
+    for (let more = true; more && events.length < max; ) {
+      const read = await readLog(cursor, 'forwards', convert.PAGE_EVENTS);
       for (const { position, event } of read) {
         if (cursor !== null && position <= cursor) continue;
         cursor = position;
         if (event !== null && (types?.includes(event.type) ?? true)) events.push(event);
         if (events.length === max) break;
       }
-      more = read.length === count;
+      more = read.length === convert.PAGE_EVENTS;
     }
     return events;
   };
@@ -128,18 +118,14 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     let cursor = after;
     let caughtUp = false;
     let followed = false;
-    let dropped: unknown = null;
     for (let failures = 0; !signal.aborted; failures++) {
       if (failures > 0) await sleep(growingPause(failures - 1), signal, closing);
-      assertOpen();
       const goal = await unlessAborted(
         head().then((position) => ({ position })),
         signal,
       ).catch(() => null);
       assertOpen();
-      // Without a goal the log is unavailable, which the failed call has logged.
-      if (dropped !== null && goal !== null) logDrop(dropped);
-      dropped = null;
+      // The log is unavailable, which the failed call has logged.
       if (goal === null) continue;
       const { live, end } = follow(cursor, signal);
       try {
@@ -159,8 +145,8 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
           failures = 0;
           if (next.event !== null) yield { kind: 'event', event: next.event };
         }
-      } catch (error) {
-        dropped = error;
+      } catch (cause) {
+        logDrop(cause);
       } finally {
         end();
       }
@@ -168,8 +154,8 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   /**
-   * Ends with the signal, with `close` and with its channel. The server excludes its own events: with its standard projections enabled it
-   * would drop an unfiltered subscription as too slow.
+   * Ends with the signal, with `close` and with its channel. The server excludes its own events: with its standard
+   * projections enabled it would drop an unfiltered subscription as too slow.
    */
   function follow(after: string | null, signal: AbortSignalLike) {
     const fromPosition: ReadPosition = after === null ? START : convert.positionOf(after);
@@ -208,9 +194,6 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
         () => ({ ok: true }),
         () => ({ ok: false }),
       ),
-    close() {
-      closed ??= connection.close();
-      return closed;
-    },
+    close: connection.close,
   };
 }
