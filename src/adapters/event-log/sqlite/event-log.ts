@@ -3,7 +3,7 @@
 import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
 import { eventRow, groupCommit } from './append.ts';
 import { isBusy, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
-import { LAST_REVISION, logReader, PAGE_ROWS, positionNumber, positionText } from './read.ts';
+import { LAST_REVISION, logReader, positionNumber, positionText } from './read.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
 export type SqliteEventLogOptions = {
@@ -60,20 +60,10 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       assertOpen();
       return commits.append({ stream, expected, events: rows });
     },
-    async readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
-      const events: RecordedEvent[] = [];
-      const step = direction === 'forwards' ? 1n : -1n;
-      let next = from ?? (direction === 'forwards' ? 0n : LAST_REVISION);
-      for (let more = true; more && events.length < max; ) {
-        const limit = Math.min(max - events.length, PAGE_ROWS);
-        const page = await read(() => reader.streamPage(stream, next, direction, limit));
-        events.push(...page);
-        next = (page.at(-1)?.revision ?? next) + step;
-        more = page.length === limit;
-        if (more) await nextTurn();
-      }
-      return events;
-    },
+    readStream: (stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) =>
+      read(() =>
+        reader.stream(stream, from ?? (direction === 'forwards' ? 0n : LAST_REVISION), direction, max),
+      ),
     async readAll({ after, max, types }) {
       const events: RecordedEvent[] = [];
       let cursor = positionNumber(after);

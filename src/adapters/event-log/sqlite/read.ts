@@ -12,16 +12,15 @@ const COLUMNS = 'stream, revision, position, id, type, data, metadata, created';
 export type LogReader = {
   /** Up to `max` events after `after`. `cursor`: `after` of the next page; `end`: there are no further events. */
   page(after: number, max: number, types?: readonly string[]): Page;
-  streamPage(stream: string, from: bigint, direction: Direction, max: number): RecordedEvent[];
+  stream(stream: string, from: bigint, direction: 'forwards' | 'backwards', max: number): RecordedEvent[];
   /** Position of the last event, 0 if there is none. */
   head(): number;
 };
-export type Page = { readonly events: RecordedEvent[]; readonly cursor: number; readonly end: boolean };
-export type Direction = 'forwards' | 'backwards';
+type Page = { readonly events: RecordedEvent[]; readonly cursor: number; readonly end: boolean };
 
 export function logReader(db: DatabaseSync): LogReader {
   const head = db.prepare('SELECT max(position) AS position FROM events');
-  const streamPages = {
+  const streams = {
     forwards: db.prepare(
       `SELECT ${COLUMNS} FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?`,
     ),
@@ -51,9 +50,7 @@ export function logReader(db: DatabaseSync): LogReader {
       const cursor = rows.length === limit ? Number(rows.at(-1)?.position) : Math.max(after, until);
       return { events, cursor, end: cursor >= last };
     },
-    streamPage: (stream, from, direction, max) => {
-      return streamPages[direction].all(stream, from, Math.min(max, PAGE_ROWS)).map(recorded);
-    },
+    stream: (stream, from, direction, max) => streams[direction].all(stream, from, max).map(recorded),
   };
 }
 
