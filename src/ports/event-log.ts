@@ -54,6 +54,7 @@ export interface EventLog {
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns. The
    * implementer handles interruptions of the log: it resumes from the last position delivered, and delivers `resumed`
    * before the next event if it noticed one. One `caught_up` is delivered when the subscriber first reaches the head.
+   * Throws if the log is closed, or its file cannot be read: the caller subscribes again.
    */
   subscribeAll(options: { after: string | null; signal: AbortSignalLike }): AsyncIterable<LiveMessage>;
   /** Position of the last stored event, null if there is none. Every acknowledged append is at or before it. */

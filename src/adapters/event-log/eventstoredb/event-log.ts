@@ -27,10 +27,7 @@ import { eventStoreSettings } from './url.ts';
 export { UnreadableConnectionString } from './url.ts';
 
 export type EventStoreDbEventLogOptions = {
-  /**
-   * `esdb://` or `kurrentdb://`, with `+discover` for a cluster, in the form of the server's clients:
-   * `esdb://user:password@host:2113?tlsCAFile=ca.crt`. TLS needs a name, not an IP address.
-   */
+  /** As `eventStoreSettings` reads it. */
   readonly url: string;
   /** ms without an answer after which a call throws `EventLogUnavailable`. */
   readonly timeLimitMs?: number;

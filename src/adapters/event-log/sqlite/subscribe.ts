@@ -2,7 +2,7 @@
 // No event is missed: positions are assigned under the one write lock, so none appears before a visible one.
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers';
-import type { AbortSignalLike, LiveMessage } from '#src/ports/event-log.ts';
+import type { AbortSignalLike, EventLog, LiveMessage } from '#src/ports/event-log.ts';
 import { nextTurn } from './file.ts';
 import { type LogReader, PAGE_ROWS, positionNumber } from './read.ts';
 
@@ -99,14 +99,9 @@ export type SubscribeDependencies = {
   readonly watch: CommitWatch;
 };
 
-export type Subscription = {
-  readonly after: string | null;
-  readonly signal: AbortSignalLike;
-};
-
 export async function* sqliteSubscription(
   { read, reader, watch }: SubscribeDependencies,
-  { after, signal }: Subscription,
+  { after, signal }: Parameters<EventLog['subscribeAll']>[0],
 ): AsyncGenerator<LiveMessage, void> {
   let cursor = positionNumber(after);
   let caughtUp = false;
