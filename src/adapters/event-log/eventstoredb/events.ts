@@ -53,12 +53,10 @@ export function positionOf(position: string): Position {
   return { commit: BigInt(commit), prepare: BigInt(prepare) };
 }
 
-const utf8 = new TextEncoder();
-
 /** The client serialises the data later, so it gets a copy that the caller cannot change. */
-export function eventToAppend({ id, type, data, metadata }: NewEvent) {
-  const copy = JSON.parse(JSON.stringify(data));
-  return jsonEvent({ id, type, data: copy, metadata: utf8.encode(JSON.stringify(metadata)) });
+export function eventToAppend(event: NewEvent) {
+  const { id, type, data, metadata }: NewEvent = JSON.parse(JSON.stringify(event));
+  return jsonEvent({ id, type, data, metadata });
 }
 
 /** null for a record without an event, such as a link to a deleted event. */
