@@ -24,6 +24,8 @@ export class UnreadableConnectionString extends Error {
 const FORM = /^(?:esdb|kurrentdb)(\+discover)?:\/\/(?:([^:@/?]+):([^@/?]+)@)?([^@/?]+)\/?(?:\?(.*))?$/;
 const HOST = /^([^:[\]]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
 
+const OPTIONS = ['tls', 'tlscafile', 'tlsverifycert'];
+
 /**
  * `esdb://` or `kurrentdb://`, with `+discover` for a cluster: `esdb://user:password@host:port,host:port?tls=false`.
  * Throws `UnreadableConnectionString`, also if a named file cannot be read.
@@ -65,11 +67,14 @@ function decoded(text: string): string {
   }
 }
 
-/** Names are compared without case, as the server's other clients do. Options that are not for TLS have no effect. */
+/** Names are compared without case, as the server's other clients do. */
 function tlsOf(query: string): EventStoreSettings['tls'] {
   // In the query of a form `+` is a blank.
   const pairs = [...new URLSearchParams(query.replaceAll('+', '%2B'))];
   const options = new Map(pairs.map(([name, value]) => [name.toLowerCase(), value]));
+  if ([...options.keys()].some((name) => !OPTIONS.includes(name))) {
+    throw new UnreadableConnectionString('has an option other than tls, tlsCAFile and tlsVerifyCert');
+  }
   const tls = options.get('tls') ?? 'true';
   if (tls === 'false') return null;
   if (tls !== 'true') throw new UnreadableConnectionString('has tls with a value other than true or false');
