@@ -50,7 +50,7 @@ export async function openStores(
 async function embeddedLog(dataDir: string, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await acquireProcessLock(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
-  const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), exclusive: tenancy === 'alone' });
+  const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
   undo.push(() => log.close());
   return log;
 }

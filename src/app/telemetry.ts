@@ -43,7 +43,7 @@ export async function openTelemetry(
       endpoint: otlpEndpoint,
       service,
       clock,
-      exported: logOnChange(logger, figures),
+      exported: logOnChange(logger),
     });
     undo.push(() => opened.close());
     tracer = opened;
@@ -52,14 +52,13 @@ export async function openTelemetry(
 }
 
 /** A collector that does not answer is logged once, not once a batch. */
-function logOnChange(logger: Logger, figures: Figures): (spans: number, taken: boolean) => void {
+function logOnChange(logger: Logger): (taken: boolean) => void {
   let working = true;
-  return (spans, taken) => {
-    figures.spansExported(spans, taken);
+  return (taken) => {
     if (taken === working) return;
     working = taken;
     if (taken) logger.info('the trace collector accepts spans again');
-    else logger.warn('the trace collector does not accept spans; they are dropped and counted');
+    else logger.warn('the trace collector does not accept spans; they are dropped');
   };
 }
 

@@ -33,6 +33,7 @@ export interface EventLog {
    * and the same expectation until the result is known. The same ids at the same expected revision succeed again with
    * the first call's result, and store nothing. Other ids at that revision fail, even with equal data. An append that
    * fails does not affect others sent at the same time. The implementer does not retry and limits the call's time.
+   * `events` has at least one event, and the ids are distinct lower-case UUIDs.
    */
   append(stream: string, expected: ExpectedRevision, events: readonly NewEvent[]): Promise<Appended>;
   /** Events in order of revision (or reverse), from `from` (inclusive) on. A stream that does not exist is empty. */
@@ -53,6 +54,7 @@ export interface EventLog {
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns. The
    * implementer handles interruptions of the log: it resumes from the last position delivered, and delivers `resumed`
    * before the next event if it noticed one. One `caught_up` is delivered when the subscriber first reaches the head.
+   * Throws if the log is closed, or its file cannot be read: the caller subscribes again.
    */
   subscribeAll(options: { after: string | null; signal: AbortSignalLike }): AsyncIterable<LiveMessage>;
   /** Position of the last stored event, null if there is none. Every acknowledged append is at or before it. */

@@ -11,8 +11,6 @@ export interface Figures {
   requestBegun(): (answered: AnsweredRequest) => void;
   /** `seconds`: from the call to the log's answer. The events are counted if they were stored. */
   appended(outcome: AppendOutcome, seconds: number, events: readonly NewEvent[]): void;
-  /** Counts spans. `taken`: the collector accepted them; otherwise they were lost. */
-  spansExported(count: number, taken: boolean): void;
   /** All metrics as text, with the current state. */
   exposition(now: StateNow): Promise<Exposition>;
 }

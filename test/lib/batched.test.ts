@@ -6,7 +6,7 @@ import { batched } from '#src/lib/batched.ts';
 /** Each look-up is answered by hand, in any order. */
 function lookUps() {
   const asked: { readonly ids: readonly string[]; answer(): void; fail(): void }[] = [];
-  const find = batched((ids) => {
+  const find = batched((ids: readonly string[]) => {
     const { promise, resolve, reject } = Promise.withResolvers<ReadonlyMap<string, string>>();
     const rows = ids.filter((id) => !id.startsWith('missing')).map((id) => [id, `row of ${id}`] as const);
     const answer = () => resolve(new Map(rows));

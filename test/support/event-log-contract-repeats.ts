@@ -48,15 +48,4 @@ export function repeatContract(logged: LogTest): void {
       assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
     }
   });
-
-  logged(
-    'an append without events, or with one id twice, throws RangeError and stores nothing',
-    async ({ log }) => {
-      const stream = freshStream();
-      const twice = newEvent();
-      await assert.rejects(log.append(stream, 'no_stream', []), RangeError);
-      await assert.rejects(log.append(stream, 'no_stream', [twice, twice]), RangeError);
-      assert.deepEqual(await log.readStream(stream), []);
-    },
-  );
 }

@@ -1,6 +1,6 @@
 // An event log in memory, true to the port: revisions, idempotent repeats, global order, live subscriptions.
 // It leaves durability to the real adapters, and adds switches for what can go wrong.
-import { type CheckedEvent, checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
+import { eventRow } from '#src/adapters/event-log/sqlite/append.ts';
 import {
   type Appended,
   type EventLog,
@@ -30,6 +30,8 @@ export type MemoryLogOptions = {
   /** `created` of stored events, ms since the epoch; the wall clock where absent. */
   readonly now?: () => number;
 };
+
+type EventRow = ReturnType<typeof eventRow>;
 
 const positionOf = (index: number) => String(index).padStart(20, '0');
 
@@ -63,7 +65,7 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     }
     return found;
   };
-  const store = (stream: string, past: RecordedEvent[], events: readonly CheckedEvent[]): Appended => {
+  const store = (stream: string, past: RecordedEvent[], events: readonly EventRow[]): Appended => {
     const created = new Date(now()).toISOString();
     for (const { id, type, data, metadata } of events) {
       const copy = { data: JSON.parse(data), metadata: JSON.parse(metadata) };
@@ -100,7 +102,7 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     },
     async append(stream, expected, given) {
       // Read at the call: what the caller changes later is not stored, and an append under way outlives `close`.
-      const events = checkedAppend(stream, expected, given);
+      const events = given.map(eventRow);
       if (state.away || state.closed) throw new EventLogUnavailable();
       await Promise.resolve();
       state.appends++;
@@ -184,7 +186,7 @@ function answerFor(past: readonly RecordedEvent[], index: number): Appended {
 function earlierAnswer(
   past: readonly RecordedEvent[],
   expected: ExpectedRevision,
-  events: readonly CheckedEvent[],
+  events: readonly EventRow[],
 ): Appended | null {
   const start = expected === 'no_stream' ? 0 : Number(expected) + 1;
   const same = events.every((event, i) => past[start + i]?.id === event.id);

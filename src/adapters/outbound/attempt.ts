@@ -25,9 +25,15 @@ export type Attempt = Mutable<
   timings: Mutable<Omit<Timings, 'totalMs'>>;
   /** Of the response's body, so far; null until a response head has arrived. */
   body: { readonly hash: Hash; bytes: number } | null;
+  /** ms since the last call, or since the start. */
+  lap(): number;
+  /** ms since the start. */
+  total(): number;
 };
 
-export function newAttempt(): Attempt {
+export function newAttempt(monotonic: () => number): Attempt {
+  const start = monotonic();
+  let last = start;
   return {
     phase: 'dns',
     sent: 'no',
@@ -41,21 +47,10 @@ export function newAttempt(): Attempt {
     truncated: false,
     retryAfterMs: null,
     abort: false,
-  };
-}
-
-/** `lap()` returns the ms since the last lap, `total()` those since the start. */
-export type Stopwatch = { lap(): number; total(): number };
-
-export function startStopwatch(monotonic: () => number): Stopwatch {
-  const start = monotonic();
-  let last = start;
-  return {
     lap() {
-      const now = monotonic();
-      const ms = now - last;
-      last = now;
-      return rounded(ms);
+      const before = last;
+      last = monotonic();
+      return rounded(last - before);
     },
     total: () => rounded(monotonic() - start),
   };
@@ -65,16 +60,12 @@ function rounded(ms: number): number {
   return Math.max(0, Math.round(ms * 100) / 100);
 }
 
-export function reportOf(
-  attempt: Attempt,
-  errorCategory: ErrorCategory | null,
-  totalMs: number,
-): AttemptReport {
-  const { body, timings, ...known } = attempt;
+export function reportOf(attempt: Attempt, errorCategory: ErrorCategory | null): AttemptReport {
+  const { body, timings, lap, total, ...known } = attempt;
   return {
     ...known,
     errorCategory,
-    timings: { ...timings, totalMs },
+    timings: { ...timings, totalMs: total() },
     responseBytes: body?.bytes ?? null,
     responseBodySha256: body?.hash.digest('hex') ?? null,
   };

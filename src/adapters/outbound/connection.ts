@@ -15,7 +15,7 @@ import { type Dial, sameAddress } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex } from '#src/domain/encoding.ts';
 import { describeAddress } from './addresses.ts';
-import { type Attempt, AttemptFailed, type Stopwatch } from './attempt.ts';
+import { type Attempt, AttemptFailed } from './attempt.ts';
 
 export type Connection = {
   readonly socket: TLSSocket;
@@ -34,7 +34,6 @@ export function openConnection(
   dial: Dial,
   secureContext: SecureContext,
   attempt: Attempt,
-  watch: Stopwatch,
 ): Connection {
   attempt.phase = 'connect';
   attempt.address = dial.address.text;
@@ -67,7 +66,7 @@ export function openConnection(
     // Bun ends TLS in order when the connection below it is reset: a body without a length would be complete.
     tcp.on('error', (error) => socket.destroy(error));
     tcp.once('connect', () => {
-      attempt.timings.connectMs = watch.lap();
+      attempt.timings.connectMs = attempt.lap();
       attempt.phase = 'tls';
       const remote = tcp.remoteAddress;
       // Bun has none if the peer has reset the connection.
@@ -75,7 +74,7 @@ export function openConnection(
       else if (!isAddress(remote, dial)) reject(new AttemptFailed('target_refused'));
     });
     socket.once('secureConnect', () => {
-      attempt.timings.tlsMs = watch.lap();
+      attempt.timings.tlsMs = attempt.lap();
       attempt.tlsVersion = socket.getProtocol();
       leaf ??= socket.getPeerX509Certificate()?.raw;
       attempt.leafSha256 = leaf === undefined ? null : toHex(sha256(leaf));

@@ -6,7 +6,7 @@ import { isHeader } from '../../domain/destination/headers.ts';
 import { retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
-import { type Attempt, AttemptFailed, type Stopwatch } from './attempt.ts';
+import { type Attempt, AttemptFailed } from './attempt.ts';
 import { type ResponseHead, ResponseReader } from './response-reader.ts';
 
 /** Resolves when the response is complete or has reached the limit; rejects with `AttemptFailed`. */
@@ -14,7 +14,6 @@ export function exchange(
   request: OutboundRequest,
   socket: TLSSocket,
   attempt: Attempt,
-  watch: Stopwatch,
   now: () => number,
 ): Promise<void> {
   attempt.phase = 'request';
@@ -23,7 +22,7 @@ export function exchange(
     const reader = new ResponseReader({
       head(head) {
         attempt.sent = 'yes';
-        attempt.timings.ttfbMs ??= watch.lap();
+        attempt.timings.ttfbMs ??= attempt.lap();
         if (head.status >= 200) readHead(head, attempt, now());
         else if (head.status === 101) {
           attempt.status = head.status;

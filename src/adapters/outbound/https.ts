@@ -8,14 +8,7 @@ import { categoryOfStatus } from '../../domain/job/retry.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Outbound, OutboundRequest } from '../../ports/outbound.ts';
 import type { Resolver } from '../../ports/resolver.ts';
-import {
-  type Attempt,
-  AttemptFailed,
-  newAttempt,
-  reportOf,
-  type Stopwatch,
-  startStopwatch,
-} from './attempt.ts';
+import { type Attempt, AttemptFailed, newAttempt, reportOf } from './attempt.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { exchange } from './exchange.ts';
 
@@ -33,10 +26,8 @@ export type OutboundParts = {
 export function httpsOutbound(parts: OutboundParts): Outbound {
   return {
     async send(request) {
-      const attempt = newAttempt();
-      const watch = startStopwatch(parts.clock.monotonic);
-      const category = await run(parts, request, attempt, watch);
-      return reportOf(attempt, category, watch.total());
+      const attempt = newAttempt(parts.clock.monotonic);
+      return reportOf(attempt, await run(parts, request, attempt));
     },
   };
 }
@@ -46,7 +37,6 @@ async function run(
   parts: OutboundParts,
   request: OutboundRequest,
   attempt: Attempt,
-  watch: Stopwatch,
 ): Promise<ErrorCategory | null> {
   let connection: Connection | null = null;
   let over = false;
@@ -54,12 +44,12 @@ async function run(
     if (over) throw new AttemptFailed('timeout');
   };
   const steps = async () => {
-    const dial = await findAddress(parts, request, attempt, watch);
+    const dial = await findAddress(parts, request, attempt);
     assertTimeLeft();
-    connection = openConnection(request.target, dial, parts.secureContext, attempt, watch);
+    connection = openConnection(request.target, dial, parts.secureContext, attempt);
     await connection.ready;
     assertTimeLeft();
-    await exchange(request, connection.socket, attempt, watch, parts.clock.now);
+    await exchange(request, connection.socket, attempt, parts.clock.now);
   };
   try {
     await withTimeout(steps(), request.timeoutMs, () => new AttemptFailed('timeout'));
@@ -76,31 +66,23 @@ async function run(
 }
 
 async function findAddress(
-  parts: OutboundParts,
+  { permits, resolver, chooseAddress }: OutboundParts,
   { target, timeoutMs }: OutboundRequest,
   attempt: Attempt,
-  watch: Stopwatch,
 ): Promise<Dial> {
-  if (!parts.permits(target)) throw new AttemptFailed('target_refused');
-  const addresses = target.literal
-    ? [target.hostname]
-    : await lookUp(parts, target, timeoutMs, attempt, watch);
-  const dial = parts.chooseAddress(target, addresses);
+  if (!permits(target)) throw new AttemptFailed('target_refused');
+  let addresses: readonly string[] = [target.hostname];
+  if (!target.literal) {
+    const resolution = await resolver.resolve(target.hostname, timeoutMs);
+    attempt.timings.dnsMs = attempt.lap();
+    if (resolution.outcome !== 'addresses') {
+      const late = resolution.outcome === 'failed' && resolution.timedOut;
+      throw new AttemptFailed(late ? 'timeout' : 'dns_error');
+    }
+    addresses = resolution.addresses;
+  }
+  const dial = chooseAddress(target, addresses);
   if (dial === null) throw new AttemptFailed('target_refused');
   attempt.exempted = dial.exempted;
   return dial;
-}
-
-async function lookUp(
-  parts: OutboundParts,
-  target: Target,
-  timeoutMs: number,
-  attempt: Attempt,
-  watch: Stopwatch,
-): Promise<readonly string[]> {
-  const resolution = await parts.resolver.resolve(target.hostname, timeoutMs);
-  attempt.timings.dnsMs = watch.lap();
-  if (resolution.outcome === 'addresses') return resolution.addresses;
-  const late = resolution.outcome === 'failed' && resolution.timedOut;
-  throw new AttemptFailed(late ? 'timeout' : 'dns_error');
 }

@@ -5,6 +5,7 @@ import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { index, integer, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
 import { toBase64url } from '#src/domain/encoding.ts';
+import { batched } from '#src/lib/batched.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Quota, QuotaRule } from '#src/ports/quota.ts';
@@ -30,8 +31,6 @@ export type PostgresQuotaOptions = {
 
 /** For the first connection and the migration. */
 const START_MS = 2000;
-/** Limit of probes that wait for a frozen server; each occupies a connection. */
-const HANGING_MAX = 3;
 
 type Count = { readonly key: string; readonly units: 0 | 1; readonly windowMs: number };
 
@@ -41,30 +40,34 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   /** As Postgres last returned them; while it does not answer, with the units of this process. */
   const seen = new Windows();
   let state: 'unknown' | 'answers' | 'lost' = 'unknown';
-  let hanging = 0;
+  let probing = false;
 
-  const counted = async (counts: readonly Count[], withinMs: number, ended = () => {}) =>
-    withTimeout(
-      open()
-        .then((db) => upsert(db, counts))
-        .finally(ended),
-      withinMs,
-      () => new Error(`no answer within ${withinMs} ms`),
-    );
-  const count = batched(async (counts) =>
-    state === 'answers' ? counted(counts, limitMs).catch(lost) : null,
-  );
+  /** Empty: nothing was counted. */
+  const count = batched(async (counts: readonly Count[]): Promise<ReadonlyMap<Count, Window>> => {
+    if (state !== 'answers') return new Map();
+    const counting = open().then((db) => upsert(db, counts));
+    return withTimeout(counting, limitMs, noAnswer).catch(lost);
+  });
 
-  function lost(cause: unknown): null {
+  function lost(cause: unknown) {
+    if (state !== 'lost' && !ending.aborted) {
+      logger.warn('Postgres does not count quotas: each process counts alone until it does', { cause });
+    }
     state = 'lost';
-    if (!ending.aborted) logger.warn(LOST, { cause });
-    return null;
+    return new Map();
   }
 
+  /** Counts together again if Postgres answers within `withinMs`. One probe waits for a frozen server. */
   async function probe(withinMs: number): Promise<void> {
-    if (state === 'answers' || hanging >= HANGING_MAX) return;
-    hanging += 1;
-    await counted([], withinMs, () => hanging--);
+    if (state === 'answers' || probing) return;
+    probing = true;
+    const begin = performance.now();
+    try {
+      await upsert(await open(), []);
+    } finally {
+      probing = false;
+    }
+    if (performance.now() - begin > withinMs) return;
     if (state === 'lost') logger.info('Postgres answers again: all processes count quotas together');
     state = 'answers';
   }
@@ -82,7 +85,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
     return window;
   }
 
-  await probe(START_MS).catch(lost);
+  await withTimeout(probe(START_MS), START_MS, noAnswer).catch(lost);
   // Half the limit: a server that answers just in time would be lost and found alternately.
   every(retryMs, ending, () => probe(limitMs / 2));
   every(sweepMs, ending, async () => sweep(await open()));
@@ -96,35 +99,13 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   };
 }
 
-const LOST = 'Postgres does not count quotas: each process counts alone until it does';
+const noAnswer = () => new Error('no answer in time');
 
 /** Runs `work` every `ms` until `ending` aborts; keeps no process alive. Ignores errors: the next run tries again. */
 function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): void {
   const timer = setInterval(() => void work().catch(() => undefined), ms);
   timer.unref();
   ending.addEventListener('abort', () => clearInterval(timer), { once: true });
-}
-
-type Run = (counts: readonly Count[]) => Promise<readonly Window[] | null>;
-
-/** One call of `run` at a time; counts that arrive meanwhile share the next call. `run` never rejects. */
-function batched(run: Run): (count: Count) => Promise<Window | null> {
-  let next: { readonly counts: Count[]; readonly windows: ReturnType<Run> } | null = null;
-  let last: Promise<unknown> = Promise.resolve();
-  return async (count) => {
-    if (next === null) {
-      const counts: Count[] = [];
-      const windows = last.then(() => {
-        next = null;
-        return run(counts);
-      });
-      next = { counts, windows };
-      last = windows;
-    }
-    const { counts, windows } = next;
-    const index = counts.push(count) - 1;
-    return (await windows)?.[index] ?? null;
-  };
 }
 
 export const quotaWindows = pgTable(
@@ -144,15 +125,13 @@ const { key, points, expire } = quotaWindows;
 /**
  * Counts in order, in one statement, and returns each window as it was after its own count. All times are the
  * database's, since the clocks of processes differ. Rows are locked in the order of their keys, so that no two processes
- * deadlock. A window without points has not begun. A window that ends more than a minute later than a new one would was
- * created before the database's clock was set back, and is replaced.
+ * deadlock. A window without points has not begun.
  */
-async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
+async function upsert(db: Db, counts: readonly Count[]): Promise<ReadonlyMap<Count, Window>> {
   const totals = new Map<string, { k: string; n: number; ms: number }>();
   for (const { key: k, units, windowMs: ms } of counts)
     totals.set(k, { k, n: (totals.get(k)?.n ?? 0) + units, ms });
-  const isOpen = sql`(${points} > 0 and ${expire} > now() and ${expire} <= excluded.expire + interval '1 minute')
-    is true`;
+  const isOpen = sql`${points} > 0 and ${expire} > now()`;
   const counted = await db
     .insert(quotaWindows)
     .select(
@@ -175,24 +154,20 @@ async function upsert(db: Db, counts: readonly Count[]): Promise<Window[]> {
       points,
       resetMs: sql`greatest(0, extract(epoch from ${expire} - now()) * 1000)`.mapWith(Number),
     });
-  const after = new Map(counted.map((row) => [row.key, row]));
+  const left = new Map(counted.map((row) => [row.key, row]));
+  const windows = new Map<Count, Window>();
   // Backwards: the last count sees all units, the one before it those without the last one's.
-  const windows = counts.toReversed().map((each): Window => {
-    const row = after.get(each.key);
-    if (row === undefined) throw new Error('a window was not counted');
-    const window = { points: row.points, resetMs: row.resetMs };
+  for (const each of counts.toReversed()) {
+    const row = left.get(each.key);
+    if (row === undefined) continue;
+    windows.set(each, { points: row.points, resetMs: row.resetMs });
     row.points -= each.units;
-    return window;
-  });
-  return windows.reverse();
+  }
+  return windows;
 }
 
-/** Deletes the ended windows; skips those that another process is deleting. */
-export async function sweep(db: Db, rows = 1000): Promise<void> {
-  const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now()
-    order by ${expire} limit ${rows} for update skip locked`;
-  for (;;) {
-    const gone = await db.delete(quotaWindows).where(sql`${key} = any(array(${ended}))`).returning({ key });
-    if (gone.length < rows) return;
-  }
+/** Deletes the ended windows, except those that another statement has locked: so it waits for none. */
+async function sweep(db: Db): Promise<void> {
+  const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now() for update skip locked`;
+  await db.delete(quotaWindows).where(sql`${key} = any(array(${ended}))`);
 }

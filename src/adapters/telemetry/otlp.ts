@@ -1,5 +1,5 @@
 // Traces to an OpenTelemetry collector: OTLP over HTTP, as JSON. Nothing of a caller's request makes or joins a trace,
-// and nothing waits for the collector: what it does not take in time is dropped and counted.
+// and nothing waits for the collector: what it does not take in time is dropped.
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -13,8 +13,8 @@ type OtlpOptions = {
   readonly endpoint: string;
   readonly service: { readonly name: string; readonly version: string; readonly instance: string };
   readonly clock: Pick<Clock, 'sleep'>;
-  /** Of each batch, once its fate is known. */
-  readonly exported: (spans: number, taken: boolean) => void;
+  /** Called after each batch. `taken`: the collector accepted it; otherwise its spans are lost. */
+  readonly exported: (taken: boolean) => void;
 };
 
 /** Ended spans that wait; one more is dropped. */
@@ -39,7 +39,6 @@ export function otlpTracer({ endpoint, service, clock, exported }: OtlpOptions):
     // All that waits goes out at once when the process ends, beside a batch that hangs.
     concurrencyLimit: WAITING_MAX / BATCH_MAX + 2,
   });
-  const waiting = { spans: 0 };
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
       'service.name': service.name,
@@ -48,7 +47,7 @@ export function otlpTracer({ endpoint, service, clock, exported }: OtlpOptions):
     }),
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: reporting(exporter, waiting, exported),
+        exporter: reporting(exporter, exported),
         maxQueueSize: WAITING_MAX,
         maxExportBatchSize: BATCH_MAX,
         scheduledDelayMillis: BATCH_MS,
@@ -79,9 +78,6 @@ export function otlpTracer({ endpoint, service, clock, exported }: OtlpOptions):
           open.fail();
           throw error;
         } finally {
-          // As the processor counts: what it has no place for it drops without a word.
-          if (waiting.spans < WAITING_MAX) waiting.spans += 1;
-          else exported(1, false);
           span.end();
         }
       });
@@ -94,17 +90,12 @@ export function otlpTracer({ endpoint, service, clock, exported }: OtlpOptions):
   };
 }
 
-function reporting(
-  exporter: SpanExporter,
-  waiting: { spans: number },
-  exported: OtlpOptions['exported'],
-): SpanExporter {
+function reporting(exporter: SpanExporter, exported: OtlpOptions['exported']): SpanExporter {
   return {
     export(spans, done) {
-      waiting.spans -= spans.length;
       exporter.export(spans, (result) => {
         // 0: exported. The library's enumeration is in a package that is not a dependency of ours.
-        exported(spans.length, result.code === 0);
+        exported(result.code === 0);
         done(result);
       });
     },

@@ -27,7 +27,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
     const made = new Counter<string>({ name, help, labelNames: [label], registers });
     // A series that begins at 0: a rate sees its first step too.
     for (const value of values) made.inc({ [label]: value }, 0);
-    return (value: string, by = 1) => made.inc({ [label]: value }, by);
+    return (value: string) => made.inc({ [label]: value });
   };
   const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
     new Histogram({ name, help, labelNames, buckets, registers });
@@ -66,12 +66,6 @@ export function prometheusFigures(build: BuildInfo): Figures {
     'What was learnt of payments: at the settle call, or later.',
     'outcome',
     SETTLEMENTS,
-  );
-  const spans = counter(
-    'relay_trace_spans_total',
-    'Spans that the collector took, or that were lost.',
-    'outcome',
-    ['exported', 'lost'],
   );
   const start = gauge('process_start_time_seconds', 'Start of the process, Unix time.');
   start.set(Date.now() / 1000 - process.uptime());
@@ -114,7 +108,6 @@ export function prometheusFigures(build: BuildInfo): Figures {
       appends.observe({ outcome }, seconds);
       if (outcome === 'stored') for (const event of events) countFact(event);
     },
-    spansExported: (count, taken) => spans(taken ? 'exported' : 'lost', count),
     async exposition({ storage, eventLogUp, readModelsUp, executionsInFlight, lag }) {
       info.set({ ...build, storage }, 1);
       log.set(Number(eventLogUp));

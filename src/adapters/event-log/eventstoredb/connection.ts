@@ -1,5 +1,5 @@
 // The package's client on one gRPC channel, which is replaced when it leads to no answer or to a node that is not the leader.
-import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
+import { setImmediate } from 'node:timers';
 import {
   ErrorType,
   EventStoreDBClient,
@@ -29,9 +29,10 @@ const noAnswer = (ms: number) => new Error(`no answer within ${ms} ms`);
 
 /** Its calls throw the package's error if it is one of `RESULTS`, and otherwise `EventLogUnavailable`. */
 export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: number, logger?: Logger) {
-  let current = new Client(settings, timeLimitMs);
+  let current = new Client(settings);
   const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
+  let closed: Promise<void> | null = null;
   let answers = true;
 
   function report(isAnswer: boolean, cause?: unknown): void {
@@ -43,7 +44,7 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   /** Calls and subscriptions on the old channel end; the next call opens a new one. */
   function replace(old: Client, by: EventStoreSettings): void {
     if (old !== current) return;
-    current = new Client(by, timeLimitMs);
+    current = new Client(by);
     old.closeChannel();
   }
 
@@ -76,45 +77,48 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
     }
   }
 
+  async function close(): Promise<void> {
+    closing.abort();
+    await Promise.allSettled(running);
+    await current.dispose();
+    current.closeChannel();
+  }
+
   return {
     call: <T>(run: (client: Client) => Promise<T>): Promise<T> =>
       call((client) => withTimeout(run(client), timeLimitMs, () => noAnswer(timeLimitMs))),
-    /** All events of a read. The time limit restarts with each event. */
+    /** All events of a read. */
     read: (open: (client: Client) => StreamingRead<ResolvedEvent>, limitMs = timeLimitMs) =>
-      call((client) => collect(open(client), limitMs)),
+      call((client) => {
+        const stream = open(client);
+        return withTimeout(collect(stream), limitMs, () => noAnswer(limitMs)).finally(() => {
+          if (stream.readableEnded) return;
+          stream.destroy();
+          stream.cancel().catch(() => {});
+        });
+      }),
     /** For a subscription. */
     client: () => current,
     assertOpen,
     /** Aborts when `close` begins. */
     closing: closing.signal,
     /** Waits for the calls in progress, and frees the channel. */
-    async close(): Promise<void> {
-      closing.abort();
-      await Promise.allSettled(running);
-      await current.dispose();
-      current.closeChannel();
+    close(): Promise<void> {
+      closed ??= close();
+      return closed;
     },
   };
 }
 
-async function collect(stream: StreamingRead<ResolvedEvent>, limitMs: number): Promise<ServerEvent[]> {
+async function collect(stream: StreamingRead<ResolvedEvent>): Promise<ServerEvent[]> {
   const events: ServerEvent[] = [];
-  const timer = setTimeout(() => {
-    stream.destroy(noAnswer(limitMs));
-    stream.cancel().catch(() => {});
-  }, limitMs);
   // It may also fail after its end.
   stream.on('error', () => {});
-  try {
-    for await (const resolved of stream) {
-      timer.refresh();
-      const event = serverEvent(resolved);
-      if (event !== null) events.push(event);
-    }
-    return events;
-  } finally {
-    clearTimeout(timer);
+  for await (const resolved of stream) {
+    const event = serverEvent(resolved);
+    if (event !== null) events.push(event);
   }
+  return events;
 }
 
 /** The client with its own channel: the package's channel accepts no options, and ends all calls when one is cancelled. */
@@ -127,20 +131,21 @@ class Client extends EventStoreDBClient {
   /** Aborts when the channel is closed, which does not end its open streams. */
   readonly left = this.#left.signal;
 
-  constructor(
-    { hosts, discover, tls, connectionName, credentials }: EventStoreSettings,
-    timeLimitMs: number,
-  ) {
-    // Seconds per host, so that discovery reaches the next host within a call's time limit.
-    const gossipTimeout = Math.max(1, Math.floor(timeLimitMs / 1000 / (hosts.length + 1)));
+  constructor({ hosts, discover, tls, credentials }: EventStoreSettings) {
     super(
-      { endpoints: [...hosts], connectionName, maxDiscoverAttempts: 1, gossipTimeout },
+      {
+        endpoints: [...hosts],
+        connectionName: 'relay',
+        maxDiscoverAttempts: 1,
+        // For one host, so that the next one is reached within a call's time limit.
+        gossipTimeout: 1,
+      },
       { insecure: tls === null, ...(tls?.ca && { rootCertificate: tls.ca }) },
       credentials ?? undefined,
     );
-    const [host] = hosts;
+    const [{ address, port }] = hosts;
     this.#tls = tls;
-    this.#node = discover || host === undefined ? null : `${host.address}:${host.port}`;
+    this.#node = discover ? null : `${address}:${port}`;
   }
 
   /** false: each append is a unary call. Batches share one table of results among all clients of the process. */

@@ -10,14 +10,11 @@ import {
   StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
-import { type CheckedEvent, checkedAppend } from '#src/adapters/event-log/append-arguments.ts';
 import { growingPause, sleep, unlessAborted } from '#src/lib/time.ts';
 import {
   type AbortSignalLike,
-  type Appended,
   type EventLog,
   EventLogUnavailable,
-  type ExpectedRevision,
   type LiveMessage,
   type RecordedEvent,
   WrongExpectedVersion,
@@ -30,10 +27,7 @@ import { eventStoreSettings } from './url.ts';
 export { UnreadableConnectionString } from './url.ts';
 
 export type EventStoreDbEventLogOptions = {
-  /**
-   * `esdb://` or `kurrentdb://`, with `+discover` for a cluster, in the form of the server's clients:
-   * `esdb://user:password@host:2113?tlsCAFile=ca.crt`. TLS needs a name, not an IP address.
-   */
+  /** As `eventStoreSettings` reads it. */
   readonly url: string;
   /** ms without an answer after which a call throws `EventLogUnavailable`. */
   readonly timeLimitMs?: number;
@@ -55,18 +49,14 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   const { url, timeLimitMs = 5000, logger } = options;
   const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs, logger);
   const { assertOpen, closing } = connection;
-  let closed: Promise<void> | null = null;
   let dropLoggedAt = Number.NEGATIVE_INFINITY;
 
-  async function append(
-    stream: string,
-    expected: ExpectedRevision,
-    events: readonly CheckedEvent[],
-  ): Promise<Appended> {
+  const append: EventLog['append'] = async (stream, expected, given) => {
+    const events = given.map(convert.eventToAppend);
     // The server drops an append that it has not begun by the deadline. One that it has begun may be stored later.
     const options = { ...LEADER, expectedRevision: expected, deadline: timeLimitMs };
     const { nextExpectedRevision: nextRevision, position } = await connection
-      .call((client) => client.appendToStream(stream, events.map(convert.eventToAppend), options))
+      .call((client) => client.appendToStream(stream, events, options))
       .catch((error: unknown) => {
         if (error instanceof StreamDeletedError) throw new WrongExpectedVersion(stream, expected, null);
         if (!(error instanceof WrongExpectedVersionError)) throw error;
@@ -75,28 +65,20 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       });
     if (position !== undefined) return { nextRevision, position: convert.positionText(position) };
     throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
-  }
+  };
 
-  /** A missing or deleted stream is empty. */
+  /** A missing or deleted stream is empty. Events in it that are not part of this log count in `max`. */
   const readStream: EventLog['readStream'] = async (stream, options = {}) => {
-    const { direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = options;
-    const step = direction === 'forwards' ? 1n : -1n;
-    const events: RecordedEvent[] = [];
-    let next: ReadRevision = options.from ?? (direction === 'forwards' ? START : END);
+    const { direction = 'forwards', max: maxCount = Number.MAX_SAFE_INTEGER } = options;
+    const fromRevision: ReadRevision = options.from ?? (direction === 'forwards' ? START : END);
+    const range = { ...LEADER, fromRevision, direction, maxCount };
     try {
-      // One read, unless it contains events that are not part of this log.
-      for (let more = true; more && events.length < max; ) {
-        const maxCount = max - events.length;
-        const range = { ...LEADER, fromRevision: next, direction, maxCount };
-        const read = await connection.read((client) => client.readStream(stream, range));
-        for (const { event } of read) if (event !== null) events.push(event);
-        next = (read.at(-1)?.revision ?? 0n) + step;
-        more = read.length === maxCount && next >= 0n;
-      }
+      const read = await connection.read((client) => client.readStream(stream, range));
+      return read.flatMap(({ event }) => event ?? []);
     } catch (error) {
-      if (!(error instanceof StreamNotFoundError || error instanceof StreamDeletedError)) throw error;
+      if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
+      throw error;
     }
-    return events;
   };
 
   /** `from`: inclusive forwards, exclusive backwards; null: the beginning, or the end. */
@@ -113,16 +95,15 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   const readAll: EventLog['readAll'] = async ({ after, max, types }) => {
     const events: RecordedEvent[] = [];
     let cursor = after;
-    let count = types === undefined ? Math.min(max + 1, convert.PAGE_EVENTS) : convert.PAGE_EVENTS;
-    for (let more = true; more && events.length < max; count = convert.PAGE_EVENTS) {
-      const read = await readLog(cursor, 'forwards', count);
+    for (let more = true; more && events.length < max; ) {
+      const read = await readLog(cursor, 'forwards', convert.PAGE_EVENTS);
       for (const { position, event } of read) {
         if (cursor !== null && position <= cursor) continue;
         cursor = position;
         if (event !== null && (types?.includes(event.type) ?? true)) events.push(event);
         if (events.length === max) break;
       }
-      more = read.length === count;
+      more = read.length === convert.PAGE_EVENTS;
     }
     return events;
   };
@@ -134,18 +115,14 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     let cursor = after;
     let caughtUp = false;
     let followed = false;
-    let dropped: unknown = null;
     for (let failures = 0; !signal.aborted; failures++) {
       if (failures > 0) await sleep(growingPause(failures - 1), signal, closing);
-      assertOpen();
       const goal = await unlessAborted(
         head().then((position) => ({ position })),
         signal,
       ).catch(() => null);
       assertOpen();
-      // Without a goal the log is unavailable, which the failed call has logged.
-      if (dropped !== null && goal !== null) logDrop(dropped);
-      dropped = null;
+      // The log is unavailable, which the failed call has logged.
       if (goal === null) continue;
       const { live, end } = follow(cursor, signal);
       try {
@@ -165,8 +142,8 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
           failures = 0;
           if (next.event !== null) yield { kind: 'event', event: next.event };
         }
-      } catch (error) {
-        dropped = error;
+      } catch (cause) {
+        logDrop(cause);
       } finally {
         end();
       }
@@ -174,8 +151,8 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   /**
-   * Ends with the signal, with `close` and with its channel. The server excludes its own events: with its standard projections enabled it
-   * would drop an unfiltered subscription as too slow.
+   * Ends with the signal, with `close` and with its channel. The server excludes its own events: with its standard
+   * projections enabled it would drop an unfiltered subscription as too slow.
    */
   function follow(after: string | null, signal: AbortSignalLike) {
     const fromPosition: ReadPosition = after === null ? START : convert.positionOf(after);
@@ -201,9 +178,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   }
 
   return {
-    async append(stream, expected, events) {
-      return append(stream, expected, checkedAppend(stream, expected, events));
-    },
+    append,
     readStream,
     readAll,
     subscribeAll(range) {
@@ -216,9 +191,6 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
         () => ({ ok: true }),
         () => ({ ok: false }),
       ),
-    close() {
-      closed ??= connection.close();
-      return closed;
-    },
+    close: connection.close,
   };
 }

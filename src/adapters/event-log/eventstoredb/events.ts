@@ -1,7 +1,6 @@
 // Converts events of the server to events of this log: which of them belong to it, their positions as text, and the head.
 import { jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
-import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
-import type { RecordedEvent } from '#src/ports/event-log.ts';
+import type { NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
 
 /** Events of one read of the whole log. */
 export const PAGE_EVENTS = 512;
@@ -54,11 +53,10 @@ export function positionOf(position: string): Position {
   return { commit: BigInt(commit), prepare: BigInt(prepare) };
 }
 
-const utf8 = new TextEncoder();
-
 /** The client serialises the data later, so it gets a copy that the caller cannot change. */
-export function eventToAppend({ id, type, data, metadata }: CheckedEvent) {
-  return jsonEvent({ id, type, data: JSON.parse(data), metadata: utf8.encode(metadata) });
+export function eventToAppend(event: NewEvent) {
+  const { id, type, data, metadata }: NewEvent = JSON.parse(JSON.stringify(event));
+  return jsonEvent({ id, type, data, metadata });
 }
 
 /** null for a record without an event, such as a link to a deleted event. */

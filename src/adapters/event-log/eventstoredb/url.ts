@@ -2,19 +2,15 @@
 // client's parser prints the whole string if an option is unknown.)
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-
-export type Host = { readonly address: string; readonly port: number };
+import type { EndPoint } from '@eventstore/db-client';
 
 export type EventStoreSettings = {
-  /** At least one. */
-  readonly hosts: readonly Host[];
+  readonly hosts: readonly [EndPoint, ...EndPoint[]];
   /** The hosts are queried for the cluster's leader; false: the one host is the server. */
   readonly discover: boolean;
   /** null: no TLS. `ca` null: the system's root certificates. */
   readonly tls: { readonly ca: Buffer | null } | null;
   readonly credentials: { readonly username: string; readonly password: string } | null;
-  /** Name of this connection in the server's logs. */
-  readonly connectionName: string;
 };
 
 /** The connection string cannot be used; the message states the reason without repeating any of it. */
@@ -28,12 +24,7 @@ export class UnreadableConnectionString extends Error {
 const FORM = /^(?:esdb|kurrentdb)(\+discover)?:\/\/(?:([^:@/?]+):([^@/?]+)@)?([^@/?]+)\/?(?:\?(.*))?$/;
 const HOST = /^([^:[\]]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
 
-/** Lower case without `-` and `_`, as the server's other clients compare them. The second line has no effect here. */
-const OPTIONS = new Set([
-  ...['tls', 'tlsverifycert', 'tlscafile', 'connectionname'],
-  ...['keepaliveinterval', 'keepalivetimeout', 'nodepreference', 'maxdiscoverattempts', 'discoveryinterval'],
-  ...['gossiptimeout', 'defaultdeadline', 'throwonappendfailure'],
-]);
+const OPTIONS = ['tls', 'tlscafile', 'tlsverifycert'];
 
 /**
  * `esdb://` or `kurrentdb://`, with `+discover` for a cluster: `esdb://user:password@host:port,host:port?tls=false`.
@@ -46,9 +37,9 @@ export function eventStoreSettings(url: string): EventStoreSettings {
       'must look like esdb://host:2113?tls=false or esdb://user:password@host:2113, with user and password percent-encoded',
     );
   }
-  const hosts = hostList.split(',').map(host);
-  const options = optionsOf(query);
-  const tls = tlsOf(options);
+  const [first = '', ...others] = hostList.split(',');
+  const hosts: EventStoreSettings['hosts'] = [endPoint(first), ...others.map(endPoint)];
+  const tls = tlsOf(query);
   if (tls !== null && hosts.some(({ address }) => isIP(address.replaceAll(/[[\]]/g, '')) !== 0)) {
     throw new UnreadableConnectionString('has an IP address: TLS needs the host name of the certificate');
   }
@@ -57,26 +48,15 @@ export function eventStoreSettings(url: string): EventStoreSettings {
     discover: discover !== undefined || hosts.length > 1,
     tls,
     credentials: username && password ? { username: decoded(username), password: decoded(password) } : null,
-    connectionName: options.get('connectionname') ?? 'relay',
   };
 }
 
-function host(text: string): Host {
+function endPoint(text: string): EndPoint {
   const [, address, port = '2113'] = HOST.exec(text.trim()) ?? [];
   if (address === undefined || Number(port) > 65_535) {
     throw new UnreadableConnectionString('has a host that is not host or host:port');
   }
   return { address, port: Number(port) };
-}
-
-function optionsOf(query: string): Map<string, string> {
-  const pairs = query.split('&').filter((part) => part !== '');
-  const options = pairs.map((pair): [string, string] => {
-    const [name = '', ...value] = pair.split('=');
-    return [name.trim().toLowerCase().replaceAll(/[-_]/g, ''), decoded(value.join('=')).trim()];
-  });
-  if (options.every(([name]) => OPTIONS.has(name))) return new Map(options);
-  throw new UnreadableConnectionString('has an unknown option');
 }
 
 function decoded(text: string): string {
@@ -87,7 +67,14 @@ function decoded(text: string): string {
   }
 }
 
-function tlsOf(options: Map<string, string>): EventStoreSettings['tls'] {
+/** Names are compared without case, as the server's other clients do. */
+function tlsOf(query: string): EventStoreSettings['tls'] {
+  // In the query of a form `+` is a blank.
+  const pairs = [...new URLSearchParams(query.replaceAll('+', '%2B'))];
+  const options = new Map(pairs.map(([name, value]) => [name.toLowerCase(), value]));
+  if ([...options.keys()].some((name) => !OPTIONS.includes(name))) {
+    throw new UnreadableConnectionString('has an option other than tls, tlsCAFile and tlsVerifyCert');
+  }
   const tls = options.get('tls') ?? 'true';
   if (tls === 'false') return null;
   if (tls !== 'true') throw new UnreadableConnectionString('has tls with a value other than true or false');

@@ -1,20 +1,31 @@
 // Appends to the embedded log with group commit: concurrent appends share one transaction and one fsync, and a failed one
 // is rolled back alone.
 import type { DatabaseSync } from 'node:sqlite';
-import type { CheckedEvent } from '#src/adapters/event-log/append-arguments.ts';
 import {
   type Appended,
-  type EventLogUnavailable,
   type ExpectedRevision,
+  type NewEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
-import { isBusy, nextTurn, pauseBetweenTries } from './file.ts';
+import { isBusy, nextTurn, pauseBetweenTries, unavailable } from './file.ts';
 import { positionText } from './read.ts';
+
+type EventRow = {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+};
+
+/** With data and metadata as JSON: later changes by the caller have no effect. TypeError: JSON cannot hold them. */
+export function eventRow({ id, type, data, metadata }: NewEvent): EventRow {
+  return { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) };
+}
 
 type AppendCall = {
   readonly stream: string;
   readonly expected: ExpectedRevision;
-  readonly events: readonly CheckedEvent[];
+  readonly events: readonly EventRow[];
 };
 
 /** `stored` false: the call is a repeat, its events are stored already. */
@@ -59,11 +70,7 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
 }
 
 /** The first call's result if `found` are exactly these events from revision `first` on. */
-function repeatOf(
-  found: readonly StoredEvent[],
-  events: readonly CheckedEvent[],
-  first: number,
-): Stored | null {
+function repeatOf(found: readonly StoredEvent[], events: readonly EventRow[], first: number): Stored | null {
   const same = events.every(({ id }, i) => found[i]?.id === id && found[i]?.revision === first + i);
   const last = found[events.length - 1];
   if (!same || last === undefined) return null;
@@ -87,8 +94,6 @@ export type GroupCommitOptions = {
   readonly now: () => number;
   /** Called after each durable commit of at least one new append, before its callers receive their results. */
   readonly committed: (appends: number) => void;
-  /** The error of a call that failed with `cause`. */
-  readonly refused: (cause: unknown) => EventLogUnavailable;
 };
 
 /** Bounds how long one commit blocks the event loop, and how many callers one failing commit affects. */
@@ -103,7 +108,6 @@ type Waiting = {
 
 export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): GroupCommit {
   const append = appendRules(db, options.now);
-  const { refused } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const savepoint = db.prepare('SAVEPOINT one');
@@ -134,7 +138,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
         undo.run();
         release.run();
       }
-      return error instanceof WrongExpectedVersion ? error : refused(error);
+      return error instanceof WrongExpectedVersion ? error : unavailable(error);
     }
   }
 
@@ -155,7 +159,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       try {
         rollBack();
       } catch {}
-      for (const { reject } of group) reject(refused(cause));
+      for (const { reject } of group) reject(unavailable(cause));
       return;
     }
     if (stored > 0) options.committed(stored);
@@ -176,7 +180,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       const now = performance.now();
       const over = waiting.filter(({ until }) => until <= now);
       waiting = waiting.filter(({ until }) => until > now);
-      for (const { reject } of over) reject(refused(cause));
+      for (const { reject } of over) reject(unavailable(cause));
       return false;
     }
     commitGroup(waiting.splice(0, GROUP_MAX));

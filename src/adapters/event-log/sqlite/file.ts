@@ -112,27 +112,9 @@ export function isBusy(error: unknown): boolean {
   return /database is locked|locking protocol/.test(error.message);
 }
 
-/** The file is malformed, or no database: a restored file beside the -wal of another one, for example. */
-export class DamagedLog extends EventLogUnavailable {
-  constructor(cause: Error) {
-    super({ cause });
-    this.message = `the event log is damaged: ${cause.message}`;
-  }
-}
-
-/** What a call that SQLite refused with `cause` throws: `DamagedLog` for SQLITE_CORRUPT and SQLITE_NOTADB. */
+/** What a call that SQLite refused with `cause` throws. */
 export function unavailable(cause: unknown): EventLogUnavailable {
-  if (cause instanceof EventLogUnavailable) return cause;
-  return cause instanceof Error && isDamage(cause)
-    ? new DamagedLog(cause)
-    : new EventLogUnavailable({ cause });
-}
-
-function isDamage(error: Error): boolean {
-  const code = 'errcode' in error ? error.errcode : undefined;
-  if (typeof code === 'number') return (code & 0xff) === 11 || (code & 0xff) === 26;
-  // Deno omits the code if the failing call was exec().
-  return /database disk image is malformed|file is not a database/.test(error.message);
+  return cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
 }
 
 /** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */

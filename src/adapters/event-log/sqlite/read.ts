@@ -1,7 +1,6 @@
 // Reads the embedded log: pages by position or revision, rows as recorded events.
 import type { DatabaseSync } from 'node:sqlite';
-import type { JsonObject } from '#src/domain/canonical-json.ts';
-import { EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
 
 /** Rows of one page, which blocks the event loop for about a millisecond. */
 export const PAGE_ROWS = 512;
@@ -13,20 +12,15 @@ const COLUMNS = 'stream, revision, position, id, type, data, metadata, created';
 export type LogReader = {
   /** Up to `max` events after `after`. `cursor`: `after` of the next page; `end`: there are no further events. */
   page(after: number, max: number, types?: readonly string[]): Page;
-  streamPage(stream: string, from: bigint, direction: Direction, max: number): RecordedEvent[];
+  stream(stream: string, from: bigint, direction: 'forwards' | 'backwards', max: number): RecordedEvent[];
   /** Position of the last event, 0 if there is none. */
   head(): number;
-  /** Reads the first and the last event, and the last of their streams; throws what SQLite throws. */
-  ends(): void;
 };
-export type Page = { readonly events: RecordedEvent[]; readonly cursor: number; readonly end: boolean };
-export type Direction = 'forwards' | 'backwards';
+type Page = { readonly events: RecordedEvent[]; readonly cursor: number; readonly end: boolean };
 
 export function logReader(db: DatabaseSync): LogReader {
   const head = db.prepare('SELECT max(position) AS position FROM events');
-  const first = db.prepare(`SELECT ${COLUMNS} FROM events ORDER BY position LIMIT 1`);
-  const last = db.prepare(`SELECT ${COLUMNS} FROM events ORDER BY position DESC LIMIT 1`);
-  const streamPages = {
+  const streams = {
     forwards: db.prepare(
       `SELECT ${COLUMNS} FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?`,
     ),
@@ -44,10 +38,6 @@ export function logReader(db: DatabaseSync): LogReader {
 
   return {
     head: headNow,
-    ends() {
-      for (const row of [...first.all(), ...last.all()])
-        streamPages.backwards.all(row.stream ?? '', LAST_REVISION, 1);
-    },
     page(after, max, types) {
       const last = headNow();
       const until = Math.min(last, after + PAGE_SCAN);
@@ -60,9 +50,7 @@ export function logReader(db: DatabaseSync): LogReader {
       const cursor = rows.length === limit ? Number(rows.at(-1)?.position) : Math.max(after, until);
       return { events, cursor, end: cursor >= last };
     },
-    streamPage: (stream, from, direction, max) => {
-      return streamPages[direction].all(stream, from, Math.min(max, PAGE_ROWS)).map(recorded);
-    },
+    stream: (stream, from, direction, max) => streams[direction].all(stream, from, max).map(recorded),
   };
 }
 
@@ -78,36 +66,16 @@ export function positionNumber(position: string | null): number {
   return Number(position);
 }
 
-/** The row contains no JSON object. Every read stops there; operator commands report the position. */
-class UnreadableEvent extends EventLogUnavailable {
-  constructor(position: string, cause: unknown) {
-    super({ cause });
-    this.message = `the event at position ${position} cannot be read: its row was changed by another program`;
-  }
-}
-
 /** The table is STRICT: each column has its declared type. */
 function recorded(row: Record<string, unknown>): RecordedEvent {
-  const position = positionText(row.position as number);
   return {
     stream: row.stream as string,
     revision: BigInt(row.revision as number),
-    position,
+    position: positionText(row.position as number),
     id: row.id as string,
     type: row.type as string,
-    data: parsed(row.data as string, position),
-    metadata: parsed(row.metadata as string, position),
+    data: JSON.parse(row.data as string),
+    metadata: JSON.parse(row.metadata as string),
     created: new Date(row.created as number).toISOString(),
   };
-}
-
-/** Throws `UnreadableEvent`. Each row was written as an object. */
-function parsed(text: string, position: string): JsonObject {
-  try {
-    const value = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
-  } catch (cause) {
-    throw new UnreadableEvent(position, cause);
-  }
-  throw new UnreadableEvent(position, null);
 }

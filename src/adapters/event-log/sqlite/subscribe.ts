@@ -2,10 +2,9 @@
 // No event is missed: positions are assigned under the one write lock, so none appears before a visible one.
 import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers';
-import { growingPause, sleep } from '#src/lib/time.ts';
-import type { AbortSignalLike, LiveMessage } from '#src/ports/event-log.ts';
+import type { AbortSignalLike, EventLog, LiveMessage } from '#src/ports/event-log.ts';
 import { nextTurn } from './file.ts';
-import { type LogReader, PAGE_ROWS, type Page, positionNumber } from './read.ts';
+import { type LogReader, PAGE_ROWS, positionNumber } from './read.ts';
 
 export type CommitWatch = {
   /** Number of commits noticed. Read it before a page, so that `changed` detects a commit that the page may have missed. */
@@ -19,19 +18,19 @@ export type CommitWatch = {
 
 /** Polls at 1 ms after another process's last commit; later ones are less frequent. */
 const BUSY_POLLS = 100;
-/** Between two polls when idle; `exclusive`: only operator commands write beside this process. */
-const IDLE_MS = { shared: 25, exclusive: 250 };
+/** Between two polls when idle. */
+const IDLE_MS = 25;
 
 /**
  * Notices this process's commits by a call, and other connections' by `PRAGMA data_version`, which reads shared memory.
  * Polls only while a subscriber waits.
  */
-export function commitWatch(db: DatabaseSync, writers: keyof typeof IDLE_MS): CommitWatch {
+export function commitWatch(db: DatabaseSync): CommitWatch {
   const version = db.prepare('PRAGMA data_version');
   const waiters = new Set<() => void>();
   let known = -1;
   let commits = 0;
-  let quietPolls = writers === 'shared' ? BUSY_POLLS : Number.POSITIVE_INFINITY;
+  let quietPolls = BUSY_POLLS;
   let polling = false;
   let stopped = false;
 
@@ -63,7 +62,7 @@ export function commitWatch(db: DatabaseSync, writers: keyof typeof IDLE_MS): Co
   function schedule(): void {
     if (polling || stopped || waiters.size === 0) return;
     polling = true;
-    const ms = Math.min(IDLE_MS[writers], Math.max(1, quietPolls - BUSY_POLLS));
+    const ms = Math.min(IDLE_MS, Math.max(1, quietPolls - BUSY_POLLS));
     // A poll keeps no process alive.
     setTimeout(poll, ms).unref();
   }
@@ -94,40 +93,27 @@ export function commitWatch(db: DatabaseSync, writers: keyof typeof IDLE_MS): Co
 }
 
 export type SubscribeDependencies = {
-  readonly reader: LogReader;
+  /** Waits for locks of other processes; throws if the log is closed or cannot be read. */
+  readonly read: <T>(run: () => T) => Promise<T>;
+  readonly reader: Pick<LogReader, 'page'>;
   readonly watch: CommitWatch;
-  /** Throws if the log is closed or damaged: a subscription does not end silently. */
-  readonly assertOpen: () => void;
-  /** Called with each failure; after it, `assertOpen` throws if the file is damaged. */
-  readonly refused: (cause: unknown) => unknown;
-};
-
-export type Subscription = {
-  readonly after: string | null;
-  readonly signal: AbortSignalLike;
 };
 
 export async function* sqliteSubscription(
-  { reader, watch, assertOpen, refused }: SubscribeDependencies,
-  { after, signal }: Subscription,
+  { read, reader, watch }: SubscribeDependencies,
+  { after, signal }: Parameters<EventLog['subscribeAll']>[0],
 ): AsyncGenerator<LiveMessage, void> {
   let cursor = positionNumber(after);
   let caughtUp = false;
-  for (let failures = 0; !signal.aborted; ) {
-    assertOpen();
-    const found = readPage(cursor);
-    if (found === null) {
-      await sleep(growingPause(failures++, 1), signal);
-      continue;
-    }
-    failures = 0;
-    for (const event of found.page.events) {
+  while (!signal.aborted) {
+    const { seen, page } = await read(() => ({ seen: watch.count(), page: reader.page(cursor, PAGE_ROWS) }));
+    for (const event of page.events) {
       if (signal.aborted) return;
       yield { kind: 'event', event };
     }
-    cursor = found.page.cursor;
+    cursor = page.cursor;
     if (signal.aborted) return;
-    if (!found.page.end) {
+    if (!page.end) {
       await nextTurn();
       continue;
     }
@@ -135,17 +121,6 @@ export async function* sqliteSubscription(
       caughtUp = true;
       yield { kind: 'caught_up' };
     }
-    await watch.changed(found.seen, signal);
-  }
-
-  /** null on a lock or a fault: the caller tries again from the same cursor. */
-  function readPage(from: number): { seen: number; page: Page } | null {
-    try {
-      const seen = watch.count();
-      return { seen, page: reader.page(from, PAGE_ROWS) };
-    } catch (cause) {
-      refused(cause);
-      return null;
-    }
+    await watch.changed(seen, signal);
   }
 }

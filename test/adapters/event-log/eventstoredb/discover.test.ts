@@ -19,10 +19,10 @@ test('eventstoredb: calls that time out during the discovery of a frozen cluster
       await untilKnown(() => log.head());
       server.faults.freeze();
       const first = [log.head(), log.append(freshStream(), 'no_stream', newEvents(1))];
-      for (const call of first) await assert.rejects(call, EventLogUnavailable);
+      await Promise.all(first.map((call) => assert.rejects(call, EventLogUnavailable)));
       // These try to discover the leader, without success.
       const second = [log.head(), log.readStream(freshStream())];
-      for (const call of second) await assert.rejects(call, EventLogUnavailable);
+      await Promise.all(second.map((call) => assert.rejects(call, EventLogUnavailable)));
       await nextTurn();
       await server.faults.thaw();
       await untilKnown(() => log.head());

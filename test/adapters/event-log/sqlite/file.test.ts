@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { freshStream, newEvent, newEvents } from '#test/support/event-log-fixtures.ts';
+import { freshStream, newEvents } from '#test/support/event-log-fixtures.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 
 const OPTIONS = { timeout: 60_000 };
@@ -48,35 +39,6 @@ test('sqlite: an empty log has no head; `created` is the clock’s time', OPTION
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
     assert.equal((await log.readStream(stream))[0]?.created, '2031-05-06T07:08:09.010Z');
-    await log.close();
-  }),
-);
-
-test('sqlite: an event whose row is not a JSON object stops every reader with its position', OPTIONS, () =>
-  inDirectory(async (file) => {
-    const log = await sqliteEventLog({ file });
-    await log.append(freshStream(), 'no_stream', newEvents(1));
-    const foreign = new DatabaseSync(file);
-    const columns = '(position, stream, revision, id, type, created, data, metadata)';
-    for (const [position, data, metadata] of [
-      [2, '{"half":', '{}'],
-      [3, '{}', 'null'],
-      [4, '[]', '{}'],
-    ]) {
-      const stream = `other-${position}`;
-      foreign.exec(
-        `INSERT INTO events ${columns} VALUES (${position}, '${stream}', 0, '${stream}', 't', 0, '${data}', '${metadata}')`,
-      );
-      const stopped = (error: unknown) =>
-        error instanceof EventLogUnavailable && error.message.includes(` 0000000000000000000${position} `);
-      await assert.rejects(log.readStream(stream), stopped);
-      await assert.rejects(
-        log.readAll({ after: `0000000000000000000${Number(position) - 1}`, max: 9 }),
-        stopped,
-      );
-    }
-    foreign.close();
-    assert.equal((await log.readAll({ after: null, max: 1 })).length, 1);
     await log.close();
   }),
 );
@@ -172,57 +134,4 @@ test('sqlite: a position of another log throws RangeError', OPTIONS, () =>
     await assert.rejects(subscription[Symbol.asyncIterator]().next(), RangeError);
     await log.close();
   }),
-);
-
-const large = (count: number) =>
-  Array.from({ length: count }, () => newEvent('Noted', { text: 'x'.repeat(2000) }));
-
-/** Appends `count` large events to as many streams. */
-async function filled(file: string, count: number): Promise<void> {
-  const log = await sqliteEventLog({ file });
-  for (let n = 0; n < count; n++) await log.append(`given-${n}`, 'no_stream', large(20));
-  await log.close();
-}
-
-test('sqlite: once a read finds the file damaged, every call fails with that reason', OPTIONS, () =>
-  inDirectory(async (file) => {
-    await filled(file, 20);
-    const middle = 4096 * Math.round(statSync(file).size / 4096 / 2);
-    const bytes = openSync(file, 'r+');
-    writeSync(bytes, new Uint8Array(32 * 4096).fill(0xa7), 0, 32 * 4096, middle);
-    closeSync(bytes);
-    const log = await sqliteEventLog({ file });
-    assert.deepEqual(await log.health(), { ok: true });
-    const damaged = {
-      name: 'EventLogUnavailable',
-      message: /^the event log is damaged: database disk image/,
-    };
-    await assert.rejects(log.readAll({ after: null, max: 1000 }), damaged);
-    // Nothing is written to such a file, and no call is accepted.
-    assert.deepEqual(await log.health(), { ok: false });
-    await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), damaged);
-    const subscription = log.subscribeAll({ after: null, signal: new AbortController().signal });
-    await assert.rejects(subscription[Symbol.asyncIterator]().next(), damaged);
-    await log.close();
-  }),
-);
-
-test(
-  'sqlite: a log whose first read finds it damaged, and a file that is no database, are not opened',
-  OPTIONS,
-  () =>
-    inDirectory(async (file) => {
-      await filled(file, 20);
-      const { size } = statSync(file);
-      truncateSync(file, 3 * 4096);
-      truncateSync(file, size);
-      await assert.rejects(sqliteEventLog({ file }), EventLogUnavailable);
-      await assert.rejects(sqliteEventLog({ file }), /^EventLogUnavailable: the event log is damaged: /);
-      rmSync(file);
-      writeFileSync(file, 'x'.repeat(size));
-      await assert.rejects(
-        sqliteEventLog({ file }),
-        /^EventLogUnavailable: the event log is damaged: .*not a database/,
-      );
-    }),
 );

@@ -19,7 +19,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const { file, remove } = logDirectory();
   const db = openLogFile(file);
   const foreign = new DatabaseSync(file);
-  const watch = commitWatch(db, 'shared');
+  const watch = commitWatch(db);
   const insert = foreign.prepare(
     `INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES ('a-1', ?, ?, 'Noted', 0, '{}', '{}')`,
   );
@@ -31,7 +31,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const take = async (count: number, reader: LogReader) => {
     const abort = new AbortController();
     const taken: string[] = [];
-    const dependencies = { reader, watch, assertOpen: () => {}, refused() {} };
+    const dependencies = { read: async <T>(run: () => T) => run(), reader, watch };
     for await (const message of sqliteSubscription(dependencies, { after: null, signal: abort.signal })) {
       taken.push(message.kind === 'event' ? message.event.id : message.kind);
       if (taken.filter((one) => one !== 'caught_up').length === count) abort.abort();
@@ -65,51 +65,4 @@ test(
       };
       assert.deepEqual(await take(4, unlucky), ['event 0', 'caught_up', 'event 1', 'event 2', 'event 3']);
     }),
-);
-
-test('sqlite: a subscription continues from its position after failed reads', { timeout: 60_000 }, () =>
-  withBench(async ({ reader, store, take }) => {
-    store();
-    let pages = 0;
-    const failing: LogReader = {
-      ...reader,
-      page(...args) {
-        const number = pages++;
-        if (number % 2 === 0) throw new Error('disk I/O error');
-        const page = reader.page(...args);
-        if (number < 6) store();
-        return page;
-      },
-    };
-    assert.deepEqual(await take(4, failing), ['event 0', 'caught_up', 'event 1', 'event 2', 'event 3']);
-  }),
-);
-
-test('sqlite: an abort ends a subscription that waits for a failing log at once', { timeout: 60_000 }, () =>
-  withBench(async ({ reader }) => {
-    const broken: LogReader = {
-      ...reader,
-      page() {
-        throw new Error('disk I/O error');
-      },
-    };
-    const listening = new Set<() => void>();
-    // Aborts as soon as a listener is added, which is in the pause after the failed read.
-    const signal = {
-      aborted: false,
-      addEventListener(_type: 'abort', listener: () => void) {
-        listening.add(listener);
-        this.aborted = true;
-        queueMicrotask(listener);
-      },
-      removeEventListener: (_type: 'abort', listener: () => void) => void listening.delete(listener),
-    };
-    const watch = { count: () => 0, announce() {}, changed: async () => {}, stop() {} };
-    const subscription = sqliteSubscription(
-      { reader: broken, watch, assertOpen() {}, refused() {} },
-      { after: null, signal },
-    );
-    assert.deepEqual(await within(subscription.next(), 'the end'), { done: true, value: undefined });
-    assert.equal(listening.size, 0);
-  }),
 );
