@@ -19,6 +19,8 @@ export type BodyRules<S extends TSchema> = {
   readonly check: SchemaCheck<S>;
   /** Of the body; default: LIMITS.requestBodyBytes.max. */
   readonly maxBytes?: number;
+  /** Of the body's nesting; default: LIMITS.jsonDepth.max. */
+  readonly maxDepth?: number;
 };
 
 /** What can be refused of any body before it is judged, for the OpenAPI document. */
@@ -37,7 +39,7 @@ export async function parseRequest<S extends TSchema>(
   rules: BodyRules<S>,
 ): Promise<Parsed<Static<S>> | Refused> {
   const bytes = await readBytes(deps, request, rules);
-  return bytes instanceof Uint8Array ? readJson(bytes, request.headers, rules.check) : bytes;
+  return bytes instanceof Uint8Array ? readJson(bytes, request.headers, rules) : bytes;
 }
 
 /** A request without a payment is answered with 402 before its body is judged: wallets and crawlers probe with an empty one. */
@@ -50,10 +52,10 @@ export async function parsePaidRequest<S extends TSchema>(
   const bytes = await readBytes(deps, request, rules);
   if (!(bytes instanceof Uint8Array)) return bytes;
   if (!gate.isOpen(request)) {
-    const hints = hintsOn(bytes, request, rules.check);
+    const hints = hintsOn(bytes, request, rules);
     return { ...refused('payment_required', 'This call has to be paid for.'), hints };
   }
-  const parsed = readJson(bytes, request.headers, rules.check);
+  const parsed = readJson(bytes, request.headers, rules);
   if (isRefused(parsed)) return parsed;
   const payer = await gate.identify(request);
   return isRefused(payer) ? payer : { body: parsed.body, ...payer };
@@ -74,10 +76,10 @@ async function readBytes(
 function hintsOn<S extends TSchema>(
   bytes: Uint8Array,
   { headers }: Request,
-  check: SchemaCheck<S>,
+  rules: BodyRules<S>,
 ): readonly InputFault[] {
-  if (bytes.byteLength === 0) return check.faults({});
-  const body = readJson(bytes, headers, check);
+  if (bytes.byteLength === 0) return rules.check.faults({});
+  const body = readJson(bytes, headers, rules);
   if (!isRefused(body)) return [];
   return body.refused === 'invalid_request' ? body.details : [{ path: '', message: body.message }];
 }
@@ -199,15 +201,12 @@ const tooLarge = ({ maxBytes }: BodyLimits) =>
 const tooLate = ({ arrivalMs }: BodyLimits) =>
   refused('body_timeout', `The body did not arrive within ${arrivalMs / 1000} seconds.`);
 
-export type BodyRefused = InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'>;
-
 /** Returns the value of the bytes if it fits the schema, else the refusal with the reason. Nothing is repaired. */
-export function readJson<S extends TSchema>(
+function readJson<S extends TSchema>(
   bytes: Uint8Array,
   headers: Headers,
-  check: SchemaCheck<S>,
-  maxDepth?: number,
-): Parsed<Static<S>> | BodyRefused {
+  { check, maxDepth }: BodyRules<S>,
+): Parsed<Static<S>> | InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'> {
   if (bytes.byteLength === 0) return refused('invalid_json', 'A JSON body is required.');
   if (!isJson(headers)) {
     return refused('unsupported_media_type', 'Send the body as application/json in UTF-8, not encoded.');
