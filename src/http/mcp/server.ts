@@ -21,7 +21,7 @@ import {
   toolDescription,
 } from '#src/discovery/documents/mcp.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
+import { fromBase64, fromUtf8, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Closed, Count } from '#src/domain/schema-parts.ts';
 import type { Endpoint } from '#src/http/endpoint.ts';
@@ -148,7 +148,7 @@ function member(of: unknown, name: string): unknown {
 function setPayment(payment: unknown, headers: Headers): void {
   if (payment === undefined || payment === null) return;
   const header = member(payment, 'x402Version') === 1 ? 'x-payment' : 'payment-signature';
-  headers.set(header, toBase64url(utf8(JSON.stringify(payment))));
+  headers.set(header, toBase64(utf8(JSON.stringify(payment))));
 }
 
 async function resultOf({ route: { paid } }: McpTool, response: Response): Promise<CallToolResult> {
@@ -199,7 +199,7 @@ const SAME_PAYMENT =
 
 /** Base64 of JSON, as in x402's headers. */
 function decoded(header: string): unknown {
-  const bytes = fromBase64url(header.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, ''));
+  const bytes = fromBase64(header);
   const text = bytes === null ? null : fromUtf8(bytes);
   if (text === null) throw new Error('a payment header of ours is no base64 of text');
   return JSON.parse(text);
