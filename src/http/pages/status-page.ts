@@ -11,7 +11,7 @@ import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/rou
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
 import { CACHE_BRIEFLY, pagesFrom } from './page.ts';
-import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
+import { duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
 const DESCRIPTION = 'Executions, failures, durations and lag of this relay as plots.';
@@ -92,7 +92,7 @@ function tiles({ stats, failureRate, durations, projection, process }: Monitorin
 function failures({ recentFailures, windowMs: shown }: MonitoringResponse): Markup {
   if (recentFailures.length === 0)
     return markup`<p class="muted">No execution failed in the last ${windowName(shown)}.</p>`;
-  return markup`<p class="muted">The newest ${count(recentFailures.length, 'failure')} of the window, each with its proof.</p>
+  return markup`<p class="muted">The newest of the window, each with its proof.</p>
 <ol class="proofs">${recentFailures.map(proofItem)}</ol>`;
 }
 
