@@ -89,9 +89,6 @@ export const addressOf = ({ baseUrl }: Pick<Facts, 'baseUrl'>, { path, query = '
 /** Method and path, as in `GET /api/jobs/{id}`. */
 export const methodAndPath = ({ method, path }: RouteFacts): string => `${method} ${pathTemplate(path)}`;
 
-/** Whether the canary can be the target of an execution: targets are https. */
-export const isOwnTarget = ({ baseUrl }: Pick<Facts, 'baseUrl'>): boolean => baseUrl.startsWith('https://');
-
 /** The addresses that documents and answers link to. Each answers GET. */
 const LINKED = {
   ...DOCUMENT_ROUTES,

@@ -22,8 +22,6 @@ export type Facts = {
   readonly rateLimitPerMinute: number;
   /** Executions at the same time in one process. */
   readonly maxInFlight: number;
-  /** Time limit of one call of the facilitator; null in demo mode. */
-  readonly facilitatorTimeoutMs: number | null;
   /** MCP protocol versions that the server speaks, the newest first. */
   readonly mcpVersions: readonly string[];
   /** Days after which reads no longer return jobs, and receipts and decisions. */

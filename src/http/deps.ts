@@ -54,8 +54,6 @@ export type HttpSettings = {
   readonly rateLimitPerMinute: number;
   /** Executions at the same time in this process. */
   readonly maxInFlight: number;
-  /** For each call to the facilitator; null if nothing is charged. */
-  readonly facilitatorTimeoutMs: number | null;
   /** Of the read models; the event log keeps everything. */
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
   readonly trustsProxy: TrustsProxy;

@@ -1,7 +1,7 @@
 // The files for crawlers and language models: agent manifest, API catalog, x402 resources, robots.txt, llms.txt.
 import { addressOf, chargeText, endpoint, paymentTerms } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { AVOID_WHEN, callOrder, PURPOSE, repeats, testTarget, USE_WHEN } from '#src/discovery/guidance.ts';
+import { AVOID_WHEN, callOrder, PURPOSE, repeats, TEST_TARGET, USE_WHEN } from '#src/discovery/guidance.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { utf8 } from '#src/domain/encoding.ts';
@@ -148,7 +148,7 @@ ${callOrder(facts)
 
 Repeats: ${repeats(facts)}
 
-Tests: ${testTarget(facts)}
+Tests: ${TEST_TARGET}
 
 ## Interface
 

@@ -17,7 +17,6 @@ export type DeploymentFacts = Settings<
   | 'targetQuota'
   | 'rateLimitPerMinute'
   | 'maxInFlight'
-  | 'facilitatorTimeoutMs'
   | 'retentionDays'
 > & {
   readonly payments: Pick<PaymentProtocol, 'askedFor'> | null;
