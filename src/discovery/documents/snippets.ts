@@ -12,7 +12,6 @@ import {
 } from '#src/discovery/document.ts';
 import { type Facts, networkName, usd } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
-import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { Closed, Link, OneOf } from '#src/domain/schema-parts.ts';
@@ -45,7 +44,7 @@ function snippetOf(facts: Facts, file: string): Snippet {
   const language = LANGUAGES[extension];
   if (language === undefined) throw new Error(`${file} is in no known language`);
   const { title, description, code } = language === 'json' ? CONFIGURATION(file) : described(file);
-  const whole = [description, ...(pays(code) ? [paying(facts)] : []), ...sharedKey(facts, code)].join(' ');
+  const whole = [description, ...(pays(code) ? [paying(facts)] : [])].join(' ');
   return { id, title, language, description: withFacts(whole, facts), code: withFacts(code, facts) };
 }
 
@@ -80,7 +79,6 @@ function assembled(code: string): string {
 }
 
 const pays = (code: string) => code.includes('BUYER_PRIVATE_KEY');
-const executes = (code: string) => /execute[/_]webhook/.test(code);
 
 /** The values in the files, which make each a valid program, and what replaces them. */
 const SAMPLES = /https:\/\/relay\.example|\$0\.003|\b0\.003\b|eip155:8453|0x1{40}|0x2{40}|\b3000\b/g;
@@ -123,15 +121,6 @@ function paying({ mode, offer }: Facts): string {
   return `The key comes from BUYER_PRIVATE_KEY (0x…, a wallet with a little USDC and nothing else). ${charge}`;
 }
 
-/** In demo mode all callers are one payer, so they share the idempotency key of the examples. */
-function sharedKey({ mode }: Facts, code: string): string[] {
-  const key = ACTION.idempotencyKey ?? '';
-  if (mode !== 'demo' || !executes(code) || !code.includes(key)) return [];
-  return [
-    `In demo mode all callers are one payer: replace ${key} with your own key: if another caller has used it, the answer is 409 idempotency_conflict.`,
-  ];
-}
-
 const GROUPS = [
   {
     id: 'discovery',
@@ -143,7 +132,7 @@ const GROUPS = [
     id: 'paid-call',
     title: 'One paid call',
     description:
-      'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey returns the first result and is not charged.',
+      'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey returns the first result and is not charged. In demo mode all callers are one payer: use a key of your own.',
     files: ['curl-execute.sh', 'typescript-execute.ts', 'mcp-execute.ts'],
   },
   {
@@ -182,8 +171,8 @@ const GROUPS = [
     id: 'buyer-policy',
     title: 'Pay on your own terms',
     description:
-      'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed.',
-    files: ['curl-terms.sh', 'python-buyer-policy.py', 'typescript-buyer-policy.ts'],
+      'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed. In TypeScript, typescript-execute does it.',
+    files: ['curl-terms.sh', 'python-buyer-policy.py'],
   },
 ];
 
