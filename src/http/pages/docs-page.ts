@@ -111,7 +111,7 @@ function operationSection(
   const { summary, description, parameters = [], requestBody } = operation;
   return markup`<article class="operation"><h3 id="${anchorOf(operation)}">${summary}</h3>
 <p class="address"><span class="method">${method}</span> <code>${path}</code> ${price(operation, isDemo)}</p>
-<p>${description}</p>${parameterList(parameters)}${request(requestBody?.content)}${answers(operation)}</article>`;
+${description === summary ? NOTHING : markup`<p>${description}</p>`}${parameterList(parameters)}${request(requestBody?.content)}${answers(operation)}</article>`;
 }
 
 function price({ 'x-payment-info': paid }: DescribedOperation, isDemo: boolean): Markup {

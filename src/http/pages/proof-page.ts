@@ -31,8 +31,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
   const pages = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
   const standingOf = standings(deps);
-  const logFailure = failureLog(deps, 'proof page without records');
-  const logBadgeFailure = failureLog(deps, 'badge without records');
+  const logFailure = failureLog(deps);
   return [
     endpoint(ROUTES.proofPage, operation, async ({ request, id }) => {
       const standing = await standingOf(id).catch((thrown: unknown) => {
@@ -56,7 +55,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
     }),
     endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
       const standing = await standingOf(id).catch((cause: unknown) => {
-        logBadgeFailure(contextOf(request).id, cause);
+        logFailure(contextOf(request).id, cause);
         return null;
       });
       const state = standing === null || isRefused(standing) ? 'unknown' : standing.state;

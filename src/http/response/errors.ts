@@ -132,12 +132,15 @@ const CAUSES_LOGGED_BY_ADAPTER: ReadonlySet<string> = new Set([
 
 /**
  * Logs requests that failed through no fault of their callers: a `Fault` as one line with its code, with its cause once
- * a minute; anything else in full. `message`: of that line, if the request was answered normally.
+ * a minute; anything else in full.
  */
-export function failureLog(
-  { logger, clock }: { readonly logger: Logger; readonly clock: Pick<Clock, 'monotonic'> },
-  message = 'a request could not be served now',
-) {
+export function failureLog({
+  logger,
+  clock,
+}: {
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}) {
   const causeLoggedAt = new Map<string, number>();
   return (requestId: string, error: unknown): void => {
     if (!(error instanceof Fault)) {
@@ -150,6 +153,10 @@ export function failureLog(
       !CAUSES_LOGGED_BY_ADAPTER.has(code) &&
       now - (causeLoggedAt.get(code) ?? Number.NEGATIVE_INFINITY) >= CAUSE_EVERY_MS;
     if (isNew) causeLoggedAt.set(code, now);
-    logger.warn(message, { requestId, code, ...(isNew && { cause: cause ?? error }) });
+    logger.warn('a part of the service was unavailable to a request', {
+      requestId,
+      code,
+      ...(isNew && { cause: cause ?? error }),
+    });
   };
 }
