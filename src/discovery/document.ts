@@ -100,19 +100,13 @@ const LINKED = {
   recentDecisions: ROUTES.recentDecisions,
   health: ROUTES.health,
   docs: ROUTES.docsPage,
-} as const;
+};
 
-type LinkName = keyof typeof LINKED;
-
-export const LinksShown = Closed(
-  Object.fromEntries(Object.keys(LINKED).map((name) => [name, Link])) as Record<LinkName, typeof Link>,
-);
+export const LinksShown = Type.Record(Type.String(), Link);
 
 /** Absolute. */
-export function serviceLinks(facts: Facts): Record<LinkName, string> {
-  const links = Object.entries(LINKED).map(([name, route]) => [name, addressOf(facts, route)]);
-  return Object.fromEntries(links) as Record<LinkName, string>;
-}
+export const serviceLinks = (facts: Facts): Static<typeof LinksShown> =>
+  Object.fromEntries(Object.entries(LINKED).map(([name, route]) => [name, addressOf(facts, route)]));
 
 /** Value of the `Link` header (RFC 8288, RFC 8631, RFC 9727). `baseUrl`: without a trailing slash. */
 export function linkHeader(baseUrl: string): string {

@@ -3,6 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import {
   document,
+  LinksShown,
   Path,
   paymentTerms,
   serviceLinks,
@@ -14,7 +15,7 @@ import { type Facts, networkName, usd } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
-import { Closed, Link, OneOf } from '#src/domain/schema-parts.ts';
+import { Closed, OneOf } from '#src/domain/schema-parts.ts';
 import { MCP_TOOLS } from './mcp.ts';
 
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */
@@ -190,14 +191,11 @@ export const snippets = document([ROUTES.snippets], {
   purpose: Text,
   payment: Closed({ ...termsSchema, route: Path }),
   groups: Type.Array(Group),
-  links: Type.Record(Type.String(), Link),
-})((facts) => {
-  const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
-  return {
-    purpose:
-      'Code to discover, decide, pay, execute and verify: each snippet is complete. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
-    payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
-    groups: snippetGroups(facts),
-    links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },
-  };
-});
+  links: LinksShown,
+})((facts) => ({
+  purpose:
+    'Code to discover, decide, pay, execute and verify: each snippet is complete. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
+  payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
+  groups: snippetGroups(facts),
+  links: serviceLinks(facts),
+}));

@@ -93,7 +93,8 @@ export type IntegerParameter = {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  readonly default: number;
+  /** Absent: the parameter is required. */
+  readonly default?: number;
   readonly description: string;
 };
 
@@ -102,33 +103,12 @@ export function readInteger(url: string, parameter: IntegerParameter): number | 
   const { name, min, max } = parameter;
   const query = queryOf(url);
   const given = query === '' ? [] : new URLSearchParams(query).getAll(name);
-  const [text] = given;
-  if (text === undefined) return parameter.default;
+  const [text = ''] = given;
+  if (given.length === 0 && parameter.default !== undefined) return parameter.default;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : null;
   if (given.length === 1 && value !== null && value >= min && value <= max) return value;
   const fault: InputFault = { path: `/${name}`, message: `Expected one integer from ${min} to ${max}` };
   return invalidRequest([fault]);
-}
-
-/** Each of `names` once, in plain digits without a leading zero, and no other parameter. */
-export function readCounts<const N extends readonly string[]>(
-  url: string,
-  names: N,
-): { readonly [I in keyof N]: number } | Refused<'invalid_request'> {
-  const query = new URLSearchParams(queryOf(url));
-  const given = names.map((name) => query.getAll(name));
-  const unknown = [...new Set(query.keys())].filter((name) => !names.includes(name)).slice(0, MAX_FAULTS);
-  const faults: InputFault[] = unknown.map((name) => ({
-    path: `/${pointerPart(name)}`,
-    message: 'Unknown parameter',
-  }));
-  for (const [at, name] of names.entries()) {
-    const [text = '', ...more] = given[at] ?? [];
-    const isCount = more.length === 0 && /^(?:0|[1-9]\d{0,14})$/.test(text);
-    if (!isCount) faults.push({ path: `/${name}`, message: 'Expected one whole number in plain digits' });
-  }
-  if (faults.length > 0) return invalidRequest(faults);
-  return given.map(([text]) => Number(text)) as { readonly [I in keyof N]: number };
 }
 
 /** From the text alone: the host before it need not be readable. */
