@@ -212,7 +212,7 @@ export const ROUTES = {
     'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
   ),
   canary: service.get('/api/canary/echo', ...CANARY),
-  canaryPost: service.post('/api/canary/echo', ...CANARY),
+  canaryPost: service.post('/api/canary/echo', `${CANARY[0]}, by POST`, CANARY[1]),
   ...DOCUMENT_ROUTES,
   discoveryMetadata: discovery.get('/api/discovery-metadata', 'Index of all documents, as /api/discovery'),
   mcp: service.post(

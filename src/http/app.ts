@@ -105,7 +105,7 @@ function endpointsOf(deps: AppDeps, meter: ProcessMeter, route: Routed): readonl
     ...statusPageRoutes(deps, facts, summaries),
     ...verifyPageRoutes(deps, facts),
     ...transparencyRoutes(deps),
-    ...docsPageRoutes(facts, openapi),
+    ...docsPageRoutes(facts, () => endpoints),
   ];
   endpoints.push(...mcpRoutes(deps, facts, endpoints, route));
   return endpoints;
