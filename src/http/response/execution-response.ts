@@ -84,7 +84,11 @@ export function executionShown(
     payment: paymentShown(payment),
     disclosures: [...disclosures],
     checkpoint,
-    links: jobLinks(links, job.id, id, job.decisionId),
+    links: {
+      ...jobLinks(links, job.id, id, job.decisionId),
+      receipt: links.receipt(id),
+      verifyReceipt: links.verifyReceipt(id),
+    },
   };
 }
 
