@@ -104,7 +104,6 @@ const LINKED = {
 
 export const LinksShown = Type.Record(Type.String(), Link);
 
-/** Absolute. */
 export const serviceLinks = (facts: Facts): Static<typeof LinksShown> =>
   Object.fromEntries(Object.entries(LINKED).map(([name, route]) => [name, addressOf(facts, route)]));
 
@@ -121,5 +120,4 @@ const LINKS = [
   [ROUTES.llms, 'describedby', 'text/plain'],
 ] as const;
 
-/** A file of this release. */
 export const textFile = (url: URL): string => readFileSync(url, 'utf8');

@@ -34,11 +34,9 @@ export type RouteFacts = {
   readonly paid: boolean;
   /** An operation of the interface description. Pages, well-known files and operator routes are not. */
   readonly listed: boolean;
-  /** Of the answer. */
   readonly mediaType: string;
 };
 
-/** The routes of one tag. */
 function operations(tag: RouteTag) {
   const declare =
     <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
@@ -48,7 +46,6 @@ function operations(tag: RouteTag) {
     get: declare('GET', false),
     post: declare('POST', false),
     paid: declare('POST', true),
-    /** A route outside the interface description. */
     aside: <P extends string>(path: P, summary: string, mediaType = JSON_TYPE) =>
       ({
         ...declare('GET', false)(path, summary, summary, mediaType),
@@ -77,7 +74,6 @@ const CANARY = [
     'it costs what any call costs.',
 ] as const;
 
-/** Every document, as the indexes list them. */
 export const DOCUMENT_ROUTES = {
   index: discovery.get('/api', 'Index of the interface: every operation with its address and price'),
   discovery: discovery.get('/api/discovery', 'Index of all documents'),
@@ -110,7 +106,6 @@ export const WELL_KNOWN_ROUTES = {
   faviconIco: service.aside('/favicon.ico', 'Icon', 'image/vnd.microsoft.icon'),
 };
 
-/** Some are templates (RFC 6570). */
 export const LOG_ROUTES = {
   logCheckpoint: transparency.aside(
     '/log/checkpoint',

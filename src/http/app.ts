@@ -32,7 +32,6 @@ import type { Endpoint } from './endpoint.ts';
 import { type ProcessMeter, processMeter } from './instrumentation.ts';
 import { openapiText } from './openapi.ts';
 
-/** What the route groups declare, together. */
 export type AppDeps = PipelineDeps &
   DeploymentFacts &
   ExecuteDeps &

@@ -15,7 +15,6 @@ export type ReceiptFound = ReceiptRecord & { readonly checkpoint: string | null 
 export type Reads = {
   readonly job: Pick<ReturnType<typeof jobQueries>, 'find'>;
   readonly receipt: {
-    /** Of the receipts in store. */
     countUnverified(): Promise<number>;
     find(id: string): Promise<ReceiptFound | null>;
   };
@@ -23,7 +22,6 @@ export type Reads = {
   readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary' | 'series'>;
   readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts' | 'payments'>;
   readonly decision: Pick<ReturnType<typeof decisionQueries>, 'find' | 'recent'>;
-  /** Rows that are retained now. */
   readonly store: { counts(): Promise<{ readonly jobs: number; readonly receipts: number }> };
 };
 
@@ -41,7 +39,6 @@ export type Progress = {
 export type HttpSettings = Deployment & {
   readonly storage: { readonly driver: string; readonly durable: boolean };
   readonly trustsProxy: TrustsProxy;
-  /** EGRESS_ALLOW_CIDRS is set. */
   readonly egressExemption: boolean;
   /** `/metrics` is served to every address, not to loopback only. */
   readonly metricsPublic: boolean;

@@ -61,7 +61,6 @@ function described(route: RouteFacts, operation: Operation): DocumentDecoration 
   return detail as unknown as DocumentDecoration;
 }
 
-/** By status. */
 export const errorsOf = ({ errors = {} }: Operation) => ({ ...errors, 500: 'The service failed.' });
 
 export function parametersOf(path: string, { id, query }: Operation) {

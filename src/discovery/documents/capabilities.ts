@@ -64,7 +64,6 @@ export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
   })),
 }));
 
-/** The limits of this deployment's configuration, and the latest answer. */
 const configured = (facts: Facts) => ({
   answerMs: {
     max: TIMES.responseDeadlineMs + LIMITS.answerWaitMs.max,

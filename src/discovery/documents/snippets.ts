@@ -39,7 +39,6 @@ const Group = Closed({ id: Text, title: Text, description: Text, snippets: Type.
 
 const fileText = (name: string) => textFile(new URL(`../snippets/${name}`, import.meta.url));
 
-/** Throws if there is no such file. */
 function snippetOf(facts: Facts, file: string): Snippet {
   const [id = '', extension = ''] = file.split('.');
   const language = LANGUAGES[extension];
@@ -112,7 +111,6 @@ function termsOf({ offer, askedFor }: Facts) {
   };
 }
 
-/** Describes the key and the price of a call. */
 function paying({ mode, offer }: Facts): string {
   const price = `${offer.price} on ${networkName(offer.network)}`;
   const charge =
@@ -180,7 +178,6 @@ const GROUPS = [
 export const snippetGroups = (facts: Facts): Static<typeof Group>[] =>
   GROUPS.map(({ files, ...group }) => ({ ...group, snippets: files.map((file) => snippetOf(facts, file)) }));
 
-/** Throws if no snippet has the id. */
 export function snippet(facts: Facts, id: string): Snippet {
   const found = GROUPS.flatMap(({ files }) => files).find((file) => file.split('.')[0] === id);
   if (found === undefined) throw new Error(`there is no snippet ${id}`);

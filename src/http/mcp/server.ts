@@ -32,7 +32,6 @@ import { ErrorBody, faultAnswer, refusalAnswer } from '#src/http/response/errors
 import type { Logger } from '#src/ports/logger.ts';
 import type { McpMessage } from './endpoint.ts';
 
-/** Answers one message. */
 export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: Routed, logger: Logger) {
   const served = MCP_TOOLS.map((tool) => servedTool(tool, endpoints));
   const tools = served.map((tool) => listedTool(tool, facts));

@@ -13,7 +13,6 @@ import { CACHE_SHORTLY } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
 import { pagesFrom } from './page.ts';
 
-/** `endpoints`: those of the interface description. */
 export function docsPageRoutes(facts: Facts, endpoints: () => readonly Endpoint[]): Endpoint[] {
   const page = () => ({
     title: `${SERVICE.name}: interface`,
@@ -107,7 +106,6 @@ function answers(operation: Operation): Markup {
   return markup`<h4>Answers</h4><ul class="answers">${entries}</ul>`;
 }
 
-/** JSON Schema 2020-12. */
 type Schema = Partial<TSchema>;
 
 /** In the notation of TypeScript; limits and descriptions are comments. */

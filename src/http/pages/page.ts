@@ -17,7 +17,6 @@ export type Page = {
   readonly content: Markup;
   /** The page's one address, without a host; absent where it has none (an error). */
   readonly path?: string;
-  /** For tables and drawings: 72 rem instead of 48. */
   readonly wide?: boolean;
   /** It runs the verifier. All it says must be there without it, too. */
   readonly verifies?: boolean;
@@ -26,7 +25,6 @@ export type Page = {
 type HeaderValues = Readonly<Record<string, string>>;
 
 export type Pages = {
-  /** A page for one request. */
   answer(status: number, page: Page, further?: HeaderValues): Response;
   /** Keeps a page as bytes: each call of what it returns is a new response with the same content. */
   prepared(page: Page, further: HeaderValues): () => Response;
@@ -58,7 +56,6 @@ export function pagesFrom(baseUrl: string, script = ''): Pages {
   };
 }
 
-/** Of a page with live figures: a reload after a few seconds shows what came since. */
 export const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
 
 /** The style sheet of all pages. Their link to it contains its hash, so that a new release's is loaded at once. */
@@ -71,7 +68,6 @@ export const styleRoute = (publish: Publisher): Endpoint =>
 
 const NOTHING = markup``;
 
-/** The whole document. `base`: without a slash at its end. */
 function pageText(base: string, page: Page, script: Markup): string {
   const { title, description, content, path, wide = false } = page;
   const canonical = path === undefined ? NOTHING : markup`<link rel="canonical" href="${base}${path}">`;
@@ -90,7 +86,6 @@ ${FOOTER}</body></html>
 const scriptOf = (integrity: string) =>
   markup`<script type="module" src="${ROUTES.verifyScript.path}?${versionOf(integrity)}" integrity="${integrity}"></script>`;
 
-/** The style sheet and the icon pass. `script`: what passes besides. */
 const policyOf = (script: string) =>
   `default-src 'none'; style-src 'self';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
@@ -103,14 +98,12 @@ const scriptPolicy = (integrity: string, base: string) =>
 
 const hashOf = (text: string) => `sha256-${btoa(String.fromCharCode(...sha256(utf8(text))))}`;
 
-/** Of a hash: its first characters, as a query. */
 const versionOf = (hash: string) => hash.slice(7, 19).replace(/[+/]/g, '-');
 
 const STYLE = textFile(new URL('page.css', import.meta.url));
 
 type Entry = readonly [text: string, route: RouteFacts, anchor?: string];
 
-/** Where the front page lists the recent proofs. */
 export const RECENT_PROOFS = 'recent-proofs';
 
 const entries = (list: readonly Entry[]): Markup =>

@@ -67,7 +67,6 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
 const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead">${message}</p>
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
 
-/** Programs get the error body that every route has. */
 const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
 
 function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
@@ -144,7 +143,6 @@ function checkRow({ name, ok, details }: Check): Markup {
   return isPending(details) ? row(name, 'warn', 'pending') : (OK_ROWS.get(name) ?? row(name, 'ok', 'ok'));
 }
 
-/** `compared`: the values of a check that failed. */
 function row(name: Check['name'], colour: string, result: string, compared?: unknown): Markup {
   const values = compared === undefined ? '' : markup`<br><code>${JSON.stringify(compared)}</code>`;
   return markup`<tr><td><span class="pill ${colour}">${result}</span></td>
@@ -181,7 +179,6 @@ const operation = {
   pageErrors: [503],
 };
 
-/** Two headings of the second level. */
 export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2><ul>
 <li><strong>The relay said this, and not one letter was changed since</strong>: the signature covers every byte of the receipt.</li>
 <li><strong>One request, one outcome, one payment</strong>: salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.</li>

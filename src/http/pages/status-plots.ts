@@ -4,12 +4,10 @@ import { scaleLinear, scaleUtc } from 'd3-scale';
 import { bucketMs, type MonitoringResponse } from '#src/http/routes/monitoring.ts';
 import { type Markup, markup } from './markup.ts';
 
-/** `at`: where it begins. */
 export type Bucket = MonitoringResponse['series'][number];
 
 /** `layers`: bars that stand on each other; `colour`: by its name in the style sheet. */
 export type Plot = {
-  /** Of this plot alone on its page. */
   readonly id: string;
   readonly title: string;
   readonly unit: (value: number) => string;
@@ -69,11 +67,9 @@ const PLOTS: readonly Plot[] = [
 /** In units of the view box: narrow, so that text stays readable on a phone. */
 const [LEFT, RIGHT, TOP, BOTTOM, TICKS] = [56, 352, 12, 172, 4];
 
-/** `size`: ms of a bucket. */
 export function plot(series: readonly Bucket[], size: number, { id, title, unit, layers }: Plot): Markup {
   const begin = ({ at }: Bucket) => Date.parse(at);
   const [first, last] = [series[0], series.at(-1)];
-  /** The sum of the first `count` layers. */
   const height = (bucket: Bucket, count: number) =>
     layers.slice(0, count).reduce((sum, { value }) => sum + value(bucket), 0);
   const max = Math.max(...series.map((bucket) => height(bucket, layers.length)));
@@ -108,7 +104,6 @@ ${values}${labels}${bars}</svg><figcaption>${key}</figcaption></figure>`;
 /** A tenth of a unit is less than a pixel. */
 const short = (value: number): number => Math.round(value * 10) / 10;
 
-/** The time of day, and at midnight the day: `29 Mar`. */
 function clock(time: Date): string {
   const [, day, month, , hours] = /^\w+, (\d+) (\w+) (\d+) (\d\d:\d\d)/.exec(time.toUTCString()) ?? [];
   return hours === '00:00' ? `${Number(day)} ${month}` : (hours ?? '');
@@ -130,7 +125,6 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Windows that the page links to. */
 export const WINDOWS: readonly (readonly [name: string, windowMs: number])[] = [
   ['1 hour', HOUR_MS],
   ['24 hours', DAY_MS],
@@ -160,5 +154,4 @@ function unitsOf(ms: number): readonly [string, string, number, number] {
   return ms < DAY_MS ? ['h', 'min', HOUR_MS, MINUTE_MS] : ['d', 'h', DAY_MS, HOUR_MS];
 }
 
-/** `2026-11-22 01:45`. */
 export const timeText = (at: string): string => at.slice(0, 16).replace('T', ' ');

@@ -14,12 +14,9 @@ import { type InputFault, type InvalidRequest, invalidRequest, type SchemaCheck 
 export type ParseDeps = { readonly quota: Quota; readonly clock: Clock };
 
 export type BodyRules<S extends TSchema> = {
-  /** Every one of them has to admit the request. */
   readonly rates: readonly QuotaRule[];
   readonly check: SchemaCheck<S>;
-  /** Of the body; default: LIMITS.requestBodyBytes.max. */
   readonly maxBytes?: number;
-  /** Of the body's nesting; default: LIMITS.jsonDepth.max. */
   readonly maxDepth?: number;
 };
 

@@ -45,7 +45,6 @@ export function parseStrictJson(text: string, maxDepth: number = LIMITS.jsonDept
     return char === OPEN_OBJECT ? readObject() : readArray();
   }
 
-  /** A number, true, false or null. */
   function readToken(): unknown {
     const start = at;
     while (at < text.length && !endsToken(text.charCodeAt(at))) at++;

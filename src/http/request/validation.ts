@@ -10,7 +10,6 @@ export type InputFault = { readonly path: string; readonly message: string };
 export type Invalid<C extends RefusalCode> = Refused<C> & { readonly details: readonly InputFault[] };
 export type InvalidRequest = Invalid<'invalid_request'>;
 
-/** At most so many faults are listed. */
 export const MAX_FAULTS = 32;
 
 const MAX_PATH = 256;
@@ -50,7 +49,6 @@ export type SchemaCheck<S extends TSchema> = {
   readonly faults: (value: unknown) => InputFault[];
 };
 
-/** Compiled when it is first used. */
 export function schemaCheck<S extends TSchema>(schema: S): SchemaCheck<S> {
   let compiled: ReturnType<typeof TypeCompiler.Compile<S>> | undefined;
   const compile = () => {
@@ -82,7 +80,6 @@ function messageOf({ type, schema, message }: ValueError): string {
   return message;
 }
 
-/** The values of a union of literals; null for any other schema. */
 function literalsOf(schema: TSchema): readonly string[] | null {
   const options: readonly TSchema[] = schema.anyOf ?? [];
   if (options.length === 0 || options.some((option) => option[Kind] !== 'Literal')) return null;
