@@ -33,26 +33,13 @@ const McpMessage = Closed({
 });
 export type McpMessage = typeof McpMessage.static;
 
-const McpAnswer = Closed({
-  jsonrpc: Version,
-  id: Nullable(Id),
-  result: Type.Optional(
-    Type.Object(
-      {},
-      {
-        description:
-          'As the protocol has it. Of tools/call: `content`, `structuredContent` (fits the outputSchema of the tool), `isError` (refused, failed, or not paid for) and `_meta["x402/payment-response"]` (the settlement, as in PAYMENT-RESPONSE).',
-      },
-    ),
-  ),
-  error: Type.Optional(
-    Closed({
-      code: Type.Integer({ description: 'JSON-RPC 2.0 §5.1.' }),
-      message: Type.String(),
-      data: Type.Optional(Type.Unknown()),
-    }),
-  ),
-});
+const McpAnswer = Type.Object(
+  { jsonrpc: Version, id: Nullable(Id) },
+  {
+    description:
+      'With `result` or `error`, as JSON-RPC 2.0 has it. The result of tools/call: `content`, `structuredContent` (fits the outputSchema of the tool), `isError` (refused, failed, or not paid for) and `_meta["x402/payment-response"]` (the settlement, as in PAYMENT-RESPONSE).',
+  },
+);
 
 export type McpDeps = ParseDeps & {
   readonly logger: Logger;

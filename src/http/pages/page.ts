@@ -5,8 +5,10 @@ import { linkHeader, textFile } from '#src/discovery/document.ts';
 import { HTML_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import type { Fault } from '#src/domain/refusal.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import type { Published, Publisher } from '#src/http/response/conditional-get.ts';
+import { STATUS } from '#src/http/response/errors.ts';
 import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
 
@@ -57,6 +59,16 @@ export function pagesFrom(baseUrl: string, script = ''): Pages {
 }
 
 export const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
+
+/** The answer of a page whose records cannot be read now. */
+export function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
+  const title = 'The records are unavailable';
+  const content = markup`<h1>${title}</h1>
+<p class="lead">This page cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
+<p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
+  const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
+  return pages.answer(STATUS[code], { title, description: title, content }, headers);
+}
 
 /** The style sheet of all pages. Their link to it contains its hash, so that a new release's is loaded at once. */
 export const styleRoute = (publish: Publisher): Endpoint =>

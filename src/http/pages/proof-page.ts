@@ -16,7 +16,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { type Pages, pagesFrom, RECENT_PROOFS } from './page.ts';
+import { pagesFrom, RECENT_PROOFS, unavailable } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
@@ -68,15 +68,6 @@ const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
 
 const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
-
-function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
-  const content = markup`<h1>The records are unavailable</h1>
-<p class="lead">This proof cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
-<p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
-  const title = 'The records are unavailable';
-  const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
-  return pages.answer(STATUS[code], { title, description: title, content }, headers);
-}
 
 /** `logged`: this relay keeps a transparency log. */
 function proof(standing: Standing, links: Links, logged: boolean): Markup {

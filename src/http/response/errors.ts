@@ -72,19 +72,15 @@ export const ChallengeBody = Closed({
   x402Version: Type.Literal(1),
   error: Type.String({ description: 'Why: a code of the protocol or ours.' }),
   accepts: Type.Array(
-    Closed({
-      scheme: Type.String(),
-      network: Type.String({ description: 'As version 1 spells it, such as `base`.' }),
-      maxAmountRequired: Type.String({ pattern: '^\\d+$', description: 'Atomic units of `asset`.' }),
-      resource: Type.String(),
-      description: Type.String(),
-      mimeType: Type.String(),
+    Type.Object({
+      network: Type.String(),
+      maxAmountRequired: Type.String(),
       payTo: Type.String(),
-      maxTimeoutSeconds: Type.Integer(),
       asset: Type.String(),
-      outputSchema: Type.Optional(Type.Unknown()),
-      extra: Type.Optional(Type.Unknown()),
     }),
+    {
+      description: 'Payment requirements of version 1, amounts in atomic units of `asset`: pay one of them.',
+    },
   ),
   validation: Type.Optional(
     Type.Array(Closed({ path: Type.String(), message: Type.String() }), {

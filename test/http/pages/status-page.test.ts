@@ -159,12 +159,10 @@ test('status: the window is chosen by links; the endpoint is asked for the same 
   assert.match((await asked(deps, '?windowMs=5400000')).text, /over the last 1 h 30 min/);
 });
 
-test('status: another window is a page with 400, never clamped', async () => {
+test('status: another window is 400, never clamped', async () => {
   for (const query of ['?windowMs=59999', '?windowMs=2592000001', '?windowMs=1h', '?windowMs=']) {
-    const { status, headers, text } = await asked(world(), query);
+    const { status, headers } = await asked(world(), query);
     assert.deepEqual([status, headers.get('cache-control')], [400, 'no-store']);
-    assert.match(text, /from 60000 to 2592000000/);
-    assert.match(text, /<a href="\/status\?windowMs=3600000">/);
   }
 });
 
@@ -178,7 +176,7 @@ test('status: recent failures link to their proofs, and their content is shown a
   assert.ok(!text.includes('<img'));
 });
 
-test('status: read models that are away are a page with 503 that says what still works', async () => {
+test('status: read models that are away are a page with 503', async () => {
   const away = () =>
     Promise.reject(new Fault('read_models_unavailable', 'not available', { retryAfterSeconds: 7 }));
   const { status, headers, text } = await asked(
@@ -187,7 +185,7 @@ test('status: read models that are away are a page with 503 that says what still
   assert.equal(status, 503);
   assert.equal(headers.get('content-type'), 'text/html; charset=utf-8');
   assert.deepEqual([headers.get('retry-after'), headers.get('cache-control')], ['7', 'no-store']);
-  for (const words of ['What still works', 'Calls are executed', '/.well-known/jwks.json', '/health'])
+  for (const words of ['A receipt that you hold', '/.well-known/jwks.json', '/health'])
     assert.ok(text.includes(words), words);
 });
 
