@@ -242,7 +242,6 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     targetQuota: targetQuota({ rules: targets.rules, targetQuotaPerMinute: targetPerMinute }),
     rateLimitPerMinute: clientPerMinute,
     maxInFlight,
-    facilitatorTimeoutMs: config.x402?.facilitatorTimeoutMs ?? null,
     retentionDays: config.retentionDays,
     trustsProxy(address) {
       if (proxies.length === 0) return false;

@@ -89,9 +89,6 @@ export const addressOf = ({ baseUrl }: Pick<Facts, 'baseUrl'>, { path, query = '
 /** Method and path, as in `GET /api/jobs/{id}`. */
 export const methodAndPath = ({ method, path }: RouteFacts): string => `${method} ${pathTemplate(path)}`;
 
-/** Whether the canary can be the target of an execution: targets are https. */
-export const isOwnTarget = ({ baseUrl }: Pick<Facts, 'baseUrl'>): boolean => baseUrl.startsWith('https://');
-
 /** The addresses that documents and answers link to. Each answers GET. */
 const LINKED = {
   ...DOCUMENT_ROUTES,
@@ -103,19 +100,12 @@ const LINKED = {
   recentDecisions: ROUTES.recentDecisions,
   health: ROUTES.health,
   docs: ROUTES.docsPage,
-} as const;
+};
 
-type LinkName = keyof typeof LINKED;
+export const LinksShown = Type.Record(Type.String(), Link);
 
-export const LinksShown = Closed(
-  Object.fromEntries(Object.keys(LINKED).map((name) => [name, Link])) as Record<LinkName, typeof Link>,
-);
-
-/** Absolute. */
-export function serviceLinks(facts: Facts): Record<LinkName, string> {
-  const links = Object.entries(LINKED).map(([name, route]) => [name, addressOf(facts, route)]);
-  return Object.fromEntries(links) as Record<LinkName, string>;
-}
+export const serviceLinks = (facts: Facts): Static<typeof LinksShown> =>
+  Object.fromEntries(Object.entries(LINKED).map(([name, route]) => [name, addressOf(facts, route)]));
 
 /** Value of the `Link` header (RFC 8288, RFC 8631, RFC 9727). `baseUrl`: without a trailing slash. */
 export function linkHeader(baseUrl: string): string {
@@ -130,5 +120,4 @@ const LINKS = [
   [ROUTES.llms, 'describedby', 'text/plain'],
 ] as const;
 
-/** A file of this release. */
 export const textFile = (url: URL): string => readFileSync(url, 'utf8');

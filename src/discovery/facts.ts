@@ -5,16 +5,13 @@ import type { Mode, Route } from '#src/domain/event-fields.ts';
 import type { Offer } from '#src/domain/monitoring/trust.ts';
 import type { AskedFor } from '#src/domain/payment/price.ts';
 
-export type Facts = {
-  /** PUBLIC_BASE_URL without a trailing slash. */
+/** How a deployment is configured, as far as its documents show it. */
+export type Deployment = {
+  /** PUBLIC_BASE_URL: absolute. */
   readonly baseUrl: string;
-  /** When this process built its documents: RFC 3339, UTC. */
-  readonly generatedAt: string;
   readonly mode: Mode;
   /** Price of a call where payment is enforced. */
   readonly offer: Offer;
-  /** null in demo mode. */
-  readonly askedFor: Readonly<Record<Route, AskedFor>> | null;
   readonly policyMode: PolicyMode;
   /** Calls of one payer to one target host; null where the mode has no quota. */
   readonly targetQuota: { readonly windowMs: number; readonly maxRequests: number } | null;
@@ -22,12 +19,18 @@ export type Facts = {
   readonly rateLimitPerMinute: number;
   /** Executions at the same time in one process. */
   readonly maxInFlight: number;
-  /** Time limit of one call of the facilitator; null in demo mode. */
-  readonly facilitatorTimeoutMs: number | null;
+  /** Days after which reads no longer return jobs, and receipts and decisions; the event log keeps everything. */
+  readonly retentionDays: { readonly jobs: number; readonly receipts: number };
+};
+
+/** `baseUrl` has no trailing slash. */
+export type Facts = Deployment & {
+  /** When this process built its documents: RFC 3339, UTC. */
+  readonly generatedAt: string;
+  /** null in demo mode. */
+  readonly askedFor: Readonly<Record<Route, AskedFor>> | null;
   /** MCP protocol versions that the server speaks, the newest first. */
   readonly mcpVersions: readonly string[];
-  /** Days after which reads no longer return jobs, and receipts and decisions. */
-  readonly retentionDays: { readonly jobs: number; readonly receipts: number };
 };
 
 /** From CAIP-2 to the common name. */

@@ -1,6 +1,6 @@
 // The guidance for buying agents, as text. The OpenAPI document contains all of it, the other documents parts.
 import { LIMITS, METHODS } from '#src/domain/limits.ts';
-import { chargeText, isOwnTarget, methodAndPath } from './document.ts';
+import { chargeText, methodAndPath } from './document.ts';
 import type { Facts } from './facts.ts';
 import { ROUTES } from './routes.ts';
 
@@ -12,16 +12,8 @@ export const DONE_WHEN =
 /** The report is about the receipt: a failed job has a valid receipt, too. */
 export const FAILED_VERIFIES = 'The receipt of a failed job (502) also verifies, but its action is not done.';
 
-/** Describes the canary, with POST: an execution cannot send GET. */
-export function testTarget(facts: Facts): string {
-  const direct = `${methodAndPath(ROUTES.canaryPost)} is free to call directly: it answers with a description of the request.`;
-  return isOwnTarget(facts) ? `${direct} ${AS_TARGET}` : direct;
-}
-
-const AS_TARGET =
-  'As the target of an execution it is the one address of this service that may be called (except those that ' +
-  'EGRESS_ALLOW_CIDRS exempts), unless an EGRESS_DENY_CIDRS range contains it (see the policy check). It costs what any ' +
-  'call costs.';
+/** With POST: an execution cannot send GET. */
+export const TEST_TARGET = `${methodAndPath(ROUTES.canaryPost)} is free to call directly: it answers with a description of the request. As the target of an execution, where this service has an https address, it costs what any call costs.`;
 
 export const PURPOSE =
   'Makes one outbound HTTPS request to a public target for an agent and answers with a signed receipt of the attempt and its outcome, which anyone can verify.';
@@ -42,7 +34,7 @@ export function guidanceText(facts: Facts): string {
     `Repeats: ${repeats(facts)}`,
     `Verification: ${FAILED_VERIFIES} Receipts are JWS; ${ROUTES.jwks.path} contains the keys to verify them offline.`,
     `Limits: ${limitsText(facts)}`,
-    `Try it: ${methodAndPath(ROUTES.checkPolicy)} checks a target without calling it, free. ${testTarget(facts)}`,
+    `Try it: ${methodAndPath(ROUTES.checkPolicy)} checks a target without calling it, free. ${TEST_TARGET}`,
     `More: ${ROUTES.llms.path}, ${ROUTES.quickstart.path}, ${ROUTES.snippets.path}.`,
   ].join('\n\n');
 }

@@ -17,7 +17,6 @@ const JOB = 'job_5nv9ky01m5kpd17vfh4594a4hh';
 const RECEIPT = 'rcpt_57511t2hgk42624th4s0cxrb5w';
 const DECISION = 'dec_492x9vxap1wmxyfmf30nvbka09';
 
-/** The example request of the documents. */
 export const ACTION: WebhookRequest = {
   url: 'https://example.com/hook',
   method: 'POST',

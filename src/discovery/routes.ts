@@ -34,21 +34,18 @@ export type RouteFacts = {
   readonly paid: boolean;
   /** An operation of the interface description. Pages, well-known files and operator routes are not. */
   readonly listed: boolean;
-  /** Of the answer. */
   readonly mediaType: string;
 };
 
-/** The routes of one tag. */
 function operations(tag: RouteTag) {
   const declare =
     <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
-    <P extends string>(path: P, summary: string, description: string, mediaType = JSON_TYPE) =>
+    <P extends string>(path: P, summary: string, description = summary, mediaType = JSON_TYPE) =>
       ({ method, path, tag, summary, description, paid, listed: true, mediaType }) as const;
   return {
     get: declare('GET', false),
     post: declare('POST', false),
     paid: declare('POST', true),
-    /** A route outside the interface description. */
     aside: <P extends string>(path: P, summary: string, mediaType = JSON_TYPE) =>
       ({
         ...declare('GET', false)(path, summary, summary, mediaType),
@@ -77,70 +74,23 @@ const CANARY = [
     'it costs what any call costs.',
 ] as const;
 
-/** Every document, as the indexes list them. */
 export const DOCUMENT_ROUTES = {
-  index: discovery.get(
-    '/api',
-    'Index of the interface',
-    'Every operation with its method, address and price.',
-  ),
-  discovery: discovery.get(
-    '/api/discovery',
-    'Index of all documents',
-    'Every machine-readable document with its address and purpose.',
-  ),
-  catalog: discovery.get(
-    '/api/actions',
-    'Catalog of actions',
-    'What can be bought, templates for typical targets, policy modes and free surfaces.',
-  ),
-  quickstart: discovery.get(
-    '/api/quickstart',
-    'Quickstart for agents',
-    'When to use the service, a minimal request, and the order of calls.',
-  ),
-  snippets: discovery.get(
-    '/api/snippets',
-    'Code snippets',
-    'Runnable examples: curl, TypeScript, Python and MCP.',
-  ),
-  pricing: discovery.get(
-    '/api/pricing',
-    'Pricing',
-    'What a call costs, when it is charged and when it is not.',
-  ),
-  capabilities: discovery.get(
-    '/api/capabilities',
-    'Capabilities and limits',
-    'What the service does not do, its rules, and every limit.',
-  ),
-  mcpManifest: discovery.get(
-    '/api/mcp',
-    'MCP manifest',
-    'The MCP server of this service: its address, its tools, and how to pay for them.',
-  ),
-  handoffCapabilities: discovery.get(
-    '/api/handoff/capabilities',
-    'What the browser handoff can express',
-    'Action types, their fields and limits, and an example.',
-  ),
-  scheduleCapabilities: discovery.get(
-    '/api/schedules/capabilities',
-    'What a schedule can express',
-    'Schedule types, their fields and limits, what is planned, and examples.',
-  ),
+  index: discovery.get('/api', 'Index of the interface: every operation with its address and price'),
+  discovery: discovery.get('/api/discovery', 'Index of all documents'),
+  catalog: discovery.get('/api/actions', 'Catalog of actions, templates, policy modes and free surfaces'),
+  quickstart: discovery.get('/api/quickstart', 'Quickstart: a minimal request and the order of calls'),
+  snippets: discovery.get('/api/snippets', 'Code snippets: curl, TypeScript, Python and MCP'),
+  pricing: discovery.get('/api/pricing', 'Pricing: what a call costs, and when it is charged'),
+  capabilities: discovery.get('/api/capabilities', 'Capabilities, rules and every limit'),
+  mcpManifest: discovery.get('/api/mcp', 'MCP manifest: the server, its tools, and how to pay for them'),
+  handoffCapabilities: discovery.get('/api/handoff/capabilities', 'What the browser handoff can express'),
+  scheduleCapabilities: discovery.get('/api/schedules/capabilities', 'What a schedule can express'),
   secretsPolicy: discovery.get(
     '/api/secrets/policy',
-    'How secrets are handled',
-    'What to send, what never to send, what is stored and what is not.',
+    'How secrets are handled: what to send, what is stored',
   ),
-  openapi: service.get('/openapi.json', 'This document', 'The OpenAPI 3.1.0 description of the service.'),
-  llms: discovery.get(
-    '/llms.txt',
-    'Guide for language models',
-    'The purpose of the service and the addresses of its documents (llmstxt.org).',
-    TEXT_TYPE,
-  ),
+  openapi: service.get('/openapi.json', 'The OpenAPI 3.1.0 description of the service'),
+  llms: discovery.get('/llms.txt', 'Guide for language models (llmstxt.org)', undefined, TEXT_TYPE),
 };
 
 export const WELL_KNOWN_ROUTES = {
@@ -156,7 +106,6 @@ export const WELL_KNOWN_ROUTES = {
   faviconIco: service.aside('/favicon.ico', 'Icon', 'image/vnd.microsoft.icon'),
 };
 
-/** Some are templates (RFC 6570). */
 export const LOG_ROUTES = {
   logCheckpoint: transparency.aside(
     '/log/checkpoint',
@@ -210,16 +159,8 @@ export const ROUTES = {
     'Decide before paying',
     'Evaluates an action against a buyer policy, records the decision with its facts, and recommends whether to pay. Free; nothing is sent to the target.',
   ),
-  decision: records.get(
-    '/api/decisions/:id',
-    'Read a decision',
-    'The recommendation, the facts it is based on, and the execution that used it.',
-  ),
-  recentDecisions: transparency.get(
-    '/api/decisions/recent',
-    'Recent public decisions',
-    'Redacted summaries of the newest decisions.',
-  ),
+  decision: records.get('/api/decisions/:id', 'Read a decision, its facts, and the execution that used it'),
+  recentDecisions: transparency.get('/api/decisions/recent', 'Recent public decisions, redacted'),
   checkPolicy: policy.post(
     '/api/policy/check',
     'Check a request before paying for it',
@@ -245,11 +186,7 @@ export const ROUTES = {
     'Verify a receipt',
     'Checks the receipt signature and its inclusion in the transparency log; also its job, while that is retained.',
   ),
-  recentProofs: transparency.get(
-    '/api/proofs/recent',
-    'Recent public proofs',
-    'Redacted summaries of the newest jobs.',
-  ),
+  recentProofs: transparency.get('/api/proofs/recent', 'Recent public proofs, redacted'),
   proofPage: verification.get(
     '/proof/:jobOrReceiptId',
     'Proof page',
@@ -257,16 +194,8 @@ export const ROUTES = {
     HTML_TYPE,
   ),
   proofBadge: verification.aside('/proof/:jobOrReceiptId/badge.svg', 'Badge of a proof', 'image/svg+xml'),
-  monitoring: transparency.get(
-    '/api/monitoring/executions',
-    'Execution monitoring',
-    'Durable counters of jobs, recent failures, and the request statistics of the answering process.',
-  ),
-  trust: transparency.get(
-    '/api/trust',
-    'Trust summary',
-    'Measured facts for a buyer to consider before paying.',
-  ),
+  monitoring: transparency.get('/api/monitoring/executions', 'Monitoring: executions and recent failures'),
+  trust: transparency.get('/api/trust', 'Trust summary: measured facts for a buyer'),
   handoff: planning.post(
     '/api/handoff/browser',
     'Package a task for a browser agent',
@@ -278,19 +207,15 @@ export const ROUTES = {
     'Checks the shape of a schedule and the target policy, and shows the next runs. Free; nothing is scheduled, executed or charged.',
   ),
   canary: service.get('/api/canary/echo', ...CANARY),
-  canaryPost: service.post('/api/canary/echo', ...CANARY),
+  canaryPost: service.post('/api/canary/echo', `${CANARY[0]}, by POST`, CANARY[1]),
   ...DOCUMENT_ROUTES,
-  discoveryMetadata: discovery.get(
-    '/api/discovery-metadata',
-    'Index of all documents',
-    'The same document as /api/discovery.',
-  ),
+  discoveryMetadata: discovery.get('/api/discovery-metadata', 'Index of all documents, as /api/discovery'),
   mcp: service.post(
     '/mcp',
     'MCP server; its execution tools are paid',
     'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the two that execute are paid for in `_meta` where payment is enforced.',
   ),
-  health: service.get('/health', 'Health', 'The state of the service and of each part.'),
+  health: service.get('/health', 'Health of the service and of each part'),
   live: service.aside('/health/live', 'Whether the process answers'),
   metrics: service.aside('/metrics', 'Metrics for Prometheus'),
   verifyScript: verification.aside(

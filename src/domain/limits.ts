@@ -86,14 +86,9 @@ export const LIMITS = {
     'bytes',
     { max: BODY_BYTES + 32 * KIB },
     'A complete MCP message, payment included.',
-    '413, as a JSON-RPC error.',
+    '413 body_too_large.',
   ),
-  mcpMessageDepth: limit(
-    'levels',
-    { max: JSON_LEVELS + 2 },
-    'Nesting of an MCP message.',
-    '400, as a JSON-RPC error.',
-  ),
+  mcpMessageDepth: limit('levels', { max: JSON_LEVELS + 2 }, 'Nesting of an MCP message.'),
   targetHeaders: limit('headers', { max: 64 }, 'Number of headers.'),
   targetHeaderBytes: limit('bytes', { max: 16 * KIB }, 'Names and values of all headers.'),
   decideBodyBytes: limit(

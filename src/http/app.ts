@@ -32,7 +32,6 @@ import type { Endpoint } from './endpoint.ts';
 import { type ProcessMeter, processMeter } from './instrumentation.ts';
 import { openapiText } from './openapi.ts';
 
-/** What the route groups declare, together. */
 export type AppDeps = PipelineDeps &
   DeploymentFacts &
   ExecuteDeps &
@@ -105,7 +104,7 @@ function endpointsOf(deps: AppDeps, meter: ProcessMeter, route: Routed): readonl
     ...statusPageRoutes(deps, facts, summaries),
     ...verifyPageRoutes(deps, facts),
     ...transparencyRoutes(deps),
-    ...docsPageRoutes(facts, openapi),
+    ...docsPageRoutes(facts, () => endpoints),
   ];
   endpoints.push(...mcpRoutes(deps, facts, endpoints, route));
   return endpoints;

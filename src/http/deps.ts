@@ -5,11 +5,8 @@ import type { monitoringQueries } from '#projections/monitoring/query.ts';
 import type { proofQueries } from '#projections/proof/query.ts';
 import type { ReceiptRecord } from '#projections/receipt/query.ts';
 import type { trustQueries } from '#projections/trust/query.ts';
-import type { PolicyMode } from '#src/domain/destination/policy.ts';
-import type { Mode } from '#src/domain/event-fields.ts';
-import type { Offer } from '#src/domain/monitoring/trust.ts';
+import type { Deployment } from '#src/discovery/facts.ts';
 import type { TrustsProxy } from '#src/http/request/request-context.ts';
-import type { QuotaRule } from '#src/ports/quota.ts';
 
 /** `checkpoint`: the newest one that contains the receipt, a signed note; null: none does yet. */
 export type ReceiptFound = ReceiptRecord & { readonly checkpoint: string | null };
@@ -18,7 +15,6 @@ export type ReceiptFound = ReceiptRecord & { readonly checkpoint: string | null 
 export type Reads = {
   readonly job: Pick<ReturnType<typeof jobQueries>, 'find'>;
   readonly receipt: {
-    /** Of the receipts in store. */
     countUnverified(): Promise<number>;
     find(id: string): Promise<ReceiptFound | null>;
   };
@@ -26,7 +22,6 @@ export type Reads = {
   readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary' | 'series'>;
   readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts' | 'payments'>;
   readonly decision: Pick<ReturnType<typeof decisionQueries>, 'find' | 'recent'>;
-  /** Rows that are retained now. */
   readonly store: { counts(): Promise<{ readonly jobs: number; readonly receipts: number }> };
 };
 
@@ -41,25 +36,9 @@ export type Progress = {
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
 };
 
-export type HttpSettings = {
-  /** PUBLIC_BASE_URL: absolute; a trailing slash is dropped. */
-  readonly baseUrl: string;
-  readonly mode: Mode;
+export type HttpSettings = Deployment & {
   readonly storage: { readonly driver: string; readonly durable: boolean };
-  /** What one call costs where payment is enforced. */
-  readonly offer: Offer;
-  readonly policyMode: PolicyMode;
-  /** The quota of one payer per target host; null if the mode has none. */
-  readonly targetQuota: QuotaRule | null;
-  readonly rateLimitPerMinute: number;
-  /** Executions at the same time in this process. */
-  readonly maxInFlight: number;
-  /** For each call to the facilitator; null if nothing is charged. */
-  readonly facilitatorTimeoutMs: number | null;
-  /** Of the read models; the event log keeps everything. */
-  readonly retentionDays: { readonly jobs: number; readonly receipts: number };
   readonly trustsProxy: TrustsProxy;
-  /** EGRESS_ALLOW_CIDRS is set. */
   readonly egressExemption: boolean;
   /** `/metrics` is served to every address, not to loopback only. */
   readonly metricsPublic: boolean;

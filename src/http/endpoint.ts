@@ -14,7 +14,6 @@ export type Operation = {
   readonly id?: { readonly description: string; readonly pattern?: string };
   readonly query?: IntegerParameter;
   readonly body?: TSchema;
-  /** A request that is accepted. */
   readonly example?: unknown;
   /** By status: what it means, and the body's schema (a media type where it is not JSON, null where there is none). */
   readonly answers: Readonly<Record<number, readonly [description: string, body: TSchema | string | null]>>;
@@ -61,7 +60,6 @@ function responseOf(answered: Answered): Response {
 
 type BodyEndpoint<S extends TSchema> = {
   readonly rates: readonly QuotaRule[];
-  /** Of the body as it is read. */
   readonly check: SchemaCheck<S>;
   /** Of the body as it is described, where that is more than `check`. */
   readonly body?: TSchema;
@@ -72,7 +70,6 @@ type BodyEndpoint<S extends TSchema> = {
   answer(body: Static<S>): Promise<Answered>;
 };
 
-/** A free POST of a JSON body that fits its schema. */
 export function bodyEndpoint<S extends TSchema>(
   deps: ParseDeps,
   route: RouteFacts,

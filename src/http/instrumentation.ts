@@ -11,7 +11,6 @@ export type InstrumentationDeps = {
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly operators: {
     readonly figures: Pick<Figures, 'requestBegun'>;
-    /** null: no traces are wanted. */
     readonly tracer: Tracer | null;
     readonly detail: DetailLogger;
   };
@@ -56,7 +55,6 @@ export function instrumentRequests({ clock, operators }: InstrumentationDeps, me
 /** RFC 9110 §9.3 and RFC 5789: callers may invent any number of others. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'CONNECT', 'TRACE']);
 
-/** By OpenTelemetry's conventions for HTTP servers. */
 function describeSpan(
   span: OpenSpan,
   { route, method, status }: { route: string | null; method: string; status: number },
@@ -78,12 +76,10 @@ export const ProcessFigures = Closed({
   p99Ms: Type.Number({ minimum: 0 }),
 });
 
-/** Durations that the percentiles are computed from: those of the last answers. */
 const KEPT = 1024;
 
 export type ProcessMeter = ReturnType<typeof processMeter>;
 
-/** Counters of this process, and the durations of its last answers. */
 export function processMeter(clock: Pick<Clock, 'monotonic'>) {
   const started = clock.monotonic();
   const durations: number[] = [];

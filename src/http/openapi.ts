@@ -38,12 +38,12 @@ export function openapiText(endpoints: readonly Endpoint[], facts: Facts): strin
 /** Typed for OpenAPI 3.0, whose schema type excludes JSON Schema of 3.1: hence the one cast. */
 function described(route: RouteFacts, operation: Operation): DocumentDecoration {
   const { method, path, summary, description, tag } = route;
-  const { body, example, answers, paidUsd, errors = {}, pageErrors = [] } = operation;
+  const { body, example, answers, paidUsd, pageErrors = [] } = operation;
   const [operationId = ''] = OPERATIONS.find(([, of]) => of.method === method && of.path === path) ?? [];
   const responses: Record<string, unknown> = {};
   for (const [status, [text, of]] of Object.entries(answers)) responses[status] = response(text, of);
   if (paidUsd !== undefined) responses[402] = challenge;
-  for (const [status, text] of Object.entries({ ...errors, 500: 'The service failed.' })) {
+  for (const [status, text] of Object.entries(errorsOf(operation))) {
     const page = pageErrors.includes(Number(status)) ? contentOf('text/html') : {};
     responses[status] = { description: text, content: { ...contentOf(ErrorBody), ...page } };
   }
@@ -61,8 +61,10 @@ function described(route: RouteFacts, operation: Operation): DocumentDecoration 
   return detail as unknown as DocumentDecoration;
 }
 
-function parametersOf(path: string, { id, query }: Operation) {
-  const [, name] = /:(\w+)/.exec(path) ?? [];
+export const errorsOf = ({ errors = {} }: Operation) => ({ ...errors, 500: 'The service failed.' });
+
+export function parametersOf(path: string, { id, query }: Operation) {
+  const [, name = ''] = /:(\w+)/.exec(path) ?? [];
   const inPath = id && {
     name,
     description: id.description,
@@ -80,8 +82,10 @@ function parametersOf(path: string, { id, query }: Operation) {
   return [inPath, inQuery].filter((parameter) => parameter !== undefined);
 }
 
+export const UNPAID = 'Payment required, or the payment is refused: `error` says why.';
+
 const challenge = {
-  ...response('Payment required, or the payment is refused: `error` says why.', ChallengeBody),
+  ...response(UNPAID, ChallengeBody),
   headers: {
     'PAYMENT-REQUIRED': {
       description: 'The challenge of x402 version 2: base64 of JSON.',

@@ -38,7 +38,7 @@ describe('snippets in demo mode', () => {
   }
 
   // Only one snippet of the classic route: all callers are one payer in demo mode, and the snippets use the same key.
-  for (const id of ['typescript-buyer-policy', 'typescript-guided']) {
+  for (const id of ['typescript-execute', 'typescript-guided']) {
     test(`${id}: executes once, pays nothing, and verifies`, needs, async () => {
       const { code, stdout, output } = await run(id);
       assert.equal(code, 0, output);
@@ -49,14 +49,12 @@ describe('snippets in demo mode', () => {
     });
   }
 
-  for (const id of ['typescript-execute', 'typescript-buyer-policy']) {
-    test(`${id}: without a key nothing is called, and the error names the variable`, needs, async () => {
-      const had = world.target.requests.length;
-      const { code, output } = await run(id, '');
-      assert.deepEqual([code, /BUYER_PRIVATE_KEY is not set/.test(output)], [1, true], output);
-      assert.equal(world.target.requests.length, had);
-    });
-  }
+  test('without a key nothing is called, and the error names the variable', needs, async () => {
+    const had = world.target.requests.length;
+    const { code, output } = await run('typescript-execute', '');
+    assert.deepEqual([code, /BUYER_PRIVATE_KEY is not set/.test(output)], [1, true], output);
+    assert.equal(world.target.requests.length, had);
+  });
 
   test('python-buyer-policy: no payment is required', needs, async () => {
     const { code, stdout, output } = await run('python-buyer-policy');

@@ -21,7 +21,7 @@ const BODY = { event: 'order.paid', order: 17 };
 describe('snippets', () => {
   const it = snippetWorld(needs);
 
-  for (const id of ['typescript-execute', 'typescript-buyer-policy', 'typescript-guided', 'mcp-execute']) {
+  for (const id of ['typescript-execute', 'typescript-guided', 'mcp-execute']) {
     test(`${id}: pays once, executes once, and verifies`, needs, async () => {
       const [had, path, { env, spent }] = [await it.received(), `/paid-${id}`, await it.wallet()];
       const run = await it.run(it.snippet(id, path), { env });
@@ -321,7 +321,7 @@ print(json.dumps(verdicts))`,
   const OTHER_ADDRESS = `0x${'1'.repeat(40)}`;
   for (const [id, terms] of [
     [
-      'typescript-buyer-policy',
+      'typescript-execute',
       {
         price: [/maxAmount: 3000n/, 'maxAmount: 2999n'],
         asset: [/asset: '0x\w{40}'/, `asset: '${OTHER_ADDRESS}'`],

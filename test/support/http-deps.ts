@@ -269,7 +269,6 @@ const settings: HttpSettings = {
   targetQuota: null,
   rateLimitPerMinute: 60,
   maxInFlight: 512,
-  facilitatorTimeoutMs: null,
   retentionDays: { jobs: 7, receipts: 30 },
   trustsProxy: () => false,
   egressExemption: false,

@@ -1,10 +1,10 @@
 // The capabilities: what the service does not do, its rules, and every limit that a caller can reach.
-import { addressOf, isOwnTarget, openDocument, paymentTerms } from '#src/discovery/document.ts';
+import { addressOf, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { DONE_WHEN, FAILED_VERIFIES, testTarget } from '#src/discovery/guidance.ts';
+import { DONE_WHEN, FAILED_VERIFIES, TEST_TARGET } from '#src/discovery/guidance.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { STRIPPED } from '#src/domain/destination/headers.ts';
-import { longestRunMs, RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
+import { RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
 import { FACTORS, LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
 import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
 import { policyPreset } from './catalog.ts';
@@ -12,7 +12,7 @@ import { policyPreset } from './catalog.ts';
 export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
   mode: facts.mode,
   payment: paymentTerms(facts),
-  doesNot: doesNot(facts),
+  doesNot: DOES_NOT,
   execution: {
     methods: [...METHODS],
     scheme: 'https',
@@ -58,83 +58,40 @@ export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
     decisionsDays: facts.retentionDays.receipts,
     rules: RETENTION_RULES,
   },
-  limits: Object.entries<Limit>({ ...LIMITS, ...waits(facts), ...configured(facts) }).map(limitShown),
+  limits: Object.entries<Limit>({ ...LIMITS, ...configured(facts) }).map(([name, limit]) => ({
+    name,
+    ...limit,
+  })),
 }));
 
-function limitShown([name, limit]: readonly [string, Limit]) {
-  const { unit, min = null, max, default: usual = null, meaning, whenExceeded: beyond } = limit;
-  return { name, unit, meaning, beyond, min, max, default: usual };
-}
+const configured = (facts: Facts) => ({
+  answerMs: {
+    max: TIMES.responseDeadlineMs + LIMITS.answerWaitMs.max,
+    unit: 'ms',
+    meaning: 'The latest time at which an execution is answered. Set the timeout of your client above it.',
+    whenExceeded:
+      '503 event_log_unavailable. The call may continue: repeat the same request with the same payment header.',
+  },
+  inFlight: {
+    max: facts.maxInFlight,
+    unit: 'calls',
+    meaning: 'Executions at the same time by one process, over all payers.',
+    whenExceeded: '429 too_many_in_flight.',
+  },
+  perMinutePerClientAddress: {
+    max: facts.rateLimitPerMinute,
+    unit: 'calls a minute',
+    meaning:
+      'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are each counted separately, and ten times as many messages to /mcp and calls of the test target.',
+    whenExceeded: '429 rate_limited, with Retry-After and RateLimit headers.',
+  },
+});
 
-/** Limits that are derived from others: durations from the last byte of the request to the first byte of the answer. */
-function waits({ facilitatorTimeoutMs }: Facts): Readonly<Record<string, Limit>> {
-  const { retryAttempts, timeoutMs, policyDnsMs, answerWaitMs } = LIMITS;
-  const paymentMs = facilitatorTimeoutMs === null ? 0 : 2 * facilitatorTimeoutMs;
-  const runMs = longestRunMs(retryAttempts.max, timeoutMs.max);
-  const latestMs = TIMES.responseDeadlineMs + answerWaitMs.max;
-  const settling = facilitatorTimeoutMs === null ? '' : ', verification and settlement of the payment';
-  return {
-    callMs: {
-      max: Math.min(policyDnsMs.max + paymentMs + runMs + answerWaitMs.max, latestMs),
-      unit: 'ms',
-      meaning: `The longest that an execution takes: DNS lookup of the target${settling}, every attempt up to its timeout, and the longest waits between attempts. Set the timeout of your client above it.`,
-      whenExceeded: 'A part of the service is slow: see answerMs.',
-    },
-    answerMs: {
-      max: latestMs,
-      unit: 'ms',
-      meaning: 'The latest time at which an execution is answered.',
-      whenExceeded:
-        '503 event_log_unavailable. The call may continue: repeat the same request with the same payment header.',
-    },
-  };
-}
-
-/** The limits of this deployment's configuration. */
-function configured({
-  maxInFlight,
-  rateLimitPerMinute,
-  targetQuota,
-}: Facts): Readonly<Record<string, Limit>> {
-  const { windowMs, maxRequests } = targetQuota ?? { windowMs: 0, maxRequests: 0 };
-  const quota = { unit: `calls in ${windowMs} ms`, whenExceeded: '429 target_quota_exceeded.' };
-  return {
-    inFlight: {
-      max: maxInFlight,
-      unit: 'calls',
-      meaning: 'Executions at the same time by one process, over all payers.',
-      whenExceeded: '429 too_many_in_flight.',
-    },
-    perMinutePerClientAddress: {
-      max: rateLimitPerMinute,
-      unit: 'calls a minute',
-      meaning:
-        'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are each counted separately.',
-      whenExceeded: '429 rate_limited, with Retry-After and RateLimit headers.',
-    },
-    canaryPerMinutePerClientAddress: {
-      max: rateLimitPerMinute * FACTORS.generousRate,
-      unit: 'calls a minute',
-      meaning:
-        'Calls of one client address to the test target; messages to /mcp are counted separately, with the same limit.',
-      whenExceeded: '429 rate_limited.',
-    },
-    ...(targetQuota && {
-      perTargetHost: { ...quota, max: maxRequests, meaning: 'Calls of one payer to one target host.' },
-      perTargetHostOfAll: {
-        ...quota,
-        max: maxRequests * FACTORS.targetQuotaOfAllPayers,
-        meaning: 'Calls of all payers together to one target host.',
-      },
-    }),
-  };
-}
-
-const doesNot = (facts: Facts): string[] => [
+const DOES_NOT = [
   'Run several steps, conditions or any orchestration: one call is one request.',
   'Send GET, HEAD or OPTIONS, speak other protocols than HTTPS, or follow redirects.',
   'Return or keep the body or headers of the answer of the target: status, size and a commitment only.',
-  `Call localhost, private networks, cloud metadata or itself${isOwnTarget(facts) ? ', except its test target' : ''}, unless EGRESS_ALLOW_CIDRS exempts an address range (development only). ${testTarget(facts)}`,
+  `Call localhost, private networks, cloud metadata or itself, except its test target and what EGRESS_ALLOW_CIDRS exempts (development only). ${TEST_TARGET}`,
   'Schedule or repeat paid calls later, or execute browser steps.',
   'Store long-lived secrets, or hold funds, accounts or API keys of callers.',
   'Send anything again after a crash or a lost answer: an interrupted call remains failed.',
@@ -161,6 +118,7 @@ const TARGET_RULES = [
   'Absolute https URL without user name or password, a public host name or address, and a port that neither the Fetch standard nor this deployment blocks.',
   'A name with any non-public address is refused; so are localhost, single-label and reserved internal names.',
   'Policy check, decision and execution apply the same rules.',
+  `The quota is of one payer and one target host; all payers together have ${FACTORS.targetQuotaOfAllPayers} times as many calls to it.`,
   'A deployment for development can exempt address ranges: its health document says egressExemption true, and so does each receipt concerned.',
 ];
 

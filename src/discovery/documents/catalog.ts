@@ -45,7 +45,6 @@ const PolicyModes = Type.Array(
   Closed({
     id: Text,
     status: Text,
-    selected: Type.Boolean({ description: 'The mode in force here.' }),
     title: Text,
     description: Text,
     bestFor: Text,
@@ -77,12 +76,6 @@ const MODES = {
 /** The short name of a mode: the open one is the preset `open`. */
 export const policyPreset = (mode: PolicyMode) => (mode === 'open-public-https' ? 'open' : mode);
 
-/** `status` describes the software; `selected` is true for the mode that is in force here. */
-function policyModes({ policyMode }: Facts): Static<typeof PolicyModes> {
-  const ids = ['open-public-https', 'blocklist-quota', 'allowlist'] as const;
-  return ids.map((id) => ({ id, selected: id === policyMode, ...MODES[id] }));
-}
-
 export const catalog = document([ROUTES.catalog], {
   description: Text,
   activePrimitive: Closed({ ...primitiveSchema, targetPolicyPreset: Text }),
@@ -104,7 +97,7 @@ export const catalog = document([ROUTES.catalog], {
   guidedPrimitive: guidedPrimitive(facts),
   categories: [...CATEGORIES],
   templates: templates(),
-  policyModes: policyModes(facts),
+  policyModes: Object.entries(MODES).map(([id, mode]) => ({ id, ...mode })),
   scheduledActions,
   browserHandoff,
   secretStorage,

@@ -29,7 +29,6 @@ export const discoveryIndex = openDocument([ROUTES.discovery, ROUTES.discoveryMe
   pages: listed(facts, PAGE_ROUTES),
 }));
 
-/** The documents and pages are in the index of all documents. */
 export const apiIndex = openDocument([ROUTES.index], (facts) => ({
   version: SERVICE.version,
   description: PURPOSE,

@@ -11,7 +11,6 @@ const tool = <N extends string>(name: N, route: RouteFacts, use = '') => ({
   name,
   route,
   title: route.summary,
-  /** Without the price, which `toolDescription` adds. */
   description: [route.description, ...(use === '' ? [] : [use])].join(' '),
 });
 
@@ -47,7 +46,6 @@ export const MCP_TOOLS = [
 
 export type McpTool = (typeof MCP_TOOLS)[number];
 
-/** The published description, with the price of this deployment. */
 export function toolDescription({ description, route }: McpTool, facts: Facts): string {
   return route.paid ? `${description} ${priceText(facts)}` : description;
 }

@@ -33,7 +33,6 @@ export const pricing = openDocument([ROUTES.pricing], (facts) => ({
   rules: RULES,
   charges: CHARGES,
   howToPay: HOW_TO_PAY,
-  buyerChecks: BUYER_CHECKS,
 }));
 
 /** `accepts`: as the 402 of the route lists them (x402 version 2); null in demo mode. */
@@ -126,15 +125,9 @@ const CHARGES: readonly Charge[] = [
 ];
 
 const HOW_TO_PAY = [
-  'Send the call without a payment: 402 is answered before the body is checked.',
+  'Send the call without a payment: 402 is answered before the body is checked. Sign nothing if price, network, asset, payTo or resource is not what your policy allows.',
   'Version 2: terms in the header PAYMENT-REQUIRED, payment in PAYMENT-SIGNATURE, result in PAYMENT-RESPONSE.',
   'Version 1: terms in the JSON body, payment in X-PAYMENT, result in X-PAYMENT-RESPONSE.',
   'By MCP: payment in _meta["x402/payment"], result in _meta["x402/payment-response"].',
   'A payment is its authorization (network, asset, payer, nonce), whichever header carries it; it buys one call.',
-];
-
-const BUYER_CHECKS = [
-  'Your policy allows the price or amount, the network, the asset and payTo.',
-  'The resource address is the route you are calling, below this base address.',
-  'Sign nothing if one of these differs.',
 ];

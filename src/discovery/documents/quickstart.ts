@@ -4,7 +4,6 @@ import {
   addressOf,
   chargeText,
   document,
-  isOwnTarget,
   methodAndPath,
   Path,
   paymentTerms,
@@ -13,7 +12,7 @@ import {
   termsSchema,
 } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { DONE_WHEN, FAILED_VERIFIES, REPEATED_UNSAFELY, testTarget } from '#src/discovery/guidance.ts';
+import { DONE_WHEN, FAILED_VERIFIES, REPEATED_UNSAFELY, TEST_TARGET } from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS, METHODS } from '#src/domain/limits.ts';
@@ -51,7 +50,7 @@ export const quickstart = document([ROUTES.quickstart], {
     guidedRoute: ROUTES.executeGuided.path,
   },
   minimalRequest: minimalRequest(facts),
-  callFlow: callFlow(facts),
+  callFlow: CALL_FLOW,
   decisionRules: DECISION_RULES,
   limits: {
     allowedMethods: [...METHODS],
@@ -69,19 +68,21 @@ export const quickstart = document([ROUTES.quickstart], {
   nextDiscoverySteps: NEXT.map((route) => addressOf(facts, route)),
 }));
 
-/** Calls the canary if that can be a target, so that the request works unchanged. */
+/** Calls the canary if that can be a target (targets are https), so that the request works unchanged. */
 function minimalRequest(facts: Facts): WebhookRequest {
   return {
-    url: isOwnTarget(facts) ? addressOf(facts, ROUTES.canaryPost) : 'https://example.com/hook',
+    url: facts.baseUrl.startsWith('https://')
+      ? addressOf(facts, ROUTES.canaryPost)
+      : 'https://example.com/hook',
     method: 'POST',
     body: { hello: 'world' },
     idempotencyKey: 'hello-1',
   };
 }
 
-const callFlow = (facts: Facts): string[] => [
+const CALL_FLOW = [
   `Read the discovery documents: ${methodAndPath(ROUTES.catalog)}, ${methodAndPath(ROUTES.pricing)} and ${methodAndPath(ROUTES.capabilities)}; ${methodAndPath(ROUTES.openapi)} has every schema.`,
-  `Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task. To test: ${testTarget(facts)}`,
+  `Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task. To test: ${TEST_TARGET}`,
   `${methodAndPath(ROUTES.decide)} with the action and your buyerPolicy (free); keep decisionId and read recommendation.`,
   `Optional: ${methodAndPath(ROUTES.checkPolicy)} with the action (free) to see the target verdict and which headers would be forwarded.`,
   'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop if one differs.',

@@ -3,6 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import {
   document,
+  LinksShown,
   Path,
   paymentTerms,
   serviceLinks,
@@ -12,10 +13,9 @@ import {
 } from '#src/discovery/document.ts';
 import { type Facts, networkName, usd } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
-import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
-import { Closed, Link, OneOf } from '#src/domain/schema-parts.ts';
+import { Closed, OneOf } from '#src/domain/schema-parts.ts';
 import { MCP_TOOLS } from './mcp.ts';
 
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */
@@ -39,13 +39,12 @@ const Group = Closed({ id: Text, title: Text, description: Text, snippets: Type.
 
 const fileText = (name: string) => textFile(new URL(`../snippets/${name}`, import.meta.url));
 
-/** Throws if there is no such file. */
 function snippetOf(facts: Facts, file: string): Snippet {
   const [id = '', extension = ''] = file.split('.');
   const language = LANGUAGES[extension];
   if (language === undefined) throw new Error(`${file} is in no known language`);
   const { title, description, code } = language === 'json' ? CONFIGURATION(file) : described(file);
-  const whole = [description, ...(pays(code) ? [paying(facts)] : []), ...sharedKey(facts, code)].join(' ');
+  const whole = [description, ...(pays(code) ? [paying(facts)] : [])].join(' ');
   return { id, title, language, description: withFacts(whole, facts), code: withFacts(code, facts) };
 }
 
@@ -80,7 +79,6 @@ function assembled(code: string): string {
 }
 
 const pays = (code: string) => code.includes('BUYER_PRIVATE_KEY');
-const executes = (code: string) => /execute[/_]webhook/.test(code);
 
 /** The values in the files, which make each a valid program, and what replaces them. */
 const SAMPLES = /https:\/\/relay\.example|\$0\.003|\b0\.003\b|eip155:8453|0x1{40}|0x2{40}|\b3000\b/g;
@@ -113,7 +111,6 @@ function termsOf({ offer, askedFor }: Facts) {
   };
 }
 
-/** Describes the key and the price of a call. */
 function paying({ mode, offer }: Facts): string {
   const price = `${offer.price} on ${networkName(offer.network)}`;
   const charge =
@@ -121,15 +118,6 @@ function paying({ mode, offer }: Facts): string {
       ? `This service runs in demo mode: the call is executed without payment. Where payment is enforced it costs ${price}.`
       : `Costs ${price}. On a service in demo mode the same code runs without payment.`;
   return `The key comes from BUYER_PRIVATE_KEY (0x…, a wallet with a little USDC and nothing else). ${charge}`;
-}
-
-/** In demo mode all callers are one payer, so they share the idempotency key of the examples. */
-function sharedKey({ mode }: Facts, code: string): string[] {
-  const key = ACTION.idempotencyKey ?? '';
-  if (mode !== 'demo' || !executes(code) || !code.includes(key)) return [];
-  return [
-    `In demo mode all callers are one payer: replace ${key} with your own key: if another caller has used it, the answer is 409 idempotency_conflict.`,
-  ];
 }
 
 const GROUPS = [
@@ -143,7 +131,7 @@ const GROUPS = [
     id: 'paid-call',
     title: 'One paid call',
     description:
-      'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey returns the first result and is not charged.',
+      'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey returns the first result and is not charged. In demo mode all callers are one payer: use a key of your own.',
     files: ['curl-execute.sh', 'typescript-execute.ts', 'mcp-execute.ts'],
   },
   {
@@ -182,15 +170,14 @@ const GROUPS = [
     id: 'buyer-policy',
     title: 'Pay on your own terms',
     description:
-      'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed.',
-    files: ['curl-terms.sh', 'python-buyer-policy.py', 'typescript-buyer-policy.ts'],
+      'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed. In TypeScript, typescript-execute does it.',
+    files: ['curl-terms.sh', 'python-buyer-policy.py'],
   },
 ];
 
 export const snippetGroups = (facts: Facts): Static<typeof Group>[] =>
   GROUPS.map(({ files, ...group }) => ({ ...group, snippets: files.map((file) => snippetOf(facts, file)) }));
 
-/** Throws if no snippet has the id. */
 export function snippet(facts: Facts, id: string): Snippet {
   const found = GROUPS.flatMap(({ files }) => files).find((file) => file.split('.')[0] === id);
   if (found === undefined) throw new Error(`there is no snippet ${id}`);
@@ -201,14 +188,11 @@ export const snippets = document([ROUTES.snippets], {
   purpose: Text,
   payment: Closed({ ...termsSchema, route: Path }),
   groups: Type.Array(Group),
-  links: Type.Record(Type.String(), Link),
-})((facts) => {
-  const { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs } = serviceLinks(facts);
-  return {
-    purpose:
-      'Code to discover, decide, pay, execute and verify: each snippet is complete. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
-    payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
-    groups: snippetGroups(facts),
-    links: { openapi, catalog, quickstart, pricing, mcpManifest, keys, docs },
-  };
-});
+  links: LinksShown,
+})((facts) => ({
+  purpose:
+    'Code to discover, decide, pay, execute and verify: each snippet is complete. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
+  payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
+  groups: snippetGroups(facts),
+  links: serviceLinks(facts),
+}));

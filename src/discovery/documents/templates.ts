@@ -19,13 +19,11 @@ export const templateSchema = {
   title: Text,
   description: Text,
   tags: Texts,
-  /** Search phrases of buyers. */
   searchPhrases: Texts,
   /** Words in capitals are to be replaced, and so is the idempotencyKey: one for each task. */
   exampleRequest: WebhookRequest,
   buyerValue: Text,
   targetOwnerValue: Text,
-  /** Evidence of success besides the receipt. */
   evidence: Text,
 };
 const Template = Closed(templateSchema);

@@ -1,7 +1,7 @@
 // The files for crawlers and language models: agent manifest, API catalog, x402 resources, robots.txt, llms.txt.
-import { addressOf, chargeText, endpoint, paymentTerms } from '#src/discovery/document.ts';
+import { addressOf, chargeText, endpoint, paymentTerms, serviceLinks } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { AVOID_WHEN, callOrder, PURPOSE, repeats, testTarget, USE_WHEN } from '#src/discovery/guidance.ts';
+import { AVOID_WHEN, callOrder, PURPOSE, repeats, TEST_TARGET, USE_WHEN } from '#src/discovery/guidance.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { utf8 } from '#src/domain/encoding.ts';
@@ -18,7 +18,6 @@ export function agentManifest(facts: Facts) {
   const action = (id: string, route: RouteFacts) => ({
     id,
     ...endpoint(route),
-    address: at(route),
     description: route.description,
   });
   return {
@@ -38,10 +37,8 @@ export function agentManifest(facts: Facts) {
     interfaces: {
       openapi: at(ROUTES.openapi),
       mcp: { endpoint: at(ROUTES.mcp), transport: 'streamable-http', manifest: at(ROUTES.mcpManifest) },
-      x402: at(ROUTES.x402Items),
     },
-    documents: { guide: at(ROUTES.llms), quickstart: at(ROUTES.quickstart), all: at(ROUTES.discovery) },
-    verification: { keys: at(ROUTES.jwks), did: at(ROUTES.did), trust: at(ROUTES.trust) },
+    links: serviceLinks(facts),
     updated: facts.generatedAt,
   };
 }
@@ -148,7 +145,7 @@ ${callOrder(facts)
 
 Repeats: ${repeats(facts)}
 
-Tests: ${testTarget(facts)}
+Tests: ${TEST_TARGET}
 
 ## Interface
 

@@ -1,24 +1,14 @@
 // Pay and execute with @x402/fetch
-// The stock client reads the 402, pays up to the price on one network, and repeats the call. It does not compare the payee: typescript-buyer-policy does.
+// The stock client reads the 402, pays and repeats the call; a hook compares price, network, payee and resource before it signs.
 // npm install @x402/fetch @x402/evm viem
-import process from 'node:process';
-import { registerExactEvmScheme } from '@x402/evm/exact/client';
-import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
-import type { Hex } from 'viem';
-import { privateKeyToAccount } from 'viem/accounts';
+import { wrapFetchWithPayment } from '@x402/fetch';
+import { buyerClient } from './buyer-client.ts';
 import { checkResult, type Result } from './check-result.ts';
 
-const key = process.env.BUYER_PRIVATE_KEY;
-if (!key) throw new Error('BUYER_PRIVATE_KEY is not set: 0x and 64 hex digits');
-const client = new x402Client();
-client.setSpendControls({ maxAmountPerPayment: '$0.003' });
-registerExactEvmScheme(client, {
-  signer: privateKeyToAccount(key as Hex),
-  networks: ['eip155:8453'],
-});
-const payingFetch = wrapFetchWithPayment(fetch, client);
+const route = 'https://relay.example/api/execute/webhook';
+const payingFetch = wrapFetchWithPayment(fetch, buyerClient(route));
 
-const response = await payingFetch('https://relay.example/api/execute/webhook', {
+const response = await payingFetch(route, {
   method: 'POST',
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify({

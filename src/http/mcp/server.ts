@@ -21,7 +21,7 @@ import {
   toolDescription,
 } from '#src/discovery/documents/mcp.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { fromBase64url, fromUtf8, toBase64url, utf8 } from '#src/domain/encoding.ts';
+import { fromBase64, fromUtf8, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Closed, Count } from '#src/domain/schema-parts.ts';
 import type { Endpoint } from '#src/http/endpoint.ts';
@@ -32,7 +32,6 @@ import { ErrorBody, faultAnswer, refusalAnswer } from '#src/http/response/errors
 import type { Logger } from '#src/ports/logger.ts';
 import type { McpMessage } from './endpoint.ts';
 
-/** Answers one message. */
 export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: Routed, logger: Logger) {
   const served = MCP_TOOLS.map((tool) => servedTool(tool, endpoints));
   const tools = served.map((tool) => listedTool(tool, facts));
@@ -148,7 +147,7 @@ function member(of: unknown, name: string): unknown {
 function setPayment(payment: unknown, headers: Headers): void {
   if (payment === undefined || payment === null) return;
   const header = member(payment, 'x402Version') === 1 ? 'x-payment' : 'payment-signature';
-  headers.set(header, toBase64url(utf8(JSON.stringify(payment))));
+  headers.set(header, toBase64(utf8(JSON.stringify(payment))));
 }
 
 async function resultOf({ route: { paid } }: McpTool, response: Response): Promise<CallToolResult> {
@@ -199,7 +198,7 @@ const SAME_PAYMENT =
 
 /** Base64 of JSON, as in x402's headers. */
 function decoded(header: string): unknown {
-  const bytes = fromBase64url(header.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, ''));
+  const bytes = fromBase64(header);
   const text = bytes === null ? null : fromUtf8(bytes);
   if (text === null) throw new Error('a payment header of ours is no base64 of text');
   return JSON.parse(text);

@@ -18,7 +18,7 @@ export type FrontPageDeps = Moment & ReadsOf<'proof'> & { readonly logger: Logge
 export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
   const { reads } = deps;
   const pages = pagesFrom(facts.baseUrl);
-  const logFailure = failureLog(deps, 'front page without proofs');
+  const logFailure = failureLog(deps);
   const [opening, closing] = [openingOf(facts), tryIt(facts)];
   const shown = (list: readonly ProofRecord[] | null) => {
     const content = markup`${opening}${recentProofs(list)}${closing}`;

@@ -5,8 +5,10 @@ import { linkHeader, textFile } from '#src/discovery/document.ts';
 import { HTML_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import type { Fault } from '#src/domain/refusal.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import type { Published, Publisher } from '#src/http/response/conditional-get.ts';
+import { STATUS } from '#src/http/response/errors.ts';
 import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
 
@@ -17,7 +19,6 @@ export type Page = {
   readonly content: Markup;
   /** The page's one address, without a host; absent where it has none (an error). */
   readonly path?: string;
-  /** For tables and drawings: 72 rem instead of 48. */
   readonly wide?: boolean;
   /** It runs the verifier. All it says must be there without it, too. */
   readonly verifies?: boolean;
@@ -26,7 +27,6 @@ export type Page = {
 type HeaderValues = Readonly<Record<string, string>>;
 
 export type Pages = {
-  /** A page for one request. */
   answer(status: number, page: Page, further?: HeaderValues): Response;
   /** Keeps a page as bytes: each call of what it returns is a new response with the same content. */
   prepared(page: Page, further: HeaderValues): () => Response;
@@ -58,8 +58,17 @@ export function pagesFrom(baseUrl: string, script = ''): Pages {
   };
 }
 
-/** Of a page with live figures: a reload after a few seconds shows what came since. */
 export const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
+
+/** The answer of a page whose records cannot be read now. */
+export function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
+  const title = 'The records are unavailable';
+  const content = markup`<h1>${title}</h1>
+<p class="lead">This page cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
+<p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
+  const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
+  return pages.answer(STATUS[code], { title, description: title, content }, headers);
+}
 
 /** The style sheet of all pages. Their link to it contains its hash, so that a new release's is loaded at once. */
 export const styleRoute = (publish: Publisher): Endpoint =>
@@ -71,7 +80,6 @@ export const styleRoute = (publish: Publisher): Endpoint =>
 
 const NOTHING = markup``;
 
-/** The whole document. `base`: without a slash at its end. */
 function pageText(base: string, page: Page, script: Markup): string {
   const { title, description, content, path, wide = false } = page;
   const canonical = path === undefined ? NOTHING : markup`<link rel="canonical" href="${base}${path}">`;
@@ -90,7 +98,6 @@ ${FOOTER}</body></html>
 const scriptOf = (integrity: string) =>
   markup`<script type="module" src="${ROUTES.verifyScript.path}?${versionOf(integrity)}" integrity="${integrity}"></script>`;
 
-/** The style sheet and the icon pass. `script`: what passes besides. */
 const policyOf = (script: string) =>
   `default-src 'none'; style-src 'self';${script} img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
@@ -103,14 +110,12 @@ const scriptPolicy = (integrity: string, base: string) =>
 
 const hashOf = (text: string) => `sha256-${btoa(String.fromCharCode(...sha256(utf8(text))))}`;
 
-/** Of a hash: its first characters, as a query. */
 const versionOf = (hash: string) => hash.slice(7, 19).replace(/[+/]/g, '-');
 
 const STYLE = textFile(new URL('page.css', import.meta.url));
 
 type Entry = readonly [text: string, route: RouteFacts, anchor?: string];
 
-/** Where the front page lists the recent proofs. */
 export const RECENT_PROOFS = 'recent-proofs';
 
 const entries = (list: readonly Entry[]): Markup =>

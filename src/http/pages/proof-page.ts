@@ -16,7 +16,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { type Pages, pagesFrom, RECENT_PROOFS } from './page.ts';
+import { pagesFrom, RECENT_PROOFS, unavailable } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
@@ -31,8 +31,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
   const pages = pagesFrom(deps.settings.baseUrl, deps.verifyScript);
   const standingOf = standings(deps);
-  const logFailure = failureLog(deps, 'proof page without records');
-  const logBadgeFailure = failureLog(deps, 'badge without records');
+  const logFailure = failureLog(deps);
   return [
     endpoint(ROUTES.proofPage, operation, async ({ request, id }) => {
       const standing = await standingOf(id).catch((thrown: unknown) => {
@@ -56,7 +55,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
     }),
     endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
       const standing = await standingOf(id).catch((cause: unknown) => {
-        logBadgeFailure(contextOf(request).id, cause);
+        logFailure(contextOf(request).id, cause);
         return null;
       });
       const state = standing === null || isRefused(standing) ? 'unknown' : standing.state;
@@ -68,17 +67,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
 const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead">${message}</p>
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
 
-/** Programs get the error body that every route has. */
 const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
-
-function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
-  const content = markup`<h1>The records are unavailable</h1>
-<p class="lead">This proof cannot be shown now. Nothing is lost: <a href="">reload the page</a> in a moment.</p>
-<p>A receipt that you hold verifies without them, with the <a href="${ROUTES.jwks.path}">public keys</a>. Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
-  const title = 'The records are unavailable';
-  const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
-  return pages.answer(STATUS[code], { title, description: title, content }, headers);
-}
 
 /** `logged`: this relay keeps a transparency log. */
 function proof(standing: Standing, links: Links, logged: boolean): Markup {
@@ -145,7 +134,6 @@ function checkRow({ name, ok, details }: Check): Markup {
   return isPending(details) ? row(name, 'warn', 'pending') : (OK_ROWS.get(name) ?? row(name, 'ok', 'ok'));
 }
 
-/** `compared`: the values of a check that failed. */
 function row(name: Check['name'], colour: string, result: string, compared?: unknown): Markup {
   const values = compared === undefined ? '' : markup`<br><code>${JSON.stringify(compared)}</code>`;
   return markup`<tr><td><span class="pill ${colour}">${result}</span></td>
@@ -182,7 +170,6 @@ const operation = {
   pageErrors: [503],
 };
 
-/** Two headings of the second level. */
 export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2><ul>
 <li><strong>The relay said this, and not one letter was changed since</strong>: the signature covers every byte of the receipt.</li>
 <li><strong>One request, one outcome, one payment</strong>: salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.</li>

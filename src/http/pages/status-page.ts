@@ -5,13 +5,12 @@ import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-ru
 import { Fault } from '#src/domain/refusal.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { readInteger } from '#src/http/request/validation.ts';
-import { STATUS } from '#src/http/response/errors.ts';
 import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, pagesFrom } from './page.ts';
-import { count, duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
+import { CACHE_BRIEFLY, pagesFrom, unavailable } from './page.ts';
+import { duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
 const DESCRIPTION = 'Executions, failures, durations and lag of this relay as plots.';
@@ -21,8 +20,6 @@ const REASONS: Readonly<Record<AttentionReason, string>> = {
   unverified_receipt: 'A stored receipt does not verify.',
   projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: these figures may be old.`,
 };
-
-const NOT_KEPT = { 'cache-control': 'no-store' } as const;
 
 export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summaries): Endpoint[] {
   const pages = pagesFrom(facts.baseUrl);
@@ -35,20 +32,13 @@ export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summarie
   return [
     endpoint(ROUTES.statusPage, null, async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
-      if (typeof wanted !== 'number') {
-        const title = 'There is no such window';
-        const page = { title, description: DESCRIPTION, content: wrongWindow(title) };
-        return pages.answer(STATUS.invalid_request, page, NOT_KEPT);
-      }
+      if (typeof wanted !== 'number') return wanted;
       try {
         const answer = await drawn(wanted);
         return answer();
       } catch (error) {
         if (!(error instanceof Fault) || error.code !== 'read_models_unavailable') throw error;
-        const headers = { ...NOT_KEPT, 'retry-after': String(error.retryAfterSeconds ?? 1) };
-        const title = 'Status: the records are unavailable';
-        const page = { title, description: DESCRIPTION, content: unavailable };
-        return pages.answer(STATUS[error.code], page, headers);
+        return unavailable(pages, error);
       }
     }),
   ];
@@ -92,24 +82,13 @@ function tiles({ stats, failureRate, durations, projection, process }: Monitorin
 function failures({ recentFailures, windowMs: shown }: MonitoringResponse): Markup {
   if (recentFailures.length === 0)
     return markup`<p class="muted">No execution failed in the last ${windowName(shown)}.</p>`;
-  return markup`<p class="muted">The newest ${count(recentFailures.length, 'failure')} of the window, each with its proof.</p>
+  return markup`<p class="muted">The newest of the window, each with its proof.</p>
 <ol class="proofs">${recentFailures.map(proofItem)}</ol>`;
 }
 
-function windowLinks(shown: number | null): Markup {
+function windowLinks(shown: number): Markup {
   return markup`<nav aria-label="Window"><ul>${WINDOWS.map(([name, ms]) => {
     const current = ms === shown ? { markup: ' aria-current="page"' } : '';
     return markup`<li><a href="${path}?windowMs=${ms}"${current}>${name}</a></li>`;
   })}</ul></nav>`;
 }
-
-/** Never clamped, here as on the endpoint. */
-const wrongWindow = (title: string) => markup`<h1>${title}</h1>
-<p class="lead">${windowMs.name} is one whole number of milliseconds from ${windowMs.min} to ${windowMs.max}.</p>${windowLinks(null)}`;
-
-const unavailable = markup`<h1>Status: <span class="attention">the records are unavailable</span></h1>
-<p class="lead">The read models are unavailable, or still being built from the event log. Nothing is lost.</p>
-<h2>What still works</h2><ul><li>Calls are executed, charged once and receipted; earlier ones are replayed.</li>
-<li>Policy checks, all documents, and the verification of a receipt that you hold, by the <a href="${ROUTES.jwks.path}">public keys</a>.</li></ul>
-<h2>What does not</h2><ul><li>These figures, and looking up jobs, receipts, proofs and decisions.</li></ul>
-<p>Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>. <a href="${path}">Look again</a>.</p>`;

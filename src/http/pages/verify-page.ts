@@ -63,7 +63,6 @@ ${field('disclosures', 'Disclosures', markup`A JSON array, or the execution resp
 ${commandLine(`${base}${ROUTES.jwks.path}`, logged ? `${base}${pathTemplate(ROUTES.logProof.path)}` : null)}
 ${WHAT_IT_PROVES}`;
 
-/** A text that may also come as a file. */
 const field = (id: string, name: string, help: Markup, rows: number): Markup => markup`<div class="drop">
 <label for="${id}">${name}</label>
 <p class="note" id="${id}-help">${help}</p>

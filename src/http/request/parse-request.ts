@@ -14,11 +14,10 @@ import { type InputFault, type InvalidRequest, invalidRequest, type SchemaCheck 
 export type ParseDeps = { readonly quota: Quota; readonly clock: Clock };
 
 export type BodyRules<S extends TSchema> = {
-  /** Every one of them has to admit the request. */
   readonly rates: readonly QuotaRule[];
   readonly check: SchemaCheck<S>;
-  /** Of the body; default: LIMITS.requestBodyBytes.max. */
   readonly maxBytes?: number;
+  readonly maxDepth?: number;
 };
 
 /** What can be refused of any body before it is judged, for the OpenAPI document. */
@@ -37,7 +36,7 @@ export async function parseRequest<S extends TSchema>(
   rules: BodyRules<S>,
 ): Promise<Parsed<Static<S>> | Refused> {
   const bytes = await readBytes(deps, request, rules);
-  return bytes instanceof Uint8Array ? readJson(bytes, request.headers, rules.check) : bytes;
+  return bytes instanceof Uint8Array ? readJson(bytes, request.headers, rules) : bytes;
 }
 
 /** A request without a payment is answered with 402 before its body is judged: wallets and crawlers probe with an empty one. */
@@ -50,10 +49,10 @@ export async function parsePaidRequest<S extends TSchema>(
   const bytes = await readBytes(deps, request, rules);
   if (!(bytes instanceof Uint8Array)) return bytes;
   if (!gate.isOpen(request)) {
-    const hints = hintsOn(bytes, request, rules.check);
+    const hints = hintsOn(bytes, request, rules);
     return { ...refused('payment_required', 'This call has to be paid for.'), hints };
   }
-  const parsed = readJson(bytes, request.headers, rules.check);
+  const parsed = readJson(bytes, request.headers, rules);
   if (isRefused(parsed)) return parsed;
   const payer = await gate.identify(request);
   return isRefused(payer) ? payer : { body: parsed.body, ...payer };
@@ -67,17 +66,17 @@ async function readBytes(
   const context = contextOf(request);
   const limited = await limitRate(deps.quota, rates, context);
   if (limited !== null) return limited;
-  return readBody(request, deps.clock, { maxBytes, arrivalMs: LIMITS.requestBodyArrivalMs.max });
+  return readBody(request, deps.clock, maxBytes);
 }
 
 /** From the schema alone. An empty body counts as an empty object: the hints name what a request needs. */
 function hintsOn<S extends TSchema>(
   bytes: Uint8Array,
   { headers }: Request,
-  check: SchemaCheck<S>,
+  rules: BodyRules<S>,
 ): readonly InputFault[] {
-  if (bytes.byteLength === 0) return check.faults({});
-  const body = readJson(bytes, headers, check);
+  if (bytes.byteLength === 0) return rules.check.faults({});
+  const body = readJson(bytes, headers, rules);
   if (!isRefused(body)) return [];
   return body.refused === 'invalid_request' ? body.details : [{ path: '', message: body.message }];
 }
@@ -133,8 +132,6 @@ function setRateHeaders(headers: RequestContext['headers'], rule: QuotaRule, sta
 
 const secondsToReset = ({ resetMs }: QuotaState) => Math.max(1, Math.ceil(resetMs / 1000));
 
-export type BodyLimits = { readonly maxBytes: number; readonly arrivalMs: number };
-
 type Unread = Refused<'body_too_large' | 'body_timeout' | 'invalid_json'>;
 
 /**
@@ -144,27 +141,38 @@ type Unread = Refused<'body_too_large' | 'body_timeout' | 'invalid_json'>;
 export async function readBody(
   request: Request,
   clock: Clock,
-  limits: BodyLimits,
+  maxBytes = LIMITS.requestBodyBytes.max,
 ): Promise<Uint8Array | Unread> {
-  const read = await readWithin(request, clock, limits);
+  const read = await readWithin(request, clock, maxBytes);
   if ('refused' in read) contextOf(request).headers.set('connection', 'close');
   return read;
 }
 
-async function readWithin(request: Request, clock: Clock, limits: BodyLimits): Promise<Uint8Array | Unread> {
-  if (Number(request.headers.get('content-length')) > limits.maxBytes) return tooLarge(limits);
-  if (request.body === null) return new Uint8Array(0);
-  const reader = request.body.getReader();
+async function readWithin(
+  { headers, body }: Request,
+  clock: Clock,
+  maxBytes: number,
+): Promise<Uint8Array | Unread> {
+  const tooLarge = () =>
+    refused('body_too_large', `The body is over ${maxBytes / 1024} kB.`, { details: { maxBytes } });
+  if (Number(headers.get('content-length')) > maxBytes) return tooLarge();
+  if (body === null) return new Uint8Array(0);
+  const reader = body.getReader();
   const done = new Cancel();
-  const late = clock.sleep(limits.arrivalMs, done).then(() => 'late' as const);
+  const late = clock.sleep(LIMITS.requestBodyArrivalMs.max, done).then(() => 'late' as const);
+  // Released, not cancelled: Deno treats a cancelled body as read to its end, and keeps the connection.
+  const abandon = (refusal: Unread) => {
+    reader.releaseLock();
+    return refusal;
+  };
   try {
-    const chunks: Uint8Array[] = [];
+    const chunks: Uint8Array<ArrayBuffer>[] = [];
     for (let size = 0; ; ) {
       const step = await Promise.race([reader.read(), late]);
-      if (step === 'late') return abandoned(reader, tooLate(limits));
-      if (step.done) return joined(chunks, size);
+      if (step === 'late') return abandon(TOO_LATE);
+      if (step.done) return joined(chunks);
       size += step.value.byteLength;
-      if (size > limits.maxBytes) return abandoned(reader, tooLarge(limits));
+      if (size > maxBytes) return abandon(tooLarge());
       chunks.push(step.value);
     }
   } catch {
@@ -175,39 +183,24 @@ async function readWithin(request: Request, clock: Clock, limits: BodyLimits): P
   }
 }
 
-/** Released, not cancelled: Deno treats a cancelled body as read to its end, and keeps the connection. */
-function abandoned(reader: { releaseLock(): void }, refusal: Unread): Unread {
-  reader.releaseLock();
-  return refusal;
+async function joined(chunks: readonly Uint8Array<ArrayBuffer>[]): Promise<Uint8Array> {
+  const [only] = chunks;
+  return only !== undefined && chunks.length === 1
+    ? only
+    : new Uint8Array(await new Blob([...chunks]).arrayBuffer());
 }
 
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const [first] = chunks;
-  if (first !== undefined && chunks.length === 1) return first;
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
-}
-
-const tooLarge = ({ maxBytes }: BodyLimits) =>
-  refused('body_too_large', `The body is over ${maxBytes / 1024} kB.`, { details: { maxBytes } });
-
-const tooLate = ({ arrivalMs }: BodyLimits) =>
-  refused('body_timeout', `The body did not arrive within ${arrivalMs / 1000} seconds.`);
-
-export type BodyRefused = InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'>;
+const TOO_LATE = refused(
+  'body_timeout',
+  `The body did not arrive within ${LIMITS.requestBodyArrivalMs.max / 1000} seconds.`,
+);
 
 /** Returns the value of the bytes if it fits the schema, else the refusal with the reason. Nothing is repaired. */
-export function readJson<S extends TSchema>(
+function readJson<S extends TSchema>(
   bytes: Uint8Array,
   headers: Headers,
-  check: SchemaCheck<S>,
-  maxDepth?: number,
-): Parsed<Static<S>> | BodyRefused {
+  { check, maxDepth }: BodyRules<S>,
+): Parsed<Static<S>> | InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'> {
   if (bytes.byteLength === 0) return refused('invalid_json', 'A JSON body is required.');
   if (!isJson(headers)) {
     return refused('unsupported_media_type', 'Send the body as application/json in UTF-8, not encoded.');

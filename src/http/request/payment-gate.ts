@@ -75,7 +75,6 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
   return gate;
 }
 
-/** Demo mode: everybody is one payer. */
 const nobodyPays: PaymentGate = {
   isOpen: () => true,
   identify: async () => ({ presented: null, payer: 'demo' }),

@@ -5,7 +5,6 @@ import type { Entropy } from '#src/ports/clock.ts';
 export type RequestContext = {
   /** The caller's x-request-id if it is well-formed, else ours. */
   readonly id: string;
-  /** The client's address; see `clientAddress`. */
   client: string;
   /** Set on the answer, also if that is an error thrown from anywhere. */
   readonly headers: Map<string, string>;
@@ -56,7 +55,6 @@ export function countedAs(address: string): string {
   return groups === null ? address : `${groups.slice(0, 4).join(':')}::/64`;
 }
 
-/** Of an address as `clientAddress` returns it. */
 export function isLoopback(address: string): boolean {
   return address === '::1' || (isIpv4(address) && address.startsWith('127.'));
 }

@@ -10,7 +10,6 @@ export type InputFault = { readonly path: string; readonly message: string };
 export type Invalid<C extends RefusalCode> = Refused<C> & { readonly details: readonly InputFault[] };
 export type InvalidRequest = Invalid<'invalid_request'>;
 
-/** At most so many faults are listed. */
 export const MAX_FAULTS = 32;
 
 const MAX_PATH = 256;
@@ -50,7 +49,6 @@ export type SchemaCheck<S extends TSchema> = {
   readonly faults: (value: unknown) => InputFault[];
 };
 
-/** Compiled when it is first used. */
 export function schemaCheck<S extends TSchema>(schema: S): SchemaCheck<S> {
   let compiled: ReturnType<typeof TypeCompiler.Compile<S>> | undefined;
   const compile = () => {
@@ -82,7 +80,6 @@ function messageOf({ type, schema, message }: ValueError): string {
   return message;
 }
 
-/** The values of a union of literals; null for any other schema. */
 function literalsOf(schema: TSchema): readonly string[] | null {
   const options: readonly TSchema[] = schema.anyOf ?? [];
   if (options.length === 0 || options.some((option) => option[Kind] !== 'Literal')) return null;
@@ -93,7 +90,8 @@ export type IntegerParameter = {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  readonly default: number;
+  /** Absent: the parameter is required. */
+  readonly default?: number;
   readonly description: string;
 };
 
@@ -102,33 +100,12 @@ export function readInteger(url: string, parameter: IntegerParameter): number | 
   const { name, min, max } = parameter;
   const query = queryOf(url);
   const given = query === '' ? [] : new URLSearchParams(query).getAll(name);
-  const [text] = given;
-  if (text === undefined) return parameter.default;
+  const [text = ''] = given;
+  if (given.length === 0 && parameter.default !== undefined) return parameter.default;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : null;
   if (given.length === 1 && value !== null && value >= min && value <= max) return value;
   const fault: InputFault = { path: `/${name}`, message: `Expected one integer from ${min} to ${max}` };
   return invalidRequest([fault]);
-}
-
-/** Each of `names` once, in plain digits without a leading zero, and no other parameter. */
-export function readCounts<const N extends readonly string[]>(
-  url: string,
-  names: N,
-): { readonly [I in keyof N]: number } | Refused<'invalid_request'> {
-  const query = new URLSearchParams(queryOf(url));
-  const given = names.map((name) => query.getAll(name));
-  const unknown = [...new Set(query.keys())].filter((name) => !names.includes(name)).slice(0, MAX_FAULTS);
-  const faults: InputFault[] = unknown.map((name) => ({
-    path: `/${pointerPart(name)}`,
-    message: 'Unknown parameter',
-  }));
-  for (const [at, name] of names.entries()) {
-    const [text = '', ...more] = given[at] ?? [];
-    const isCount = more.length === 0 && /^(?:0|[1-9]\d{0,14})$/.test(text);
-    if (!isCount) faults.push({ path: `/${name}`, message: 'Expected one whole number in plain digits' });
-  }
-  if (faults.length > 0) return invalidRequest(faults);
-  return given.map(([text]) => Number(text)) as { readonly [I in keyof N]: number };
 }
 
 /** From the text alone: the host before it need not be readable. */

@@ -5,7 +5,6 @@ import type { Facts } from '#src/discovery/facts.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { CACHE_SHORTLY, ON_EVERY_ANSWER } from './json.ts';
 
-/** As a route's handler. */
 export type Published = (context: { readonly request: Request }) => Response;
 
 type Body = string | Uint8Array<ArrayBuffer>;
@@ -13,7 +12,6 @@ type HeaderValues = Readonly<Record<string, string>>;
 
 export type Publisher = (mediaType: string, build: () => Body, headers?: HeaderValues) => Published;
 
-/** The answers of a document in the interface description. */
 export const documentAnswers = <S extends TSchema | string>(text: string, body: S) =>
   ({ 200: [text, body], 304: ['It is as the caller has it.', null] }) as const;
 
@@ -46,7 +44,6 @@ type Served = {
   readonly headers: Headers;
 };
 
-/** An answer made for this request, with an entity tag of its bytes. */
 export function taggedAnswer(
   request: Request,
   body: Body,

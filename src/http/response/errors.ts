@@ -72,19 +72,15 @@ export const ChallengeBody = Closed({
   x402Version: Type.Literal(1),
   error: Type.String({ description: 'Why: a code of the protocol or ours.' }),
   accepts: Type.Array(
-    Closed({
-      scheme: Type.String(),
-      network: Type.String({ description: 'As version 1 spells it, such as `base`.' }),
-      maxAmountRequired: Type.String({ pattern: '^\\d+$', description: 'Atomic units of `asset`.' }),
-      resource: Type.String(),
-      description: Type.String(),
-      mimeType: Type.String(),
+    Type.Object({
+      network: Type.String(),
+      maxAmountRequired: Type.String(),
       payTo: Type.String(),
-      maxTimeoutSeconds: Type.Integer(),
       asset: Type.String(),
-      outputSchema: Type.Optional(Type.Unknown()),
-      extra: Type.Optional(Type.Unknown()),
     }),
+    {
+      description: 'Payment requirements of version 1, amounts in atomic units of `asset`: pay one of them.',
+    },
   ),
   validation: Type.Optional(
     Type.Array(Closed({ path: Type.String(), message: Type.String() }), {
@@ -132,12 +128,15 @@ const CAUSES_LOGGED_BY_ADAPTER: ReadonlySet<string> = new Set([
 
 /**
  * Logs requests that failed through no fault of their callers: a `Fault` as one line with its code, with its cause once
- * a minute; anything else in full. `message`: of that line, if the request was answered normally.
+ * a minute; anything else in full.
  */
-export function failureLog(
-  { logger, clock }: { readonly logger: Logger; readonly clock: Pick<Clock, 'monotonic'> },
-  message = 'a request could not be served now',
-) {
+export function failureLog({
+  logger,
+  clock,
+}: {
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}) {
   const causeLoggedAt = new Map<string, number>();
   return (requestId: string, error: unknown): void => {
     if (!(error instanceof Fault)) {
@@ -150,6 +149,10 @@ export function failureLog(
       !CAUSES_LOGGED_BY_ADAPTER.has(code) &&
       now - (causeLoggedAt.get(code) ?? Number.NEGATIVE_INFINITY) >= CAUSE_EVERY_MS;
     if (isNew) causeLoggedAt.set(code, now);
-    logger.warn(message, { requestId, code, ...(isNew && { cause: cause ?? error }) });
+    logger.warn('a part of the service was unavailable to a request', {
+      requestId,
+      code,
+      ...(isNew && { cause: cause ?? error }),
+    });
   };
 }

@@ -63,7 +63,6 @@ export const GuidedResponse = Closed({
 });
 type GuidedResponse = typeof GuidedResponse.static;
 
-/** 200 only where the target's last answer was a 2xx. */
 export const statusOf = ({ job }: Execution) => (job.status === 'succeeded' ? 200 : 502);
 
 const jobShown = shownBy(ExecutionResponse.properties.job);
@@ -84,7 +83,11 @@ export function executionShown(
     payment: paymentShown(payment),
     disclosures: [...disclosures],
     checkpoint,
-    links: jobLinks(links, job.id, id, job.decisionId),
+    links: {
+      ...jobLinks(links, job.id, id, job.decisionId),
+      receipt: links.receipt(id),
+      verifyReceipt: links.verifyReceipt(id),
+    },
   };
 }
 

@@ -8,7 +8,6 @@ export const ON_EVERY_ANSWER = {
   'x-content-type-options': 'nosniff',
 } as const;
 
-/** Changes only with a release. */
 export const CACHE_SHORTLY = { 'cache-control': 'public, max-age=300' } as const;
 
 export function json(
@@ -22,6 +21,5 @@ export function json(
   });
 }
 
-/** 200 with JSON that is text already. */
 export const jsonText = (text: string): Response =>
   new Response(text, { headers: { 'content-type': 'application/json' } });

@@ -30,17 +30,12 @@ export const ProofLinks = Closed({
   verifyReceipt: Nullable(Link),
 });
 
-export function proofLinks<R extends string | null>(links: Links, jobId: string, receiptId: R) {
-  const of = (to: (id: string) => string) => (receiptId === null ? null : to(receiptId)) as LinkOf<R>;
-  return {
-    job: links.job(jobId),
-    receipt: of(links.receipt),
-    verifyJob: links.verifyJob(jobId),
-    verifyReceipt: of(links.verifyReceipt),
-  };
-}
-
-type LinkOf<R> = R extends string ? string : null;
+export const proofLinks = (links: Links, jobId: string, receiptId: string | null) => ({
+  job: links.job(jobId),
+  receipt: receiptId === null ? null : links.receipt(receiptId),
+  verifyJob: links.verifyJob(jobId),
+  verifyReceipt: receiptId === null ? null : links.verifyReceipt(receiptId),
+});
 
 export const JobLinks = Closed({
   ...ProofLinks.properties,
@@ -50,15 +45,13 @@ export const JobLinks = Closed({
 export const ExecutionLinks = Closed({ ...JobLinks.properties, receipt: Link, verifyReceipt: Link });
 
 /** Of a job or its receipt: the proof's, the page for people, the decision where there was one. */
-export function jobLinks<R extends string | null>(
+export const jobLinks = (
   links: Links,
   jobId: string,
-  receiptId: R,
+  receiptId: string | null,
   decisionId: string | null,
-) {
-  return {
-    ...proofLinks(links, jobId, receiptId),
-    proof: links.proof(jobId),
-    ...(decisionId === null ? {} : { decision: links.decision(decisionId) }),
-  };
-}
+) => ({
+  ...proofLinks(links, jobId, receiptId),
+  proof: links.proof(jobId),
+  ...(decisionId === null ? {} : { decision: links.decision(decisionId) }),
+});

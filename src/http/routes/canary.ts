@@ -3,7 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
-import { FACTORS, LIMITS, SERVICE } from '#src/domain/limits.ts';
+import { FACTORS, SERVICE } from '#src/domain/limits.ts';
 import { Closed, Count, Instant, OneOf } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
@@ -32,12 +32,11 @@ const CanaryEcho = Closed({
 export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute'>): Endpoint[] {
   const { quota, clock, settings } = deps;
   const rates = [rateRule('canary', settings.rateLimitPerMinute * FACTORS.generousRate)];
-  const limits = { maxBytes: LIMITS.requestBodyBytes.max, arrivalMs: LIMITS.requestBodyArrivalMs.max };
   const echo = async (request: Request, method: 'GET' | 'POST') => {
     const context = contextOf(request);
     const limited = await limitRate(quota, rates, context);
     if (limited !== null) return limited;
-    const bytes = await readBody(request, clock, limits);
+    const bytes = await readBody(request, clock);
     if (!(bytes instanceof Uint8Array)) return bytes;
     return {
       ok: true,

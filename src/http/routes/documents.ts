@@ -1,25 +1,15 @@
 // All documents and well-known files on the wire: each is built once, from the facts of this deployment.
 import { type TSchema, Type } from '@sinclair/typebox';
 import { DOCUMENTS, FILES } from '#src/discovery/documents.ts';
-import type { Facts } from '#src/discovery/facts.ts';
+import type { Deployment, Facts } from '#src/discovery/facts.ts';
 import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
-import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { MCP_VERSIONS } from '#src/http/mcp/endpoint.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 
-export type DeploymentFacts = Settings<
-  | 'baseUrl'
-  | 'mode'
-  | 'offer'
-  | 'policyMode'
-  | 'targetQuota'
-  | 'rateLimitPerMinute'
-  | 'maxInFlight'
-  | 'facilitatorTimeoutMs'
-  | 'retentionDays'
-> & {
+export type DeploymentFacts = {
+  readonly settings: Deployment;
   readonly payments: Pick<PaymentProtocol, 'askedFor'> | null;
   readonly clock: { now(): number };
 };

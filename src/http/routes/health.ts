@@ -78,42 +78,19 @@ export function healthRoutes({ health, settings, operators }: HealthDeps): Endpo
 
 const checksShown = shownBy(HealthResponse.properties.checks);
 
-/** Headers by which proxies name their caller (RFC 7239, RFC 9110 §7.6.3, and custom). */
-const OF_PROXIES = [
-  'forwarded',
-  'x-forwarded-for',
-  'x-forwarded-host',
-  'x-forwarded-proto',
-  'x-forwarded-port',
-  'x-forwarded-server',
-  'x-real-ip',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'true-client-ip',
-  'cf-connecting-ip',
-  'fastly-client-ip',
-  'via',
-];
-
-/** Headers that browsers add to the requests of a page (fetch standard): every answer here is open to pages of any origin. */
-const OF_PAGES = ['origin', 'referer', 'sec-fetch-site'];
+/** Headers by which proxies name their caller, and those that browsers add to the requests of a page. */
+const ADDED =
+  /^(?:forwarded|via|x-forwarded-.+|x-real-ip|.+-client-ip|cf-connecting-ip|origin|referer|sec-fetch-.+)$/;
 
 /**
  * Without METRICS_PUBLIC, metrics are served to this machine only: not to what a proxy on it forwards, nor to a page in its
- * browser.
+ * browser (every answer here is open to pages of any origin).
  */
 function isFromThisMachine(request: Request): boolean {
   const { headers } = request;
-  if (!isLoopback(contextOf(request).client)) return false;
-  if ([...OF_PROXIES, ...OF_PAGES].some((name) => headers.has(name))) return false;
+  if (!isLoopback(contextOf(request).client) || [...headers.keys()].some((name) => ADDED.test(name)))
+    return false;
   // A proxy that adds no header, or a page whose name resolves to this address, still sends another Host.
-  const host = headers.get('host');
-  return host === null || isLoopbackHost(host);
-}
-
-function isLoopbackHost(host: string): boolean {
-  const url = `http://${host}/`;
-  if (!URL.canParse(url)) return false;
-  const { hostname } = new URL(url);
+  const hostname = URL.parse(`http://${headers.get('host') ?? 'localhost'}/`)?.hostname ?? '';
   return hostname === 'localhost' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
 }

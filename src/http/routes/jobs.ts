@@ -77,7 +77,6 @@ export const receiptMissing = refused(
   'There is no such receipt, or it is no longer retained.',
 );
 
-/** Ids that were never given out are answered without asking anyone. */
 export const isJobId = (id: string) => JOB_ID.test(id);
 export const isReceiptId = (id: string) => RECEIPT_ID.test(id);
 

@@ -33,7 +33,6 @@ export const JobStats = Closed({
 
 const MINUTE_MS = 60_000;
 
-/** Sizes of a bucket. */
 const SIZES = [1, 5, 15, 30, 60, 120, 360, 480].map((minutes) => minutes * MINUTE_MS);
 /** Of whole buckets: one more begins before the window. */
 const BUCKETS_MAX = 99;

@@ -19,7 +19,6 @@ const EXECUTE_PATH = ROUTES.execute.path;
 
 const Window = Closed({ windowMs: Count, maxRequests: Count });
 
-/** What every answer to a free look at a target begins with. */
 export const Verdict = {
   ok: Type.Boolean(),
   allowed: Type.Boolean(),
@@ -107,7 +106,6 @@ export function policyRoutes(deps: PolicyDeps): Endpoint[] {
   ];
 }
 
-/** The request as an execution would read it: no header's value, no body. */
 export const normalizedShown = shownBy(PolicyCheckResponse.properties.normalized);
 
 export function verdictShown(verdict: PolicyCheck['verdict']) {

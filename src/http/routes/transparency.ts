@@ -1,12 +1,12 @@
 // The transparency log, for everyone: checkpoint, key, tiles and proofs (C2SP tlog-tiles, tlog-checkpoint, tlog-proof).
 
 import { JSON_TYPE, ROUTES, TEXT_TYPE } from '#src/discovery/routes.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { isRefused, refused } from '#src/domain/refusal.ts';
 import { parseTilePath } from '#src/domain/transparency/tiles.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/request/read.ts';
-import { readCounts } from '#src/http/request/validation.ts';
+import { readInteger } from '#src/http/request/validation.ts';
 import { taggedAnswer } from '#src/http/response/conditional-get.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
@@ -26,62 +26,55 @@ const noTile = refused('route_not_found', 'The newest checkpoint has no such til
 
 export type TransparencyDeps = ProgressOf<'reachedHead'> & { readonly transparency: Transparency };
 
-type Found = string | Uint8Array<ArrayBuffer> | Refused | null;
-
 export function transparencyRoutes({ transparency, progress }: TransparencyDeps): Endpoint[] {
-  /** As every read: the rows may not have what the log has. */
-  const read = async (find: () => Promise<Found>, missing: Refused, publish: Publish) => {
-    const wrapped = async () => {
-      const body = await find();
-      return body !== null && isBody(body) ? { body } : body;
-    };
-    const found = await findForSure(progress, wrapped, missing);
-    return isRefused(found) ? found : publish(found.body);
-  };
   return [
-    endpoint(ROUTES.logCheckpoint, null, ({ request }) =>
-      read(transparency.checkpoint, noLog, text(request)),
-    ),
-    endpoint(ROUTES.logKey, null, ({ request }) => {
-      const line = async () => {
-        const key = await transparency.key();
-        return key === null ? null : `${key}\n`;
+    endpoint(ROUTES.logCheckpoint, null, ({ request }) => {
+      const find = async () => {
+        const note = await transparency.checkpoint();
+        return note === null ? null : text(request, note);
       };
-      return read(line, noKey, text(request));
+      return findForSure(progress, find, noLog);
+    }),
+    endpoint(ROUTES.logKey, null, ({ request }) => {
+      const find = async () => {
+        const key = await transparency.key();
+        return key === null ? null : text(request, `${key}\n`);
+      };
+      return findForSure(progress, find, noKey);
     }),
     endpoint(ROUTES.logTile, null, async ({ request }) => {
       // The path as it was sent: what is cached permanently has one address.
       const { pathname } = new URL(request.url);
       const name = parseTilePath(pathname.slice(ROUTES.logTile.path.length - '*'.length));
       if (name === null) return routeNotFound();
-      const tile = async () => {
+      const find = async () => {
         const body = await transparency.tile(name);
-        if (body !== null) return new Uint8Array(body);
+        if (body !== null)
+          return taggedAnswer(request, new Uint8Array(body), ROUTES.logTile.mediaType, FOR_EVER);
         return (await transparency.checkpoint()) === null ? noLog : noTile;
       };
-      return read(tile, noTile, (body) => taggedAnswer(request, body, ROUTES.logTile.mediaType, FOR_EVER));
+      return findForSure(progress, find, noTile);
     }),
     endpoint(ROUTES.logProof, null, async ({ request, id }) => {
       if (!isReceiptId(id)) return receiptMissing;
       const disposition = { 'content-disposition': `inline; filename="${id}.tlog-proof"` };
-      return read(() => transparency.prove(id), noLog, text(request, disposition));
+      const find = async () => {
+        const proof = await transparency.prove(id);
+        return typeof proof === 'string' ? text(request, proof, disposition) : proof;
+      };
+      return findForSure(progress, find, noLog);
     }),
     endpoint(ROUTES.logConsistency, null, async ({ request }) => {
-      const sizes = readCounts(request.url, ['from', 'to']);
-      if (isRefused(sizes)) return sizes;
-      const proof = await findForSure(progress, () => transparency.consistency(...sizes), noLog);
+      const [from, to] = [readInteger(request.url, size('from')), readInteger(request.url, size('to'))];
+      if (typeof from !== 'number') return from;
+      if (typeof to !== 'number') return to;
+      const proof = await findForSure(progress, () => transparency.consistency(from, to), noLog);
       return isRefused(proof) ? proof : taggedAnswer(request, JSON.stringify(proof), JSON_TYPE, FOR_EVER);
     }),
   ];
 }
 
-type Body = Exclude<Found, Refused | null>;
-type Publish = (body: Body) => Response;
+const size = (name: string) => ({ name, min: 0, max: 1e15, description: 'Leaves of the log.' });
 
-const isBody = (found: Exclude<Found, null>): found is Body =>
-  typeof found === 'string' || found instanceof Uint8Array;
-
-const text =
-  (request: Request, headers: Readonly<Record<string, string>> = {}): Publish =>
-  (body) =>
-    taggedAnswer(request, body, TEXT_TYPE, { ...FEW_SECONDS, ...headers });
+const text = (request: Request, body: string, headers: Readonly<Record<string, string>> = {}) =>
+  taggedAnswer(request, body, TEXT_TYPE, { ...FEW_SECONDS, ...headers });

@@ -50,7 +50,7 @@ export type TrustDeps = Moment &
   MeasureDeps &
   ReadsOf<'trust' | 'store'> &
   Settings<'mode' | 'offer' | 'storage'> & {
-    /** As this process last saw it; null: there is no transparency log, or no look at it yet. Never throws. */
+    /** null: there is no transparency log, or it is not known yet. Never throws. */
     checkpointStanding(): CheckpointStatus | null;
   };
 

