@@ -37,6 +37,8 @@ export type Service = {
    * opened: the service must end. Resolves at once for a shared database, which may be unavailable for any time.
    */
   readonly opened: Promise<void>;
+  /** Rejects if the embedded read models are found damaged: the service must end. */
+  readonly damaged: Promise<never>;
   /** Accepts no more requests, finishes what is in flight, also behind its answers, and frees everything: at most 120 s. */
   stop(): Promise<void>;
 };
@@ -49,7 +51,8 @@ export async function runService(config: Config, stop: AbortSignal): Promise<voi
   try {
     const service = await startService(config, stop);
     const stopped = whenAborted(stop);
-    await Promise.race([stopped, service.opened.then(() => stopped)]).catch(async (error: unknown) => {
+    const opened = service.opened.then(() => stopped);
+    await Promise.race([stopped, opened, service.damaged]).catch(async (error: unknown) => {
       await service.stop().catch(() => undefined);
       throw error;
     });
@@ -174,20 +177,21 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const opened = rows.then(
     () => undefined,
     (cause: unknown) => {
-      throw new CannotOpenReadModels(cause);
+      throw new UnusableReadModels('cannot be opened', cause);
     },
   );
   opened.catch(() => undefined);
-  return { url, baseUrl, opened, stop: ending.end };
+  const damaged = stores.damaged.catch((cause: unknown) => {
+    throw new UnusableReadModels('are damaged; the next start replays them from the event log', cause);
+  });
+  damaged.catch(() => undefined);
+  return { url, baseUrl, opened, damaged, stop: ending.end };
 }
 
-/** No disk space, for example. */
-class CannotOpenReadModels extends Error {
-  constructor(cause: unknown) {
-    super(`the embedded read models cannot be opened: ${String((cause as Error)?.message ?? cause)}`, {
-      cause,
-    });
-    this.name = 'CannotOpenReadModels';
+class UnusableReadModels extends Error {
+  constructor(problem: string, cause: unknown) {
+    super(`the embedded read models ${problem}: ${String((cause as Error)?.message ?? cause)}`, { cause });
+    this.name = 'UnusableReadModels';
   }
 }
 
