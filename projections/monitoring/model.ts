@@ -3,7 +3,7 @@ import { monitoringQueries } from './query.ts';
 import { monitoringHours, monitoringMinutes, monitoringTotals, runningJobs } from './table.ts';
 
 export const monitoring = {
-  version: 2,
+  version: 3,
   tables: [monitoringMinutes, monitoringHours, monitoringTotals, runningJobs],
   project: projectMonitoring,
   queries: monitoringQueries,

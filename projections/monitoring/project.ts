@@ -115,10 +115,9 @@ function instantMs(text: string): number | null {
   return year === undefined || month === undefined ? null : Date.UTC(year, month - 1, ...rest);
 }
 
-function runningRow({ jobId, startedAt, leaseMs, owner }: JobStarted): RunningRow {
-  const lease = Math.min(leaseMs, Number.MAX_SAFE_INTEGER);
-  const ends = Date.parse(startedAt) + lease;
+function runningRow({ jobId, startedAt, leaseMs }: JobStarted): RunningRow {
+  const ends = Date.parse(startedAt) + leaseMs;
   // A start that names no real day has no lease to keep: it is overdue at once.
   const leaseEndsAt = Number.isNaN(ends) ? 0 : Math.min(ends, Number.MAX_SAFE_INTEGER);
-  return { jobId, startedAt, leaseMs: lease, leaseEndsAt, owner };
+  return { jobId, startedAt, leaseEndsAt };
 }

@@ -54,10 +54,8 @@ export const monitoringTotals = pgTable('monitoring_totals', {
 export const runningJobs = pgTable('running_jobs', {
   jobId: text('job_id').primaryKey(),
   startedAt: text('started_at').notNull(),
-  leaseMs: bigint('lease_ms', { mode: 'number' }).notNull(),
   /** ms since the Unix epoch. */
   leaseEndsAt: bigint('lease_ends_at', { mode: 'number' }).notNull(),
-  owner: text().notNull(),
   position: text().notNull(),
 });
 

@@ -214,8 +214,7 @@ async function recoverUntil(
   },
 ): Promise<void> {
   const { models, runner, clock, logger } = parts;
-  const candidates = async () =>
-    (await models.monitoring.recoveryCandidates(CANDIDATES_MAX)).map(({ jobId }) => jobId);
+  const candidates = () => models.monitoring.recoveryCandidates(CANDIDATES_MAX);
   const recovery = jobRecovery({ ...parts, candidates });
   let { exclusive } = parts;
   while (!ending.aborted) {
