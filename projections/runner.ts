@@ -183,7 +183,6 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         db,
         pending,
         projector,
-        nearHead: false,
         role: 'projects',
         kept,
         lingerMs: lingerAfter(0),
