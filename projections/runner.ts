@@ -21,8 +21,7 @@ import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
 import {
-  HistoryLost,
-  LogInterrupted,
+  HistoryDoubted,
   lingerAfter,
   projectAll,
   type Role,
@@ -132,9 +131,8 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       try {
         await runSession();
       } catch (error) {
-        if (error instanceof LogInterrupted || error instanceof HistoryLost) invalidate();
-        if (error instanceof RowsMoved || error instanceof LogInterrupted || error instanceof HistoryLost)
-          continue;
+        if (error instanceof HistoryDoubted) invalidate();
+        if (error instanceof HistoryDoubted || error instanceof RowsMoved) continue;
         state.storeFailed = !(error instanceof EventLogUnavailable);
         if (state.failures++ === 0)
           logger.warn('events cannot be projected into the read models; the runner retries', {

@@ -67,12 +67,10 @@ const HISTORY_MS = 250;
 
 /** The rows or their handle are no longer those of this session: begin again from where they are. */
 export class RowsMoved extends Error {}
-/** The log's connection was lost and has returned: the rows are validated again before they are read. */
-export class LogInterrupted extends Error {}
-/** The rows contain events that are missing from the log. */
-export class HistoryLost extends Error {}
+/** The log's connection was lost and has returned, or lacks an event of the rows: they are validated before they are read. */
+export class HistoryDoubted extends Error {}
 
-/** Until `signal` aborts; throws what the store threw, or one of the three errors above. */
+/** Until `signal` aborts; throws what the store threw, or one of the two errors above. */
 export async function projectAll(session: Session, deps: SessionDeps): Promise<void> {
   const { pending } = session;
   const { clock, signal, progress } = deps;
@@ -82,7 +80,7 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
   const isDue = () => progress.isAwaited() || pending.interrupted || signal.aborted;
   const isFull = () => isDue() || pending.size >= deps.batchSize;
   while (!signal.aborted) {
-    if (pending.interrupted) throw new LogInterrupted();
+    if (pending.interrupted) throw new HistoryDoubted();
     if (clock.monotonic() - lookedAt >= LOOK_MS) {
       await look(session, deps);
       lookedAt = clock.monotonic();
@@ -155,7 +153,7 @@ async function assertHistory({ projector, kept }: Session, { log, clock }: Sessi
   kept.comparedAt = now;
   // An unavailable log proves nothing.
   const holds = await logHolds(log, projector.head).catch(() => true);
-  if (!holds) throw new HistoryLost();
+  if (!holds) throw new HistoryDoubted();
 }
 
 async function keepUsed({ schema, kept }: Session, { store, clock, logger }: SessionDeps): Promise<void> {

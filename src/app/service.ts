@@ -43,41 +43,39 @@ export type Service = {
   stop(): Promise<void>;
 };
 
-/** A stop was requested while the service started: what was opened is closed again. */
-class StopRequested extends Error {}
-
 /** Runs the service from its start until `stop` aborts, also if that is during the start. */
 export async function runService(config: Config, stop: AbortSignal): Promise<void> {
+  const service = await startService(config, stop).catch((error: unknown) => {
+    if (stop.aborted) return null;
+    throw error;
+  });
+  if (service === null) return;
+  const stopped = whenAborted(stop);
+  const opened = service.opened.then(() => stopped);
   try {
-    const service = await startService(config, stop);
-    const stopped = whenAborted(stop);
-    const opened = service.opened.then(() => stopped);
-    await Promise.race([stopped, opened, service.damaged]).catch(async (error: unknown) => {
-      await service.stop().catch(() => undefined);
-      throw error;
-    });
-    await service.stop();
+    await Promise.race([stopped, opened, service.damaged]);
   } catch (error) {
-    if (!(error instanceof StopRequested)) throw error;
+    await service.stop().catch(() => undefined);
+    throw error;
   }
+  await service.stop();
 }
 
 /** Resolves when the service listens. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
 export async function startService(config: Config, stop?: AbortSignal): Promise<Service> {
+  stop?.throwIfAborted();
   const clock = systemClock();
   const ending = orderlyEnding(clock);
+  stop?.addEventListener('abort', ending.abort, { once: true });
   try {
-    const started = start(config, clock, ending);
-    if (stop === undefined) return await started;
-    const stopped = whenAborted(stop).then(() => {
-      throw new StopRequested();
-    });
-    return await Promise.race([started, stopped]);
+    return await start(config, clock, ending);
   } catch (error) {
     ending.abort();
     // The error of the start is reported, not one of its undoing.
     await ending.end().catch(() => undefined);
     throw error;
+  } finally {
+    stop?.removeEventListener('abort', ending.abort);
   }
 }
 
