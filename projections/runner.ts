@@ -177,6 +177,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         db,
         pending,
         projector,
+        nearHead: false,
         role: 'projects',
         kept,
         lingerMs: lingerAfter(0),

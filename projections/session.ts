@@ -46,6 +46,8 @@ export type Session = {
   readonly pending: PendingEvents;
   readonly projector: Projector;
   role: Role;
+  /** The rows have come, in this session, within a batch of the log's head. */
+  nearHead: boolean;
   /** Monotonic ms of the last `markUsed`, with its pruning, and of the last comparison with the log. */
   readonly kept: { usedAt: number; comparedAt: number };
   /** How long the next batch gathers. */
@@ -123,8 +125,8 @@ async function changed(
 }
 
 /** Under a steady load there is always an event to come: within a batch of the head is near enough. */
-function purgeInMs({ pending, role }: Session, { purge, batchSize }: SessionDeps): number {
-  const mayPurge = pending.complete && pending.size <= batchSize;
+function purgeInMs({ pending, role, nearHead }: Session, { purge, batchSize }: SessionDeps): number {
+  const mayPurge = nearHead && pending.size <= batchSize;
   return mayPurge ? purge.dueInMs(role === 'projects') : Number.POSITIVE_INFINITY;
 }
 
@@ -216,15 +218,18 @@ async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
 
 /** `events`: how many of the way this process has projected. */
 function noteMoved(session: Session, deps: SessionDeps, events: number): void {
-  const { progress, worked } = deps;
+  const { progress, worked, batchSize } = deps;
   const { position } = session.projector.head;
   if (position !== null) progress.moved(position, events);
   worked();
-  if (session.pending.complete && session.pending.size === 0) progress.noteCaughtUp();
+  if (!session.pending.complete) return;
+  if (session.pending.size === 0) progress.noteCaughtUp();
+  if (session.pending.size <= batchSize) session.nearHead = true;
 }
 
 function noteCaughtUp(session: Session, { progress, worked }: SessionDeps): void {
   if (!session.pending.complete) return;
+  session.nearHead = true;
   progress.noteCaughtUp();
   worked();
 }
