@@ -1,4 +1,4 @@
-// A batch of a rebuild: new rows by COPY if the store has it, changed ones by the projector's own statement.
+// A batch of a rebuild: new rows by COPY if the store has it, the others by the projector's own statement.
 import type { RebuildTransaction } from '#src/ports/rebuild-store.ts';
 import type { ChangedRow, StoredRow } from './fold.ts';
 import type { WriteBatch } from './projection.ts';

@@ -8,7 +8,7 @@ import type { ReadStore } from '../src/ports/read-store.ts';
 import type { ReadModel } from './registry.ts';
 import { type Db, rowFunctions, rowsOf, tableShapes } from './rows.ts';
 
-/** A row for each schema. It belongs to no generation: all processes and releases on this database share it. */
+/** A row for each schema. All processes and releases on this database share the table. */
 export const generations = pgTable(
   'read_model_generations',
   {

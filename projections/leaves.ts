@@ -1,6 +1,5 @@
-// The leaves that events add to the transparency tree, found of the rows that are about to change: in the batch's own
-// transaction, so that no two projectors number a leaf alike, and in a rebuild of the rows that it has folded so far.
-// What is a leaf and how the tree is hashed it leaves to the domain, what rows come of it to the model.
+// The leaves that events add to the transparency tree. The tree is read in the batch's own transaction, so that no two
+// projectors number a leaf alike.
 import { appendLeaf, isLeaf, leafData, type Tree } from '#src/domain/transparency/tree.ts';
 import type { JudgedEvent, Rows } from './fold.ts';
 import type { Row } from './registry.ts';
@@ -11,9 +10,8 @@ const TABLE = 'transparency_tree';
 const KEY = 'all';
 
 /**
- * The same events, each leaf with its place in the tree. `shapes`: the tables that are written; without the tree's among
- * them nothing is read, and nothing grows. `load`: the stored rows of these keys; asked at most once, and
- * not at all where no leaf is among the events. Leaves up to the position of the stored tree stand in it already.
+ * The same events, each new leaf with its place in the tree. `shapes`: the tables that are written. `load`: the stored rows
+ * of these keys. Leaves up to the position of the stored tree are in it already.
  */
 export async function withLeaves(
   shapes: readonly TableShape[],

@@ -14,7 +14,7 @@ export type PendingEvents = {
   readonly interrupted: boolean;
   /** Monotonic ms at which the oldest event here arrived; null where there is none. */
   oldestArrival(): number | null;
-  /** The oldest events: `max`, and the rest of the last one's append; they stay queued until they are dropped. */
+  /** The oldest `max` events; they stay queued until they are dropped. */
   first(max: number): readonly RecordedEvent[];
   /** Drops every event at or before `position`, those that are yet to be delivered included. */
   dropThrough(position: string): void;
@@ -25,31 +25,13 @@ export type PendingEvents = {
 
 const RESUBSCRIBE_MS = 500;
 
-/** More events than any append of ours has. */
-const MAX_APPEND = 16;
-
 type Item = { readonly event: RecordedEvent; readonly arrived: number };
-
-/** A log does not say where an append ends; events of one follow each other, in its stream as in the log. */
-function wholeAppends(items: readonly Item[], max: number): number {
-  let end = Math.min(max, items.length);
-  while (end < max + MAX_APPEND && isFollowedBy(items[end - 1]?.event, items[end]?.event)) end++;
-  return end;
-}
-
-const isFollowedBy = (event: RecordedEvent | undefined, next: RecordedEvent | undefined): boolean =>
-  event !== undefined && event.stream === next?.stream && event.revision + 1n === next.revision;
-
-/** A completion and its receipt are one append: the receipt follows at any moment. */
-export const isMidAppend = (event: RecordedEvent | undefined): boolean => event?.type === 'JobCompleted';
 
 export function pendingEvents(
   { log, clock, logger }: { log: Pick<EventLog, 'subscribeAll'>; clock: Clock; logger: Logger },
   { after, capacity, signal }: { after: string | null; capacity: number; signal: AbortSignalLike },
 ): PendingEvents {
   const items: Item[] = [];
-  // A batch of all that fits never stops the log in the middle of an append.
-  const limit = capacity + MAX_APPEND;
   const state = {
     complete: false,
     interrupted: false,
@@ -70,14 +52,14 @@ export function pendingEvents(
       return state.complete;
     },
     get full() {
-      return items.length >= limit;
+      return items.length >= capacity;
     },
     get interrupted() {
       return state.interrupted;
     },
     wake: () => state.wake(),
     oldestArrival: () => items[0]?.arrived ?? null,
-    first: (max) => items.slice(0, wholeAppends(items, max)).map(({ event }) => event),
+    first: (max) => items.slice(0, max).map(({ event }) => event),
     dropThrough(position) {
       if (position > state.dropped) state.dropped = position;
       const kept = items.findIndex(({ event }) => event.position > position);
@@ -109,7 +91,7 @@ export function pendingEvents(
           items.push({ event, arrived: clock.monotonic() });
         }
         state.wake();
-        while (items.length >= limit && !signal.aborted) await room();
+        while (items.length >= capacity && !signal.aborted) await room();
       }
     } catch (error) {
       logger.warn('the read models lost their subscription to the event log; subscribing again', {

@@ -1,6 +1,5 @@
 // Where the rows of this process are in the event log: the readers that wait for a later position, and whether the rows have
-// caught up with the head that the log had when this process first read it. Until then counts and lists cover a part of the
-// log only. The progress of a long replay is logged.
+// caught up with the head that the log had at first; until then counts and lists cover a part of the log only.
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 

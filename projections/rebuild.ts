@@ -46,7 +46,7 @@ export type RebuildOptions = {
 };
 
 export type RebuildProgress = {
-  /** Events handled by this run; the same twice, as other commands may continue an earlier run. */
+  /** Events handled by this run, twice: other commands may continue an earlier run. */
   readonly events: number;
   readonly eventsHere: number;
   /** 0 to 1; null if unknown. */

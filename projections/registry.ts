@@ -1,21 +1,96 @@
-// The list of read models. Everything else follows from it: what the runner projects, a rebuild builds again, a purge
-// deletes, and which queries there are. Each model is declared in its folder.
-import type { SQL } from 'drizzle-orm';
+// The read models. Everything else follows from this list: what the runner projects, a rebuild builds again, a purge
+// deletes, and which queries there are.
+import { type SQL, sql } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { decision } from './decision/model.ts';
-import { job } from './job/model.ts';
-import { monitoring } from './monitoring/model.ts';
-import { proof } from './proof/model.ts';
-import { receipt } from './receipt/model.ts';
+import { projectDecision } from './decision/project.ts';
+import { decisionQueries } from './decision/query.ts';
+import { decisions } from './decision/table.ts';
+import { projectJob } from './job/project.ts';
+import { jobQueries } from './job/query.ts';
+import { jobs } from './job/table.ts';
+import { projectMonitoring } from './monitoring/project.ts';
+import { monitoringQueries } from './monitoring/query.ts';
+import { monitoringHours, monitoringMinutes, monitoringTotals, runningJobs } from './monitoring/table.ts';
+import { projectProof } from './proof/project.ts';
+import { proofQueries } from './proof/query.ts';
+import { proofs } from './proof/table.ts';
+import { projectReceipt } from './receipt/project.ts';
+import { receiptQueries } from './receipt/query.ts';
+import { receipts, revokedKeys } from './receipt/table.ts';
 import type { Db } from './rows.ts';
-import { transparency } from './transparency/model.ts';
-import type { GrownLeaf } from './transparency/project.ts';
-import { trust } from './trust/model.ts';
+import { type GrownLeaf, projectTransparency } from './transparency/project.ts';
+import { transparencyQueries } from './transparency/query.ts';
+import {
+  transparencyCheckpoint,
+  transparencyLeaves,
+  transparencyTiles,
+  transparencyTree,
+} from './transparency/table.ts';
+import { projectTrust } from './trust/project.ts';
+import { trustQueries } from './trust/query.ts';
+import { trustMinutes, trustOpenPayments, trustTotals } from './trust/table.ts';
+
+const ended = sql`"status" <> 'running'`;
+const always = sql`true`;
 
 /** A model's name is letters only. Another name is another model: its rows are projected again from the first event. */
-export const MODELS = declared({ job, receipt, proof, monitoring, trust, transparency, decision });
+export const MODELS = declared({
+  job: {
+    version: 2,
+    tables: [jobs],
+    project: projectJob,
+    queries: jobQueries,
+    needs: { find: 'rows', findForVerification: 'rows' },
+    retained: { table: 'jobs', time: 'updated_at', ended, horizon: 'jobs' },
+  },
+  receipt: {
+    version: 2,
+    tables: [receipts, revokedKeys],
+    project: projectReceipt,
+    queries: receiptQueries,
+    needs: { find: 'rows' },
+    retained: { table: 'receipts', time: 'signed_at', ended: always, horizon: 'receipts' },
+  },
+  proof: {
+    version: 1,
+    tables: [proofs],
+    project: projectProof,
+    queries: proofQueries,
+    needs: { find: 'rows', recent: 'whole', recentFailures: 'whole' },
+    retained: { table: 'proofs', time: 'updated_at', ended, horizon: 'jobs' },
+  },
+  monitoring: {
+    version: 3,
+    tables: [monitoringMinutes, monitoringHours, monitoringTotals, runningJobs],
+    project: projectMonitoring,
+    queries: monitoringQueries,
+    needs: { summary: 'whole', series: 'whole', recoveryCandidates: 'rows' },
+  },
+  trust: {
+    version: 3,
+    tables: [trustTotals, trustMinutes, trustOpenPayments],
+    project: projectTrust,
+    queries: trustQueries,
+    needs: { payments: 'rows', receipts: 'whole' },
+  },
+  transparency: {
+    version: 1,
+    tables: [transparencyTree, transparencyTiles, transparencyLeaves, transparencyCheckpoint],
+    project: projectTransparency,
+    queries: transparencyQueries,
+    needs: { tree: 'rows', tile: 'rows', leafIndex: 'rows', checkpoint: 'rows' },
+  },
+  decision: {
+    version: 1,
+    tables: [decisions],
+    project: projectDecision,
+    queries: decisionQueries,
+    needs: { find: 'rows', recent: 'whole' },
+    retained: { table: 'decisions', time: 'created_at', ended: always, horizon: 'receipts' },
+  },
+});
 
 /** A row under its columns' TypeScript names, without the position that the runner keeps beside it. */
 export type Row = Readonly<Record<string, unknown>>;

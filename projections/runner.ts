@@ -15,14 +15,13 @@ import {
   retireLost,
 } from './generations.ts';
 import { pendingEvents } from './pending.ts';
-import { makeProgress } from './progress.ts';
+import { makeProgress, type Progress } from './progress.ts';
 import { type ProjectionHead, Projector, readHead } from './projection.ts';
 import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
 import {
-  HistoryLost,
-  LogInterrupted,
+  HistoryDoubted,
   lingerAfter,
   projectAll,
   type Role,
@@ -47,19 +46,15 @@ export type ProjectionRunner = {
    * throws if the store is unavailable. The handle changes after lost connections, so request it each time.
    */
   open(): Promise<Db>;
-  /** Position of the last event in the rows; null: none, or not known yet. */
-  position(): string | null;
-  /** Whether the rows have reached `position`; waits for it up to `timeoutMs`. Never throws. */
-  caughtUp(position: string, timeoutMs: number): Promise<boolean>;
+  position: Progress['position'];
+  /** Never throws. */
+  caughtUp: Progress['reached'];
   /**
    * Whether the rows have reached the log's head as read at the call, waiting up to 1 s: only then is a missing row
    * missing. The events up to there are projected at once. false also if the log is unavailable. Never throws.
    */
   reachedHead(): Promise<boolean>;
-  /**
-   * Whether the rows have caught up with the log's head as it was when this runner first read them; waits for it up to a
-   * second. Before, lists and counts would be of a part of the log. Never throws.
-   */
+  /** `Progress.ready`, within a second. */
   ready(): Promise<boolean>;
   /** `lagEvents`: null if unknown. `lagMs`: 0 while the rows contain all that the log has delivered. */
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
@@ -132,9 +127,8 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       try {
         await runSession();
       } catch (error) {
-        if (error instanceof LogInterrupted || error instanceof HistoryLost) invalidate();
-        if (error instanceof RowsMoved || error instanceof LogInterrupted || error instanceof HistoryLost)
-          continue;
+        if (error instanceof HistoryDoubted) invalidate();
+        if (error instanceof HistoryDoubted || error instanceof RowsMoved) continue;
         state.storeFailed = !(error instanceof EventLogUnavailable);
         if (state.failures++ === 0)
           logger.warn('events cannot be projected into the read models; the runner retries', {

@@ -1,6 +1,5 @@
 // One session of the runner: a validated generation and the events after its position, projected batch after batch by
 // this process or by another. When to give up and begin again is the runner's decision.
-import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
@@ -13,7 +12,7 @@ import {
   markUsed,
   pruneGenerations,
 } from './generations.ts';
-import { isMidAppend, type PendingEvents } from './pending.ts';
+import type { PendingEvents } from './pending.ts';
 import type { Progress } from './progress.ts';
 import { type JudgeReceipt, judgeEvents, type Projector, readHead } from './projection.ts';
 import type { Purge } from './purge.ts';
@@ -67,17 +66,13 @@ const LOOK_MS = 1000;
 const MARK_USED_MS = 60_000;
 const UNUSED_MS = 7 * 86_400_000;
 const HISTORY_MS = 250;
-/** How long the rest of an append is waited for, if one is known to follow. */
-const APPEND_MS = 50;
 
 /** The rows or their handle are no longer those of this session: begin again from where they are. */
 export class RowsMoved extends Error {}
-/** The log's connection was lost and has returned: the rows are validated again before they are read. */
-export class LogInterrupted extends Error {}
-/** The rows contain events that are missing from the log. */
-export class HistoryLost extends Error {}
+/** The log's connection was lost and has returned, or lacks an event of the rows: they are validated before they are read. */
+export class HistoryDoubted extends Error {}
 
-/** Until `signal` aborts; throws what the store threw, or one of the three errors above. */
+/** Until `signal` aborts; throws what the store threw, or one of the two errors above. */
 export async function projectAll(session: Session, deps: SessionDeps): Promise<void> {
   const { pending } = session;
   const { clock, signal, progress } = deps;
@@ -87,7 +82,7 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
   const isDue = () => progress.isAwaited() || pending.interrupted || signal.aborted;
   const isFull = () => isDue() || pending.size >= deps.batchSize;
   while (!signal.aborted) {
-    if (pending.interrupted) throw new LogInterrupted();
+    if (pending.interrupted) throw new HistoryDoubted();
     if (clock.monotonic() - lookedAt >= LOOK_MS) {
       await look(session, deps);
       lookedAt = clock.monotonic();
@@ -125,15 +120,8 @@ async function changed(
   const timer = new Cancel();
   if (isEnough?.() !== true) await Promise.race([pending.changed(isEnough), clock.sleep(ms, timer)]);
   timer.abort();
-  await wholeAppend(pending);
-}
-
-/** Events of one append arrive some microtasks apart. */
-async function wholeAppend(pending: PendingEvents): Promise<void> {
-  for (let seen = -1; seen !== pending.size; ) {
-    seen = pending.size;
-    for (let turn = 0; turn < 8; turn++) await undefined;
-  }
+  // Events of one append arrive some microtasks apart: one batch for them is cheaper than two.
+  for (let turn = 0; turn < 32; turn++) await undefined;
 }
 
 /** Under a steady load there is always an event to come: within a batch of the head is near enough. */
@@ -167,7 +155,7 @@ async function assertHistory({ projector, kept }: Session, { log, clock }: Sessi
   kept.comparedAt = now;
   // An unavailable log proves nothing.
   const holds = await logHolds(log, projector.head).catch(() => true);
-  if (!holds) throw new HistoryLost();
+  if (!holds) throw new HistoryDoubted();
 }
 
 async function keepUsed({ schema, kept }: Session, { store, clock, logger }: SessionDeps): Promise<void> {
@@ -205,7 +193,7 @@ function aborted(signal: AbortSignalLike): Promise<null> {
 
 async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
   const { db, projector, pending } = session;
-  const batch = await nextBatch(session, deps);
+  const batch = pending.first(deps.batchSize);
   const last = batch.at(-1);
   if (last === undefined) return;
   await assertHistory(session, deps);
@@ -225,23 +213,6 @@ async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
       : await currentSchema(await deps.store.shared(), session.generation);
     if (current !== session.schema) throw new RowsMoved();
     await follow(session, deps);
-  }
-}
-
-/** Never ends in the middle of an append: a job would be seen completed and yet without its receipt. */
-async function nextBatch(
-  { pending }: Session,
-  { clock, signal, batchSize }: SessionDeps,
-): Promise<readonly RecordedEvent[]> {
-  const until = clock.monotonic() + APPEND_MS;
-  for (;;) {
-    const batch = pending.first(batchSize);
-    const left = until - clock.monotonic();
-    const isAll = batch.length === pending.size;
-    if (!isAll || !isMidAppend(batch.at(-1)) || left <= 0 || signal.aborted) return batch;
-    const timer = new Cancel();
-    await Promise.race([pending.changed(), clock.sleep(left, timer)]);
-    timer.abort();
   }
 }
 

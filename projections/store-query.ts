@@ -1,4 +1,4 @@
-// Queries about the store as a whole: how many rows it holds, how many receipts do not verify, how far the purge went.
+// Queries about the store as a whole: how many rows it holds, how many receipts do not verify.
 import { sql } from 'drizzle-orm';
 import { monitoringTotals } from './monitoring/table.ts';
 import { receipts } from './receipt/table.ts';
@@ -6,15 +6,6 @@ import type { Db } from './rows.ts';
 import { retention } from './table.ts';
 import { revokedReceipts } from './trust/query.ts';
 import { trustTotals } from './trust/table.ts';
-
-export type Retention = Omit<typeof retention.$inferSelect, 'id'>;
-
-const NOTHING_PURGED: Retention = {
-  jobsBefore: null,
-  receiptsBefore: null,
-  jobsPurged: 0,
-  receiptsPurged: 0,
-};
 
 export function storeQueries(db: Db) {
   const counted = db
@@ -34,7 +25,6 @@ export function storeQueries(db: Db) {
     .from(receipts)
     .where(sql`not ${receipts.verified}`)
     .prepare('receipts_unverified');
-  const horizon = db.select().from(retention).prepare('retention');
   return {
     /** Jobs and receipts in store: counted by what came and what went, not by a scan. */
     async counts(): Promise<{ readonly jobs: number; readonly receipts: number }> {
@@ -47,16 +37,10 @@ export function storeQueries(db: Db) {
       const [row] = await unverified.execute();
       return row?.count ?? 0;
     },
-    async retention(): Promise<Retention> {
-      const [row] = await horizon.execute();
-      if (row === undefined) return NOTHING_PURGED;
-      const { id: _, ...kept } = row;
-      return kept;
-    },
   };
 }
 
 export const store = {
   queries: storeQueries,
-  needs: { counts: 'whole', countUnverified: 'whole', retention: 'rows' },
+  needs: { counts: 'whole', countUnverified: 'whole' },
 } as const;

@@ -1,4 +1,4 @@
-// How the text of a variable becomes a value: one function a kind. Which variables there are, config.ts decides.
+// How the text of a variable becomes a value: one function a kind.
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv4 } from 'node:net';

@@ -1,5 +1,4 @@
-// The variables of the environment: how their text becomes a value, their defaults, and what they mean. The help of
-// `relay serve` and the table in OPERATING.md are made of it.
+// The variables of the environment. The help of `relay serve` and the table in OPERATING.md are made of this list.
 import { resolve } from 'node:path';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import * as values from './config-values.ts';

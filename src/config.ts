@@ -1,5 +1,4 @@
-// The configuration: the only reader of the environment, once, into one frozen value. Every fault is found in one go
-// and named by its variable. What the values mean is left to those who get them.
+// The configuration: the only reader of the environment. Every fault is found in one go and named by its variable.
 import { join } from 'node:path';
 import { isLoopback, type Parse, Problem } from './config-values.ts';
 import { VARIABLES } from './config-variables.ts';

@@ -69,9 +69,7 @@ CREATE TABLE "monitoring_totals" (
 CREATE TABLE "running_jobs" (
 	"job_id" text PRIMARY KEY NOT NULL,
 	"started_at" text NOT NULL,
-	"lease_ms" bigint NOT NULL,
 	"lease_ends_at" bigint NOT NULL,
-	"owner" text NOT NULL,
 	"position" text NOT NULL
 );
 --> statement-breakpoint

@@ -102,23 +102,13 @@ function took(row: Finished, durationMs: number): Finished {
 function durationOf({ outcome, attempts }: ReceiptPayload, signedAt: string): number | null {
   const { errorCategory } = outcome;
   if (errorCategory === 'interrupted_unknown' || errorCategory === 'not_executed') return null;
-  const started = instantMs(attempts[0]?.startedAt ?? '');
-  const ended = instantMs(signedAt);
-  return started === null || ended === null || ended < started ? null : ended - started;
+  const durationMs = Date.parse(signedAt) - Date.parse(attempts[0]?.startedAt ?? '');
+  return durationMs >= 0 ? durationMs : null;
 }
 
-const INSTANT = /^(\d{4})-(0[1-9]|1[0-2])-([0-2]\d|3[01])T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)\.(\d{3})Z$/;
-
-/** Not `Date.parse`: the engines differ in what they make of a 30 February, and rows must not. */
-function instantMs(text: string): number | null {
-  const [year, month, ...rest] = (INSTANT.exec(text) ?? []).slice(1).map(Number);
-  return year === undefined || month === undefined ? null : Date.UTC(year, month - 1, ...rest);
-}
-
-function runningRow({ jobId, startedAt, leaseMs, owner }: JobStarted): RunningRow {
-  const lease = Math.min(leaseMs, Number.MAX_SAFE_INTEGER);
-  const ends = Date.parse(startedAt) + lease;
+function runningRow({ jobId, startedAt, leaseMs }: JobStarted): RunningRow {
+  const ends = Date.parse(startedAt) + leaseMs;
   // A start that names no real day has no lease to keep: it is overdue at once.
   const leaseEndsAt = Number.isNaN(ends) ? 0 : Math.min(ends, Number.MAX_SAFE_INTEGER);
-  return { jobId, startedAt, leaseMs: lease, leaseEndsAt, owner };
+  return { jobId, startedAt, leaseEndsAt };
 }

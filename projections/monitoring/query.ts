@@ -42,14 +42,6 @@ export type ExecutionSeries = {
   readonly durationMs: Percentiles | null;
 };
 
-/** A job that ran when last heard of: somebody may have to close it. */
-export type RecoveryCandidate = {
-  readonly jobId: string;
-  readonly startedAt: string;
-  readonly leaseMs: number;
-  readonly owner: string;
-};
-
 /**
  * The first minute of the window, `YYYY-MM-DDTHH:MM`: jobs are counted by the minute of their completion, so the window
  * begins with the whole minute that holds `nowMs - windowMs`.
@@ -98,12 +90,7 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
     .groupBy(sql`1`)
     .prepare('monitoring_series');
   const running = db
-    .select({
-      jobId: runningJobs.jobId,
-      startedAt: runningJobs.startedAt,
-      leaseMs: runningJobs.leaseMs,
-      owner: runningJobs.owner,
-    })
+    .select({ jobId: runningJobs.jobId })
     .from(runningJobs)
     .orderBy(runningJobs.startedAt, runningJobs.jobId)
     .limit(sql.placeholder('limit'))
@@ -137,9 +124,9 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
       });
       return { buckets, durationMs: percentilesOf(all) };
     },
-    /** Oldest first. */
-    async recoveryCandidates(limit: number): Promise<readonly RecoveryCandidate[]> {
-      return await running.execute({ limit });
+    /** Ids of the jobs that ran when last heard of, oldest first: somebody may have to close them. */
+    async recoveryCandidates(limit: number): Promise<readonly string[]> {
+      return (await running.execute({ limit })).map(({ jobId }) => jobId);
     },
   };
 }

@@ -1,5 +1,5 @@
 // The monitoring model: how many jobs ended how in which minute and hour, how many ever, and which are running.
-// It leaves the failures' summaries to the proof model and the verdict on it all to attention.ts.
+// It leaves the failures' summaries to the proof model and the verdict on it all to src/domain/monitoring.
 import { bigint, integer, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** A count is a bigint: totals survive retention. */
@@ -20,10 +20,7 @@ const finished = () => ({
   succeeded: integer().notNull(),
   failed: integer().notNull(),
   position: text().notNull(),
-  /**
-   * How many executions took how long, by class, up to the last class that has one. Null: none is known, as in all rows
-   * that version 1 of the model has projected.
-   */
+  /** How many executions took how long, by class, up to the last class that has one. Null: none is known. */
   durations: integer().array(),
 });
 
@@ -33,7 +30,7 @@ export const monitoringMinutes = pgTable('monitoring_minutes', {
   ...finished(),
 });
 
-/** The sums of the hour's minutes, if version 2 or later projected them from the first event. */
+/** The sums of the hour's minutes. */
 export const monitoringHours = pgTable('monitoring_hours', {
   /** UTC: `YYYY-MM-DDTHH`. */
   hour: text().primaryKey(),
@@ -54,10 +51,8 @@ export const monitoringTotals = pgTable('monitoring_totals', {
 export const runningJobs = pgTable('running_jobs', {
   jobId: text('job_id').primaryKey(),
   startedAt: text('started_at').notNull(),
-  leaseMs: bigint('lease_ms', { mode: 'number' }).notNull(),
   /** ms since the Unix epoch. */
   leaseEndsAt: bigint('lease_ends_at', { mode: 'number' }).notNull(),
-  owner: text().notNull(),
   position: text().notNull(),
 });
 

@@ -1,4 +1,3 @@
-// The HTTP application with everything it is given: use cases over their adapters, read models, settings.
 import { readFileSync } from 'node:fs';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';

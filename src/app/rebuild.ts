@@ -1,5 +1,4 @@
 // The commands on the read models, beside services that read them: `relay rebuild` and `relay migrate`.
-import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
 import { prune, rebuild } from '#projections/rebuild.ts';
@@ -39,32 +38,19 @@ async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T
   // The log first: if there is none, nothing is created.
   const { log, clock, logger } = await openOperatorLog(config);
   const undo = [() => log.close()];
-  const directory = join(dataDir, 'read-models');
-  let done = false;
-  const isNew = databaseUrl === null && !existsSync(directory);
-  const lockLog = async () => {
-    // Embedded read models that are made beside services of a shared log would have no reader.
-    const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone');
-    undo.push(async () => lock.release());
-  };
   try {
-    // A refused command leaves no directory that was not there.
-    if (isNew) {
-      await lockLog();
-      undo.push(async () => {
-        if (!done) rmSync(directory, { recursive: true, force: true });
-      });
-    }
     const store =
       databaseUrl === null
-        ? pgliteRebuildStore({ directory, logger })
+        ? pgliteRebuildStore({ directory: join(dataDir, 'read-models'), logger })
         : postgresRebuildStore({ url: databaseUrl });
     undo.push(() => store.close());
-    // After the store, whose error contains the pid of a service that has both.
-    if (databaseUrl === null && !isNew) await lockLog();
-    const result = await work({ log, store, clock });
-    done = true;
-    return result;
+    if (databaseUrl === null) {
+      // Embedded read models that are made beside services of a shared log would have no reader. After the store, whose
+      // error contains the pid of a service that has both.
+      const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone');
+      undo.push(async () => lock.release());
+    }
+    return await work({ log, store, clock });
   } finally {
     for (const step of undo.reverse()) await step();
   }

@@ -37,44 +37,45 @@ export type Service = {
    * opened: the service must end. Resolves at once for a shared database, which may be unavailable for any time.
    */
   readonly opened: Promise<void>;
+  /** Rejects if the embedded read models are found damaged: the service must end. */
+  readonly damaged: Promise<never>;
   /** Accepts no more requests, finishes what is in flight, also behind its answers, and frees everything: at most 120 s. */
   stop(): Promise<void>;
 };
 
-/** A stop was requested while the service started: what was opened is closed again. */
-class StopRequested extends Error {}
-
 /** Runs the service from its start until `stop` aborts, also if that is during the start. */
 export async function runService(config: Config, stop: AbortSignal): Promise<void> {
+  const service = await startService(config, stop).catch((error: unknown) => {
+    if (stop.aborted) return null;
+    throw error;
+  });
+  if (service === null) return;
+  const stopped = whenAborted(stop);
+  const opened = service.opened.then(() => stopped);
   try {
-    const service = await startService(config, stop);
-    const stopped = whenAborted(stop);
-    await Promise.race([stopped, service.opened.then(() => stopped)]).catch(async (error: unknown) => {
-      await service.stop().catch(() => undefined);
-      throw error;
-    });
-    await service.stop();
+    await Promise.race([stopped, opened, service.damaged]);
   } catch (error) {
-    if (!(error instanceof StopRequested)) throw error;
+    await service.stop().catch(() => undefined);
+    throw error;
   }
+  await service.stop();
 }
 
 /** Resolves when the service listens. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
 export async function startService(config: Config, stop?: AbortSignal): Promise<Service> {
+  stop?.throwIfAborted();
   const clock = systemClock();
   const ending = orderlyEnding(clock);
+  stop?.addEventListener('abort', ending.abort, { once: true });
   try {
-    const started = start(config, clock, ending);
-    if (stop === undefined) return await started;
-    const stopped = whenAborted(stop).then(() => {
-      throw new StopRequested();
-    });
-    return await Promise.race([started, stopped]);
+    return await start(config, clock, ending);
   } catch (error) {
     ending.abort();
     // The error of the start is reported, not one of its undoing.
     await ending.end().catch(() => undefined);
     throw error;
+  } finally {
+    stop?.removeEventListener('abort', ending.abort);
   }
 }
 
@@ -174,20 +175,21 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const opened = rows.then(
     () => undefined,
     (cause: unknown) => {
-      throw new CannotOpenReadModels(cause);
+      throw new UnusableReadModels('cannot be opened', cause);
     },
   );
   opened.catch(() => undefined);
-  return { url, baseUrl, opened, stop: ending.end };
+  const damaged = stores.damaged.catch((cause: unknown) => {
+    throw new UnusableReadModels('are damaged; the next start replays them from the event log', cause);
+  });
+  damaged.catch(() => undefined);
+  return { url, baseUrl, opened, damaged, stop: ending.end };
 }
 
-/** No disk space, for example. */
-class CannotOpenReadModels extends Error {
-  constructor(cause: unknown) {
-    super(`the embedded read models cannot be opened: ${String((cause as Error)?.message ?? cause)}`, {
-      cause,
-    });
-    this.name = 'CannotOpenReadModels';
+class UnusableReadModels extends Error {
+  constructor(problem: string, cause: unknown) {
+    super(`the embedded read models ${problem}: ${String((cause as Error)?.message ?? cause)}`, { cause });
+    this.name = 'UnusableReadModels';
   }
 }
 
@@ -210,8 +212,7 @@ async function recoverUntil(
   },
 ): Promise<void> {
   const { models, runner, clock, logger } = parts;
-  const candidates = async () =>
-    (await models.monitoring.recoveryCandidates(CANDIDATES_MAX)).map(({ jobId }) => jobId);
+  const candidates = () => models.monitoring.recoveryCandidates(CANDIDATES_MAX);
   const recovery = jobRecovery({ ...parts, candidates });
   let { exclusive } = parts;
   while (!ending.aborted) {

@@ -5,7 +5,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { Slots } from '#src/usecases/execution/admission.ts';
 
 export type Undo = {
-  /** Adds a step that frees what was opened. After the shutdown has ended, the step runs at once. */
+  /** Adds a step that frees what was opened. */
   push(step: () => Promise<void>): void;
 };
 
@@ -15,7 +15,7 @@ export type Ending = Undo & {
   abort(): void;
   /** ms that are left for what is in flight. Before `end` all of them. */
   left(): number;
-  /** Runs all steps, the last added first; resolves after 120 s at the latest. Throws the first step's error, after all. */
+  /** Runs all steps, the last added first; resolves after 120 s at the latest. Throws a failed step's error, after all. */
   end(): Promise<void>;
 };
 
@@ -24,43 +24,31 @@ const STOP_MS = 120_000;
 const CLOSING_MS = 8_000;
 
 export function orderlyEnding(clock: Pick<Clock, 'monotonic' | 'sleep'>): Ending {
-  const steps: (() => Promise<void>)[] = [];
+  const steps = new AsyncDisposableStack();
   const aborting = new AbortController();
-  const timer = new AbortController();
   let begun: number | null = null;
   let ended: Promise<void> | null = null;
-  let over = false;
 
-  async function takeAll(): Promise<void> {
-    const failures: unknown[] = [];
-    for (let step = steps.pop(); step !== undefined; step = steps.pop()) {
-      await step().catch((error: unknown) => failures.push(error));
+  async function endWithinLimit(): Promise<void> {
+    const timer = new AbortController();
+    try {
+      await Promise.race([steps.disposeAsync(), clock.sleep(STOP_MS, timer.signal)]);
+    } finally {
+      timer.abort();
     }
-    over = true;
-    if (failures.length > 0) throw failures[0];
-  }
-
-  function withinLimit(taking: Promise<void>): Promise<void> {
-    const first = Promise.race([taking, clock.sleep(STOP_MS, timer.signal)]);
-    const stopTimer = () => timer.abort();
-    taking.then(stopTimer, stopTimer);
-    return first;
   }
 
   return {
     signal: aborting.signal,
     abort: () => aborting.abort(),
-    push(step) {
-      if (over) step().catch(() => undefined);
-      else steps.push(step);
-    },
+    push: (step) => steps.defer(step),
     left() {
       const gone = begun === null ? 0 : clock.monotonic() - begun;
       return Math.max(0, STOP_MS - CLOSING_MS - gone);
     },
     end() {
       begun ??= clock.monotonic();
-      ended ??= withinLimit(takeAll());
+      ended ??= endWithinLimit();
       return ended;
     },
   };

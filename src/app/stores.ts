@@ -18,6 +18,8 @@ export type Stores = {
   readonly exclusive: boolean;
   /** As in `sqlite+pglite`. */
   readonly driver: string;
+  /** Rejects if embedded read models are found damaged: the service must end. */
+  readonly damaged: Promise<never>;
 };
 
 /** Closed in reverse by `ending`, also where a later one cannot be opened. */
@@ -27,24 +29,25 @@ export async function openStores(
   ending: Pick<Ending, 'push' | 'signal'>,
 ): Promise<Stores> {
   const { dataDir, eventStoreUrl, databaseUrl } = config;
+  const { promise: damaged, reject: onDamage } = Promise.withResolvers<never>();
   if (databaseUrl === null) {
     const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
     // Its lock comes first: a second process on embedded read models must not start.
-    const readStore = pgliteReadStore({ directory: join(dataDir, 'read-models'), logger });
+    const readStore = pgliteReadStore({ directory: join(dataDir, 'read-models'), logger, onDamage });
     ending.push(() => readStore.close());
     const log = await embeddedLog(dataDir, 'alone', ending);
-    return { log, readStore, exclusive: true, driver: 'sqlite+pglite' };
+    return { log, readStore, exclusive: true, driver: 'sqlite+pglite', damaged };
   }
   const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
   const readStore = postgresReadStore({ url: databaseUrl });
   ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
     const log = await embeddedLog(dataDir, 'shared', ending);
-    return { log, readStore, exclusive: false, driver: 'sqlite+postgres' };
+    return { log, readStore, exclusive: false, driver: 'sqlite+postgres', damaged };
   }
   const log = await eventStoreLog(eventStoreUrl, logger, undefined, ending.signal);
   ending.push(() => log.close());
-  return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres' };
+  return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres', damaged };
 }
 
 async function embeddedLog(dataDir: string, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {

@@ -70,8 +70,8 @@ type SpanOf<Given extends unknown[], Answer> = {
 };
 
 /**
- * The call with a span around it, if there is a tracer. Facts never contain a URL, host, address, header, body, key, payer or a text from
- * outside; of names only the id of a job, which is public.
+ * The call with a span around it, if there is a tracer. Facts never contain a URL, host, address, header, body, key, payer
+ * or a text from outside; of ids only that of a job, which is public.
  */
 function traced<Given extends unknown[], Answer>(
   tracer: Tracer | null,

@@ -13,8 +13,8 @@ export interface ReadStore<Db> {
   shared(): Promise<Db>;
   /**
    * A handle whose unqualified table names are those of `schema` alone; the schema opened before is closed after its
-   * queries in flight. The same handle as long as its connections live: after a lost connection, or if a disposable store
-   * was damaged and is replaced by an empty one, it is another handle. So call `open` each time.
+   * queries in flight. The same handle as long as its connections live, another one after a lost connection: so call
+   * `open` each time.
    */
   open(schema: string): Promise<Db>;
   /** Queries the store; a damaged one is not ok. Resolves within its own time limit; never throws. */

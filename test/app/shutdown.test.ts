@@ -31,14 +31,6 @@ test('steps run once, the last registered first, and a failing one does not prev
   assert.equal(clock.advanceToNext(), false, 'no timer is left');
 });
 
-test('what is opened while it ends, or after, is freed too', async () => {
-  const { ending, taken, step } = bench();
-  step('log', async () => step('late'));
-  await ending.end();
-  step('later');
-  assert.deepEqual(taken, ['log', 'late', 'later']);
-});
-
 test('all steps together take 120 s at most, and the waits among them leave time to close the rest', async () => {
   const { clock, ending, taken, step } = bench();
   assert.equal(ending.left(), 112_000);

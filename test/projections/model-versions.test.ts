@@ -36,7 +36,7 @@ test('read models: whose table or projection changes, its version is counted up 
       known[name].sources !== now[name]?.sources,
   ).map(({ name }) => name);
   const advice = `table.ts or project.ts of these models changed: ${changed.join(', ') || 'none'}.
-If their rows say something else now, count up \`version\` in its model.ts.
+If their rows say something else now, count up \`version\`.
 In any case test/fixtures/model-versions.json has to be:
 ${JSON.stringify(now, null, 2)}
 `;

@@ -15,7 +15,7 @@ import { appendAll, jobAppends, newEvent, PLAN } from '#test/support/job-histori
 import { memoryLog } from '#test/support/memory-log.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives } from '#test/support/primitives.ts';
-import { pgliteHarness, project, rowsFor, runnerOver } from '#test/support/read-store.ts';
+import { pgliteHarness, project, retentionOf, rowsFor, runnerOver } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
 
 const DAY_MS = 86_400_000;
@@ -142,7 +142,7 @@ test(
       reachedHead: runner.reachedHead,
       models,
     });
-    await waitFor('the purge', async () => (await models.store.retention()).jobsPurged === 1);
+    await waitFor('the purge', async () => (await retentionOf(await runner.open())).jobsPurged === 1);
 
     assert.equal(await models.job.find(job.id), null);
     const refusal = await verifyJob(job.id);

@@ -28,6 +28,7 @@ import {
   emptyRows,
   project,
   type ReadStoreHarness,
+  retentionOf,
   rowsFor,
   runnerOver,
 } from './read-store.ts';
@@ -92,10 +93,10 @@ export function purgeContract(harness: ReadStoreHarness): void {
             const db = await project(log, store);
             const all = asStored(await rowsAfter(recorded(log)));
             for (let more = true; more; steps++) {
-              const last = horizonsOf(await storeQueries(db).retention());
+              const last = horizonsOf(await retentionOf(db));
               const purged = await purgeOnce(db, limits, maxRows);
               more = purged.more;
-              const { jobsPurged, receiptsPurged, ...moved } = await storeQueries(db).retention();
+              const { jobsPurged, receiptsPurged, ...moved } = await retentionOf(db);
               const horizons = horizonsOf(moved);
               const rows = await allRows(db);
               assert.deepEqual(rows, retained(all, horizons));
@@ -191,7 +192,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
       const runner = runnerOver(log, store, { retentionMs: { jobs: 7 * DAY_MS, receipts: null } });
       const models = readModels(runner, systemClock(), runner.ready);
       const db = await rowsFor(log, store);
-      await waitFor('the purge', async () => (await models.store.retention()).jobsPurged > 0);
+      await waitFor('the purge', async () => (await retentionOf(db)).jobsPurged > 0);
       assert.equal(await models.job.find(jobIdOf(1)), null);
       assert.equal(await models.proof.find(jobIdOf(1)), null);
       assert.equal((await models.job.find(jobIdOf(2)))?.status, 'running', 'a running job is kept');
@@ -272,7 +273,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
           const { jobs, receipts } = await models.store.counts();
           return jobs === left.jobs && receipts === left.receipts;
         });
-        const { jobsBefore, receiptsBefore, ...purged } = await models.store.retention();
+        const { jobsBefore, receiptsBefore, ...purged } = await retentionOf(await rowsFor(log, store));
         for (const [before, days] of [
           [jobsBefore, 7],
           [receiptsBefore, 30],

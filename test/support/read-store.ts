@@ -14,6 +14,7 @@ import { type ReadModels, readModels } from '#projections/read-models.ts';
 import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
 import { type Db, rowsOf, tableShapes } from '#projections/rows.ts';
 import { type ProjectionRunner, type RunnerOptions, startProjections } from '#projections/runner.ts';
+import { retention } from '#projections/table.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
@@ -148,6 +149,19 @@ export async function project(log: EventLog, store: ReadStore<Db>, options: Runn
 /** For tests that look at rows while no process projects. */
 export const modelsOver = (db: Db): ReadModels =>
   readModels({ open: async () => db }, systemClock(), async () => true);
+
+/** The horizon and what the purge took; zero and null before the first purge. */
+export async function retentionOf(db: Db): Promise<Omit<typeof retention.$inferSelect, 'id'>> {
+  const [row] = await db.select().from(retention);
+  const { id: _, ...kept } = row ?? {
+    id: '',
+    jobsBefore: null,
+    receiptsBefore: null,
+    jobsPurged: 0,
+    receiptsPurged: 0,
+  };
+  return kept;
+}
 
 /** Every row of every read model, in order, as the database has it. */
 export async function allRows(db: Db): Promise<Record<string, readonly unknown[]>> {

@@ -1,5 +1,5 @@
-// The embedded read store: PGlite in a directory of its own, for one process. Disposable: whatever is wrong with it, it is
-// deleted and built again from the log.
+// The embedded read store: PGlite in a directory of its own, for one process. Disposable: whatever is wrong with it, the
+// next start deletes it and builds it again from the log.
 import type { PGlite } from '@electric-sql/pglite';
 import type { PgliteDatabase } from 'drizzle-orm/pglite';
 import { succeedsWithin } from '#src/lib/time.ts';
@@ -7,7 +7,6 @@ import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore, TableLayout } from '../../ports/read-store.ts';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
-import { type DamageWatch, watchDamage } from './pglite-damage.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
 import { PGLITE_SETTINGS, unpackPgliteImage } from './pglite-image.ts';
 import { prepareStatements } from './pglite-prepared.ts';
@@ -16,15 +15,16 @@ export type PgliteOptions = {
   /** Made where it is missing; nothing else may be in it. */
   readonly directory: string;
   readonly logger: Logger;
-  /** The shortest pause between two replacements of damaged files; it doubles with each. */
-  readonly renewalPauseMs?: number;
+  /** Called once if statements fail as on damaged files: the process must end, so that the next start replays the log. */
+  readonly onDamage?: (cause: unknown) => void;
   /** ms within which `health` answers. */
   readonly healthMs?: number;
 };
 
 /** A batch of the projector goes before it in the queue, and blocks this thread. */
 const HEALTH_MS = 2000;
-const RENEWAL_PAUSE_MS = 30_000;
+/** So many failed statements prove that the files are damaged. */
+const PROOF = 3;
 /** Changes if the files of an earlier release must not be opened. */
 const FILES_VERSION = '2';
 
@@ -32,37 +32,20 @@ const FILES_VERSION = '2';
 export function pgliteReadStore({
   directory,
   logger,
-  renewalPauseMs = RENEWAL_PAUSE_MS,
+  onDamage = () => undefined,
   healthMs = HEALTH_MS,
 }: PgliteOptions): ReadStore<PgliteDatabase> {
   const taken = takePgliteDirectory(directory, FILES_VERSION);
-  const renewals = paced(renewalPauseMs);
-  let opened: Opened | null = null;
   let opening: Promise<Opened> | null = null;
   let closing: Promise<void> | null = null;
 
-  const openOnce = (open: () => Promise<Opened>): Promise<Opened> => {
-    opened = null;
-    const attempt = open().then(
-      (result) => {
-        opened = result;
-        return result;
-      },
-      (error) => {
-        opening = null;
-        throw error;
-      },
-    );
-    opening = attempt;
-    return attempt;
-  };
   const openHandle = async (): Promise<Opened> => {
     if (closing !== null) throw new Error('the embedded read models are closed');
-    const broken = opened;
-    if (broken?.damage.isProven() && renewals.isDue()) {
-      return await openOnce(() => renewBroken(taken, broken, logger));
-    }
-    return await (opening ?? openOnce(() => openDirectory(taken, logger)));
+    opening ??= openDirectory(taken, logger, onDamage).catch((error) => {
+      opening = null;
+      throw error;
+    });
+    return await opening;
   };
   return {
     disposable: true,
@@ -79,13 +62,11 @@ export function pgliteReadStore({
     },
     async health() {
       const asked = opening;
-      if (asked === null || closing !== null || opened?.damage.isProven()) return { ok: false };
-      return {
-        ok: await succeedsWithin(
-          healthMs,
-          asked.then(({ pg }) => pg.query('select 1')),
-        ),
-      };
+      if (asked === null || closing !== null) return { ok: false };
+      const probe = asked.then(({ pg }) => pg.query('select 1'));
+      const answers = await succeedsWithin(healthMs, probe);
+      // With its files gone, PGlite still answers from its memory.
+      return { ok: answers && (await asked).failures.count < PROOF };
     },
     close() {
       closing ??= closeDirectory(taken, opening, logger);
@@ -121,53 +102,31 @@ export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteD
 type Opened = {
   readonly pg: PGlite;
   readonly db: PgliteDatabase;
-  readonly damage: DamageWatch;
+  /** Statements that failed as on damaged files. */
+  readonly failures: { count: number };
   /** The generation that unqualified names are of; null: none yet. */
   schema: string | null;
 };
 
-/** A disk that spoils all that is written to it, or a fault of ours that looks like it, must not mean endless replays. */
-function paced(pauseMs: number): { isDue(): boolean } {
-  let pause = pauseMs;
-  let next = Number.NEGATIVE_INFINITY;
-  return {
-    isDue() {
-      const now = performance.now();
-      if (now < next) return false;
-      next = now + pause;
-      pause *= 2;
-      return true;
-    },
-  };
-}
-
-async function openDirectory(taken: PgliteDirectory, logger: Logger): Promise<Opened> {
+async function openDirectory(
+  taken: PgliteDirectory,
+  logger: Logger,
+  onDamage: (cause: unknown) => void,
+): Promise<Opened> {
   const intact = taken.intact();
   taken.markOpen();
   if (intact) {
     try {
-      return await openFiles(taken.files);
+      return await openFiles(taken.files, onDamage);
     } catch (error) {
       logger.warn('the embedded read models cannot be opened: replaying them from the log', { cause: error });
     }
   }
-  return openNewFiles(taken);
-}
-
-/** The files are marked open since they were opened: whatever happens here, they are not believed again. */
-async function renewBroken(taken: PgliteDirectory, broken: Opened, logger: Logger): Promise<Opened> {
-  const cause = broken.damage.cause();
-  logger.warn('the embedded read models are damaged: replaying them from the log', { cause });
-  await broken.pg.close().catch(() => undefined);
-  return openNewFiles(taken);
-}
-
-async function openNewFiles(taken: PgliteDirectory): Promise<Opened> {
   await taken.renew(unpackPgliteImage);
-  return openFiles(taken.files);
+  return openFiles(taken.files, onDamage);
 }
 
-async function openFiles(files: string): Promise<Opened> {
+async function openFiles(files: string, onDamage: (cause: unknown) => void): Promise<Opened> {
   // Loaded on use: the service listens before it opens its rows.
   const [{ PGlite }, { drizzle }, { migrate }] = await Promise.all([
     import('@electric-sql/pglite'),
@@ -177,15 +136,49 @@ async function openFiles(files: string): Promise<Opened> {
   const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
   try {
     prepareStatements(pg);
-    const damage = watchDamage(pg);
+    const failures = countFailures(pg, onDamage);
     const db = drizzle(pg);
     await migrate(db, sharedMigrations());
     await pg.exec('set enable_seqscan = off');
-    return { pg, db, damage, schema: null };
+    return { pg, db, failures, schema: null };
   } catch (error) {
     await pg.close().catch(() => undefined);
     throw error;
   }
+}
+
+/** Of the statements of this handle, from now on. */
+function countFailures(pg: PGlite, onDamage: (cause: unknown) => void): { count: number } {
+  const failures = { count: 0 };
+  const counting = async <T>(answer: Promise<T>): Promise<T> => {
+    try {
+      return await answer;
+    } catch (cause) {
+      if (isOfTheFiles(cause) && ++failures.count === PROOF) onDamage(cause);
+      throw cause;
+    }
+  };
+  const [query, transaction] = [pg.query.bind(pg), pg.transaction.bind(pg)];
+  Object.assign(pg, {
+    query: (...given: Parameters<PGlite['query']>) => counting(query(...given)),
+    transaction: (...given: Parameters<PGlite['transaction']>) => counting(transaction(...given)),
+  });
+  return failures;
+}
+
+/**
+ * Our statements are few and fixed: one that fails found files that are not as it left them, whatever the code (after a
+ * panic PGlite refuses all that follows with 24000). Not so for bad values (22) and for want of disk or memory (53).
+ */
+function isOfTheFiles(error: unknown): boolean {
+  // drizzle wraps what the database threw.
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ('code' in at && typeof at.code === 'string' && /^[0-9A-Z]{5}$/.test(at.code)) {
+      return !/^(22|53)/.test(at.code);
+    }
+  }
+  // PGlite itself stopped: a trap, or an exit.
+  return error instanceof Error && /^(RuntimeError|ExitStatus)$/.test(error.name);
 }
 
 /** Never fails but for the lock: files that cannot be closed in order are only replayed at the next start. */
@@ -198,7 +191,7 @@ async function closeDirectory(
     const opened = await opening?.catch(() => null);
     if (!opened) return;
     await opened.pg.close();
-    if (opened.damage.isSound()) taken.markIntact();
+    if (opened.failures.count === 0) taken.markIntact();
   } catch (error) {
     logger.warn('the embedded read models did not close cleanly; the next start replays them from the log', {
       cause: error,
