@@ -1,5 +1,5 @@
-// One purchase: the 402 is compared with the buyer's limits before anything is signed, and the payment is stored before it
-// is sent. The same payment is presented until the relay gives a final answer; a second one is never made for one call.
+// One purchase: the 402 is compared with the buyer's limits before anything is signed. The same payment is presented until
+// the relay gives a final answer; a second one is never made.
 import type { PaymentRequired } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
@@ -11,13 +11,14 @@ import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type Answer, checkExecution, type Evidence } from './evidence.ts';
 import { type BuyerLimits, checkOffer, type Finding, type Terms } from './offer.ts';
-import {
-  type PaymentHeader,
-  readPurchase,
-  type SavedResult,
-  savePurchase,
-  saveResult,
-} from './saved-purchase.ts';
+
+/** The header that carries a payment. It is charged once; presented again, it returns the recorded answer. */
+type PaymentHeader = {
+  readonly name: string;
+  readonly value: string;
+  /** Lower case. */
+  readonly payer: string;
+};
 
 /** One HTTP request without following redirects; rejects if no complete answer came. */
 export type Send = (request: Request) => Promise<Response>;
@@ -38,11 +39,6 @@ export type Order = {
   readonly limits: Omit<BuyerLimits, 'resourceUrl'>;
   /** null: compare the offer only, do not pay. */
   readonly privateKey: `0x${string}` | null;
-  /**
-   * File in which the payment is stored before it is sent, and from which a repeat continues. The execution response is
-   * stored beside it, in `FILE.result.json`.
-   */
-  readonly save: string | null;
 };
 
 type Problem = { readonly code: string; readonly message: string };
@@ -56,33 +52,25 @@ export type PurchaseResult = {
     | 'relay_refused'
     | 'unfinished';
   readonly relay: string;
-  /** Continued from a saved payment: the offer was not fetched again. */
-  readonly resumed: boolean;
   readonly terms: Terms | null;
   readonly policy: readonly Finding[];
   readonly payment: PaymentHeader | null;
   /** Of a relay that refused or did not finish. */
   readonly problem: Problem | null;
   readonly evidence: Evidence | null;
-  /** null: no execution response, or no file for it. */
-  readonly saved: SavedResult | null;
 };
 
 const PATH = '/api/execute/webhook';
 
 /** Throws if the relay cannot be reached or requires no payment; a refusal or a problem is part of the result. */
 export async function purchase(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
-  const { relay, request, limits, privateKey, save } = order;
+  const { relay, limits, privateKey } = order;
   const url = `${relay}${PATH}`;
-  const body = JSON.stringify(request);
   const account = privateKey === null ? null : privateKeyToAccount(privateKey);
-  const stored = save === null || account === null ? null : readPurchase(save, url, body);
-  if (stored !== null) return delivery(deps, order, { ...stored, resumed: true, policy: [] });
-
   const required = await paymentRequired(deps, url);
   const { accepted, findings: policy } = checkOffer(required, { ...limits, resourceUrl: url });
   const terms = accepted && termsOf(accepted);
-  const offer = { ...NOTHING, relay, resumed: false, terms, policy };
+  const offer = { ...NOTHING, relay, terms, policy };
   // Nothing is signed in a dry run: it needs no payee.
   const needless = account === null && limits.payTo === null ? 'pay_to' : null;
   const allowed = policy.every(({ ok, name }) => ok || name === needless);
@@ -98,11 +86,10 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
   const [header] = Object.entries(new x402HTTPClient(client).encodePaymentSignatureHeader(payload));
   if (header === undefined) throw new Error('the x402 client made no payment header');
   const payment = { name: header[0], value: header[1], payer: account.address.toLowerCase() };
-  if (save !== null) savePurchase(save, url, body, { payment, terms });
-  return delivery(deps, order, { payment, terms, resumed: false, policy });
+  return delivery(deps, order, { payment, terms, policy });
 }
 
-const NOTHING = { payment: null, problem: null, evidence: null, saved: null } as const;
+const NOTHING = { payment: null, problem: null, evidence: null } as const;
 
 const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Terms): Terms => ({
   scheme,
@@ -138,11 +125,11 @@ async function keysOf({ send }: PurchaseDeps, relay: string): Promise<readonly K
   return fromJwkSet(parsedJson(await answer.text())) ?? [];
 }
 
-/** Presents the payment, and checks and stores the answer. */
+/** Presents the payment, and checks the answer. */
 async function delivery(
   deps: PurchaseDeps,
-  { relay, request, save }: Order,
-  paid: { payment: PaymentHeader; terms: Terms; resumed: boolean; policy: readonly Finding[] },
+  { relay, request }: Order,
+  paid: { payment: PaymentHeader; terms: Terms; policy: readonly Finding[] },
 ): Promise<PurchaseResult> {
   const { payment, terms } = paid;
   const presented = await present(deps, `${relay}${PATH}`, JSON.stringify(request), payment);
@@ -154,13 +141,11 @@ async function delivery(
     return { ...state, outcome: 'unfinished', problem: { code: 'unfinished', message } };
   }
   const { answer } = presented;
-  // Before anything is checked: the response is stored whatever it contains.
-  const saved = save === null ? null : saveResult(save, answer.body);
   // The result is shown even if the keys cannot be fetched now: it then fails verification.
   const keys = await keysOf(deps, relay).catch(() => []);
   const agreed = { request, terms, payer: payment.payer, keys };
   const evidence = await checkExecution(deps.primitives, answer, agreed);
-  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence, saved };
+  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence };
 }
 
 export type Presented =
