@@ -59,8 +59,7 @@ function dice(seed: number): (below: number) => number {
 
 describe('kill -9', () => {
   /** Each kind of moment comes once; more of them in the full set. */
-  const KILLS = process.env.RELAY_TEST_LONG === undefined ? 3 : 12;
-  const CALLERS = 20;
+  const [KILLS, CALLERS] = process.env.RELAY_TEST_LONG === undefined ? [3, 8] : [12, 20];
   let world: World;
   before(async () => {
     world = await makeWorld({ embedded: true });
@@ -99,7 +98,7 @@ describe('kill -9', () => {
     async function killUnderLoad(service: Service, round: number): Promise<void> {
       let over = false;
       let answers = 0;
-      const count = 1 + roll(60);
+      const count = 1 + roll(3 * CALLERS);
       const moment = new Promise<void>((resolve) => {
         let requests = 0;
         if (round % 3 === 0) setTimeout(resolve, 20 + roll(400));

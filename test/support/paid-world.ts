@@ -45,11 +45,10 @@ export type PaidWorld = World & {
    * In all so far, each sample: requests at the target and what left the purse; and the payee has it all. Money that
    * moved outside of the books, as that of a row which ended in its middle, fails the row that finds it, and only that.
    */
-  assertBooks(
-    samples: readonly Sample[],
-    each: { readonly calls: number; readonly charges: number },
-  ): Promise<void>;
+  assertBooks(samples: readonly Sample[], each: Booked | ((sample: Sample) => Booked)): Promise<void>;
 };
+
+type Booked = { readonly calls: number; readonly charges: number };
 
 export type SampleOptions = {
   readonly count?: number;
@@ -143,8 +142,9 @@ export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOption
         }),
       );
     },
-    async assertBooks(samples, { calls, charges }) {
+    async assertBooks(samples, each) {
       for (const sample of samples) {
+        const { calls, charges } = typeof each === 'function' ? each(sample) : each;
         const spent = await spentBy(sample.payer);
         const expected = { calls, charged: PRICE * BigInt(charges) };
         assert.deepEqual({ calls: hits(sample), charged: spent }, expected, sample.path);
