@@ -2,6 +2,7 @@
 // job stays running, and every started job has its receipt.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { LONG } from '#test/support/property-runs.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { jobTypes, recordedIn } from '#test/support/service-log.ts';
 import {
@@ -59,7 +60,7 @@ function dice(seed: number): (below: number) => number {
 
 describe('kill -9', () => {
   /** Each kind of moment comes once; more of them in the full set. */
-  const [KILLS, CALLERS] = process.env.RELAY_TEST_LONG === undefined ? [3, 8] : [12, 20];
+  const [KILLS, CALLERS] = LONG ? [12, 20] : [3, 8];
   let world: World;
   before(async () => {
     world = await makeWorld({ embedded: true });
