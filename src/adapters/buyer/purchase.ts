@@ -1,6 +1,6 @@
 // One purchase: the 402 is compared with the buyer's limits before anything is signed. The same payment is presented until
 // the relay gives a final answer; a second one is never made.
-import type { PaymentRequired } from '@x402/core/types';
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -10,7 +10,7 @@ import type { Primitives } from '#src/domain/receipt/report.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type Answer, checkExecution, type Evidence } from './evidence.ts';
-import { type BuyerLimits, checkOffer, type Finding, type Terms } from './offer.ts';
+import { type BuyerLimits, checkOffer, type Finding } from './offer.ts';
 
 /** The header that carries a payment. It is charged once; presented again, it returns the recorded answer. */
 type PaymentHeader = {
@@ -52,7 +52,8 @@ export type PurchaseResult = {
     | 'relay_refused'
     | 'unfinished';
   readonly relay: string;
-  readonly terms: Terms | null;
+  /** What was compared with the limits, and accepted if all findings are good. */
+  readonly terms: PaymentRequirements | null;
   readonly policy: readonly Finding[];
   readonly payment: PaymentHeader | null;
   /** Of a relay that refused or did not finish. */
@@ -68,13 +69,12 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
   const url = `${relay}${PATH}`;
   const account = privateKey === null ? null : privateKeyToAccount(privateKey);
   const required = await paymentRequired(deps, url);
-  const { accepted, findings: policy } = checkOffer(required, { ...limits, resourceUrl: url });
-  const terms = accepted && termsOf(accepted);
+  const { accepted: terms, findings: policy } = checkOffer(required, { ...limits, resourceUrl: url });
   const offer = { ...NOTHING, relay, terms, policy };
   // Nothing is signed in a dry run: it needs no payee.
   const needless = account === null && limits.payTo === null ? 'pay_to' : null;
   const allowed = policy.every(({ ok, name }) => ok || name === needless);
-  if (!allowed || accepted === null || terms === null) return { ...offer, outcome: 'policy_refused' };
+  if (!allowed || terms === null) return { ...offer, outcome: 'policy_refused' };
   if (account === null) return { ...offer, outcome: 'not_paid' };
 
   const network = limits.network as `${string}:${string}`;
@@ -82,7 +82,7 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
     schemes: [{ network, client: new ExactEvmScheme(account) }],
     spendControls: { maxAmountPerPayment: showUsd(limits.maxPriceMicroUsd) },
   });
-  const payload = await client.createPaymentPayload({ ...required, accepts: [accepted] });
+  const payload = await client.createPaymentPayload({ ...required, accepts: [terms] });
   const [header] = Object.entries(new x402HTTPClient(client).encodePaymentSignatureHeader(payload));
   if (header === undefined) throw new Error('the x402 client made no payment header');
   const payment = { name: header[0], value: header[1], payer: account.address.toLowerCase() };
@@ -90,15 +90,6 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
 }
 
 const NOTHING = { payment: null, problem: null, evidence: null } as const;
-
-const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Terms): Terms => ({
-  scheme,
-  network,
-  asset,
-  amount,
-  payTo,
-  maxTimeoutSeconds,
-});
 
 /** Throws unless the answer is a 402 of version 2. The body is empty: a relay without payment must not execute the call. */
 async function paymentRequired({ send }: PurchaseDeps, url: string): Promise<PaymentRequired> {
@@ -129,7 +120,7 @@ async function keysOf({ send }: PurchaseDeps, relay: string): Promise<readonly K
 async function delivery(
   deps: PurchaseDeps,
   { relay, request }: Order,
-  paid: { payment: PaymentHeader; terms: Terms; policy: readonly Finding[] },
+  paid: { payment: PaymentHeader; terms: PaymentRequirements; policy: readonly Finding[] },
 ): Promise<PurchaseResult> {
   const { payment, terms } = paid;
   const presented = await present(deps, `${relay}${PATH}`, JSON.stringify(request), payment);
@@ -152,9 +143,9 @@ export type Presented =
   /** An execution response: delivered, or attempted and failed. */
   | { readonly kind: 'executed'; readonly answer: Answer }
   /** A final refusal: nothing was sent to the target. */
-  | { readonly kind: 'refused'; readonly answer: Answer; readonly problem: Problem }
+  | { readonly kind: 'refused'; readonly problem: Problem }
   /** No final answer in time: the same header may be presented again. `last`: the latest result. */
-  | { readonly kind: 'unfinished'; readonly answer: null; readonly last: string };
+  | { readonly kind: 'unfinished'; readonly last: string };
 
 const NO_ANSWER = 'no answer';
 
@@ -180,7 +171,7 @@ export async function present(
     const why =
       answer === null ? NO_ANSWER : [answer.status, errorOf(answer)?.code].filter(Boolean).join(' ');
     const wait = retryAfterMs(answer) ?? pause;
-    if (clock.monotonic() + wait > until) return { kind: 'unfinished', answer: null, last: why };
+    if (clock.monotonic() + wait > until) return { kind: 'unfinished', last: why };
     waiting(why, wait);
     await clock.sleep(wait);
   }
@@ -203,12 +194,12 @@ function finalAnswer(answer: Answer): Presented | null {
   if ((status === 200 || status === 502) && 'job' in body && 'receipt' in body)
     return { kind: 'executed', answer };
   if (status >= 300 && status < 400)
-    return { kind: 'unfinished', answer: null, last: `${status}, and redirects are not followed` };
+    return { kind: 'unfinished', last: `${status}, and redirects are not followed` };
   const error = errorOf(answer);
   // 508: the relay would call itself; a repeat cannot succeed.
   const final = status === 508 || (status >= 400 && status < 500 && !TEMPORARY.has(status));
   if (error === null || !final || error.code === 'idempotency_in_progress') return null;
-  return { kind: 'refused', answer, problem: error };
+  return { kind: 'refused', problem: error };
 }
 
 /** Request timeout, too many requests: not charged, and temporary. */
@@ -217,16 +208,12 @@ const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
 /** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
 function errorOf({ status, body }: Answer): Problem | null {
   const { error } = jsonObject(body);
-  if (typeof error === 'string') return status === 402 ? unpaid(error) : null;
+  // The text of a 402 begins with its code if it has a reason.
+  if (typeof error === 'string')
+    return status === 402 ? { code: UNPAID, message: error.replace(`${UNPAID}: `, '') } : null;
   const { code, message } = (error ?? {}) as Record<string, unknown>;
   return typeof code === 'string' ? { code, message: String(message ?? '') } : null;
 }
-
-/** The text of a 402 begins with its code if it has a reason. */
-const unpaid = (error: string): Problem => ({
-  code: UNPAID,
-  message: error.startsWith(`${UNPAID}: `) ? error.slice(UNPAID.length + 2) : error,
-});
 
 const UNPAID = 'payment_required';
 
