@@ -47,7 +47,7 @@ const DENO_SET =
 
 /** Started first, in this order, as the run ends when the longest file does: files that wait for leases, then work. */
 const LONGEST = [
-  /journeys\/(paid-(books|killed|processes)|shared-postgres)\.test/,
+  /journeys\/(paid-(books|processes)|shared-postgres)\.test/,
   /journeys\/(paid-|cluster-|faults-|crash|audit|keys)/,
   /read-store\/pglite|cli\/(pay|rebuild|export|audit|keys)|demo\/|journeys\/|bench\/smoke/,
 ];

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import type { PaidWorld } from '#src/demo/paid.ts';
@@ -18,7 +18,6 @@ import { checkLines, factLines } from './verify.ts';
 type Options = {
   readonly once?: true;
   readonly paid?: true;
-  readonly dataDir?: string;
   readonly json?: true;
 };
 
@@ -38,7 +37,6 @@ export function addDemo(program: Command): void {
     .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
     .option('--once', 'exit after the first execution')
     .option('--paid', 'with payment: a local chain, a facilitator, and a buyer that pays')
-    .option('--data-dir <dir>', 'keep the data there (default: a temporary folder, removed at the end)')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP)
     .action(exiting(demo));
@@ -50,9 +48,8 @@ async function demo(options: Options): Promise<boolean> {
   const undo: (() => Promise<void>)[] = [];
   if (!options.json) print('Starting a relay and a webhook target on this machine …', '');
   try {
-    const { dataDir } = options;
-    const folder = dataDir ? resolve(dataDir) : await mkdtemp(join(tmpdir(), 'relay-demo-'));
-    if (!dataDir) undo.push(() => rm(folder, { recursive: true, force: true }));
+    const folder = await mkdtemp(join(tmpdir(), 'relay-demo-'));
+    undo.push(() => rm(folder, { recursive: true, force: true }));
     const target = await startDemoTarget(HOST);
     undo.push(() => target.close());
     if (signal.aborted) return true;
@@ -147,7 +144,7 @@ function linkLines(
   paid: PaidWorld | null,
 ): readonly string[] {
   const verify = `${RELAY} verify ${files.receipt} --keys ${files.keys} --proof ${files.proof}`;
-  const pay = `pay ${target} --relay ${service} --pay-to ${paid?.payTo} --save ${join(folder, 'order')}`;
+  const pay = `pay ${target} --relay ${service} --pay-to ${paid?.payTo} --key order-1`;
   return [
     heading('Try it yourself'),
     row('front page', `${service}/`),

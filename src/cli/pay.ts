@@ -20,7 +20,6 @@ type Options = {
   readonly maxPrice?: bigint;
   readonly network: string;
   readonly payTo?: string;
-  readonly save?: string;
   readonly dryRun?: true;
   readonly json?: true;
 };
@@ -30,13 +29,11 @@ The wallet's key is read from RELAY_BUYER_PRIVATE_KEY (0x and 64 hex digits), ne
 signed, the relay's 402 is compared with your limits: network, USDC as the asset, price, payee and URL. At most one payment
 is made: while the outcome is unknown the same one is presented again.
 
-With --save FILE the payment is stored before it is sent, and the relay's answer in FILE.result.json: the receipt, its
-disclosures and a checkpoint, as relay verify reads them. The same command line presents the same payment again, also
-after a crash: the relay, which must be reachable, returns the recorded result and charges nothing. To buy another call,
-name another file, or remove both.
+With --key the same command line can be repeated, also after a crash: the relay returns the recorded result, and charges
+no second call. relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
 
   relay pay https://target.example/hook --relay https://relay.example --dry-run
-  relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --save order`;
+  relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --key order-4711`;
 
 export function addPay(program: Command): void {
   program
@@ -48,11 +45,10 @@ export function addPay(program: Command): void {
     .option('--header <name: value>', 'for the target; may be repeated', readHeader)
     .option('--body <json>', 'for the target', readJson)
     .option('--body-file <file>', 'the same from a file')
-    .option('--key <key>', 'idempotency key of the call (the payment also acts as one)')
+    .option('--key <key>', 'idempotency key of the call: a repeat returns its result')
     .option('--max-price <usd>', `pay no more than this (default: ${PRICE.usd})`, readPrice)
     .option('--network <id>', 'pay on this network (CAIP-2)', PRICE.network)
     .option('--pay-to <address>', 'the payee that you expect; no one else is paid', readAddress)
-    .option('--save <file>', 'store the payment before it is sent; a repeat continues from the file')
     .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP)
@@ -106,9 +102,6 @@ async function pay(url: string, options: Options): Promise<boolean> {
   const result = await purchase(deps, order);
   if (options.json) printJson(resultJson(result));
   else print(...resultLines(result, order));
-  const { saved } = result;
-  if (saved !== null && saved.problem !== null)
-    printError(`the result is not in ${saved.file}: ${saved.problem}`);
   return isGood(result);
 }
 
@@ -117,7 +110,7 @@ const isGood = ({ outcome, evidence }: PurchaseResult): boolean =>
 
 async function orderOf(url: string, options: Options): Promise<Order> {
   const { relay, method, header, bodyFile, key, network, dryRun } = options;
-  const { maxPrice = readPrice(PRICE.usd), payTo = null, save = null } = options;
+  const { maxPrice = readPrice(PRICE.usd), payTo = null } = options;
   if (URL.parse(url)?.protocol !== 'https:')
     throw new CannotRun(`${url} is not an https URL: a relay calls https URLs only`);
   if (options.body !== undefined && bodyFile !== undefined)
@@ -127,7 +120,7 @@ async function orderOf(url: string, options: Options): Promise<Order> {
   const privateKey = dryRun ? null : readBuyerKey();
   if (!dryRun && privateKey === null)
     throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
-  return { relay, request, limits: { maxPriceMicroUsd: maxPrice, network, payTo }, privateKey, save };
+  return { relay, request, limits: { maxPriceMicroUsd: maxPrice, network, payTo }, privateKey };
 }
 
 /** Longer than the longest execution. */
@@ -160,7 +153,7 @@ function reportWait(why: string, ms: number): void {
 
 /** The payment header is included only while it can still return the result. */
 function resultJson(result: PurchaseResult) {
-  const { evidence, payment, saved, ...rest } = result;
+  const { evidence, payment, ...rest } = result;
   const { job, receipt, disclosures, checkpoint, idempotentReplay, links } = evidence?.execution ?? NONE;
   const header = result.outcome === 'unfinished' && payment && { [payment.name]: payment.value };
   return {
@@ -172,7 +165,6 @@ function resultJson(result: PurchaseResult) {
     receipt,
     disclosures,
     checkpoint,
-    resultFile: saved?.problem === null ? saved.file : null,
     idempotentReplay,
     verification: evidence?.verification ?? null,
     facts: evidence?.facts ?? [],
@@ -189,10 +181,9 @@ const NONE = {
   links: {},
 };
 
-function resultLines(result: PurchaseResult, { limits, save }: Order): readonly string[] {
-  const { relay, policy, evidence, problem, outcome, payment, resumed, saved, terms } = result;
-  const unfinished = outcome === 'unfinished';
-  const lines = [heading(resumed ? `Continuing with the payment saved in ${save}` : `Offer of ${relay}`)];
+function resultLines(result: PurchaseResult, { limits }: Order): readonly string[] {
+  const { relay, policy, evidence, problem, outcome, payment, terms } = result;
+  const lines = [heading(`Offer of ${relay}`)];
   for (const { name, ok, expected, offered } of policy)
     lines.push(
       `  ${mark(ok)} ${name.padEnd(10)}${shown(offered)}${ok ? '' : `, expected ${shown(expected)}`}`,
@@ -200,15 +191,8 @@ function resultLines(result: PurchaseResult, { limits, save }: Order): readonly 
   if (limits.payTo === null && terms !== null)
     lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
   if (evidence !== null) lines.push(...evidenceLines(evidence));
-  if (saved?.problem === null) lines.push('', `  The complete answer of the relay is in ${saved.file}.`);
   if (problem !== null) lines.push('', `  ${shown(`${problem.code}: ${problem.message}`)}`);
-  // What to do with a payment that has not returned a result.
-  if (save !== null && (unfinished || outcome === 'relay_refused'))
-    lines.push(
-      '',
-      `  The payment is in ${save}; the same command line presents it again.${unfinished ? '' : ' Remove the file to give it up.'}`,
-    );
-  else if (unfinished && payment !== null)
+  if (outcome === 'unfinished' && payment !== null)
     lines.push(
       '',
       `  Only this header returns the result that you paid for: ${payment.name}: ${payment.value}`,

@@ -69,7 +69,7 @@ export function paidCaller(relay: string, primitives: Primitives, paid: PaidWorl
   return {
     async execute(request) {
       balances.push(await paid.balances());
-      purchased = await purchase(deps, { relay, request, limits, privateKey: paid.buyerKey, save: null });
+      purchased = await purchase(deps, { relay, request, limits, privateKey: paid.buyerKey });
       balances.push(await paid.balances());
       if (purchased.evidence !== null) return purchased.evidence.execution;
       const { outcome, problem, policy } = purchased;

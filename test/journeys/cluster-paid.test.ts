@@ -13,7 +13,7 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
+import { makePaidWorld, type PaidWorld, SAMPLES } from '#test/support/paid-world.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 
 const anvil = needsAnvil();
@@ -48,7 +48,7 @@ describe('paid, by three processes over EventStoreDB', () => {
     '20 copies of a payment at once over all processes: one call, charged once; another copy is a replay',
     needs,
     async () => {
-      const samples = await paid.samples(members[0], 'copies', { count: 10 });
+      const samples = await paid.samples(members[0], 'copies', { count: SAMPLES });
       for (const sample of samples) await assertOneCall(members, sample);
       await each(samples, async (sample, n) => {
         const again = await send(members[n % 2 === 0 ? 1 : 2], sample);
@@ -63,7 +63,7 @@ describe('paid, by three processes over EventStoreDB', () => {
     'an unconfirmed settlement: relay payments lists it; sent to another process it buys its one call',
     needs,
     async () => {
-      const samples = await paid.samples(members[0], 'unknown', { count: 5 });
+      const samples = await paid.samples(members[0], 'unknown', { count: SAMPLES });
       // The money moves; the answer that names its transaction is lost.
       paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'cut' : 'pass'));
       await each(samples, async (sample) =>

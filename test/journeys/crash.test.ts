@@ -2,6 +2,7 @@
 // job stays running, and every started job has its receipt.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { LONG } from '#test/support/property-runs.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { jobTypes, recordedIn } from '#test/support/service-log.ts';
 import {
@@ -59,8 +60,7 @@ function dice(seed: number): (below: number) => number {
 
 describe('kill -9', () => {
   /** Each kind of moment comes once; more of them in the full set. */
-  const KILLS = process.env.RELAY_TEST_LONG === undefined ? 3 : 12;
-  const CALLERS = 20;
+  const [KILLS, CALLERS] = LONG ? [12, 20] : [3, 8];
   let world: World;
   before(async () => {
     world = await makeWorld({ embedded: true });
@@ -99,7 +99,7 @@ describe('kill -9', () => {
     async function killUnderLoad(service: Service, round: number): Promise<void> {
       let over = false;
       let answers = 0;
-      const count = 1 + roll(60);
+      const count = 1 + roll(3 * CALLERS);
       const moment = new Promise<void>((resolve) => {
         let requests = 0;
         if (round % 3 === 0) setTimeout(resolve, 20 + roll(400));

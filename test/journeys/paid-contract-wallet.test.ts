@@ -16,6 +16,7 @@ import {
 import { makePaidWorld, type PaidWorld, SAMPLES, type Sample } from '#test/support/paid-world.ts';
 import { altered, challenge, makePayment, newPayer, type Payer, type Payment } from '#test/support/payer.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { LONG } from '#test/support/property-runs.ts';
 import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
@@ -196,32 +197,33 @@ describe('contract wallets', () => {
   }
 });
 
-describe('contract wallets, on two processes', () => {
-  const both = { skip: needs.skip || postgres.skip };
-  let server: PostgresServer;
-  let paid: PaidWorld;
-  let pair: readonly [Service, Service];
-  before(async () => {
-    if (both.skip) return;
-    server = await postgresServer();
-    paid = await makePaidWorld({ rpc: true });
-    const env = { DATABASE_URL: await server.newDatabase(), TRUSTED_PROXIES: '127.0.0.0/8' };
-    // One after the other: the first makes the key file.
-    const left = await paid.start(env);
-    pair = [left, await paid.start(env)];
-  });
-  after(async () => {
-    await paid?.end();
-    await server?.remove();
-  });
+if (LONG)
+  describe('contract wallets, on two processes', () => {
+    const both = { skip: needs.skip || postgres.skip };
+    let server: PostgresServer;
+    let paid: PaidWorld;
+    let pair: readonly [Service, Service];
+    before(async () => {
+      if (both.skip) return;
+      server = await postgresServer();
+      paid = await makePaidWorld({ rpc: true });
+      const env = { DATABASE_URL: await server.newDatabase(), TRUSTED_PROXIES: '127.0.0.0/8' };
+      // One after the other: the first makes the key file.
+      const left = await paid.start(env);
+      pair = [left, await paid.start(env)];
+    });
+    after(async () => {
+      await paid?.end();
+      await server?.remove();
+    });
 
-  test('forged payments of one client lock only that client out, at both', both, () =>
-    assertForgeryLocksNoOwnerOut(paid, pair),
-  );
-  test('a wallet that signs on every repeat gets the call of its first payment at the other', both, () =>
-    assertSignsAgain(paid, pair),
-  );
-});
+    test('forged payments of one client lock only that client out, at both', both, () =>
+      assertForgeryLocksNoOwnerOut(paid, pair),
+    );
+    test('a wallet that signs on every repeat gets the call of its first payment at the other', both, () =>
+      assertSignsAgain(paid, pair),
+    );
+  });
 
 const callsOf = ({ proxy }: PaidWorld, kind: 'verify' | 'settle', { nonce }: Payment) =>
   proxy.callsOf(kind, nonce).length;

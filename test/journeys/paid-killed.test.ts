@@ -2,7 +2,10 @@
 // that may have been sent is never sent again, but listed as refundable.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
+import { openOperatorLog } from '#src/app/operator.ts';
+import type { EventType } from '#src/domain/events.ts';
+import type { OpenState } from '#src/domain/payment/ledger.ts';
+import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { holdBack } from '#test/support/held-appends.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
@@ -15,23 +18,105 @@ import { payloadOf } from '#test/support/service-receipts.ts';
 const needs = needsAnvil();
 
 type Boundary = {
+  /** Names the payments' paths. */
+  readonly row: string;
   /** The events of each payment in the log when the process dies, in order. */
-  readonly recorded: readonly string[];
+  readonly recorded: readonly EventType[];
   /** The outcome of the settle call. */
   readonly fault?: Fault;
   /** The event that the process cannot store. */
-  readonly held?: Parameters<typeof holdBack>[1];
+  readonly held?: EventType;
   /** Counts outside the process: settle calls at the facilitator, transfers, requests at the target. */
   readonly reached?: (paid: PaidWorld, sample: Sample) => boolean;
   readonly more?: (paid: PaidWorld, n: number) => Record<string, unknown>;
   /** Before the facilitator receives the settle call. */
   readonly onSettle?: (paid: PaidWorld, n: number) => void;
+  /** Of each payment when the process dies. */
+  readonly calls: 0 | 1;
+  readonly charges: 0 | 1;
+  /** How an operator finds it before it is presented again. */
+  readonly open: 'unserved' | 'refundable' | null;
 };
 
-const CLAIMED = ['PaymentReserved', 'IdempotencyKeyClaimed'];
-const SETTLED = [...CLAIMED, 'PaymentSettled'];
-const STARTED = [...SETTLED, 'JobStarted'];
+const CLAIMED = ['PaymentReserved', 'IdempotencyKeyClaimed'] as const;
+const SETTLED = [...CLAIMED, 'PaymentSettled'] as const;
+const STARTED = [...SETTLED, 'JobStarted'] as const;
 const settleCalls = (paid: PaidWorld, { payment }: Sample) => paid.proxy.callsOf('settle', payment.nonce);
+const settling = (paid: PaidWorld, sample: Sample) => settleCalls(paid, sample).length === 1;
+
+/** Each list is brought to its boundaries in this order, and then killed once. */
+const KILLS: readonly (readonly Boundary[])[] = [
+  [
+    {
+      row: 'in settle, before the money moved',
+      recorded: CLAIMED,
+      fault: 'hang',
+      reached: settling,
+      calls: 0,
+      charges: 0,
+      open: null,
+    },
+    {
+      row: 'in settle, after the money moved',
+      recorded: CLAIMED,
+      fault: 'hang_after',
+      reached: (paid, sample) => settleCalls(paid, sample).some(({ moved }) => moved),
+      calls: 0,
+      charges: 1,
+      open: null,
+    },
+    {
+      row: 'during the call',
+      recorded: STARTED,
+      more: ({ target }, n) => {
+        target.answer(() => new Promise(() => undefined));
+        return { url: target.url(`/during-the-call/${n}`) };
+      },
+      reached: (paid, sample) => paid.hits(sample) === 1,
+      calls: 1,
+      charges: 1,
+      open: 'refundable',
+    },
+    {
+      row: 'after JobStarted',
+      recorded: STARTED,
+      more: ({ target }, n) => ({ url: target.url(`/after-JobStarted/${n}`, `started-${n}.target.test`) }),
+      // Its name is answered when the call is judged, and not any more when it is made.
+      onSettle: ({ dns }, n) => dns.set(`started-${n}.target.test`, { drop: true }),
+      calls: 0,
+      charges: 1,
+      open: 'refundable',
+    },
+  ],
+  [
+    {
+      row: 'after PaymentSettled',
+      recorded: SETTLED,
+      held: 'JobStarted',
+      calls: 0,
+      charges: 1,
+      open: 'unserved',
+    },
+    {
+      row: 'after IdempotencyKeyClaimed, before the settle call arrives',
+      recorded: CLAIMED,
+      held: 'SettlementUnknown',
+      fault: 'refuse',
+      reached: settling,
+      calls: 0,
+      charges: 0,
+      open: null,
+    },
+    {
+      row: 'after PaymentReserved',
+      recorded: ['PaymentReserved'],
+      held: 'IdempotencyKeyClaimed',
+      calls: 0,
+      charges: 0,
+      open: null,
+    },
+  ],
+];
 
 describe('kill -9 of a paid call', () => {
   let paid: PaidWorld;
@@ -43,34 +128,49 @@ describe('kill -9 of a paid call', () => {
   });
   after(() => paid?.end());
 
-  /** Brings the payments to one boundary, kills the process there, and starts another on its files. */
-  async function killAt(row: string, boundary: Boundary): Promise<readonly Sample[]> {
-    const { fault = 'pass', held, recorded, reached = () => true, more, onSettle } = boundary;
-    const samples = await paid.samples(service, row, {
-      more: (n) => ({ idempotencyKey: 'key', ...more?.(paid, n) }),
-    });
+  /** Brings payments to each boundary, kills the process there, and starts another on its files. */
+  async function killAt(boundaries: readonly Boundary[]): Promise<Map<Boundary, readonly Sample[]>> {
+    const rows = new Map<Boundary, readonly Sample[]>();
+    const owner = (isOwn: (sample: Sample) => boolean) => {
+      for (const [boundary, samples] of rows) {
+        const n = samples.findIndex(isOwn);
+        if (n >= 0) return { boundary, n };
+      }
+      throw new Error('a payment of no row');
+    };
     paid.proxy.rule(({ kind, nonce }) => {
       if (kind === 'verify') return 'pass';
-      const n = samples.findIndex(({ payment }) => payment.nonce.toLowerCase() === nonce);
-      onSettle?.(paid, n);
-      return fault;
+      const { boundary, n } = owner(({ payment }) => payment.nonce.toLowerCase() === nonce);
+      boundary.onSettle?.(paid, n);
+      return boundary.fault ?? 'pass';
     });
-    const letGo = held === undefined ? null : holdBack(paid.dataDir, held);
-    // Any answer before the kill, then a closed connection.
-    const calls = samples.map((sample) => sendPatiently(service, sample).catch(() => null));
-    await waitFor(`${row}: all stand still`, async () => {
-      if (!samples.every((sample) => reached(paid, sample))) return false;
-      const types = await typesOf(samples);
-      return types.every((found) => found.length >= recorded.length);
-    });
+    const calls: Promise<unknown>[] = [];
+    const held: (() => void)[] = [];
+    for (const boundary of boundaries) {
+      const { row, recorded, reached = () => true, more } = boundary;
+      const samples = await paid.samples(service, row.replaceAll(/[ ,]+/g, '-'), {
+        more: (n) => ({ idempotencyKey: 'key', ...more?.(paid, n) }),
+      });
+      rows.set(boundary, samples);
+      if (boundary.held !== undefined) held.push(holdBack(paid.dataDir, boundary.held));
+      // Any answer before the kill, then a closed connection.
+      calls.push(...samples.map((sample) => sendPatiently(service, sample).catch(() => null)));
+      await waitFor(`${row}: all stand still`, async () => {
+        if (!samples.every((sample) => reached(paid, sample))) return false;
+        const types = await typesOf(samples);
+        return types.every((found) => found.length >= recorded.length);
+      });
+    }
     await service.kill();
     await Promise.all(calls);
-    letGo?.();
+    for (const letGo of held) letGo();
     paid.proxy.rule(() => 'pass');
     paid.target.answer(() => ({ status: 200 }));
-    for (const found of await typesOf(samples)) assert.deepEqual(found, recorded);
+    for (const [{ row, recorded }, samples] of rows)
+      for (const found of await typesOf(samples)) assert.deepEqual(found, recorded, row);
+    await paid.assertBooks([...rows.values()].flat(), (sample) => owner((own) => own === sample).boundary);
     service = await paid.start();
-    return samples;
+    return rows;
   }
 
   async function typesOf(samples: readonly Sample[]): Promise<string[][]> {
@@ -85,128 +185,75 @@ describe('kill -9 of a paid call', () => {
     });
   }
 
-  type Row = { readonly state: string; readonly payer: string; readonly jobId: string };
-
-  /** Of these payers, as in `relay payments`; the payments of the others are not listed. */
-  async function listedBy(flag: '--unserved' | '--unknown', samples: readonly Sample[]): Promise<Row[]> {
-    const { code, stdout, stderr } = await runCli(['payments', flag, '--json'], { env: paid.env });
-    assert.equal(code, 0, stderr);
-    const rows: Row[] = JSON.parse(stdout);
+  /** What `relay payments` lists of these payers. */
+  async function listed(samples: readonly Sample[]): Promise<OpenPayment[]> {
+    const deps = await openOperatorLog({ dataDir: paid.dataDir, eventStoreUrl: null });
+    const all = new Set<OpenState>(['unserved', 'refundable', 'unknown']);
+    const rows = await listPayments(deps, all).finally(() => deps.log.close());
     const payers = new Set(samples.map(({ payer }) => payer.address.toLowerCase()));
     return rows.filter(({ payer }) => payers.has(payer));
   }
 
-  for (const [row, boundary, charged, listed] of [
-    ['after PaymentReserved', { recorded: ['PaymentReserved'], held: 'IdempotencyKeyClaimed' }, 0, []],
-    [
-      'after IdempotencyKeyClaimed, before the settle call arrives',
-      {
-        recorded: CLAIMED,
-        held: 'SettlementUnknown',
-        fault: 'refuse',
-        reached: (world, sample) => settleCalls(world, sample).length === 1,
-      },
-      0,
-      [],
-    ],
-    [
-      'in settle, before the money moved',
-      {
-        recorded: CLAIMED,
-        fault: 'hang',
-        reached: (world, sample) => settleCalls(world, sample).length === 1,
-      },
-      0,
-      [],
-    ],
-    [
-      'in settle, after the money moved',
-      {
-        recorded: CLAIMED,
-        fault: 'hang_after',
-        reached: (world, sample) => settleCalls(world, sample).some(({ moved }) => moved),
-      },
-      1,
-      [],
-    ],
-    ['after PaymentSettled', { recorded: SETTLED, held: 'JobStarted' }, 1, ['unserved']],
-  ] as const satisfies readonly (readonly [string, Boundary, 0 | 1, readonly string[]])[]) {
-    test(`${row}: the same header is served once and charged once`, needs, async () => {
-      const samples = await killAt(row.replaceAll(' ', '-'), boundary);
-      await paid.assertBooks(samples, { calls: 0, charges: charged });
-      // A settlement that another process may still be at is nothing to look after yet.
-      const open = await listedBy('--unserved', samples);
-      assert.deepEqual(
-        open.map(({ state }) => state),
-        samples.flatMap(() => listed),
-      );
-      await each(samples, async (sample) => {
-        // The transaction of a settlement whose answer was lost with the process is unknown.
-        const transaction = charged === 0 || listed.length > 0;
-        const { job } = assertDelivered(await sendPatiently(service, sample), sample, { transaction });
-        const { payer } = open.find(({ jobId }) => jobId === job.id) ?? {};
-        if (listed.length > 0) assert.equal(payer, sample.payer.address.toLowerCase());
-        const again = await send(service, sample, { version: 1 });
-        const expected = { transaction, replay: true, version: 1 } as const;
-        assert.deepEqual(assertDelivered(again, sample, expected).job, job);
-        assert.equal(settleCalls(paid, sample).filter(({ moved }) => moved).length, 1);
+  for (const boundaries of KILLS) {
+    describe(boundaries.map(({ row }) => row).join('; '), () => {
+      let rows: Map<Boundary, readonly Sample[]>;
+      before(async () => {
+        if (!needs.skip) rows = await killAt(boundaries);
       });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      assert.deepEqual(
-        [...(await listedBy('--unserved', samples)), ...(await listedBy('--unknown', samples))],
-        [],
-      );
+
+      for (const boundary of boundaries) {
+        const { row, calls, charges, open } = boundary;
+        const started = boundary.recorded === STARTED;
+        const outcome = started
+          ? 'closed as interrupted, never sent again, listed as refundable'
+          : 'the same header is served once and charged once';
+        test(`${row}: ${outcome}`, needs, async () => {
+          const samples = rows.get(boundary) ?? assert.fail();
+          // A settlement that another process may still be at is nothing to look after yet.
+          if (!started) await assertListed(samples, open);
+          const ids = await each(samples, (sample) =>
+            started ? assertInterrupted(sample) : assertServed(sample, open !== null || charges === 0),
+          );
+          await paid.assertBooks(samples, started ? { calls, charges } : { calls: 1, charges: 1 });
+          const listed = await assertListed(samples, started ? open : null);
+          if (started) assert.deepEqual(listed.map(({ jobId }) => jobId).sort(), ids.sort());
+        });
+      }
     });
   }
 
-  for (const [row, boundary, calls] of [
-    [
-      'after JobStarted',
-      {
-        recorded: STARTED,
-        more: ({ target }, n) => ({ url: target.url(`/after-JobStarted/${n}`, `started-${n}.target.test`) }),
-        // Its name is answered when the call is judged, and not any more when it is made.
-        onSettle: ({ dns }, n) => dns.set(`started-${n}.target.test`, { drop: true }),
-      },
-      0,
-    ],
-    [
-      'during the call',
-      {
-        recorded: STARTED,
-        more: ({ target }, n) => {
-          target.answer(() => new Promise(() => undefined));
-          return { url: target.url(`/during-the-call/${n}`) };
-        },
-        reached: (world, sample) => world.hits(sample) === 1,
-      },
-      1,
-    ],
-  ] as const satisfies readonly (readonly [string, Boundary, 0 | 1])[]) {
-    test(`${row}: closed as interrupted, never sent again, listed as refundable`, needs, async () => {
-      const samples = await killAt(row.replaceAll(' ', '-'), boundary);
-      await paid.assertBooks(samples, { calls, charges: 1 });
-      const ids = await each(samples, async (sample) => {
-        const sent = await waitFor('the job is closed', async () => {
-          const answer = await send(service, sample);
-          return answer.status !== 409 && answer;
-        });
-        const { job, receipt } = assertDelivered(sent, sample, { status: 502, replay: true });
-        assert.equal(job.errorCategory, 'interrupted_unknown');
-        assert.deepEqual(
-          payloadOf(receipt.jws).attempts.map(({ sent, errorCategory }) => [sent, errorCategory]),
-          [['maybe', 'interrupted_unknown']],
-        );
-        assert.equal(settleCalls(paid, sample).length, 1);
-        return job.id;
-      });
-      await paid.assertBooks(samples, { calls, charges: 1 });
-      const open = await listedBy('--unserved', samples);
-      assert.deepEqual(
-        open.map(({ state }) => state),
-        samples.map(() => 'refundable'),
-      );
-      assert.deepEqual(open.map(({ jobId }) => jobId).sort(), ids.sort());
+  async function assertListed(samples: readonly Sample[], state: OpenState | null): Promise<OpenPayment[]> {
+    const found = await listed(samples);
+    assert.deepEqual(
+      found.map((payment) => payment.state),
+      state === null ? [] : samples.map(() => state),
+    );
+    return found;
+  }
+
+  /** `transaction`: false if the settlement's answer was lost with the process. Returns the job's id. */
+  async function assertServed(sample: Sample, transaction: boolean): Promise<string> {
+    const { job } = assertDelivered(await sendPatiently(service, sample), sample, { transaction });
+    const again = await send(service, sample, { version: 1 });
+    const expected = { transaction, replay: true, version: 1 } as const;
+    assert.deepEqual(assertDelivered(again, sample, expected).job, job);
+    assert.equal(settleCalls(paid, sample).filter(({ moved }) => moved).length, 1);
+    return job.id;
+  }
+
+  /** Returns the job's id. */
+  async function assertInterrupted(sample: Sample): Promise<string> {
+    const sent = await waitFor('the job is closed', async () => {
+      const answer = await send(service, sample);
+      return answer.status !== 409 && answer;
     });
+    const { job, receipt } = assertDelivered(sent, sample, { status: 502, replay: true });
+    assert.equal(job.errorCategory, 'interrupted_unknown');
+    assert.deepEqual(
+      payloadOf(receipt.jws).attempts.map(({ sent, errorCategory }) => [sent, errorCategory]),
+      [['maybe', 'interrupted_unknown']],
+    );
+    assert.equal(settleCalls(paid, sample).length, 1);
+    return job.id;
   }
 });

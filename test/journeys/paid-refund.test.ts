@@ -12,6 +12,7 @@ import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { LONG } from '#test/support/property-runs.ts';
 import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
@@ -112,29 +113,30 @@ describe('refunds', () => {
   });
 });
 
-describe('refunds, on two processes', () => {
-  const both = { skip: needs.skip || postgres.skip };
-  let server: PostgresServer;
-  let paid: PaidWorld;
-  before(async () => {
-    if (both.skip) return;
-    server = await postgresServer();
-    paid = await makePaidWorld();
-  });
-  after(async () => {
-    await paid?.end();
-    await server?.remove();
-  });
+if (LONG)
+  describe('refunds, on two processes', () => {
+    const both = { skip: needs.skip || postgres.skip };
+    let server: PostgresServer;
+    let paid: PaidWorld;
+    before(async () => {
+      if (both.skip) return;
+      server = await postgresServer();
+      paid = await makePaidWorld();
+    });
+    after(async () => {
+      await paid?.end();
+      await server?.remove();
+    });
 
-  test('refunded payments execute nothing at either', both, async () => {
-    const DATABASE_URL = await server.newDatabase();
-    // One after the other: the first makes the key file.
-    const left = await paid.start({ DATABASE_URL });
-    await assertRefunded(paid, [left, await paid.start({ DATABASE_URL })]);
-    const { code, stdout } = await runCli(['audit'], { env: paid.env });
-    assert.equal(code, 0, stdout);
+    test('refunded payments execute nothing at either', both, async () => {
+      const DATABASE_URL = await server.newDatabase();
+      // One after the other: the first makes the key file.
+      const left = await paid.start({ DATABASE_URL });
+      await assertRefunded(paid, [left, await paid.start({ DATABASE_URL })]);
+      const { code, stdout } = await runCli(['audit'], { env: paid.env });
+      assert.equal(code, 0, stdout);
+    });
   });
-});
 
 /** Charged, not served, and refunded by a transfer each: their headers execute nothing. */
 async function assertRefunded(paid: PaidWorld, pair: readonly [Service, Service]): Promise<void> {

@@ -22,6 +22,7 @@ import {
 import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
 import { cancellation, challenge, makePayment } from '#test/support/payer.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { LONG } from '#test/support/property-runs.ts';
 import type { Service } from '#test/support/service.ts';
 import { stockClient } from '#test/support/stock-client.ts';
 
@@ -199,73 +200,74 @@ describe('a client that signs on every repeat, and no way to the chain', () => {
   }
 });
 
-describe('a client that signs on every repeat, on two processes', () => {
-  const needs = { skip: anvil.skip || postgres.skip };
-  let server: PostgresServer;
-  let paid: PaidWorld;
-  let pair: readonly [Service, Service];
-  before(async () => {
-    if (needs.skip) return;
-    server = await postgresServer();
-    paid = await makePaidWorld({ rpc: true });
-    const DATABASE_URL = await server.newDatabase();
-    // One after the other: the first makes the key file.
-    const left = await paid.start({ DATABASE_URL });
-    pair = [left, await paid.start({ DATABASE_URL })];
-  });
-  after(async () => {
-    await paid?.end();
-    await server?.remove();
-  });
+if (LONG)
+  describe('a client that signs on every repeat, on two processes', () => {
+    const needs = { skip: anvil.skip || postgres.skip };
+    let server: PostgresServer;
+    let paid: PaidWorld;
+    let pair: readonly [Service, Service];
+    before(async () => {
+      if (needs.skip) return;
+      server = await postgresServer();
+      paid = await makePaidWorld({ rpc: true });
+      const DATABASE_URL = await server.newDatabase();
+      // One after the other: the first makes the key file.
+      const left = await paid.start({ DATABASE_URL });
+      pair = [left, await paid.start({ DATABASE_URL })];
+    });
+    after(async () => {
+      await paid?.end();
+      await server?.remove();
+    });
 
-  for (const version of VERSIONS) {
+    for (const version of VERSIONS) {
+      test(
+        `paid at one, version ${version}: the repeat at the other gets the first payment’s call`,
+        needs,
+        async () => {
+          const samples = await paid.samples(pair[0], `paid-${version}`, { more: keyed });
+          failFirstSettle(paid, 'cut');
+          await each(samples, async (sample, n) => {
+            const [here, there] = n % 2 === 0 ? pair : [pair[1], pair[0]];
+            const client = stockClient(version, sample);
+            assertSaid(await client.call(here), 503, 'payment_unconfirmed');
+            assertDelivered(await client.call(there), sample, { version });
+            assertDelivered(await client.call(here), sample, { version, replay: true });
+            for (const nonce of client.nonces.slice(1)) assert.deepEqual(asked(paid, nonce), [0, 0]);
+          });
+          await paid.assertBooks(samples, { calls: 1, charges: 1 });
+        },
+      );
+    }
+
+    test('over MCP: paid at one, the repeat at the other gets the first payment’s call', needs, () =>
+      assertOverMcp(paid, pair),
+    );
+
     test(
-      `paid at one, version ${version}: the repeat at the other gets the first payment’s call`,
+      'not settled at one: the other answers 409; after a cancellation the new payment buys the call',
       needs,
       async () => {
-        const samples = await paid.samples(pair[0], `paid-${version}`, { more: keyed });
-        failFirstSettle(paid, 'cut');
+        const samples = await paid.samples(pair[0], 'not-settled', { more: keyed });
+        failFirstSettle(paid, 'http_500');
         await each(samples, async (sample, n) => {
           const [here, there] = n % 2 === 0 ? pair : [pair[1], pair[0]];
-          const client = stockClient(version, sample);
-          assertSaid(await client.call(here), 503, 'payment_unconfirmed');
-          assertDelivered(await client.call(there), sample, { version });
-          assertDelivered(await client.call(here), sample, { version, replay: true });
-          for (const nonce of client.nonces.slice(1)) assert.deepEqual(asked(paid, nonce), [0, 0]);
+          assertSaid(await sendPatiently(here, sample), 503, 'payment_unconfirmed');
+          const client = stockClient(2, sample);
+          assertUnconfirmed(await client.call(there), /^1\d\d$/);
+          assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
+        });
+        await paid.assertBooks(samples, { calls: 0, charges: 0 });
+        paid.proxy.rule(() => 'pass');
+        await each(samples, async (sample, n) => {
+          const { payer, nonce } = sample.payment;
+          await paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
+          assertDelivered(await stockClient(2, sample).call(pair[n % 2 === 0 ? 1 : 0]), sample);
         });
         await paid.assertBooks(samples, { calls: 1, charges: 1 });
       },
     );
-  }
-
-  test('over MCP: paid at one, the repeat at the other gets the first payment’s call', needs, () =>
-    assertOverMcp(paid, pair),
-  );
-
-  test(
-    'not settled at one: the other answers 409; after a cancellation the new payment buys the call',
-    needs,
-    async () => {
-      const samples = await paid.samples(pair[0], 'not-settled', { more: keyed });
-      failFirstSettle(paid, 'http_500');
-      await each(samples, async (sample, n) => {
-        const [here, there] = n % 2 === 0 ? pair : [pair[1], pair[0]];
-        assertSaid(await sendPatiently(here, sample), 503, 'payment_unconfirmed');
-        const client = stockClient(2, sample);
-        assertUnconfirmed(await client.call(there), /^1\d\d$/);
-        assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
-      });
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
-      paid.proxy.rule(() => 'pass');
-      await each(samples, async (sample, n) => {
-        const { payer, nonce } = sample.payment;
-        await paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
-        assertDelivered(await stockClient(2, sample).call(pair[n % 2 === 0 ? 1 : 0]), sample);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
-});
+  });
 
 /** An MCP client that pays each call with a new authorization: first at one process, then at the other. */
 async function assertOverMcp(paid: PaidWorld, pair: readonly [Service, Service]): Promise<void> {

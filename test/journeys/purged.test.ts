@@ -16,7 +16,7 @@ const status = async (path: string) => (await get(`${service.url}${path}`)).stat
 
 describe('retention', () => {
   before(async () => {
-    world = await makeWorld({ embedded: true });
+    world = await makeWorld();
     mkdirSync(world.dataDir, { recursive: true });
     const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
     const ago = (days: number) => ({ startedAtMs: Date.now() - days * DAY_MS });

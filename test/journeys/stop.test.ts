@@ -20,7 +20,7 @@ describe('the longest job', () => {
   let world: World;
   let answered: Promise<Answered<Executed>>;
   before(async () => {
-    world = await makeWorld({ embedded: true, handler: hang });
+    world = await makeWorld({ handler: hang });
     const service = await world.start();
     // Runs concurrently with the tests below; checked in the last one.
     answered = execute(service, {

@@ -24,6 +24,7 @@ import {
 } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
+import { LONG } from '#test/support/property-runs.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import {
   allRows,
@@ -104,7 +105,10 @@ const indexesOf = async (store: ReadStore<Db>, schema: string | null) =>
       where schemaname = ${schema} order by 1, 2`,
   );
 
-for (const harness of [pgliteHarness(), postgresHarness({ ...needsPostgres() })]) suite(harness);
+const postgres = needsPostgres();
+suite(postgresHarness({ ...postgres }));
+// Both stores are PostgreSQL: in the fast set one is enough.
+if (LONG || postgres.skip) suite(pgliteHarness());
 
 function suite(harness: ReadStoreHarness): void {
   const { name } = harness;

@@ -11,7 +11,8 @@ export function holdBack(dataDir: string, type?: EventType): () => void {
     db.exec(sql);
     db.close();
   };
-  run(`CREATE TRIGGER held_by_a_test BEFORE INSERT ON events WHEN ${type === undefined ? 1 : `NEW.type = '${type}'`}
+  const name = `held_${type ?? 'all'}`;
+  run(`CREATE TRIGGER ${name} BEFORE INSERT ON events WHEN ${type === undefined ? 1 : `NEW.type = '${type}'`}
        BEGIN SELECT RAISE(ABORT, 'held back by a test'); END`);
-  return () => run('DROP TRIGGER held_by_a_test');
+  return () => run(`DROP TRIGGER ${name}`);
 }

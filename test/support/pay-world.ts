@@ -80,7 +80,6 @@ export function payWorld() {
           request: { url: world.target.url(path) },
           limits: { maxPriceMicroUsd: microUsd(PRICE.usd) ?? 0n, network: PRICE.network, payTo: PAY_TO },
           privateKey: newKey(),
-          save: null,
         },
       ),
     /** Counts charges, payments and calls since this call. */

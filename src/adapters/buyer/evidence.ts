@@ -1,4 +1,5 @@
 // Evidence of a purchase: the receipt verifies offline, and is bound to this payment and this request.
+import type { PaymentRequirements } from '@x402/core/types';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
@@ -7,7 +8,6 @@ import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import type { Terms } from './offer.ts';
 
 /** One claim, compared with what was received. */
 export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
@@ -51,8 +51,6 @@ export type Evidence = {
   readonly ok: boolean;
   readonly execution: Execution;
   readonly settlement: Settlement | null;
-  /** The payment in the signed receipt. */
-  readonly receiptPayment: PaymentFacts | null;
   /** The offline report, from the receipt and the published keys only. */
   readonly verification: VerificationReport;
   readonly facts: readonly Fact[];
@@ -60,7 +58,7 @@ export type Evidence = {
 
 type ExpectedPurchase = {
   readonly request: { readonly url: string; readonly body?: unknown };
-  readonly terms: Terms;
+  readonly terms: PaymentRequirements;
   /** Lower case. */
   readonly payer: string;
   /** The relay's published keys. */
@@ -89,7 +87,7 @@ export async function checkExecution(
     requestBound(signed, disclosures, agreed),
   ];
   const ok = facts.every((each) => each.ok);
-  return { ok, execution, settlement, receiptPayment: signed?.payment ?? null, verification, facts };
+  return { ok, execution, settlement, verification, facts };
 }
 
 function readExecution(body: Readonly<Record<string, unknown>>): Execution {

@@ -13,9 +13,6 @@ export type BuyerLimits = {
   readonly resourceUrl: string;
 };
 
-/** The payment requirements that were compared, and accepted if all findings are good. */
-export type Terms = Omit<PaymentRequirements, 'extra'>;
-
 export type Finding = {
   readonly name: 'network' | 'asset' | 'price' | 'pay_to' | 'resource';
   readonly ok: boolean;

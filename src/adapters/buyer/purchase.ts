@@ -1,6 +1,6 @@
-// One purchase: the 402 is compared with the buyer's limits before anything is signed, and the payment is stored before it
-// is sent. The same payment is presented until the relay gives a final answer; a second one is never made for one call.
-import type { PaymentRequired } from '@x402/core/types';
+// One purchase: the 402 is compared with the buyer's limits before anything is signed. The same payment is presented until
+// the relay gives a final answer; a second one is never made.
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -10,14 +10,15 @@ import type { Primitives } from '#src/domain/receipt/report.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type Answer, checkExecution, type Evidence } from './evidence.ts';
-import { type BuyerLimits, checkOffer, type Finding, type Terms } from './offer.ts';
-import {
-  type PaymentHeader,
-  readPurchase,
-  type SavedResult,
-  savePurchase,
-  saveResult,
-} from './saved-purchase.ts';
+import { type BuyerLimits, checkOffer, type Finding } from './offer.ts';
+
+/** The header that carries a payment. It is charged once; presented again, it returns the recorded answer. */
+type PaymentHeader = {
+  readonly name: string;
+  readonly value: string;
+  /** Lower case. */
+  readonly payer: string;
+};
 
 /** One HTTP request without following redirects; rejects if no complete answer came. */
 export type Send = (request: Request) => Promise<Response>;
@@ -38,11 +39,6 @@ export type Order = {
   readonly limits: Omit<BuyerLimits, 'resourceUrl'>;
   /** null: compare the offer only, do not pay. */
   readonly privateKey: `0x${string}` | null;
-  /**
-   * File in which the payment is stored before it is sent, and from which a repeat continues. The execution response is
-   * stored beside it, in `FILE.result.json`.
-   */
-  readonly save: string | null;
 };
 
 type Problem = { readonly code: string; readonly message: string };
@@ -56,37 +52,29 @@ export type PurchaseResult = {
     | 'relay_refused'
     | 'unfinished';
   readonly relay: string;
-  /** Continued from a saved payment: the offer was not fetched again. */
-  readonly resumed: boolean;
-  readonly terms: Terms | null;
+  /** What was compared with the limits, and accepted if all findings are good. */
+  readonly terms: PaymentRequirements | null;
   readonly policy: readonly Finding[];
   readonly payment: PaymentHeader | null;
   /** Of a relay that refused or did not finish. */
   readonly problem: Problem | null;
   readonly evidence: Evidence | null;
-  /** null: no execution response, or no file for it. */
-  readonly saved: SavedResult | null;
 };
 
 const PATH = '/api/execute/webhook';
 
 /** Throws if the relay cannot be reached or requires no payment; a refusal or a problem is part of the result. */
 export async function purchase(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
-  const { relay, request, limits, privateKey, save } = order;
+  const { relay, limits, privateKey } = order;
   const url = `${relay}${PATH}`;
-  const body = JSON.stringify(request);
   const account = privateKey === null ? null : privateKeyToAccount(privateKey);
-  const stored = save === null || account === null ? null : readPurchase(save, url, body);
-  if (stored !== null) return delivery(deps, order, { ...stored, resumed: true, policy: [] });
-
   const required = await paymentRequired(deps, url);
-  const { accepted, findings: policy } = checkOffer(required, { ...limits, resourceUrl: url });
-  const terms = accepted && termsOf(accepted);
-  const offer = { ...NOTHING, relay, resumed: false, terms, policy };
+  const { accepted: terms, findings: policy } = checkOffer(required, { ...limits, resourceUrl: url });
+  const offer = { ...NOTHING, relay, terms, policy };
   // Nothing is signed in a dry run: it needs no payee.
   const needless = account === null && limits.payTo === null ? 'pay_to' : null;
   const allowed = policy.every(({ ok, name }) => ok || name === needless);
-  if (!allowed || accepted === null || terms === null) return { ...offer, outcome: 'policy_refused' };
+  if (!allowed || terms === null) return { ...offer, outcome: 'policy_refused' };
   if (account === null) return { ...offer, outcome: 'not_paid' };
 
   const network = limits.network as `${string}:${string}`;
@@ -94,24 +82,14 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
     schemes: [{ network, client: new ExactEvmScheme(account) }],
     spendControls: { maxAmountPerPayment: showUsd(limits.maxPriceMicroUsd) },
   });
-  const payload = await client.createPaymentPayload({ ...required, accepts: [accepted] });
+  const payload = await client.createPaymentPayload({ ...required, accepts: [terms] });
   const [header] = Object.entries(new x402HTTPClient(client).encodePaymentSignatureHeader(payload));
   if (header === undefined) throw new Error('the x402 client made no payment header');
   const payment = { name: header[0], value: header[1], payer: account.address.toLowerCase() };
-  if (save !== null) savePurchase(save, url, body, { payment, terms });
-  return delivery(deps, order, { payment, terms, resumed: false, policy });
+  return delivery(deps, order, { payment, terms, policy });
 }
 
-const NOTHING = { payment: null, problem: null, evidence: null, saved: null } as const;
-
-const termsOf = ({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Terms): Terms => ({
-  scheme,
-  network,
-  asset,
-  amount,
-  payTo,
-  maxTimeoutSeconds,
-});
+const NOTHING = { payment: null, problem: null, evidence: null } as const;
 
 /** Throws unless the answer is a 402 of version 2. The body is empty: a relay without payment must not execute the call. */
 async function paymentRequired({ send }: PurchaseDeps, url: string): Promise<PaymentRequired> {
@@ -138,11 +116,11 @@ async function keysOf({ send }: PurchaseDeps, relay: string): Promise<readonly K
   return fromJwkSet(parsedJson(await answer.text())) ?? [];
 }
 
-/** Presents the payment, and checks and stores the answer. */
+/** Presents the payment, and checks the answer. */
 async function delivery(
   deps: PurchaseDeps,
-  { relay, request, save }: Order,
-  paid: { payment: PaymentHeader; terms: Terms; resumed: boolean; policy: readonly Finding[] },
+  { relay, request }: Order,
+  paid: { payment: PaymentHeader; terms: PaymentRequirements; policy: readonly Finding[] },
 ): Promise<PurchaseResult> {
   const { payment, terms } = paid;
   const presented = await present(deps, `${relay}${PATH}`, JSON.stringify(request), payment);
@@ -154,22 +132,20 @@ async function delivery(
     return { ...state, outcome: 'unfinished', problem: { code: 'unfinished', message } };
   }
   const { answer } = presented;
-  // Before anything is checked: the response is stored whatever it contains.
-  const saved = save === null ? null : saveResult(save, answer.body);
   // The result is shown even if the keys cannot be fetched now: it then fails verification.
   const keys = await keysOf(deps, relay).catch(() => []);
   const agreed = { request, terms, payer: payment.payer, keys };
   const evidence = await checkExecution(deps.primitives, answer, agreed);
-  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence, saved };
+  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence };
 }
 
 export type Presented =
   /** An execution response: delivered, or attempted and failed. */
   | { readonly kind: 'executed'; readonly answer: Answer }
   /** A final refusal: nothing was sent to the target. */
-  | { readonly kind: 'refused'; readonly answer: Answer; readonly problem: Problem }
+  | { readonly kind: 'refused'; readonly problem: Problem }
   /** No final answer in time: the same header may be presented again. `last`: the latest result. */
-  | { readonly kind: 'unfinished'; readonly answer: null; readonly last: string };
+  | { readonly kind: 'unfinished'; readonly last: string };
 
 const NO_ANSWER = 'no answer';
 
@@ -195,7 +171,7 @@ export async function present(
     const why =
       answer === null ? NO_ANSWER : [answer.status, errorOf(answer)?.code].filter(Boolean).join(' ');
     const wait = retryAfterMs(answer) ?? pause;
-    if (clock.monotonic() + wait > until) return { kind: 'unfinished', answer: null, last: why };
+    if (clock.monotonic() + wait > until) return { kind: 'unfinished', last: why };
     waiting(why, wait);
     await clock.sleep(wait);
   }
@@ -218,12 +194,12 @@ function finalAnswer(answer: Answer): Presented | null {
   if ((status === 200 || status === 502) && 'job' in body && 'receipt' in body)
     return { kind: 'executed', answer };
   if (status >= 300 && status < 400)
-    return { kind: 'unfinished', answer: null, last: `${status}, and redirects are not followed` };
+    return { kind: 'unfinished', last: `${status}, and redirects are not followed` };
   const error = errorOf(answer);
   // 508: the relay would call itself; a repeat cannot succeed.
   const final = status === 508 || (status >= 400 && status < 500 && !TEMPORARY.has(status));
   if (error === null || !final || error.code === 'idempotency_in_progress') return null;
-  return { kind: 'refused', answer, problem: error };
+  return { kind: 'refused', problem: error };
 }
 
 /** Request timeout, too many requests: not charged, and temporary. */
@@ -232,16 +208,12 @@ const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
 /** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
 function errorOf({ status, body }: Answer): Problem | null {
   const { error } = jsonObject(body);
-  if (typeof error === 'string') return status === 402 ? unpaid(error) : null;
+  // The text of a 402 begins with its code if it has a reason.
+  if (typeof error === 'string')
+    return status === 402 ? { code: UNPAID, message: error.replace(`${UNPAID}: `, '') } : null;
   const { code, message } = (error ?? {}) as Record<string, unknown>;
   return typeof code === 'string' ? { code, message: String(message ?? '') } : null;
 }
-
-/** The text of a 402 begins with its code if it has a reason. */
-const unpaid = (error: string): Problem => ({
-  code: UNPAID,
-  message: error.startsWith(`${UNPAID}: `) ? error.slice(UNPAID.length + 2) : error,
-});
 
 const UNPAID = 'payment_required';
 

@@ -7,6 +7,7 @@ import { createSecureContext } from 'node:tls';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { chooseDial } from '#src/domain/destination/policy.ts';
+import { LONG } from '#test/support/property-runs.ts';
 import { runtimeName } from '#test/support/runtime.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 import { clock, LOOPBACK, requestTo, rulesWith } from './lab.ts';
@@ -19,7 +20,7 @@ const TARGET = `
     .listen(0, '127.0.0.1', function () { console.log(this.address().port); });`;
 
 /** Fewer calls for Deno, whose handshakes are slower. It has no such queue. */
-const [CALLS, AT_ONCE] = runtimeName === 'deno' ? [120, 8] : [1500, 64];
+const [CALLS, AT_ONCE] = runtimeName === 'deno' ? [LONG ? 120 : 40, 8] : [1500, 64];
 /** Under Deno each call takes a second or two on a busy machine: a limit of 3 s would be decided by the machine. */
 const TIMEOUT_MS = runtimeName === 'deno' ? 30_000 : 3000;
 /** Other work in each turn of the event loop. */

@@ -1,21 +1,33 @@
 // Statements that PGlite runs prepared: they answer, fail and roll back as unprepared ones do.
 
 import { deepEqual, equal, rejects } from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { PGlite } from '@electric-sql/pglite';
+import { PGLITE_SETTINGS, unpackPgliteImage } from '#src/adapters/read-store/pglite-image.ts';
 import { prepareStatements } from '#src/adapters/read-store/pglite-prepared.ts';
 
+const scratch = mkdtempSync(join(tmpdir(), 'relay-pglite-prepared-'));
 let plain: PGlite;
 let prepared: PGlite;
 before(async () => {
-  plain = await PGlite.create();
-  prepared = await PGlite.create();
+  plain = await opened('plain');
+  prepared = await opened('prepared');
   prepareStatements(prepared);
 });
 after(async () => {
   await plain.close();
   await prepared.close();
+  rmSync(scratch, { recursive: true, force: true });
 });
+
+async function opened(name: string): Promise<PGlite> {
+  const dataDir = join(scratch, name);
+  await unpackPgliteImage(dataDir);
+  return PGlite.create({ dataDir, postgresqlconf: PGLITE_SETTINGS });
+}
 
 /** Several times: first unprepared, then prepared. */
 const TIMES = [1, 2, 3];
