@@ -205,10 +205,8 @@ export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Re
   await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
   const unconfirmed = waiting().length;
   const slot = deps.slots.take(caller, LIMITS.inFlightPerPayer.max - unconfirmed);
-  if (typeof slot !== 'function')
-    return unconfirmed === 0
-      ? slot
-      : { ...slot, message: 'Too many payments are unconfirmed or in flight: repeat the unconfirmed calls.' };
+  if (typeof slot !== 'function' && unconfirmed > 0) return confirmFirst();
+  if (typeof slot !== 'function') return slot;
   try {
     const rate = await deps.quota.take(PAYER_RATE, caller);
     if (rate.allowed) return slot;
@@ -228,6 +226,13 @@ async function dropResolved({ log, clock, unconfirmed }: PaidSlotDeps, streams: 
     if (!open || isSurelyOver(state.reserved, clock.now() / 1000)) unconfirmed.drop(stream);
   }
 }
+
+const confirmFirst = () =>
+  refused(
+    'too_many_in_flight',
+    'Too many calls are in flight, payments that are not confirmed yet among them: repeat those first.',
+    { retryAfterSeconds: 5 },
+  );
 
 // ── rates ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,6 +4,7 @@
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import {
   type BoundPayment,
+  type ChainFinding,
   isBound,
   type Payment,
   reconcile,
@@ -149,15 +150,11 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
   const first = it.plan.first && payment.status === 'reserved';
   let retried = view;
   if (!first || presented === null) {
-    if (mayBeUnderWay(deps, view, payment))
-      return presented === null ? holderRefused('reserved', 2) : inProgress(null);
+    if (mayBeUnderWay(deps, view, payment)) return presented === null ? holderSettling() : inProgress(null);
     const finding = await deps.payments.lookUp(payment.reserved);
     const found = reconcile(finding, payment, now(deps));
     if (found !== null) return record(deps, it, view, () => found);
-    if (presented === null) {
-      const leftSeconds = surelyOverAt(payment.reserved) - deps.clock.now() / 1000;
-      return holderRefused('unconfirmed', Math.max(5, Math.ceil(leftSeconds)));
-    }
+    if (presented === null) return holderUnconfirmed(payment, finding, deps.clock.now());
     const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
     const claiming = appendPayment(deps, view, { type: 'SettlementRetried', data });
     retried = await it.call.deadline.forAppend(claiming);
@@ -185,13 +182,31 @@ function mayBeUnderWay(
   return deps.watch.unchangedFor(stream, String(expected)) < SETTLEMENT_WATCH_MS;
 }
 
-/** For a repeat that brings another payment than the first call with its key. */
-const holderRefused = (paymentState: 'reserved' | 'unconfirmed', retryAfterSeconds: number) =>
-  refused(
-    'idempotency_in_progress',
-    'The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged for this call: repeat with the payment header of the first call.',
-    { retryAfterSeconds, details: { paymentState } },
+// ── what the first call's payment means for a repeat that brings another one ────────────────────────────
+
+const holderRefused = (
+  paymentState: 'reserved' | 'unconfirmed',
+  message: string,
+  retryAfterSeconds: number,
+) => refused('idempotency_in_progress', message, { retryAfterSeconds, details: { paymentState } });
+
+const holderSettling = () =>
+  holderRefused(
+    'reserved',
+    'The payment of the first call with this idempotencyKey is being settled. Nothing was charged for this call.',
+    2,
   );
+
+function holderUnconfirmed(payment: BoundPayment, finding: ChainFinding, nowMs: number): Refused {
+  const overMs = surelyOverAt(payment.reserved) * 1000;
+  const first =
+    'The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged';
+  const message =
+    finding.outcome === 'no_chain'
+      ? `${first} for this call: repeat with the payment header of the first call. This relay cannot look payments up on chain, so a new payment is not taken for this key before its operator has resolved the first one.`
+      : `${first} for this call: repeat with the payment header of the first call, or with any payment after ${new Date(overMs).toISOString()}.`;
+  return holderRefused('unconfirmed', message, Math.max(5, Math.ceil((overMs - nowMs) / 1000)));
+}
 
 // ── what is recorded ────────────────────────────────────────────────────────────────────────────────────
 

@@ -109,10 +109,14 @@ for (const [why, finding] of [
   });
 }
 
-for (const [why, finding] of [
-  ['no chain to ask', { outcome: 'no_chain' }],
-  ['the chain does not answer', { outcome: 'unavailable' }],
-  ['unused, and still valid', { outcome: 'unused', chainTimeSeconds: T0 / 1000 + OVER - 1 }],
+for (const [why, finding, says] of [
+  ['no chain to ask', { outcome: 'no_chain' }, /cannot look payments up on chain/],
+  ['the chain does not answer', { outcome: 'unavailable' }, /or with any payment after 2026-/],
+  [
+    'unused, and still valid',
+    { outcome: 'unused', chainTimeSeconds: T0 / 1000 + OVER - 1 },
+    /or with any payment after/,
+  ],
 ] as const) {
   test(`idempotency_in_progress: not provable yet (${why}): nothing is charged, verified or written, and no job is named`, async () => {
     const it = await lostSettlement(false);
@@ -126,6 +130,7 @@ for (const [why, finding] of [
       message,
       /unconfirmed, and nothing was charged for this call: repeat with the payment header/,
     );
+    assert.match(message, says);
     assert.deepEqual(details, { paymentState: 'unconfirmed' });
     assert.equal(retryAfterSeconds, OVER);
     assert.deepEqual([it.log.events.length, it.payments.calls.verify], [before, 1]);

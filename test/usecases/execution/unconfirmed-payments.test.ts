@@ -58,7 +58,7 @@ test('too_many_in_flight: 4 open payments are 4 calls in flight; a fifth is not 
   const { verify } = it.payments.calls;
   const fifth = await execute(it, call(5));
   assert.ok(fifth.kind === 'refused');
-  assert.deepEqual([fifth.refusal.refused, fifth.refusal.retryAfterSeconds], ['too_many_in_flight', 1]);
+  assert.deepEqual([fifth.refusal.refused, fifth.refusal.retryAfterSeconds], ['too_many_in_flight', 5]);
   assert.deepEqual([it.payments.calls.verify, it.slots.inFlight()], [verify, 0]);
   assert.equal(outcomeOf(await execute(it, call(6, '0x3333'))), 'ran');
 });
