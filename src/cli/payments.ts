@@ -38,8 +38,9 @@ cannot be undone. --not-settled is refused until one minute after the authorizat
 
 const REFUND_HELP = `
 Send the money first: at least the amount in the same asset to the payer. The transfer is looked up at X402_RPC_URL: it
-must have succeeded, and must not be recorded for another refund. Without X402_RPC_URL the refund needs --unverified and
-is recorded as stated by the operator. A refunded payment no longer executes a call. The record cannot be undone.`;
+must have succeeded, must not be older than the payment, and must not be recorded for another refund. Without
+X402_RPC_URL the refund needs --unverified and is recorded as stated by the operator. A refunded payment no longer
+executes a call. The record cannot be undone.`;
 
 export function addPayments(program: Command): void {
   const payments = program
@@ -160,10 +161,12 @@ const REFUSED: Readonly<Record<RefusalReason, (id: string, transaction: string) 
   not_charged: (id) => `${id} was not charged: there is nothing to refund`,
   already_refunded: (id) => `${id} was refunded before, by another transfer`,
   job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
+  charge_transaction: (id) => `--tx names the charge of ${id}, not its refund`,
   transfer_used: (id, tx) => `${tx} is recorded as the refund of ${id}: one transfer refunds once`,
   transfer_missing: (_id, tx) => `the chain has no transaction ${tx}`,
   transfer_failed: (_id, tx) => `the transaction ${tx} failed: nothing was transferred`,
   transfer_too_small: (_id, tx) => `${tx} transferred less than the amount of the payment to its payer`,
+  transfer_before_charge: (_id, tx) => `${tx} is older than the payment`,
   chain_unavailable: () =>
     'X402_RPC_URL does not answer, or serves another network: try again, or use --unverified',
 };

@@ -227,17 +227,18 @@ type TransferQuery = {
   readonly transaction: string;
 };
 
-/** The amount that a transaction transferred to a payer. Never throws. `chain_unavailable`: also if it is another chain. */
+/** The amount that a transaction transferred to a payer. Never throws. `unavailable` also if the endpoint serves another chain. */
 export async function findTransfer(rpcUrl: string, query: TransferQuery): Promise<FoundTransfer> {
   const client = rpcClient(rpcUrl);
   try {
-    if (`eip155:${await client.getChainId()}` !== query.network) return { refused: 'chain_unavailable' };
+    if (`eip155:${await client.getChainId()}` !== query.network) return { outcome: 'unavailable' };
     const receipt = await client.getTransactionReceipt({ hash: query.transaction as Hex });
-    if (receipt.status !== 'success') return { refused: 'transfer_failed' };
-    return { amount: receipt.logs.reduce((sum, log) => sum + movedToPayer(log, query), 0n) };
+    if (receipt.status !== 'success') return { outcome: 'failed' };
+    const { timestamp } = await client.getBlock({ blockNumber: receipt.blockNumber });
+    const amount = receipt.logs.reduce((sum, log) => sum + movedToPayer(log, query), 0n);
+    return { outcome: 'found', amount, atSeconds: Number(timestamp) };
   } catch (error) {
-    const missing = error instanceof TransactionReceiptNotFoundError;
-    return { refused: missing ? 'transfer_missing' : 'chain_unavailable' };
+    return { outcome: error instanceof TransactionReceiptNotFoundError ? 'missing' : 'unavailable' };
   }
 }
 

@@ -1,7 +1,13 @@
 // Records that a transfer refunded a payment.
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { PaymentReserved } from '#src/domain/payment/events.ts';
-import { type FoundTransfer, type RefundRefusal, refundPayment } from '#src/domain/payment/refund.ts';
+import {
+  type FoundTransfer,
+  judgeTransfer,
+  type RefundRefusal,
+  refundPayment,
+  type TransferRefusal,
+} from '#src/domain/payment/refund.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendPayment, type JournalDeps, loadJob, loadPayment } from '#src/usecases/event-streams.ts';
 
@@ -28,11 +34,7 @@ export type Refunded =
     }
   | {
       readonly outcome: 'refused';
-      readonly reason:
-        | RefundRefusal
-        | Extract<FoundTransfer, { refused: unknown }>['refused']
-        | 'transfer_too_small'
-        | 'transfer_used';
+      readonly reason: RefundRefusal | TransferRefusal | 'transfer_used';
       /** The payment that is refused, or that the transfer has refunded already. */
       readonly id: string;
     };
@@ -59,8 +61,8 @@ export async function recordRefund(deps: JournalDeps, request: RefundRequest): P
     if (findTransfer !== null) {
       const { network, asset, payer } = reserved;
       const found = await findTransfer({ network, asset, payer, transaction });
-      if ('refused' in found) return refused(found.refused);
-      if (found.amount < BigInt(reserved.amount)) return refused('transfer_too_small');
+      const problem = judgeTransfer(found, reserved);
+      if (problem !== null) return refused(problem);
     }
     try {
       await appendPayment(deps, view, event);

@@ -3,6 +3,7 @@ import {
   type Calendar,
   previewOf,
   type Schedule,
+  type ScheduleFault,
   type SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused, refused, warningsIf } from '#src/domain/refusal.ts';
@@ -30,13 +31,9 @@ export async function previewSchedule(
   deps: PreviewDeps,
   { webhook, schedule }: SchedulePreviewRequest,
 ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>> {
-  const read = readRequest(webhook, '/webhook');
-  if (isRefused(read)) return read;
   const preview = previewOf(schedule, deps.clock.now(), deps.calendar);
   if ('fault' in preview) {
-    const { path, message } = preview.fault;
-    const details = [{ path: `/schedule${path}`, message }];
-    return refused('invalid_schedule', 'The schedule is invalid: see details.', { details });
+    return refuse(preview.fault, readRequest(webhook, '/webhook'));
   }
   const checked = await checkPolicy(deps, webhook, deps.payer, '/webhook');
   if (isRefused(checked)) return checked;
@@ -46,6 +43,16 @@ export async function previewSchedule(
     webhook: checked,
     warnings: [...checked.warnings, ...warningsOf(preview.schedule, checked)],
   };
+}
+
+/** Errors of the webhook are listed first, under their own code. */
+function refuse(
+  { path, message }: ScheduleFault,
+  read: ReturnType<typeof readRequest>,
+): Refused<'invalid_request' | 'invalid_schedule'> {
+  const fault = { path: `/schedule${path}`, message };
+  if (isRefused(read) && Array.isArray(read.details)) return { ...read, details: [...read.details, fault] };
+  return refused('invalid_schedule', 'The schedule is invalid: see details.', { details: [fault] });
 }
 
 const warningsOf = ({ type }: Schedule, { normalized }: PolicyCheck) =>

@@ -1,8 +1,8 @@
-// Which payments can be refunded.
+// Which payments can be refunded, and which transfers refund them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
-import { type Refund, refundPayment } from '#src/domain/payment/refund.ts';
+import { type FoundTransfer, judgeTransfer, type Refund, refundPayment } from '#src/domain/payment/refund.ts';
 import { givenPayment } from '#test/support/given.ts';
 import {
   at,
@@ -49,4 +49,25 @@ test('already_refunded: a payment is refunded once', () => {
 
 test('job_running: a call that may still succeed is not refunded', () => {
   assert.deepEqual(decide('running', settled), { refused: 'job_running' });
+});
+
+test('charge_transaction: the charge is not its own refund', () => {
+  const transaction = paymentSettled().data.transaction ?? '';
+  assert.deepEqual(decide('completed', settled, { transaction }), { refused: 'charge_transaction' });
+});
+
+test('a transfer refunds if it moved at least the amount, not before the payment was reserved', () => {
+  const { reservedAt } = paymentReserved().data;
+  const reserved = Math.floor(Date.parse(reservedAt) / 1000);
+  const cases: readonly [FoundTransfer, ReturnType<typeof judgeTransfer>][] = [
+    [{ outcome: 'found', amount: 6000n, atSeconds: reserved }, null],
+    [{ outcome: 'found', amount: 6001n, atSeconds: reserved + 1 }, null],
+    [{ outcome: 'found', amount: 5999n, atSeconds: reserved }, 'transfer_too_small'],
+    [{ outcome: 'found', amount: 6000n, atSeconds: reserved - 1 }, 'transfer_before_charge'],
+    [{ outcome: 'missing' }, 'transfer_missing'],
+    [{ outcome: 'failed' }, 'transfer_failed'],
+    [{ outcome: 'unavailable' }, 'chain_unavailable'],
+  ];
+  for (const [found, refusal] of cases)
+    assert.equal(judgeTransfer(found, { amount: '6000', reservedAt }), refusal);
 });

@@ -134,7 +134,7 @@ test('faults of the webhook come before those of the schedule', async () => {
     [slow, undefined, ['/webhook/timeoutMs']],
     [slow, DAILY, ['/webhook/timeoutMs']],
     // What no schema can say.
-    [unnamed, { ...DAILY, timezone: 'Mars/Phobos' }, ['/webhook/headers']],
+    [unnamed, { ...DAILY, timezone: 'Mars/Phobos' }, ['/webhook/headers', '/schedule/timezone']],
   ] as const) {
     const body = { webhook: { ...WEBHOOK, ...webhook }, schedule };
     const { status, code, details } = await errorOf(await client.post(PATH, body));

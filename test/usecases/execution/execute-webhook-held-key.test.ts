@@ -291,7 +291,7 @@ test('a refund that is recorded before JobStarted: the job is closed without sen
   assert.equal(it.outbound.sent.length, 0);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled', 'PaymentRefunded']);
   const [books] = await balancePayments(it.log);
-  assert.deepEqual([books?.charged, books?.refunded], ['3000', '3000']);
+  assert.deepEqual([books?.charged, books?.refunded, books?.balanced], ['3000', '3000', true]);
 });
 
 test('a refund that is recorded after JobStarted is refused while the job runs', async () => {

@@ -22,7 +22,7 @@ const charged = (jobId = JOB_ID): readonly PaymentEvent[] => [
   paymentReserved({ jobId }),
   paymentSettled({ jobId }),
 ];
-const enough = async () => ({ amount: 3000n });
+const enough = async () => ({ outcome: 'found', amount: 3000n, atSeconds: 9e9 }) as const;
 
 async function two() {
   const it = world();
@@ -58,7 +58,7 @@ test('a transfer that is recorded for a payment refunds no other', async () => {
 });
 
 test('a transfer that is too small is not recorded', async () => {
-  const findTransfer = async () => ({ amount: 2999n });
+  const findTransfer = async () => ({ outcome: 'found', amount: 2999n, atSeconds: 9e9 }) as const;
   const { it, refund } = await two();
   const refused = { outcome: 'refused', reason: 'transfer_too_small', id: PAYMENT_STREAM };
   assert.deepEqual(await refund({ findTransfer }), refused);
