@@ -10,9 +10,9 @@ import {
 } from '#src/usecases/payments/resolve-payment.ts';
 import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
-import { CannotRun, FoundWrong } from './exit.ts';
+import { CannotRun, exiting, FoundWrong } from './exit.ts';
 import { withLog } from './operator.ts';
-import { plain, print, printer, printJson, table } from './terminal.ts';
+import { plain, print, printError, printer, printJson, table } from './terminal.ts';
 
 type ListOptions = {
   readonly unserved?: true;
@@ -53,7 +53,7 @@ export function addPayments(program: Command): void {
     .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
     .addHelpText('after', HELP)
-    .action(list);
+    .action(exiting(list));
   payments
     .command('resolve')
     .description('Record what became of an unconfirmed payment.')
@@ -104,7 +104,7 @@ const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id']
 const cells = ({ state, since, amount, payer, jobId, transaction, id }: OpenPayment): string[] =>
   [state, since, amount, payer, jobId, transaction ?? '-', id].map(plain);
 
-async function list(options: ListOptions): Promise<void> {
+async function list(options: ListOptions): Promise<boolean | undefined> {
   if (options.balance) return balance(options);
   const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
   if (options.json) printJson(rows);
@@ -116,7 +116,8 @@ async function list(options: ListOptions): Promise<void> {
 
 const BALANCE = ['network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
 
-async function balance({ json }: ListOptions): Promise<void> {
+/** Returns false if the sums do not match. */
+async function balance({ json }: ListOptions): Promise<boolean> {
   const rows = await withLog(({ log }) => balancePayments(log));
   if (json) printJson(rows);
   else if (rows.length === 0) print('No payment was charged.');
@@ -127,6 +128,10 @@ async function balance({ json }: ListOptions): Promise<void> {
         rows.map((row) => BALANCE.map((name) => row[name])),
       ),
     );
+  const wrong = rows.filter(({ balanced }) => !balanced);
+  for (const { network, asset } of wrong)
+    printError(`charged is not served + refunded + open for ${asset} on ${network}: run relay audit`);
+  return wrong.length === 0;
 }
 
 async function refund(id: string, options: RefundOptions): Promise<void> {

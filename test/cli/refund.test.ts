@@ -76,7 +76,10 @@ describe('relay payments refund', () => {
     assert.match(again.stderr, /was refunded before/);
     assert.deepEqual(await json('--refundable'), []);
     const [row] = await json('--balance');
-    assert.deepEqual([row.charged, row.served, row.refunded, row.open], ['3000', '0', '3000', '0']);
+    assert.deepEqual(
+      [row.charged, row.served, row.refunded, row.open, row.balanced],
+      ['3000', '0', '3000', '0', true],
+    );
     const text = await runCli(['payments', '--balance'], { env });
     assert.equal(text.code, 0);
     assert.match(text.stdout, /^network +asset +charged +served +refunded +open\n/);

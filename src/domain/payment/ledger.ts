@@ -1,7 +1,9 @@
-// The payments of a log as one fold: which of them an operator has to resolve, and which bought something.
+// The payments of a log as one fold: which of them an operator has to resolve, and the sums of the money, for which
+// charged = served + refunded + open always holds.
 import { claimedTime, type DomainEvent, type EventOf, type PaymentEvent } from '../events.ts';
 import type { JobCompleted } from '../job/events.ts';
-import { absentPayment, evolvePayment, type Payment } from './state.ts';
+import type { PaymentReserved } from './events.ts';
+import { absentPayment, evolvePayment, isBound, type Payment } from './state.ts';
 
 /** One payment, and how far its job has come. */
 export type LedgerEntry = {
@@ -49,6 +51,10 @@ export type OpenState = 'unserved' | 'refundable' | 'unknown';
 /** What is younger than this may still be under way. */
 const UNDER_WAY_MS = 45_000;
 
+/** Only a late settlement, or the refund of a served call, changes an entry that is not open. */
+export const isOpen = ({ payment, job }: LedgerEntry): boolean =>
+  job === 'running' || (isBound(payment) && job !== 'executed');
+
 /** null: over, or under way: nothing for an operator to resolve. `nowMs`: Unix ms. */
 export function openState({ payment, job, since }: LedgerEntry, nowMs: number): OpenState | null {
   switch (payment.status) {
@@ -64,7 +70,10 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
   }
 }
 
-/** What the event means for the money; null: nothing. */
+/** `amount`: atomic units. */
+export type Money = Pick<PaymentReserved, 'network' | 'asset' | 'amount'>;
+
+/** What the event enters in the books; null: nothing. */
 export function entryOf(event: DomainEvent): 'charged' | 'served' | 'refunded' | null {
   switch (event.type) {
     case 'PaymentSettled':
@@ -77,3 +86,72 @@ export function entryOf(event: DomainEvent): 'charged' | 'served' | 'refunded' |
       return null;
   }
 }
+
+/** Of one asset on one network, in atomic units. `open`: charged, and neither served nor refunded. */
+export type Sums = Omit<Money, 'amount'> & {
+  readonly charged: bigint;
+  readonly served: bigint;
+  readonly refunded: bigint;
+  readonly open: bigint;
+};
+
+/** One for each asset that was charged, served or refunded. */
+export type Books = readonly Sums[];
+
+/**
+ * Enters one event. Each sum grows by what the event's own stream says, and a charge leaves its sum by the amount of the
+ * charge, so that the books do not balance if the streams contradict each other. `before` and `after`: the payment's
+ * entry. `paid`: what the job says that it was paid with, for a JobCompleted; null: nothing.
+ */
+export function enter(
+  books: Books,
+  event: LedgerEvent,
+  before: LedgerEntry,
+  after: LedgerEntry,
+  paid: Money | null,
+): Books {
+  const [from, to] = [placeOf(before), placeOf(after)];
+  const moved = from === null || from === to ? books : add(books, from, chargeOf(before), -1n);
+  switch (entryOf(event)) {
+    case 'charged':
+      return from === null && to !== null
+        ? add(add(books, 'charged', chargeOf(after), 1n), 'open', chargeOf(after), 1n)
+        : books;
+    case 'refunded':
+      return event.type === 'PaymentRefunded' ? add(moved, 'refunded', event.data, 1n) : books;
+    case 'served':
+      // What was refunded before its job ended counts as refunded.
+      return from === 'refunded' ? books : add(moved, 'served', paid, 1n);
+    default:
+      return books;
+  }
+}
+
+/** In which sum a payment is; null: it was not charged. */
+function placeOf({ payment, job }: LedgerEntry): 'open' | 'served' | 'refunded' | null {
+  if (payment.status === 'refunded') return 'refunded';
+  if (payment.status !== 'settled') return null;
+  return job === 'executed' ? 'served' : 'open';
+}
+
+const chargeOf = ({ payment }: LedgerEntry): Money | null =>
+  payment.status === 'absent' ? null : payment.reserved;
+
+function add(
+  books: Books,
+  sum: 'charged' | 'served' | 'refunded' | 'open',
+  money: Money | null,
+  sign: 1n | -1n,
+): Books {
+  if (money === null) return books;
+  const { network, asset, amount } = money;
+  const isIts = (sums: Sums) => sums.network === network && sums.asset === asset;
+  const known = books.some(isIts)
+    ? books
+    : [...books, { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n }];
+  return known.map((sums) => (isIts(sums) ? { ...sums, [sum]: sums[sum] + sign * BigInt(amount) } : sums));
+}
+
+/** charged = served + refunded + open, and nothing is owed by anyone. */
+export const isBalanced = ({ charged, served, refunded, open }: Sums): boolean =>
+  charged === served + refunded + open && served >= 0n && refunded >= 0n && open >= 0n;

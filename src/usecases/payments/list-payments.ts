@@ -2,15 +2,21 @@
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, typesIn } from '#src/domain/events.ts';
-import type { PaymentReserved } from '#src/domain/payment/events.ts';
 import {
+  type Books,
+  enter,
   evolveEntry,
+  isBalanced,
+  isOpen,
   type LedgerEntry,
   type LedgerEvent,
+  type Money,
   NO_ENTRY,
   type OpenState,
   openState,
+  type Sums,
 } from '#src/domain/payment/ledger.ts';
+import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 
@@ -36,7 +42,7 @@ const TYPES = [...typesIn('payment'), 'JobStarted', 'JobCompleted'];
 
 const PAGE = 512;
 
-/** Open payments, the longest open first. Throws for an event that it cannot read. */
+/** Open payments, the longest open first. Keeps only these in memory. Throws for an event that it cannot read. */
 export async function listPayments(
   { log, clock }: ListPaymentsDeps,
   states: ReadonlySet<OpenState>,
@@ -54,72 +60,77 @@ export async function listPayments(
   return rows.sort((a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0));
 }
 
-/** charged = served + refunded + open, in atomic units. */
-type Balance = Asset & { readonly [K in 'charged' | Part]: string };
-type Asset = Pick<PaymentReserved, 'network' | 'asset'>;
-type Part = 'served' | 'refunded' | 'open';
+/** Amounts in atomic units. `balanced`: charged = served + refunded + open. */
+type Balance = { readonly [K in keyof Sums]: string } & { readonly balanced: boolean };
 
-/** One row for each asset that was charged. Throws for an event that it cannot read. */
+/** One row for each asset that was charged or refunded. Throws for an event that it cannot read. */
 export async function balancePayments(log: EventLog): Promise<readonly Balance[]> {
-  const { entries, sums, add } = await readLedger(log);
-  for (const { payment } of entries.values()) {
-    if (payment.status === 'settled') add('open', payment.reserved, 1n);
-    if (payment.status === 'refunded') add('refunded', payment.reserved, 1n);
-  }
-  return [...sums.values()].map(({ network, asset, served, refunded, open }) => ({
-    network,
-    asset,
-    charged: String(served + refunded + open),
-    served: String(served),
-    refunded: String(refunded),
-    open: String(open),
+  const { books } = await readLedger(log);
+  return books.map((sums) => ({
+    network: sums.network,
+    asset: sums.asset,
+    charged: String(sums.charged),
+    served: String(sums.served),
+    refunded: String(sums.refunded),
+    open: String(sums.open),
+    balanced: isBalanced(sums),
   }));
 }
 
-/** `sums`: of served payments, which are not kept among the `entries`, and of their refunds. */
 async function readLedger(log: EventLog) {
-  const entries = new Map<string, LedgerEntry>();
-  /** The payment's stream by its job: a job's later events name the job alone. */
-  const streams = new Map<string, string>();
-  const sums = new Map<string, Asset & { readonly [K in Part]: bigint }>();
-  const add = (
-    part: Part,
-    { network, asset, amount }: Asset & { readonly amount: string },
-    sign: 1n | -1n,
-  ) => {
-    const key = `${network} ${asset}`;
-    const before = sums.get(key) ?? { network, asset, served: 0n, refunded: 0n, open: 0n };
-    sums.set(key, { ...before, [part]: before[part] + sign * BigInt(amount) });
-  };
-  const enter = (recorded: RecordedEvent) => {
-    const event = ledgerEvent(recorded);
-    const ofJob = event.type === 'JobStarted' || event.type === 'JobCompleted';
-    const stream = ofJob ? streams.get(event.data.jobId) : recorded.stream;
-    if (stream === undefined) return;
-    const before = entries.get(stream);
-    if (before === undefined && event.type === 'PaymentRefunded') {
-      add('served', event.data, -1n);
-      add('refunded', event.data, 1n);
-      return;
-    }
-    const after = evolveEntry(before ?? NO_ENTRY, event);
-    if (after.payment.status === 'absent') return;
-    const { reserved } = after.payment;
-    if (after.payment.status === 'settled' && after.job === 'executed') {
-      add('served', reserved, 1n);
-      entries.delete(stream);
-      streams.delete(reserved.jobId);
-    } else {
-      entries.set(stream, after);
-      streams.set(reserved.jobId, stream);
-    }
-  };
+  const ledger = openLedger(log);
   for (let after: string | null = null; ; ) {
     const page = await log.readAll({ after, max: PAGE, types: TYPES });
-    page.forEach(enter);
+    for (const recorded of page) await ledger.add(recorded);
     after = page.at(-1)?.position ?? null;
-    if (page.length < PAGE) return { entries, sums, add };
+    if (page.length < PAGE) return ledger;
   }
+}
+
+function openLedger(log: EventLog) {
+  let books: Books = [];
+  const entries = new Map<string, LedgerEntry>();
+  /** The stream of each open payment: a job's later events name the job alone. */
+  const streams = new Map<string, string>();
+  /** What the running jobs were paid with. */
+  const paidWith = new Map<string, Money>();
+  return {
+    entries,
+    get books() {
+      return books;
+    },
+    async add(recorded: RecordedEvent): Promise<void> {
+      const event = ledgerEvent(recorded);
+      const { jobId } = event.data;
+      const ofJob = event.type === 'JobStarted' || event.type === 'JobCompleted';
+      if (event.type === 'JobStarted' && event.data.payment !== null) paidWith.set(jobId, event.data.payment);
+      const stream = ofJob ? streams.get(jobId) : recorded.stream;
+      const before = (stream !== undefined && entries.get(stream)) || (await entryBefore(log, recorded));
+      const after = evolveEntry(before, event);
+      books = enter(books, event, before, after, paidWith.get(jobId) ?? null);
+      if (event.type === 'JobCompleted') paidWith.delete(jobId);
+      if (stream === undefined || after === before || after.payment.status === 'absent') return;
+      const name = after.payment.reserved.jobId;
+      if (isOpen(after)) {
+        entries.set(stream, after);
+        streams.set(name, stream);
+      } else {
+        entries.delete(stream);
+        streams.delete(name);
+      }
+    },
+  };
+}
+
+/** Of a payment that is not open. Events that can change it are rare: its stream is read for them. */
+async function entryBefore(log: EventLog, { stream, revision, type }: RecordedEvent): Promise<LedgerEntry> {
+  if (type !== 'PaymentSettled' && type !== 'PaymentRefunded') return NO_ENTRY;
+  const payment = (await log.readStream(stream, { max: Number(revision) + 1 }))
+    .slice(0, -1)
+    .map(ledgerEvent)
+    .filter((event) => event.type !== 'JobStarted' && event.type !== 'JobCompleted')
+    .reduce(evolvePayment, absentPayment);
+  return { payment, job: payment.status === 'settled' ? 'executed' : 'absent', since: '' };
 }
 
 function ledgerEvent(recorded: RecordedEvent): LedgerEvent {

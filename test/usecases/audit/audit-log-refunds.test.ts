@@ -52,15 +52,23 @@ test('a second refund is found', async () => {
   const { it, stream } = await refunded();
   const { data } = eventIn(it, 'PaymentRefunded');
   await given(it.it, stream, paymentRefunded({ ...data, transaction: `0x${hex('f')}` }));
-  assert.deepEqual(findingTexts(await audit(it.log.events)), [`payment_event_impossible ${stream} 3`]);
+  assert.deepEqual(findingTexts(await audit(it.log.events)), [
+    `payment_event_impossible ${stream} 3`,
+    'books_unbalanced null null',
+  ]);
 });
 
 test('a refund of another amount, payer or asset is found', async () => {
   const { it, stream } = await refunded();
-  for (const change of [{ amount: '2999' }, { payer: '0x1' }, { asset: '0x1' }])
+  for (const [change, unbalanced] of [
+    [{ amount: '2999' }, 1],
+    [{ payer: '0x1' }, 0],
+    // Neither the asset that was charged nor the one that was returned.
+    [{ asset: '0x1' }, 2],
+  ] as const)
     assert.deepEqual(
       findingTexts(await audit(edited(it.log.events, eventIn(it, 'PaymentRefunded'), change))),
-      [`payment_mismatch ${stream} 2`],
+      [`payment_mismatch ${stream} 2`, ...Array(unbalanced).fill('books_unbalanced null null')],
     );
 });
 
@@ -108,5 +116,8 @@ test('a refund that is decided before its job starts and recorded after its end:
   assert.equal(it.it.outbound.sent.length, 1);
   assert.deepEqual(findingTexts(await audit(it.log.events)), []);
   const [sums] = await balancePayments(it.log);
-  assert.deepEqual([sums?.charged, sums?.served, sums?.refunded], ['3000', '0', '3000']);
+  assert.deepEqual(
+    [sums?.charged, sums?.served, sums?.refunded, sums?.balanced],
+    ['3000', '0', '3000', true],
+  );
 });

@@ -1,9 +1,9 @@
 // The payments that an operator sees: those that bought nothing yet, and unconfirmed ones.
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { type DomainEvent, isPaymentEvent } from '#src/domain/events.ts';
+import { test } from 'node:test';
+import type { DomainEvent } from '#src/domain/events.ts';
 import type { OpenState } from '#src/domain/payment/ledger.ts';
-import { balancePayments, listPayments } from '#src/usecases/payments/list-payments.ts';
+import { listPayments } from '#src/usecases/payments/list-payments.ts';
 import { given, shared, world } from '#test/support/fakes-world.ts';
 import {
   at,
@@ -13,7 +13,6 @@ import {
   jobStarted,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
-  paymentRefunded,
   paymentRejected,
   paymentReleased,
   paymentReserved,
@@ -184,74 +183,4 @@ test('an event that cannot be read is never passed over', async () => {
     listPayments(it.deps, new Set(ALL)),
     /an event of payment-[0-9a-f]{64} cannot be read: PaymentSettled 1$/,
   );
-});
-
-// ── the balance ─────────────────────────────────────────────────────────────────────────────────────────
-
-const started = () => paidJob();
-const failed = (errorCategory: 'timeout' | 'interrupted_unknown' | 'not_executed') =>
-  jobCompleted({ status: 'failed', errorCategory });
-
-/** `[charged, served, refunded, open]` after the events of one payment and its jobs, in this order; null: no row. */
-async function sumsOf(events: readonly DomainEvent[]) {
-  const it = shared();
-  for (const event of events)
-    await given(
-      it,
-      isPaymentEvent(event) ? PAYMENT_STREAM : `job-${'jobId' in event.data && event.data.jobId}`,
-      event,
-    );
-  const [row, ...more] = await balancePayments(it.log);
-  assert.deepEqual(more, []);
-  return row === undefined ? null : [row.charged, row.served, row.refunded, row.open].map(Number);
-}
-
-const charged = [paymentReserved(), paymentSettled()];
-const executed = [started(), jobCompleted()];
-
-describe('--balance: given a payment, when this happens, then charged, served, refunded and open are', () => {
-  for (const [title, events, sums] of [
-    ['not charged: nothing', [paymentReserved(), settlementUnknown()], null],
-    ['rejected: nothing', [paymentReserved(), paymentRejected()], null],
-    ['charged: open', charged, [3000, 0, 0, 3000]],
-    ['its job runs: open', [...charged, started()], [3000, 0, 0, 3000]],
-    ['its job succeeded: served', [...charged, ...executed], [3000, 3000, 0, 0]],
-    ['its target failed: served', [...charged, started(), failed('timeout')], [3000, 3000, 0, 0]],
-    ['interrupted: open', [...charged, started(), failed('interrupted_unknown')], [3000, 0, 0, 3000]],
-    ['not executed: open', [...charged, started(), failed('not_executed')], [3000, 0, 0, 3000]],
-    ['refunded, never started', [...charged, paymentRefunded()], [3000, 0, 3000, 0]],
-    [
-      'refunded after an interruption',
-      [...charged, started(), failed('interrupted_unknown'), paymentRefunded()],
-      [3000, 0, 3000, 0],
-    ],
-    ['served, then refunded', [...charged, ...executed, paymentRefunded()], [3000, 0, 3000, 0]],
-    [
-      'refunded while its job ran, which then succeeded',
-      [...charged, started(), paymentRefunded(), jobCompleted()],
-      [3000, 0, 3000, 0],
-    ],
-    [
-      'refunded, and then started and not executed',
-      [...charged, paymentRefunded(), started(), failed('not_executed')],
-      [3000, 0, 3000, 0],
-    ],
-    ['settled twice in the record: charged once', [...charged, paymentSettled()], [3000, 0, 0, 3000]],
-    [
-      'settled after its end, for the job that holds it by then',
-      [
-        paymentReserved(),
-        paymentReleased(),
-        paymentReserved({ jobId: OTHER_JOB_ID }),
-        paymentSettled({ jobId: OTHER_JOB_ID }),
-        ...executed.map(
-          (event) => ({ ...event, data: { ...event.data, jobId: OTHER_JOB_ID } }) as DomainEvent,
-        ),
-      ],
-      [3000, 3000, 0, 0],
-    ],
-    ['a job without a payment: nothing', [jobStarted(), jobCompleted()], null],
-  ] as const) {
-    test(title, async () => assert.deepEqual(await sumsOf(events), sums));
-  }
 });

@@ -69,16 +69,16 @@ test('charged = served + refunded + open, also when a served payment is refunded
   const { it, refund } = await two();
   const sums = async () => {
     const [row] = await balancePayments(it.log);
-    return row && [row.charged, row.served, row.refunded, row.open];
+    return row && [row.charged, row.served, row.refunded, row.open, row.balanced];
   };
-  assert.deepEqual(await sums(), ['6000', '0', '0', '6000']);
+  assert.deepEqual(await sums(), ['6000', '0', '0', '6000', true]);
   const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
   const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction: null };
   const started = jobStarted({ mode: 'x402', payment, paymentStream: PAYMENT_STREAM });
   await given(it, `job-${JOB_ID}`, started, jobCompleted());
-  assert.deepEqual(await sums(), ['6000', '3000', '0', '3000']);
+  assert.deepEqual(await sums(), ['6000', '3000', '0', '3000', true]);
   await refund({ id: OTHER_STREAM });
-  assert.deepEqual(await sums(), ['6000', '3000', '3000', '0']);
+  assert.deepEqual(await sums(), ['6000', '3000', '3000', '0', true]);
   await refund({ transaction: `0x${hex('f')}` });
-  assert.deepEqual(await sums(), ['6000', '0', '6000', '0']);
+  assert.deepEqual(await sums(), ['6000', '0', '6000', '0', true]);
 });
