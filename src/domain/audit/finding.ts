@@ -44,6 +44,8 @@ export type FindingKind =
   | 'payment_used_twice'
   /** One transaction has paid for two jobs. */
   | 'payment_shared'
+  /** The sums of all payments in one asset: charged is not served + refunded + open. */
+  | 'books_unbalanced'
   | 'payment_event_impossible'
   | 'claim_missing'
   | 'claim_mismatch'

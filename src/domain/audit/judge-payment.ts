@@ -4,24 +4,25 @@ import type { DecisionRecorded } from '../decision/events.ts';
 import type { PaymentEvent } from '../events.ts';
 import type { JobStarted } from '../job/events.ts';
 import type { Claim } from '../payment/claim.ts';
-import { absentPayment, evolvePayment, type Payment } from '../payment/state.ts';
+import { evolveEntry, isBalanced, type LedgerEntry, NO_ENTRY, type Sums } from '../payment/ledger.ts';
+import type { Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
 /** A payment's stream as read so far. `servedBy`: the job that started with it. */
-export type PaymentHistory = { readonly payment: Payment; readonly servedBy: string | null };
+export type PaymentHistory = LedgerEntry & { readonly servedBy: string | null };
 
-export const NO_HISTORY: PaymentHistory = { payment: absentPayment, servedBy: null };
+export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null };
 
 export function judgePayment(
   history: PaymentHistory,
   event: PaymentEvent,
 ): { readonly history: PaymentHistory; readonly fault: Fault | null } {
-  const payment = evolvePayment(history.payment, event);
+  const entry = evolveEntry(history, event);
   const fault =
-    payment === history.payment
+    entry.payment === history.payment
       ? impossible('it cannot follow in the state of the payment')
       : faultOf(history.payment, event);
-  return { history: { ...history, payment }, fault };
+  return { history: { ...history, ...entry }, fault };
 }
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
@@ -38,6 +39,14 @@ function faultOf(payment: Payment, event: PaymentEvent): Fault | null {
   return fields.length === 0
     ? null
     : { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
+}
+
+/** null: charged = served + refunded + open. */
+export function booksFault(sums: Sums): Fault | null {
+  if (isBalanced(sums)) return null;
+  const { network, asset, charged, served, refunded, open } = sums;
+  const message = `the payments in ${asset} on ${network} do not balance: charged ${charged} is not served ${served} + refunded ${refunded} + open ${open}`;
+  return { kind: 'books_unbalanced', message };
 }
 
 /** Contradictions between a job's start and its payment's stream. null: no such stream. */

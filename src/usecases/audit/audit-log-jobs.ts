@@ -5,6 +5,7 @@ import { jobFaults, RECEIPT_REPEATED, receiptFaults } from '#src/domain/audit/ju
 import { jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { EventOf, JobEvent } from '#src/domain/events.ts';
+import type { JobStarted } from '#src/domain/job/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { type ReceiptPayload, readReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
@@ -18,6 +19,7 @@ export type JobDeps = {
   readonly keys: () => readonly KeyRecord[];
   /** Contradictions between a job's start and other streams. */
   readonly started: (event: EventOf<'JobStarted'>) => readonly Fault[];
+  readonly completed: (event: EventOf<'JobCompleted'>, started: JobStarted) => void;
 };
 
 type JobVerdict = {
@@ -33,7 +35,7 @@ const OVER: Fault = {
   message: 'the job has ended: its receipt was recorded before',
 };
 
-export function auditJobs({ states, primitives, keys, started }: JobDeps) {
+export function auditJobs({ states, primitives, keys, started, completed }: JobDeps) {
   const counts = { jobs: 0, receipts: 0 };
 
   /** Applies an event before the receipt to its job. */
@@ -56,6 +58,7 @@ export function auditJobs({ states, primitives, keys, started }: JobDeps) {
     };
     states.put('job', recorded.stream, open, full ? 0 : 2 * jsonLength(recorded.data));
     const faults = lost ? [] : jobFaults(job, event);
+    if (event.type === 'JobCompleted' && job.status === 'running') completed(event, job.started);
     return isStart ? [...faults, ...started(event)] : faults;
   }
 

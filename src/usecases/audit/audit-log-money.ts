@@ -2,6 +2,7 @@
 
 import type { Fault } from '#src/domain/audit/finding.ts';
 import {
+  booksFault,
   claimedFaults,
   decisionFaults,
   judgePayment,
@@ -12,11 +13,15 @@ import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
+import type { JobStarted } from '#src/domain/job/events.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
+import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
 import type { StreamStates } from './stream-states.ts';
 
 export function auditMoney(states: StreamStates) {
+  let books: Books = [];
+
   /** The stream's name is the hash of the authorization's identity, so that an authorization has one stream. */
   function nameFault(stream: string, event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentReserved') return null;
@@ -30,6 +35,7 @@ export function auditMoney(states: StreamStates) {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
       states.put('payment', stream, history);
+      books = enter(books, event, before, history, null);
       return [fault, nameFault(stream, event)].filter((each) => each !== null);
     },
     claim(stream: string, event: ClaimEvent): readonly Fault[] {
@@ -53,13 +59,18 @@ export function auditMoney(states: StreamStates) {
       return [];
     },
     /** Contradictions between a job's start and the streams that it names. */
-    started({ data: started }: EventOf<'JobStarted'>): readonly Fault[] {
+    started(event: EventOf<'JobStarted'>): readonly Fault[] {
+      const started = event.data;
       const { jobId, payment, paymentStream, claimStream, decisionId } = started;
       const history = paymentStream === null ? null : states.get('payment', paymentStream);
       const claim = claimStream === null ? null : states.get('claim', claimStream);
       const decision = decisionId === null ? null : states.get('decision', STREAM.decision(decisionId));
       if (paymentStream !== null && history !== null)
-        states.put('payment', paymentStream, { ...history, servedBy: history.servedBy ?? jobId });
+        states.put('payment', paymentStream, {
+          ...history,
+          ...evolveEntry(history, event),
+          servedBy: history.servedBy ?? jobId,
+        });
       const faults = [
         ...paidFaults(started, history),
         ...claimedFaults(started, claim),
@@ -72,5 +83,14 @@ export function auditMoney(states: StreamStates) {
       const message = `its transaction has paid for ${other} already, unless a facilitator settles several payments in one`;
       return [...faults, { kind: 'payment_shared', message }];
     },
+    completed(event: EventOf<'JobCompleted'>, { payment, paymentStream }: JobStarted): void {
+      if (payment === null) return;
+      const before = (paymentStream === null ? null : states.get('payment', paymentStream)) ?? NO_HISTORY;
+      const after = { ...before, ...evolveEntry(before, event) };
+      books = enter(books, event, before, after, payment);
+      if (paymentStream !== null) states.put('payment', paymentStream, after);
+    },
+    /** At the end of the record: sums that do not balance. */
+    unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }

@@ -45,7 +45,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
   const money = auditMoney(states);
   const tree = auditTree(primitives, kept?.checkpoints ?? []);
   let keys: readonly KeyRecord[] = [];
-  const jobs = auditJobs({ states, primitives, keys: () => keys, started: money.started });
+  const jobs = auditJobs({ states, primitives, keys: () => keys, ...money });
   let findings = 0;
   const verifications: Promise<void>[] = [];
 
@@ -143,6 +143,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       const late = tree.late();
       if (late !== null) report(late.fault, late.location);
       reportAll(await tree.keptFaults(keys), NOWHERE);
+      reportAll(money.unbalanced(), NOWHERE);
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
         ...order.counts,
