@@ -80,7 +80,9 @@ const RECEIPT_CHECKS: Partial<Readonly<Record<CheckName, FindingKind>>> = {
   response_commitment_present: 'receipt_commitment_missing',
 };
 
-/** `read`: the receipt. `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt. */
+/**
+ * `read`: the receipt. `events`: the job's, as recorded, up to JobCompleted. `keys`: as announced before the receipt.
+ */
 export async function receiptFaults(
   job: Omit<CompletedJob, 'receipt'>,
   events: readonly ChainedEvent[],

@@ -24,8 +24,9 @@ export type Disclosure = {
 };
 
 /**
- * `salt`: 128 bits derived from the HMAC secret, the job's id (the receipt's is drawn later, at signing) and the name, so
- * that a replay can disclose the request again and no salt is stored.
+ * `salt`: 128 bits derived from the HMAC secret, the job's id and the name. It is not stored: a replay contains the request
+ * again, so its commitments can be opened again. The job's id is used because JobStarted already contains the commitments,
+ * and the receipt's id is drawn at signing.
  */
 export function disclose(
   salt: Uint8Array,

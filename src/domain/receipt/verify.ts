@@ -201,8 +201,15 @@ export type LogFacts = {
 };
 
 /**
+ * A receipt is pending for at most a day, whatever it promises, and not at all if its date is more than a day ahead.
+ * Otherwise a relay that never logs a receipt could keep it pending without limit.
+ */
+const MAX_PENDING_SECONDS = 86_400;
+
+/**
  * Ok with `details.pending` until `details.dueBy` (Unix seconds): the time that the receipt promises, or the default if it
- * promises none. False if the proof does not hold, or if the receipt is late.
+ * promises none. False if the proof does not hold, if the receipt is late, or if its date is far ahead of now (`problem`:
+ * `future`).
  */
 export async function logCheck(
   jws: string,
@@ -215,7 +222,9 @@ export async function logCheck(
   if (payload === null) return { name, ok: false };
   if (log.proof === null) {
     const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
-    const dueBy = payload.iat + mmdSeconds;
+    const dueBy = payload.iat + Math.min(mmdSeconds, MAX_PENDING_SECONDS);
+    if (payload.iat > log.now + MAX_PENDING_SECONDS)
+      return { name, ok: false, details: { pending: false, dueBy, problem: 'future' } };
     const pending = log.now <= dueBy;
     return { name, ok: pending, details: { pending, dueBy } };
   }

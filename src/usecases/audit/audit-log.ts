@@ -163,7 +163,10 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
   };
 }
 
-/** Signatures are verified in the runtime's thread pool: up to twice as many at a time keep it busy, with little memory. */
+/**
+ * Signatures are verified in the runtime's thread pool: up to twice as many at a time, and as many while the events are read
+ * on. Enough to keep the pool busy, with little memory.
+ */
 const VERIFICATIONS = 64;
 
 const impossibleKey = (message: string): Fault => ({ kind: 'key_event_impossible', message });

@@ -29,9 +29,14 @@ export async function* pagesOf(
 
 /** The transparency log's name, from its first checkpoint; null if the event log has none. */
 export async function receiptLogOrigin(log: Pick<EventLog, 'readStream'>): Promise<string | null> {
-  const [first] = await log.readStream(STREAM.receiptLog, { max: 1 });
-  const event = first === undefined ? null : decodeEvent(first);
-  return event?.type === 'CheckpointSigned' ? event.data.origin : null;
+  for (let from = 0n; ; from += BigInt(PAGE)) {
+    const events = await log.readStream(STREAM.receiptLog, { from, max: PAGE });
+    for (const recorded of events) {
+      const event = decodeEvent(recorded);
+      if (event?.type === 'CheckpointSigned') return event.data.origin;
+    }
+    if (events.length < PAGE) return null;
+  }
 }
 
 /** Whether the event log has this event at this location. */

@@ -1212,13 +1212,16 @@ function attemptsCheck(job, payload) {
 function matches(name, expected, receipt, payload) {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
 }
+var MAX_PENDING_SECONDS = 86400;
 async function logCheck(jws, payload, log, keys, primitives) {
   const name = "receipt_logged";
   if (payload === null)
     return { name, ok: false };
   if (log.proof === null) {
     const { mmdSeconds } = logOf(payload) ?? TRANSPARENCY;
-    const dueBy = payload.iat + mmdSeconds;
+    const dueBy = payload.iat + Math.min(mmdSeconds, MAX_PENDING_SECONDS);
+    if (payload.iat > log.now + MAX_PENDING_SECONDS)
+      return { name, ok: false, details: { pending: false, dueBy, problem: "future" } };
     const pending = log.now <= dueBy;
     return { name, ok: pending, details: { pending, dueBy } };
   }

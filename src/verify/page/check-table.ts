@@ -59,6 +59,7 @@ export function rowOf(check: Check): Row {
 }
 
 const PROBLEMS: Readonly<Record<string, string>> = {
+  future: 'It is not in the log, and its date is more than a day ahead of this clock.',
   malformed: 'The given text is no proof file.',
   checkpoint: 'No checkpoint key of the key set has signed the checkpoint of the proof.',
   origin: 'The proof is of another log than the one that the receipt names.',

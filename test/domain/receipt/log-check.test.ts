@@ -73,10 +73,14 @@ test('a receipt that names no log holds in the log of the keys', async () => {
   then(true, { pending: false, origin: ORIGIN, index: 4, size: 7 });
 });
 
-const YEAR = 365 * 86_400;
+const DAY = 86_400;
+const YEAR = 365 * DAY;
 for (const [what, promise, seconds] of [
   ['to the time that it promises', promised, promised.mmdSeconds],
   ['to the time that every relay promises, where it names none', null, 3600],
+  ['to a day at most, where it promises more', { ...promised, mmdSeconds: DAY + 1 }, DAY],
+  ['to a day at most, where it promises years', { ...promised, mmdSeconds: 10 * YEAR }, DAY],
+  ['to a day, where it promises just that', { ...promised, mmdSeconds: DAY }, DAY],
 ] as [string, ReceiptLog | null, number][]) {
   test(`not included: pending ${what}; late a second after`, async () => {
     const it = await given({ promise });
@@ -86,6 +90,16 @@ for (const [what, promise, seconds] of [
       (await it.when({ proof: null, now }))(false, { pending: false, dueBy });
   });
 }
+
+test('not included, by a clock that is up to a day behind the receipt: pending; further behind: false', async () => {
+  for (const promise of [promised, null]) {
+    const it = await given({ promise });
+    const dueBy = iat + (promise?.mmdSeconds ?? 3600);
+    (await it.when({ proof: null, now: iat - DAY }))(true, { pending: true, dueBy });
+    for (const now of [iat - DAY - 1, iat - YEAR])
+      (await it.when({ proof: null, now }))(false, { pending: false, dueBy, problem: 'future' });
+  }
+});
 
 test('a valid proof is enough, however far ahead the receipt’s date is', async () => {
   const it = await given();
