@@ -13,8 +13,10 @@ export async function declarations(source: Source, payload: object): Promise<str
     parts.push(...names.map((name) => statement(text, `export type ${name} =`, TYPE)));
   }
   const verifier = await source('verify/verifier.ts');
-  const head = statement(verifier, 'export async function verifyReceipt(', HEAD_OF_FUNCTION);
-  parts.push(`${head.replace('export async', 'export declare')};`);
+  for (const name of ['verifyReceipt', 'verifyProof']) {
+    const head = statement(verifier, `export async function ${name}(`, HEAD_OF_FUNCTION);
+    parts.push(`${head.replace('export async', 'export declare')};`);
+  }
   parts.push(CANNOT_VERIFY);
   return `${parts.join('\n\n')}\n`;
 }
@@ -23,9 +25,10 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/canonical-json.ts': ['Json'],
   'domain/receipt/report.ts': ['CheckName', 'Check', 'VerificationReport'],
   'domain/receipt/disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
+  'domain/transparency/tlog-proof.ts': ['ProofProblem'],
   'domain/receipt/document.ts': ['ReceiptReport'],
   'verify/given.ts': ['Given'],
-  'verify/verifier.ts': ['VerifyOptions'],
+  'verify/verifier.ts': ['VerifyOptions', 'ProofReport'],
 };
 
 const CANNOT_VERIFY = `/** The runtime cannot verify signatures, so nothing was checked. \`message\`: for people. */

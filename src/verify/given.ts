@@ -46,8 +46,12 @@ export function logFacts(
   now: number = Math.floor(Date.now() / 1000),
 ): LogFacts | null {
   if (proof === undefined) return null;
-  if (proof !== null && typeof proof !== 'string')
-    throw new Unusable('the proof must be the text of a proof file');
+  if (proof !== null) proofText(proof);
   if (!Number.isFinite(now)) throw new Unusable('now must be a number of seconds');
   return { proof, now };
+}
+
+export function proofText(proof: string): string {
+  if (typeof proof !== 'string') throw new Unusable('the proof must be the text of a proof file');
+  return proof;
 }

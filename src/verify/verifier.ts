@@ -1,7 +1,11 @@
-// The importable verifier: checks one receipt with a given key set. It uses no network, no storage and no
+// The importable verifier: checks one receipt, or one proof, with a given key set. It uses no network, no storage and no
 // package. The checks are the same as those of the service, the command line and the pages.
+import { toBase64 } from '#src/domain/encoding.ts';
 import { type ReceiptReport, verifyDocument } from '../domain/receipt/document.ts';
-import { disclosureTexts, documentOf, type Given, keysOf, logFacts } from './given.ts';
+import { logOf, payloadOf } from '../domain/receipt/payload.ts';
+import { type ProofProblem, verifyTlogProof } from '../domain/transparency/tlog-proof.ts';
+import { receiptLeafData } from '../domain/transparency/tree.ts';
+import { disclosureTexts, documentOf, type Given, keysOf, logFacts, proofText } from './given.ts';
 import { webPrimitives } from './primitives.ts';
 
 export { CannotVerify } from './primitives.ts';
@@ -38,4 +42,43 @@ export async function verifyReceipt(receipt: Given, options: VerifyOptions): Pro
     jobId: options.jobId ?? null,
   };
   return verifyDocument(documentOf(receipt), facts, webPrimitives);
+}
+
+export type ProofReport =
+  | {
+      readonly ok: true;
+      /** Of the leaf, from 0. */
+      readonly index: number;
+      /** Leaves in the log when the checkpoint was signed. */
+      readonly size: number;
+      /** The log's name. */
+      readonly origin: string;
+      /** Root of the tree of that size: base64 of 32 bytes. */
+      readonly root: string;
+      /** The checkpoint key that signed. */
+      readonly keyId: string;
+    }
+  | { readonly ok: false; readonly problem: ProofProblem | 'receipt' };
+
+/**
+ * Verifies by a proof file (C2SP tlog-proof) that the transparency log contains a receipt. Does not verify the receipt's
+ * own signature. `problem`: `receipt` (the document contains no receipt), `malformed` (no proof file), `checkpoint` (not
+ * signed by a checkpoint key of the key set), `origin` (of another log than the receipt names), `inclusion` (the receipt
+ * is not at the index of the proof). Throws as `verifyReceipt` does.
+ */
+export async function verifyProof(
+  proof: string,
+  options: { readonly receipt: Given; readonly keys: Given },
+): Promise<ProofReport> {
+  const keys = keysOf(options);
+  const text = proofText(proof);
+  const document = documentOf(options.receipt);
+  if (document.kind === null) return { ok: false, problem: 'receipt' };
+  const payload = payloadOf(document.jws);
+  const leafData = receiptLeafData(document.jws);
+  const origin = payload === null ? null : (logOf(payload)?.origin ?? null);
+  const verdict = await verifyTlogProof(text, { leafData, origin }, keys, webPrimitives);
+  if (!verdict.ok) return verdict;
+  const { size, origin: name, root, keyId } = verdict.checkpoint;
+  return { ok: true, index: verdict.index, size, origin: name, root: toBase64(root), keyId };
 }

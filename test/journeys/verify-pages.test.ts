@@ -286,7 +286,7 @@ test(
 
 for (const colorScheme of ['light', 'dark'] as const) {
   test(
-    `proof page, ${colorScheme}: the reader's browser fetches three things and makes each check`,
+    `proof page, ${colorScheme}: the reader's browser fetches four things and makes each check`,
     needs,
     async () => {
       await logged();
@@ -296,13 +296,19 @@ for (const colorScheme of ['light', 'dark'] as const) {
           await ended(page, 'own-state');
           assert.match(await textOf(page, '#own-state'), /^verified Your browser has verified it/);
           const rows = await rowsOf(page, '#own-check');
-          assert.equal(rows.length, RECEIPT_CHECKS.length + 1);
+          assert.equal(rows.length, RECEIPT_CHECKS.length + 2);
           for (const [i, name] of [...RECEIPT_CHECKS, 'receipt_logged'].entries())
             assert.match(rows[i] ?? '', new RegExp(`^verified.* ${name}`));
+          assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*Unwitnessed/);
           assert.match(await textOf(page, '#own-check'), /8 values are redacted/);
           const { id } = executed.receipt;
           const asked = heard.requests.map((address) => new URL(address).pathname);
-          for (const path of [`/api/receipts/${id}`, '/.well-known/jwks.json', `/log/proof/${id}`])
+          for (const path of [
+            `/api/receipts/${id}`,
+            '/.well-known/jwks.json',
+            `/log/proof/${id}`,
+            '/log/checkpoint',
+          ])
             assert.ok(asked.includes(path), path);
           await fitsBothSizes(page);
           assert.deepEqual(heard.said, []);
@@ -341,12 +347,17 @@ const RECEIPT = '**/api/receipts/*';
 test('proof page: changed answers fail, and a young receipt is pending', needs, async () => {
   const cases: (readonly [Parameters<typeof changedOnTheWay>[1], RegExp, RegExp])[] = [
     [{ [RECEIPT]: changedJws }, /^failed .*do not rely/, /failed.* signature_valid/],
-    [{ [RECEIPT]: changedPayload }, /^failed/, /differ from what was signed: payload/],
+    [{ [RECEIPT]: changedPayload }, /^failed/, /payload\.outcome\.status\s*failed, signed: succeeded/],
     [{ '**/jwks.json': () => JSON.stringify(keys) }, /^failed/, /failed.* key_valid_at_issue/],
     [
       { '**/log/proof/*': (text) => text.replace(/index \d+/, 'index 7') },
       /^failed/,
       /failed.*receipt_logged.*not at the index that the proof states/,
+    ],
+    [
+      { '**/log/checkpoint': (text) => text.replace(/\n\d+\n/, '\n9\n') },
+      /^failed/,
+      /failed.*newest checkpoint/,
     ],
     [
       { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
@@ -359,6 +370,12 @@ test('proof page: changed answers fail, and a young receipt is pending', needs, 
       /not checked.*receipt_logged/,
     ],
   ];
+  // A relay that publishes two signed trees of one size: all its answers are replaced.
+  const twoTrees = {
+    [RECEIPT]: () => JSON.stringify(given.receiptAnswer({ checkpoint: given.checkpoint })),
+    '**/jwks.json': () => JSON.stringify(keys),
+    '**/log/proof/*': () => proof,
+  };
   // A relay with a log that its receipts do not name has to log them too.
   const { log: _, ...rest } = { log: null, ...payload };
   const unpromised = { ...rest, v: 1 as const };
@@ -369,6 +386,15 @@ test('proof page: changed answers fail, and a young receipt is pending', needs, 
     /^failed/,
     /failed.* receipt_logged/,
   ]);
+  const otherTree = await given.checkpointOf(given.LEAVES.toReversed());
+  cases.push(
+    [
+      { ...twoTrees, '**/log/checkpoint': () => otherTree },
+      /^failed/,
+      /failed.*another tree of the same size/,
+    ],
+    [{ ...twoTrees, '**/log/checkpoint': () => given.checkpoint }, /^failed/, /verified.*newest checkpoint/],
+  );
   await logged();
   await on('/verify', async (page) => {
     for (const [changes, state, found] of cases) {

@@ -67,6 +67,7 @@ export const LEAVES: readonly Uint8Array[] = ['first', 'second', jws, 'fourth', 
   sha256(text),
 );
 export const INDEX = 2;
+export const ROOT = toBase64(MTH(LEAVES));
 export const checkpoint = await checkpointOf(LEAVES);
 export const proofBy = (note: string): string =>
   tlogProofText({ index: INDEX, path: PATH(INDEX, LEAVES), checkpoint: note });

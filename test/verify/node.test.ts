@@ -15,12 +15,13 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 const SCRIPT = `
 import { readFileSync } from 'node:fs';
-import { verifyReceipt } from 'webhook-relay/verify';
+import { verifyProof, verifyReceipt } from 'webhook-relay/verify';
 const { keys, proof, disclosures, subjects } = JSON.parse(readFileSync('given.json', 'utf8'));
 const results = [];
 for (const [receipt, proofText] of subjects) {
   const report = await verifyReceipt(receipt, { keys, proof: proofText, disclosures });
-  results.push([report.ok, report.checks.filter(({ ok }) => !ok).map(({ name }) => name), report.opened.length]);
+  const found = await verifyProof(proofText, { receipt, keys });
+  results.push([report.ok, report.checks.filter(({ ok }) => !ok).map(({ name }) => name), report.opened.length, found.ok]);
 }
 console.log(JSON.stringify({ node: !process.versions.bun && !process.versions.deno, results }));
 `;
@@ -47,10 +48,10 @@ test('Node 20 verifies a receipt and its proof, and refuses changed ones', needs
   const { node, results } = JSON.parse(stdout);
   assert.equal(node, true);
   assert.deepEqual(results, [
-    [true, [], 1],
-    [true, [], 1],
-    [false, ['signature_valid', 'receipt_logged'], 0],
-    [false, ['receipt_logged'], 0],
-    [false, [], 1],
+    [true, [], 1, true],
+    [true, [], 1, true],
+    [false, ['signature_valid', 'receipt_logged'], 0, false],
+    [false, ['receipt_logged'], 0, false],
+    [false, [], 1, true],
   ]);
 });

@@ -13,12 +13,12 @@ const header = { alg: 'EdDSA', kid: given.key.keyId, typ: 'relay-receipt+jws' };
 const failed = ({ checks }: built.ReceiptReport) => checks.filter(({ ok }) => !ok).map(({ name }) => name);
 
 // The source has the types of the built verifier.
-const BOTH: Readonly<Record<string, Pick<typeof built, 'verifyReceipt'>>> = {
+const BOTH: Readonly<Record<string, Pick<typeof built, 'verifyReceipt' | 'verifyProof'>>> = {
   source,
   built,
 };
 
-for (const [name, { verifyReceipt }] of Object.entries(BOTH)) {
+for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
   describe(`the verifier, ${name}`, () => {
     test('a good receipt verifies in each of its forms, with keys as text or parsed', async () => {
       const [answer, execution] = [given.receiptAnswer(), given.executionAnswer()];
@@ -122,6 +122,30 @@ for (const [name, { verifyReceipt }] of Object.entries(BOTH)) {
         'receipt_logged',
         { pending: false, problem: 'malformed' },
       ]);
+    });
+
+    test('a proof returns the index of the receipt, or its problem', async () => {
+      assert.deepEqual(await verifyProof(proof, { receipt: jws, keys }), {
+        ok: true,
+        index: given.INDEX,
+        size: given.LEAVES.length,
+        origin: given.ORIGIN,
+        root: given.ROOT,
+        keyId: given.checkpointKey.keyId,
+      });
+      const elsewhere = await given.checkpointOf(given.LEAVES, given.checkpointKey, 'other.example/receipts');
+      const cases = [
+        [proof, '{}', 'receipt'],
+        ['c2sp.org/tlog-proof@v2\n', jws, 'malformed'],
+        [given.proofBy(await given.checkpointOf(given.LEAVES, given.key)), jws, 'checkpoint'],
+        [proof.replace('\n5\n', '\n6\n'), jws, 'checkpoint'],
+        [given.proofBy(elsewhere), jws, 'origin'],
+        [proof.replace('index 2', 'index 3'), jws, 'inclusion'],
+        [proof, given.withPayload(payload), 'inclusion'],
+      ] as const;
+      for (const [text, receipt, problem] of cases) {
+        assert.deepEqual(await verifyProof(text, { receipt, keys }), { ok: false, problem });
+      }
     });
 
     test('disclosures open the commitments of the receipt; others fail; a bad receipt opens none', async () => {

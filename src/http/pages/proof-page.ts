@@ -87,7 +87,7 @@ function ownCheck(receiptId: string, links: Links, logged: boolean): Markup {
   const of = ({ path }: { readonly path: string }) =>
     path.replace(/:\w+/, () => encodeURIComponent(receiptId));
   const inLog = markup`, with <a href="${of(ROUTES.logProof)}">its proof</a> under the newest <a href="${ROUTES.logCheckpoint.path}">checkpoint</a> of the transparency log`;
-  return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${of(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${of(ROUTES.logProof)}">
+  return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${of(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${of(ROUTES.logProof)}" data-checkpoint="${ROUTES.logCheckpoint.path}">
 <h2 id="own-title">Checked by your own browser</h2>
 <p id="own-state" role="status">Nothing was checked in your browser: that takes JavaScript. The rest of this page is what the relay says of itself.</p>
 <div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line${logged ? inLog : ''}:</p>

@@ -152,6 +152,12 @@ export type OpenedDisclosure =
  */
 export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'repeated';
 
+/**
+ * `malformed`: no proof file. `checkpoint`: not signed by a checkpoint key of the key set. `origin`: of another log.
+ * `inclusion`: the leaf is not where the proof says.
+ */
+export type ProofProblem = 'malformed' | 'checkpoint' | 'origin' | 'inclusion';
+
 export type ReceiptReport = VerificationReport & {
   /** Why the document contains no receipt; null if it contains one. */
   readonly problem: string | null;
@@ -183,6 +189,22 @@ export type VerifyOptions = {
   readonly jobId?: string;
 };
 
+export type ProofReport =
+  | {
+      readonly ok: true;
+      /** Of the leaf, from 0. */
+      readonly index: number;
+      /** Leaves in the log when the checkpoint was signed. */
+      readonly size: number;
+      /** The log's name. */
+      readonly origin: string;
+      /** Root of the tree of that size: base64 of 32 bytes. */
+      readonly root: string;
+      /** The checkpoint key that signed. */
+      readonly keyId: string;
+    }
+  | { readonly ok: false; readonly problem: ProofProblem | 'receipt' };
+
 /**
  * `receipt`: a compact JWS, the answer of GET /api/receipts/{id}, or an execution response. `ok`: every check holds, no
  * readable member differs, and every disclosure opens a commitment of the receipt. The report of an unreadable receipt
@@ -190,6 +212,17 @@ export type VerifyOptions = {
  * `CannotVerify` if the runtime has no WebCrypto with Ed25519.
  */
 export declare function verifyReceipt(receipt: Given, options: VerifyOptions): Promise<ReceiptReport>;
+
+/**
+ * Verifies by a proof file (C2SP tlog-proof) that the transparency log contains a receipt. Does not verify the receipt's
+ * own signature. `problem`: `receipt` (the document contains no receipt), `malformed` (no proof file), `checkpoint` (not
+ * signed by a checkpoint key of the key set), `origin` (of another log than the receipt names), `inclusion` (the receipt
+ * is not at the index of the proof). Throws as `verifyReceipt` does.
+ */
+export declare function verifyProof(
+  proof: string,
+  options: { readonly receipt: Given; readonly keys: Given },
+): Promise<ProofReport>;
 
 /** The runtime cannot verify signatures, so nothing was checked. `message`: for people. */
 export declare class CannotVerify extends Error {

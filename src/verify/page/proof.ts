@@ -1,10 +1,14 @@
-// On a proof page: the reader's browser fetches receipt, keys and proof from the relay, and checks them itself. What the server wrote on the page does not change.
+// On a proof page: the reader's browser fetches receipt, keys, proof and checkpoint from the relay, and checks them
+// itself. What the server wrote on the page does not change.
 
 import { parsedJson } from '../../domain/canonical-json.ts';
+import { toBase64 } from '../../domain/encoding.ts';
 import { allChecksHold, type ReceiptReport } from '../../domain/receipt/document.ts';
 import { CHECK_LABELS } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
-import { verifyReceipt } from '../verifier.ts';
+import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
+import { webPrimitives } from '../primitives.ts';
+import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
 import { checkTable, overall, pill, type Row, rowOf } from './check-table.ts';
 import { element, part } from './dom.ts';
 import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
@@ -36,7 +40,13 @@ type Found = { readonly report: ReceiptReport; readonly rows: readonly Row[] };
 
 /** `dataset`: the id of the receipt, and paths of the relay without a host. */
 async function examine(dataset: DOMStringMap): Promise<Found> {
-  const { receiptId = '', receipt = '', keys: keysPath = '', proof: proofPath = '' } = dataset;
+  const {
+    receiptId = '',
+    receipt = '',
+    keys: keysPath = '',
+    proof: proofPath = '',
+    checkpoint = '',
+  } = dataset;
   const [answer, keys] = await Promise.all([fetched(receipt), fetchedKeys(keysPath)]);
   if (answer === null) throw new Unreachable('The relay does not have this receipt any more.');
   const alone = await verifyReceipt(answer, { keys, receiptId });
@@ -51,7 +61,11 @@ async function examine(dataset: DOMStringMap): Promise<Found> {
     return { report: alone, rows: [...rows, unasked(reasonOf(error))] };
   }
   const report = await verifyReceipt(answer, { keys, receiptId, proof });
-  return { report, rows: report.checks.map(rowOf) };
+  const more =
+    proof === null
+      ? []
+      : [await newest(checkpoint, keys, await verifyProof(proof, { receipt: answer, keys }))];
+  return { report, rows: [...report.checks.map(rowOf), ...more] };
 }
 
 /** Whether the answer states that a checkpoint covers the receipt. */
@@ -75,6 +89,31 @@ const unasked = (more: string): Row => ({
   name: 'receipt_logged',
   more,
 });
+
+/**
+ * Compares the newest checkpoint with the proof's: it is signed, of the same log, and of the same tree if it is of the same
+ * size. It may be a little older, because another process of the relay may have answered.
+ */
+async function newest(path: string, keys: string, proof: ProofReport): Promise<Row> {
+  const words = "The log's newest checkpoint is signed, and does not contradict the proof";
+  const failed = (more: string): Row => ({ state: 'failed', words, more });
+  try {
+    const note = await fetched(path);
+    const known = fromJwkSet(parsedJson(keys)) ?? [];
+    const head = note && (await verifyCheckpoint(note, known, webPrimitives));
+    if (!head) return failed('No checkpoint key of the key set has signed it.');
+    if (!proof.ok) return failed('The proof does not hold.');
+    if (head.origin !== proof.origin) return failed('It is of another log.');
+    if (head.size === proof.size && toBase64(head.root) !== proof.root)
+      return failed(
+        'It is of another tree of the same size: keep both, they prove that this relay published two.',
+      );
+    const more = `${head.origin} had ${head.size} entries. Unwitnessed: no witness cosigned it.`;
+    return { state: 'verified', words, more };
+  } catch (error) {
+    return { state: 'unchecked', words, more: reasonOf(error) };
+  }
+}
 
 function shown({ report, rows }: Found): readonly Node[] {
   const { payload, differences } = report;

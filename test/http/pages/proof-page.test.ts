@@ -30,7 +30,7 @@ test('the page states the status of a job or a receipt, every check by name, bef
   }
 });
 
-test('the page of a receipt runs the verifier, with the addresses of receipt, keys and proof', async () => {
+test('the page of a receipt runs the verifier, with the addresses of receipt, keys, proof and checkpoint', async () => {
   const { headers, text } = await asked(fakeWorld(), `/proof/${JOB}`);
   const data = Object.fromEntries(
     [...text.matchAll(/ data-([a-z-]+)="([^"]*)"/g)].map(([, name, value]) => [name, value]),
@@ -40,6 +40,7 @@ test('the page of a receipt runs the verifier, with the addresses of receipt, ke
     receipt: `/api/receipts/${RECEIPT}`,
     keys: '/.well-known/jwks.json',
     proof: `/log/proof/${RECEIPT}`,
+    checkpoint: '/log/checkpoint',
   });
   assert.match(text, /<script type="module" src="\/verify\.js\?/);
   assert.match(
