@@ -1,4 +1,5 @@
 // One signed receipt that names a transparency log, its disclosures, its place in that log: as files that a verifier gets.
+import { toBase64 } from '#src/domain/encoding.ts';
 import { disclose } from '#src/domain/receipt/disclosures.ts';
 import { type ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';

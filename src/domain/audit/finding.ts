@@ -42,7 +42,7 @@ export type FindingKind =
   | 'payment_missing'
   | 'payment_mismatch'
   | 'payment_used_twice'
-  /** One transaction has paid for two jobs. */
+  /** One transaction has paid for two jobs, or refunded two payments. */
   | 'payment_shared'
   /** The sums of all payments in one asset: charged is not served + refunded + open. */
   | 'books_unbalanced'

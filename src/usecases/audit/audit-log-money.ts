@@ -30,13 +30,20 @@ export function auditMoney(states: StreamStates) {
     return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
   }
 
+  /** A transfer refunds one payment. */
+  function refundFault(stream: string, event: PaymentEvent): Fault | null {
+    if (event.type !== 'PaymentRefunded') return null;
+    const other = states.otherOwner(`refund ${event.data.network} ${event.data.transaction}`, stream);
+    return other === null ? null : { kind: 'payment_shared', message: `its transfer has refunded ${other}` };
+  }
+
   return {
     payment(stream: string, event: PaymentEvent): readonly Fault[] {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
       states.put('payment', stream, history);
       books = enter(books, event, before, history, null);
-      return [fault, nameFault(stream, event)].filter((each) => each !== null);
+      return [fault, nameFault(stream, event), refundFault(stream, event)].filter((each) => each !== null);
     },
     claim(stream: string, event: ClaimEvent): readonly Fault[] {
       const before = states.get('claim', stream) ?? freeClaim;

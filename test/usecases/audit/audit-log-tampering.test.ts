@@ -315,23 +315,25 @@ describe('payments', () => {
     (all) =>
       renumbered(without(all, (event) => event.stream === stream));
   const paid = of('PaymentReserved').stream;
+  const unbalanced = 'books_unbalanced null null';
   finds('a payment’s stream that is removed is missed by its job', gone(paid), [
     `payment_missing ${jobStream(0)} 0`,
+    unbalanced,
   ]);
   const astray = `stream_mismatch ${paid} 0`;
-  for (const [field, more] of [
-    ['amount', []],
-    ['payTo', []],
-    ['payloadHash', []],
-    ['scheme', []],
-    ['payer', [astray]],
-    ['asset', [astray]],
-    ['network', [astray]],
+  for (const [field, before, sums] of [
+    ['amount', [], [unbalanced]],
+    ['payTo', [], []],
+    ['payloadHash', [], []],
+    ['scheme', [], []],
+    ['payer', [astray], []],
+    ['asset', [astray], [unbalanced, unbalanced]],
+    ['network', [astray], [unbalanced, unbalanced]],
   ] as const) {
     finds(
       `${field} of a reservation that is edited is not what the job was paid with`,
       () => edited(events, of('PaymentReserved'), { [field]: field === 'payloadHash' ? anyHash : '7' }),
-      [...more, `payment_mismatch ${jobStream(0)} 0`],
+      [...before, `payment_mismatch ${jobStream(0)} 0`, ...sums],
     );
   }
   finds(
@@ -378,7 +380,7 @@ describe('payments', () => {
   finds(
     'a job without its settlement was not paid for',
     (all) => renumbered(without(all, (event) => event === of('PaymentSettled'))),
-    [`payment_mismatch ${jobStream(0)} 0`],
+    [`payment_mismatch ${jobStream(0)} 0`, unbalanced],
   );
   test('a payment that buys two jobs is named', async () => {
     const { payment = null, paymentStream = null } = of('JobStarted').data;

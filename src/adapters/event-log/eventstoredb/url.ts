@@ -24,7 +24,12 @@ export class UnreadableConnectionString extends Error {
 const FORM = /^(?:esdb|kurrentdb)(\+discover)?:\/\/(?:([^:@/?]+):([^@/?]+)@)?([^@/?]+)\/?(?:\?(.*))?$/;
 const HOST = /^([^:[\]]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
 
-const OPTIONS = ['tls', 'tlscafile', 'tlsverifycert'];
+/** Without case, `-` and `_`, as the server's other clients compare them. The second line has no effect here. */
+const OPTIONS = new Set([
+  ...['tls', 'tlscafile', 'tlsverifycert'],
+  ...['connectionname', 'keepaliveinterval', 'keepalivetimeout', 'nodepreference', 'maxdiscoverattempts'],
+  ...['discoveryinterval', 'gossiptimeout', 'defaultdeadline', 'throwonappendfailure'],
+]);
 
 /**
  * `esdb://` or `kurrentdb://`, with `+discover` for a cluster: `esdb://user:password@host:port,host:port?tls=false`.
@@ -67,14 +72,12 @@ function decoded(text: string): string {
   }
 }
 
-/** Names are compared without case, as the server's other clients do. */
 function tlsOf(query: string): EventStoreSettings['tls'] {
   // In the query of a form `+` is a blank.
   const pairs = [...new URLSearchParams(query.replaceAll('+', '%2B'))];
-  const options = new Map(pairs.map(([name, value]) => [name.toLowerCase(), value]));
-  if ([...options.keys()].some((name) => !OPTIONS.includes(name))) {
-    throw new UnreadableConnectionString('has an option other than tls, tlsCAFile and tlsVerifyCert');
-  }
+  const options = new Map(pairs.map(([name, value]) => [name.toLowerCase().replaceAll(/[-_]/g, ''), value]));
+  if ([...options.keys()].some((name) => !OPTIONS.has(name)))
+    throw new UnreadableConnectionString('has an unknown option');
   const tls = options.get('tls') ?? 'true';
   if (tls === 'false') return null;
   if (tls !== 'true') throw new UnreadableConnectionString('has tls with a value other than true or false');
