@@ -110,6 +110,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     keys: directory,
     primitives: verifierPrimitives,
     latest: () => checkpoints.latest()?.note ?? null,
+    clock,
     stands: () => checkpoints.standing()?.consistent !== false,
   });
   const reads = wireReads({

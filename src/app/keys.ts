@@ -1,5 +1,5 @@
 // The signing keys of this process: the key file, their announcement in the event log, and what signs and hashes with them.
-import { ed25519Verify } from '#src/adapters/signing/ed25519.ts';
+import { rememberingVerify } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
@@ -14,7 +14,7 @@ import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/ke
 export type Keys = Awaited<ReturnType<typeof wireKeys>>;
 
 /** For the verifier in the service and on the command line. */
-export const verifierPrimitives: Primitives = { ed25519Verify };
+export const verifierPrimitives: Primitives = { ed25519Verify: rememberingVerify() };
 
 /**
  * Follows rotations until `ending` aborts; `watching` resolves then. Throws `KeyFileError`, `KeyMismatch` or

@@ -9,7 +9,9 @@ import {
   trustFacts,
   trustScore,
 } from '#src/domain/monitoring/trust.ts';
+import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Reads } from '#src/http/deps.ts';
 import type { VerifyDeps as VerifyRouteDeps } from '#src/http/routes/verify.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -21,9 +23,8 @@ export function wireReads(
   deps: ReadsDeps,
 ): Pick<VerifyRouteDeps, 'verifyJob' | 'verifyReceipt'> & { readonly reads: Reads } {
   const { models, transparency } = deps;
-  const { job: jobs, receipt: receipts, transparency: log } = models;
+  const { job: jobs, receipt: receipts } = models;
   const verify = storedReceiptVerifier(deps);
-  const loggedAt = leafIndexes(log);
   return {
     reads: {
       ...models,
@@ -33,11 +34,8 @@ export function wireReads(
         async find(id) {
           const receipt = await receipts.find(id);
           if (receipt === null) return null;
-          const [report, checkpoint] = await Promise.all([
-            verify(receipt, null),
-            loggedAt(id, transparency.latest()),
-          ]);
-          return { ...receipt, verified: report.ok, checkpoint };
+          const report = await verify(receipt, null);
+          return { ...receipt, verified: report.ok, checkpoint: await checkpointOf(report, transparency) };
         },
       },
     },
@@ -56,24 +54,16 @@ export function wireReads(
   };
 }
 
-const KEPT = 4096;
-
-/**
- * The newest checkpoint that contains a receipt, null: none does yet. A receipt that a checkpoint contains is in every
- * later one: the rows are asked again only if `latest`, the newest checkpoint that this process has seen, has changed.
- */
-function leafIndexes(log: Pick<ReadModels['transparency'], 'leafIndex' | 'checkpoint'>) {
-  const kept = new Map<string, { readonly latest: string; readonly note: string }>();
-  return async (receiptId: string, latest: string | null): Promise<string | null> => {
-    const known = kept.get(receiptId);
-    if (known !== undefined && known.latest === latest) return known.note;
-    const [index, newest] = await Promise.all([log.leafIndex(receiptId), log.checkpoint()]);
-    kept.delete(receiptId);
-    if (index === null || newest === null || newest.size <= index) return null;
-    if (latest !== null) kept.set(receiptId, { latest, note: newest.note });
-    for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest);
-    return newest.note;
-  };
+/** The newest checkpoint that contains a verified receipt; null: none does yet. */
+async function checkpointOf(
+  { checks }: VerificationReport,
+  { latest, checkpoint }: VerifyDeps['transparency'],
+): Promise<string | null> {
+  const details = checks.find(({ name, ok }) => name === 'receipt_logged' && ok)?.details;
+  if (typeof details !== 'object' || details === null || !('index' in details)) return null;
+  const newest = latest();
+  const isIn = Number(details.index) < (parseCheckpoint(newest ?? '')?.size ?? 0);
+  return isIn ? newest : checkpoint();
 }
 
 function notFound<C extends 'job_not_found' | 'receipt_not_found'>(code: C): Refused<C> {

@@ -51,6 +51,7 @@ export async function publicLog(size: number, log = smallLog()): Promise<PublicL
     keys: { list: () => keys, refresh: async () => keys },
     primitives,
     latest: () => newest?.note ?? null,
+    clock: { monotonic: () => 0 },
     stands: () => true,
   };
   return { log, leaves, deps, asked: transparency(deps), signAt, add };

@@ -70,7 +70,10 @@ export function prepareStatements(pg: PGlite): void {
         return pg.serializers[parameterTypes[at] ?? 0]?.(value) ?? String(value);
       });
       const answered = await send(serialize.bind({ statement, values: bound }), serialize.execute({}));
-      const [results] = parse.parseResults([...columns, ...answered], pg.parsers, options);
+      // Inherited: PGlite copies its parsers of all types for each statement that brings some of its own.
+      const parsers = Object.assign(Object.create(pg.parsers), options?.parsers);
+      const rowMode = options?.rowMode === undefined ? {} : { rowMode: options.rowMode };
+      const [results] = parse.parseResults([...columns, ...answered], parsers, rowMode);
       return results as Results<T>;
     });
 

@@ -50,38 +50,24 @@ export type TreeReader = {
 };
 
 export function treeReader(readTile: ReadTile): TreeReader {
-  const tiles = new Map<string, Promise<Uint8Array | null>>();
-  const subtrees = new Map<string, Promise<Hash>>();
+  const tiles = new Map<string, Promise<readonly Uint8Array[]>>();
   const tileAt = (level: number, n: number) => {
-    const known = tiles.get(`${level}/${n}`);
-    if (known !== undefined) return known;
-    const read = readTile(level, n);
-    tiles.set(`${level}/${n}`, read);
-    return read;
+    const name = `${level}/${n}`;
+    const tile = tiles.get(name) ?? readTile(level, n).then(levelsOf);
+    tiles.set(name, tile);
+    return tile;
   };
 
-  /** The root of the `index`-th complete subtree of 2^height leaves; it never changes, so it is cached. */
-  function complete(height: number, index: number): Promise<Hash> {
-    const name = `${height}/${index}`;
-    const known = subtrees.get(name) ?? find(height, index);
-    subtrees.set(name, known);
-    return known;
-  }
-
-  async function find(height: number, index: number): Promise<Hash> {
-    if (height % TILE_HEIGHT !== 0) {
-      const [left, right] = [
-        await complete(height - 1, 2 * index),
-        await complete(height - 1, 2 * index + 1),
-      ];
-      return nodeHash(left, right);
-    }
-    const level = height / TILE_HEIGHT;
-    const n = Math.floor(index / TILE_WIDTH);
-    const tile = await tileAt(level, n);
-    const at = (index % TILE_WIDTH) * HASH_BYTES;
-    if (tile === null || tile.length < at + HASH_BYTES) throw new TileMissing(level, n);
-    return tile.slice(at, at + HASH_BYTES);
+  /** The root of the `index`-th complete subtree of 2^height leaves. */
+  async function complete(height: number, index: number): Promise<Hash> {
+    const level = Math.floor(height / TILE_HEIGHT);
+    const above = height % TILE_HEIGHT;
+    const width = TILE_WIDTH / 2 ** above;
+    const n = Math.floor(index / width);
+    const at = (index % width) * HASH_BYTES;
+    const hash = (await tileAt(level, n))[above]?.slice(at, at + HASH_BYTES);
+    if (hash?.length !== HASH_BYTES) throw new TileMissing(level, n);
+    return hash;
   }
 
   async function root(from: number, to: number): Promise<Hash> {
@@ -93,6 +79,21 @@ export function treeReader(readTile: ReadTile): TreeReader {
     return nodeHash(await root(from, from + split), await root(from + split, to));
   }
   return { root };
+}
+
+/** The hashes of a tile, then those of its complete pairs, and so on to its root. */
+function levelsOf(hashes: Uint8Array | null): readonly Uint8Array[] {
+  const levels = [hashes ?? new Uint8Array(0)];
+  for (let below = levels[0]; below !== undefined && levels.length < TILE_HEIGHT; below = levels.at(-1)) {
+    const pairs = Math.floor(below.length / (2 * HASH_BYTES));
+    const level = new Uint8Array(pairs * HASH_BYTES);
+    for (let at = 0; at < level.length; at += HASH_BYTES) {
+      const right = 2 * at + HASH_BYTES;
+      level.set(nodeHash(below.subarray(2 * at, right), below.subarray(right, right + HASH_BYTES)), at);
+    }
+    levels.push(level);
+  }
+  return levels;
 }
 
 /** The largest power of two smaller than `n`; 0 if there is none. */

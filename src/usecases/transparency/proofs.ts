@@ -19,6 +19,7 @@ import {
   treeReader,
 } from '#src/domain/transparency/tiles.ts';
 import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
+import type { Clock } from '#src/ports/clock.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
 export type TransparencyDeps = {
@@ -32,6 +33,7 @@ export type TransparencyDeps = {
   readonly primitives: Primitives;
   /** The newest checkpoint that this process has seen, a signed note, at most some seconds old. */
   readonly latest: () => string | null;
+  readonly clock: Pick<Clock, 'monotonic'>;
   /** false: the last checkpoint does not match these rows. */
   readonly stands: () => boolean;
 };
@@ -42,7 +44,12 @@ export type Transparency = ReturnType<typeof transparency>;
  * Each call returns null if this relay has no transparency log, and throws `Fault('read_models_unavailable')` if the read
  * models are unavailable.
  */
-export function transparency({ rows, keys, primitives, latest, stands }: TransparencyDeps) {
+/** How long the tiles read for one checkpoint are kept: briefly, since the rows may be replaced. */
+const TILES_MS = 1000;
+
+export function transparency({ rows, keys, primitives, latest, clock, stands }: TransparencyDeps) {
+  let kept: { readonly note: string; readonly until: number; readonly reader: TreeReader } | null = null;
+
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
     const checkpoint = await verifyCheckpoint(note, known, primitives);
     const x = known.find(({ keyId }) => keyId === checkpoint?.keyId)?.x;
@@ -84,7 +91,7 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       const index = await rows.leafIndex(receiptId);
       if (index === null) return refused('receipt_not_found', 'There is no such receipt in the log.');
       if (index >= newest.size) return NOT_YET;
-      return read(async (reader) => {
+      return read(newest.note, async (reader) => {
         const path = await inclusionProof(reader, index, newest.size);
         return tlogProofText({ index, path, checkpoint: newest.note });
       });
@@ -96,7 +103,7 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
       const refusal = outside(from, to, newest.size);
       if (refusal !== null) return refusal;
       demandStanding();
-      return read(async (reader) => ({
+      return read(newest.note, async (reader) => ({
         from,
         to,
         fromRoot: toBase64(await reader.root(0, from)),
@@ -113,10 +120,14 @@ export function transparency({ rows, keys, primitives, latest, stands }: Transpa
   }
 
   /** The leaves of a checkpoint were projected before it was signed: if they are missing, the rows are being replaced. */
-  async function read<T>(answer: (reader: TreeReader) => Promise<T>): Promise<T> {
+  async function read<T>(note: string, answer: (reader: TreeReader) => Promise<T>): Promise<T> {
+    const now = clock.monotonic();
+    if (kept === null || kept.note !== note || kept.until <= now)
+      kept = { note, until: now + TILES_MS, reader: treeReader(rows.tile) };
     try {
-      return await answer(treeReader(rows.tile));
+      return await answer(kept.reader);
     } catch (cause) {
+      kept = null;
       if (!(cause instanceof TileMissing)) throw cause;
       throw new Fault('read_models_unavailable', 'The transparency log cannot be read now.', { cause });
     }

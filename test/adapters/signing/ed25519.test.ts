@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { calculateJwkThumbprint, compactVerify, importJWK } from 'jose';
-import { ed25519SigningKey, ed25519Verify, publicX, thumbprint } from '#src/adapters/signing/ed25519.ts';
+import {
+  ed25519SigningKey,
+  ed25519Verify,
+  publicX,
+  rememberingVerify,
+  thumbprint,
+} from '#src/adapters/signing/ed25519.ts';
 import { fromBase64url, toBase64url, utf8 } from '#src/domain/encoding.ts';
 
 // RFC 8032 §7.1, TEST 2
@@ -34,24 +40,28 @@ test('ed25519: signs and verifies the vector of RFC 8032 §7.1', async () => {
   assert.equal(await ed25519Verify(bytes(RFC8032.publicKey), bytes(RFC8032.message), signature), true);
 });
 
-test('ed25519: a changed byte of key, message or signature is invalid, and so is another size', async () => {
-  const { privateKey, keyId, publicKey } = fresh();
-  const message = utf8('one message');
-  const signature = await ed25519SigningKey(keyId, privateKey).sign(message);
-  assert.equal(signature.length, 64);
-  assert.equal(await ed25519Verify(publicKey, message, signature), true);
-  const flipped = (source: Uint8Array, at: number) => source.map((byte, i) => (i === at ? byte ^ 1 : byte));
-  for (let at = 0; at < 64; at++) {
-    assert.equal(await ed25519Verify(publicKey, message, flipped(signature, at)), false, `signature ${at}`);
-    if (at < 32)
-      assert.equal(await ed25519Verify(flipped(publicKey, at), message, signature), false, `key ${at}`);
-    if (at < message.length)
-      assert.equal(await ed25519Verify(publicKey, flipped(message, at), signature), false);
-  }
-  assert.equal(await ed25519Verify(publicKey.subarray(1), message, signature), false);
-  assert.equal(await ed25519Verify(publicKey, message, signature.subarray(1)), false);
-  assert.equal(await ed25519Verify(publicKey, message, new Uint8Array(65)), false);
-});
+for (const [name, verifies] of [
+  ['ed25519', ed25519Verify],
+  ['ed25519, remembering', rememberingVerify()],
+] as const)
+  test(`${name}: a changed byte of key, message or signature is invalid, and so is another size`, async () => {
+    const { privateKey, keyId, publicKey } = fresh();
+    const message = utf8('one message');
+    const signature = await ed25519SigningKey(keyId, privateKey).sign(message);
+    assert.equal(signature.length, 64);
+    assert.equal(await verifies(publicKey, message, signature), true);
+    const flipped = (source: Uint8Array, at: number) => source.map((byte, i) => (i === at ? byte ^ 1 : byte));
+    for (let at = 0; at < 64; at++) {
+      assert.equal(await verifies(publicKey, message, flipped(signature, at)), false, `signature ${at}`);
+      if (at < 32)
+        assert.equal(await verifies(flipped(publicKey, at), message, signature), false, `key ${at}`);
+      if (at < message.length)
+        assert.equal(await verifies(publicKey, flipped(message, at), signature), false);
+    }
+    assert.equal(await verifies(publicKey.subarray(1), message, signature), false);
+    assert.equal(await verifies(publicKey, message, signature.subarray(1)), false);
+    assert.equal(await verifies(publicKey, message, new Uint8Array(65)), false);
+  });
 
 test('ed25519: more keys than the cache holds verify, each under its own key', async () => {
   const message = utf8('m');
