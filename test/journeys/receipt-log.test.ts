@@ -66,6 +66,7 @@ describe('the transparency log', () => {
   before(async () => {
     world = await makeWorld();
     service = await world.start();
+    await waitFor('the first checkpoint is read', async () => (await fetch(`${service.url}/log/key`)).ok);
     vkey = await text('/log/key');
     await executed(1);
     reportAtOnce = (await get<Report>(links[0]?.verifyJob ?? '')).body;
