@@ -33,6 +33,8 @@ export function orderlyEnding(clock: Pick<Clock, 'monotonic' | 'sleep'>): Ending
     const timer = new AbortController();
     try {
       await Promise.race([steps.disposeAsync(), clock.sleep(STOP_MS, timer.signal)]);
+    } catch (error) {
+      throw error instanceof SuppressedError ? error.suppressed : error;
     } finally {
       timer.abort();
     }

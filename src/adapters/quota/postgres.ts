@@ -32,6 +32,9 @@ export type PostgresQuotaOptions = {
 /** For the first connection and the migration. */
 const START_MS = 2000;
 
+/** Probes that wait for a frozen server; each occupies a connection. */
+const PROBES_MAX = 3;
+
 type Count = { readonly key: string; readonly units: 0 | 1; readonly windowMs: number };
 
 /** Resolves when Postgres has answered, after 2 s at the latest. */
@@ -40,7 +43,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   /** As Postgres last returned them; while it does not answer, with the units of this process. */
   const seen = new Windows();
   let state: 'unknown' | 'answers' | 'lost' = 'unknown';
-  let probing = false;
+  let probing = 0;
 
   /** Empty: nothing was counted. */
   const count = batched(async (counts: readonly Count[]): Promise<ReadonlyMap<Count, Window>> => {
@@ -57,15 +60,15 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
     return new Map();
   }
 
-  /** Counts together again if Postgres answers within `withinMs`. One probe waits for a frozen server. */
+  /** Counts together again if Postgres answers within `withinMs`. */
   async function probe(withinMs: number): Promise<void> {
-    if (state === 'answers' || probing) return;
-    probing = true;
+    if (state === 'answers' || probing >= PROBES_MAX) return;
+    probing++;
     const begin = performance.now();
     try {
       await upsert(await open(), []);
     } finally {
-      probing = false;
+      probing--;
     }
     if (performance.now() - begin > withinMs) return;
     if (state === 'lost') logger.info('Postgres answers again: all processes count quotas together');
@@ -125,13 +128,14 @@ const { key, points, expire } = quotaWindows;
 /**
  * Counts in order, in one statement, and returns each window as it was after its own count. All times are the
  * database's, since the clocks of processes differ. Rows are locked in the order of their keys, so that no two processes
- * deadlock. A window without points has not begun.
+ * deadlock. A window without points has not begun. A window that ends more than a minute later than a new one would was
+ * created before the database's clock was set back, and is replaced.
  */
 async function upsert(db: Db, counts: readonly Count[]): Promise<ReadonlyMap<Count, Window>> {
   const totals = new Map<string, { k: string; n: number; ms: number }>();
   for (const { key: k, units, windowMs: ms } of counts)
     totals.set(k, { k, n: (totals.get(k)?.n ?? 0) + units, ms });
-  const isOpen = sql`${points} > 0 and ${expire} > now()`;
+  const isOpen = sql`${points} > 0 and ${expire} > now() and ${expire} <= excluded.expire + interval '1 minute'`;
   const counted = await db
     .insert(quotaWindows)
     .select(
@@ -168,6 +172,6 @@ async function upsert(db: Db, counts: readonly Count[]): Promise<ReadonlyMap<Cou
 
 /** Deletes the ended windows, except those that another statement has locked: so it waits for none. */
 async function sweep(db: Db): Promise<void> {
-  const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now() for update skip locked`;
+  const ended = sql`select ${key} from ${quotaWindows} where ${expire} < now() limit 10000 for update skip locked`;
   await db.delete(quotaWindows).where(sql`${key} = any(array(${ended}))`);
 }

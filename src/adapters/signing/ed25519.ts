@@ -52,7 +52,8 @@ export function rememberingVerify(): Verify {
     if (valid.has(name)) return true;
     const isValid = await ed25519Verify(publicKey, message, signature);
     if (isValid) valid.add(name);
-    for (const oldest of valid) if (valid.size > REMEMBERED) valid.delete(oldest);
+    const [oldest = ''] = valid.size > REMEMBERED ? valid : [];
+    valid.delete(oldest);
     return isValid;
   };
 }

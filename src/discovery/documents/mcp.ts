@@ -11,7 +11,8 @@ const tool = <N extends string>(name: N, route: RouteFacts, use = '') => ({
   name,
   route,
   title: route.summary,
-  description: [route.description, ...(use === '' ? [] : [use])].join(' '),
+  // A summary in place of a description has no full stop.
+  description: [route.description.replace(/[^.]$/, '$&.'), ...(use === '' ? [] : [use])].join(' '),
 });
 
 export const MCP_TOOLS = [

@@ -12,6 +12,7 @@ import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/r
 import type { Routed } from '#src/http/request/pipeline.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody } from '#src/http/response/errors.ts';
+import { json } from '#src/http/response/json.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
 /** As the SDK has them (a test compares), newest first: the SDK itself is loaded at the first message. */
@@ -41,6 +42,20 @@ const McpAnswer = Type.Object(
   },
 );
 
+const callParams = schemaCheck(
+  Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())) }),
+);
+/** JSON-RPC 2.0 §5.1. */
+const INVALID_PARAMS = -32602;
+
+/** null: it is not one. The SDK would call it a failure of the server. */
+function malformedCall({ id, method, params = {} }: McpMessage): Response | null {
+  if (method !== 'tools/call' || id === undefined || callParams.matches(params)) return null;
+  const data = { code: 'invalid_request', details: callParams.faults(params) };
+  const message = 'tools/call takes a name and an object of arguments.';
+  return json(200, { jsonrpc: '2.0', id, error: { code: INVALID_PARAMS, message, data } });
+}
+
 export type McpDeps = ParseDeps & {
   readonly logger: Logger;
   readonly settings: { readonly rateLimitPerMinute: number };
@@ -67,6 +82,8 @@ export function mcpRoutes(
     endpoint(ROUTES.mcp, operation, async ({ request }) => {
       const parsed = await parseRequest(deps, request, rules);
       if (isRefused(parsed)) return parsed;
+      const malformed = malformedCall(parsed.body);
+      if (malformed !== null) return malformed;
       loading ??= load();
       return (await loading)(parsed.body, request);
     }),

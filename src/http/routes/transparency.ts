@@ -69,12 +69,14 @@ export function transparencyRoutes({ transparency, progress }: TransparencyDeps)
       if (typeof from !== 'number') return from;
       if (typeof to !== 'number') return to;
       const proof = await findForSure(progress, () => transparency.consistency(from, to), noLog);
-      return isRefused(proof) ? proof : taggedAnswer(request, JSON.stringify(proof), JSON_TYPE, FOR_EVER);
+      // What is cached permanently has one address.
+      const kept = new URL(request.url).search === `?from=${from}&to=${to}` ? FOR_EVER : FEW_SECONDS;
+      return isRefused(proof) ? proof : taggedAnswer(request, JSON.stringify(proof), JSON_TYPE, kept);
     }),
   ];
 }
 
-const size = (name: string) => ({ name, min: 0, max: 1e15, description: 'Leaves of the log.' });
+const size = (name: string) => ({ name, min: 0, max: 1e15 - 1, description: 'Leaves of the log.' });
 
 const text = (request: Request, body: string, headers: Readonly<Record<string, string>> = {}) =>
   taggedAnswer(request, body, TEXT_TYPE, { ...FEW_SECONDS, ...headers });

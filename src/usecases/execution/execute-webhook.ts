@@ -128,8 +128,8 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
           throw error;
         });
         if (isRefused(next)) {
-          if (isContract(call) && next.refused === 'payment_required')
-            await countWalletFailure(deps.quota, call);
+          const isFailure = next.refused === 'payment_required' || next.refused === 'payment_reused';
+          if (isContract(call) && isFailure) await countWalletFailure(deps.quota, call);
           return next;
         }
         state = next;

@@ -184,8 +184,9 @@ export function logUnavailable(
   job: { readonly jobId: string; readonly stored: boolean } | null,
   cause: unknown,
 ): Fault {
-  const again = call.lookup.paymentStream === null ? 'idempotencyKey' : 'payment header';
-  const repeat = isAnonymous(call) ? '' : ` Repeat with the same ${again}.`;
+  const { idempotencyKey } = call.read.request;
+  const same = call.lookup.paymentStream !== null ? 'payment header' : idempotencyKey && 'idempotencyKey';
+  const repeat = isAnonymous(call) ? '' : same ? ` Repeat with the same ${same}.` : ' Repeat the same call.';
   const [outcome, jobId] = job?.stored
     ? [`the result will be found at the job.${repeat}`, job.jobId]
     : isAnonymous(call)

@@ -78,8 +78,8 @@ export function keyDirectory(deps: { readonly log: EventLog }, known: readonly K
 export type OwnKeys = { readonly keys: readonly HeldKey[] } & Pick<KeyStoreContent, 'secretCheck'>;
 
 /**
- * Announces the first keys of an empty event log; otherwise requires that log and key file match. Returns the ring once it has read its own activations. Throws `KeyMismatch`, and
- * `LogTakesNothing` if that takes too long.
+ * Announces the first keys of an empty event log; otherwise requires that log and key file match. Returns the ring once it
+ * has read its own activations. Throws `KeyMismatch`, and `LogTakesNothing` if that takes too long.
  */
 export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Promise<KeyRing> {
   for (;;) {

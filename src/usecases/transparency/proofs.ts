@@ -40,13 +40,13 @@ export type TransparencyDeps = {
 
 export type Transparency = ReturnType<typeof transparency>;
 
+/** How long the tiles read for one checkpoint are kept: briefly, since the rows may be replaced. */
+const TILES_MS = 1000;
+
 /**
  * Each call returns null if this relay has no transparency log, and throws `Fault('read_models_unavailable')` if the read
  * models are unavailable.
  */
-/** How long the tiles read for one checkpoint are kept: briefly, since the rows may be replaced. */
-const TILES_MS = 1000;
-
 export function transparency({ rows, keys, primitives, latest, clock, stands }: TransparencyDeps) {
   let kept: { readonly note: string; readonly until: number; readonly reader: TreeReader } | null = null;
 

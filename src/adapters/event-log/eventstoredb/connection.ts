@@ -1,5 +1,5 @@
 // The package's client on one gRPC channel, which is replaced when it leads to no answer or to a node that is not the leader.
-import { setImmediate } from 'node:timers';
+import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import {
   ErrorType,
   EventStoreDBClient,
@@ -87,16 +87,9 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   return {
     call: <T>(run: (client: Client) => Promise<T>): Promise<T> =>
       call((client) => withTimeout(run(client), timeLimitMs, () => noAnswer(timeLimitMs))),
-    /** All events of a read. */
+    /** All events of a read. The time limit restarts with each event. */
     read: (open: (client: Client) => StreamingRead<ResolvedEvent>, limitMs = timeLimitMs) =>
-      call((client) => {
-        const stream = open(client);
-        return withTimeout(collect(stream), limitMs, () => noAnswer(limitMs)).finally(() => {
-          if (stream.readableEnded) return;
-          stream.destroy();
-          stream.cancel().catch(() => {});
-        });
-      }),
+      call((client) => collect(open(client), limitMs)),
     /** For a subscription. */
     client: () => current,
     assertOpen,
@@ -110,15 +103,24 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   };
 }
 
-async function collect(stream: StreamingRead<ResolvedEvent>): Promise<ServerEvent[]> {
+async function collect(stream: StreamingRead<ResolvedEvent>, limitMs: number): Promise<ServerEvent[]> {
   const events: ServerEvent[] = [];
+  const timer = setTimeout(() => {
+    stream.destroy(noAnswer(limitMs));
+    stream.cancel().catch(() => {});
+  }, limitMs);
   // It may also fail after its end.
   stream.on('error', () => {});
-  for await (const resolved of stream) {
-    const event = serverEvent(resolved);
-    if (event !== null) events.push(event);
+  try {
+    for await (const resolved of stream) {
+      timer.refresh();
+      const event = serverEvent(resolved);
+      if (event !== null) events.push(event);
+    }
+    return events;
+  } finally {
+    clearTimeout(timer);
   }
-  return events;
 }
 
 /** The client with its own channel: the package's channel accepts no options, and ends all calls when one is cancelled. */

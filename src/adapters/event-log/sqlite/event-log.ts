@@ -1,8 +1,13 @@
 // The embedded event log: one SQLite file that several processes of one machine share, on node:sqlite alone.
 
-import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
+import {
+  type EventLog,
+  EventLogUnavailable,
+  type RecordedEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
 import { eventRow, groupCommit } from './append.ts';
-import { isBusy, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
+import { isBusy, isDamage, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
 import { LAST_REVISION, logReader, positionNumber, positionText } from './read.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
@@ -40,25 +45,33 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
     },
   });
   let closing: Promise<void> | null = null;
+  /** Set by the first call that finds the file damaged: nothing more is written to such a file. */
+  let damage: Error | null = null;
 
   function assertOpen(): void {
     if (closing !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
+    if (damage !== null) throw new EventLogUnavailable({ cause: damage });
+  }
+  function noteDamage(cause: unknown): never {
+    if (isDamage(cause)) damage ??= new Error('the event log is damaged: restore a backup', { cause });
+    throw unavailable(cause);
   }
   async function read<T>(run: () => T): Promise<T> {
     const whileOpen = () => {
       assertOpen();
       return run();
     };
-    return retryWhileBusy(whileOpen, lockTimeoutMs).catch((cause: unknown) => {
-      throw unavailable(cause);
-    });
+    return retryWhileBusy(whileOpen, lockTimeoutMs).catch(noteDamage);
   }
 
   return {
     async append(stream, expected, events) {
       const rows = events.map(eventRow);
       assertOpen();
-      return commits.append({ stream, expected, events: rows });
+      return commits.append({ stream, expected, events: rows }).catch((cause: unknown) => {
+        if (cause instanceof WrongExpectedVersion) throw cause;
+        return noteDamage(cause);
+      });
     },
     readStream: (stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) =>
       read(() =>

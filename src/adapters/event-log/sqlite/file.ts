@@ -117,6 +117,16 @@ export function unavailable(cause: unknown): EventLogUnavailable {
   return cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
 }
 
+/** SQLITE_CORRUPT and SQLITE_NOTADB: the file is malformed, such as one restored beside the -wal of another. */
+export function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof EventLogUnavailable) return isDamage(error.cause);
+  const code = 'errcode' in error ? error.errcode : undefined;
+  if (typeof code === 'number') return (code & 0xff) === 11 || (code & 0xff) === 26;
+  // Deno omits the code if the failing call was exec().
+  return /database disk image is malformed|file is not a database/.test(error.message);
+}
+
 /** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */
 export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {
   const end = performance.now() + limitMs;
