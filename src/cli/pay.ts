@@ -1,4 +1,5 @@
 // relay pay: buys one call from a relay within the buyer's limits, and verifies the result.
+import { randomUUID } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Evidence, Order, PurchaseResult, Send } from '#src/app/buyer.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
@@ -30,7 +31,7 @@ signed, the relay's 402 is compared with your limits: network, USDC as the asset
 is made: while the outcome is unknown the same one is presented again.
 
 With --key the same command line can be repeated, also after a crash: the relay returns the recorded result, and charges
-no second call. relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
+no second call. Without it a key is made and printed. relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
 
   relay pay https://target.example/hook --relay https://relay.example --dry-run
   relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --key order-4711`;
@@ -116,10 +117,13 @@ async function orderOf(url: string, options: Options): Promise<Order> {
   if (options.body !== undefined && bodyFile !== undefined)
     throw new CannotRun('use either --body or --body-file');
   const body = bodyFile === undefined ? options.body : await readJsonSource(bodyFile);
-  const request = { url, method: method.toUpperCase(), headers: header, body, idempotencyKey: key };
+  const idempotencyKey = key ?? (dryRun ? undefined : `pay-${randomUUID()}`);
+  const request = { url, method: method.toUpperCase(), headers: header, body, idempotencyKey };
   const privateKey = dryRun ? null : readBuyerKey();
   if (!dryRun && privateKey === null)
     throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
+  // On the screen before the payment is sent: after a crash it is what finds the result.
+  if (key === undefined && !dryRun) printError(`idempotency key: ${idempotencyKey}`);
   return { relay, request, limits: { maxPriceMicroUsd: maxPrice, network, payTo }, privateKey };
 }
 

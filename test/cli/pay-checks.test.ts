@@ -235,7 +235,7 @@ describe('relay pay: cannot run', () => {
   }
 
   test('a relay that cannot be reached: exit 2 and one line', async () => {
-    const args = ['pay', TARGET, '--relay', 'http://127.0.0.1:1'];
+    const args = ['pay', TARGET, '--relay', 'http://127.0.0.1:1', '--key', 'k'];
     const { code, stdout, stderr } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
     assert.deepEqual([code, stdout], [2, '']);
     assert.match(stderr, /^relay: http:\/\/127\.0\.0\.1:1[^\n]+ cannot be reached\n$/);
