@@ -61,7 +61,7 @@ describe('relay pay: buys one call', () => {
     const { code, stdout, stderr } = await run({ ...bought, args });
     assert.equal(code, 0);
     // Before the payment is sent, so that it is known after a crash.
-    assert.match(stderr, /^idempotency key: pay-[0-9a-f-]{36}\n$/);
+    assert.match(stderr, /^relay: idempotency key: pay-[0-9a-f-]{36}\n$/);
     assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 5 + 7 + 3);
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
     assert.match(stdout, /\nDelivered\.\n$/);
