@@ -1,17 +1,40 @@
-// Checks that a payment bought one job only, the one that names it; that the job held its idempotency key; and that a
-// job's decision approved it.
+// Checks that a payment bought one job only, the one that names it; that the job held its idempotency key, which
+// its payment or its end frees; and that a job's decision approved it.
 import type { DecisionRecorded } from '../decision/events.ts';
-import type { PaymentEvent } from '../events.ts';
-import type { JobStarted } from '../job/events.ts';
+import type { ClaimEvent, PaymentEvent } from '../events.ts';
+import type { JobCompleted, JobStarted } from '../job/events.ts';
 import type { Claim } from '../payment/claim.ts';
-import { evolveEntry, isBalanced, type LedgerEntry, NO_ENTRY, type Sums } from '../payment/ledger.ts';
+import type { IdempotencyKeyClaimed } from '../payment/events.ts';
+import {
+  boughtNothing,
+  evolveEntry,
+  isBalanced,
+  type LedgerEntry,
+  NO_ENTRY,
+  type Sums,
+} from '../payment/ledger.ts';
 import type { Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
-/** A payment's stream as read so far. `servedBy`: the job that started with it. */
-export type PaymentHistory = LedgerEntry & { readonly servedBy: string | null };
+/** A payment's stream as read so far. */
+export type PaymentHistory = LedgerEntry & {
+  /** All jobs that it was reserved for. */
+  readonly reservedFor: readonly string[];
+  /** Those of them whose reservation ended without a settlement, or with its refund. */
+  readonly endedFor: readonly string[];
+  /** The job that started with it. */
+  readonly servedBy: string | null;
+  /** Its job started after its refund. */
+  readonly startedRefunded: boolean;
+};
 
-export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null };
+export const NO_HISTORY: PaymentHistory = {
+  ...NO_ENTRY,
+  reservedFor: [],
+  endedFor: [],
+  servedBy: null,
+  startedRefunded: false,
+};
 
 export function judgePayment(
   history: PaymentHistory,
@@ -22,8 +45,18 @@ export function judgePayment(
     entry.payment === history.payment
       ? impossible('it cannot follow in the state of the payment')
       : faultOf(history.payment, event);
-  return { history: { ...history, ...entry }, fault };
+  const { jobId } = event.data;
+  const next = {
+    ...history,
+    ...entry,
+    reservedFor: event.type === 'PaymentReserved' ? [...history.reservedFor, jobId] : history.reservedFor,
+    endedFor: isEnd(event) ? [...history.endedFor, jobId] : history.endedFor,
+  };
+  return { history: next, fault };
 }
+
+const isEnd = ({ type }: PaymentEvent) =>
+  type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded';
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
@@ -34,11 +67,13 @@ function faultOf(payment: Payment, event: PaymentEvent): Fault | null {
   if (event.data.jobId !== reserved.jobId)
     return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);
   if (event.type !== 'PaymentRefunded') return null;
-  const { network, asset, amount, payer } = event.data;
+  const { network, asset, amount, payer, transaction } = event.data;
   const fields = differing({ network, asset, amount, payer }, reserved);
-  return fields.length === 0
-    ? null
-    : { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
+  if (fields.length > 0)
+    return { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
+  return payment.status === 'settled' && payment.settled.transaction === transaction
+    ? { kind: 'payment_mismatch', message: 'the refund names the transaction of the charge' }
+    : null;
 }
 
 /** null: charged = served + refunded + open. */
@@ -62,7 +97,7 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
     const message = `the payment has bought ${history.servedBy} already`;
     faults.push({ kind: 'payment_used_twice', message });
   }
-  // A refund can be recorded while the job is being started; its request is then not sent.
+  // A refund can be recorded while the job is being started; `refundedFault` requires that its request is not sent.
   if (history.payment.status !== 'settled' && history.payment.status !== 'refunded') {
     mismatch('the payment is not settled when the job starts');
     return faults;
@@ -74,6 +109,15 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   if (fields.length > 0) mismatch(`job and payment differ in ${fields.join(', ')}`);
   return faults;
 }
+
+/** The fault of a job that was executed although its payment was refunded before its start. */
+export const refundedFault = (
+  { errorCategory }: JobCompleted,
+  { startedRefunded }: PaymentHistory,
+): Fault | null =>
+  boughtNothing(errorCategory) || !startedRefunded
+    ? null
+    : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
@@ -96,6 +140,28 @@ function differing<T extends { readonly [name: string]: string | number | boolea
   found: { readonly [K in keyof T]: unknown },
 ): readonly string[] {
   return Object.keys(expected).filter((name) => expected[name] !== found[name]);
+}
+
+/** The payment that a claim names. null: no such stream. `isOver`: whether the claim's job has ended. */
+export type ClaimFacts = { readonly payment: PaymentHistory | null; readonly isOver: boolean };
+
+/** The fault of an event that makes or releases the claim, as the claim's state allows. */
+export function claimFault(
+  { jobId, paymentStream }: IdempotencyKeyClaimed,
+  event: ClaimEvent,
+  { payment, isOver }: ClaimFacts,
+): Fault | null {
+  if (event.type === 'IdempotencyKeyClaimed') {
+    // The payment is reserved before its key is claimed.
+    if (paymentStream === null || payment?.reservedFor.includes(jobId)) return null;
+    return payment === null
+      ? { kind: 'payment_missing', message: 'the claim names a payment that the log does not have' }
+      : { kind: 'payment_mismatch', message: 'the claim names a payment that was not reserved for its job' };
+  }
+  const isRetention = event.data.reason === 'retention_over';
+  if (isRetention ? isOver : payment?.endedFor.includes(jobId)) return null;
+  const message = `the key is released, and ${isRetention ? `the log has no end of ${jobId}` : 'its payment has not ended'}`;
+  return { kind: 'claim_event_impossible', message };
 }
 
 /** Contradictions between a job's start and its claim. null: no such stream. */
