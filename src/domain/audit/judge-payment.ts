@@ -16,25 +16,13 @@ import {
 import type { Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
-/** A payment's stream as read so far. */
+/** A payment's stream as read so far. `servedBy`: the job that started with it. `startedRefunded`: after its refund. */
 export type PaymentHistory = LedgerEntry & {
-  /** All jobs that it was reserved for. */
-  readonly reservedFor: readonly string[];
-  /** Those of them whose reservation ended without a settlement, or with its refund. */
-  readonly endedFor: readonly string[];
-  /** The job that started with it. */
   readonly servedBy: string | null;
-  /** Its job started after its refund. */
   readonly startedRefunded: boolean;
 };
 
-export const NO_HISTORY: PaymentHistory = {
-  ...NO_ENTRY,
-  reservedFor: [],
-  endedFor: [],
-  servedBy: null,
-  startedRefunded: false,
-};
+export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null, startedRefunded: false };
 
 export function judgePayment(
   history: PaymentHistory,
@@ -45,18 +33,19 @@ export function judgePayment(
     entry.payment === history.payment
       ? impossible('it cannot follow in the state of the payment')
       : faultOf(history.payment, event);
-  const { jobId } = event.data;
-  const next = {
-    ...history,
-    ...entry,
-    reservedFor: event.type === 'PaymentReserved' ? [...history.reservedFor, jobId] : history.reservedFor,
-    endedFor: isEnd(event) ? [...history.endedFor, jobId] : history.endedFor,
-  };
-  return { history: next, fault };
+  return { history: { ...history, ...entry }, fault };
 }
 
-const isEnd = ({ type }: PaymentEvent) =>
-  type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded';
+/** Of a payment, for one job. `ended`: without a settlement, or with its refund. */
+export type Reservation = 'open' | 'ended';
+
+/** null: the event leaves the reservation as it is. */
+export function reservationAfter({ type }: PaymentEvent): Reservation | null {
+  if (type === 'PaymentReserved') return 'open';
+  return type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded'
+    ? 'ended'
+    : null;
+}
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
@@ -142,24 +131,28 @@ function differing<T extends { readonly [name: string]: string | number | boolea
   return Object.keys(expected).filter((name) => expected[name] !== found[name]);
 }
 
-/** The payment that a claim names. null: no such stream. `isOver`: whether the claim's job has ended. */
-export type ClaimFacts = { readonly payment: PaymentHistory | null; readonly isOver: boolean };
+/** Of the payment that a claim names and of the claim's job. null: the log has none. `isOver`: the job has ended. */
+export type ClaimFacts = {
+  readonly payment: PaymentHistory | null;
+  readonly reservation: Reservation | null;
+  readonly isOver: boolean;
+};
 
 /** The fault of an event that makes or releases the claim, as the claim's state allows. */
 export function claimFault(
   { jobId, paymentStream }: IdempotencyKeyClaimed,
   event: ClaimEvent,
-  { payment, isOver }: ClaimFacts,
+  { payment, reservation, isOver }: ClaimFacts,
 ): Fault | null {
   if (event.type === 'IdempotencyKeyClaimed') {
     // The payment is reserved before its key is claimed.
-    if (paymentStream === null || payment?.reservedFor.includes(jobId)) return null;
+    if (paymentStream === null || reservation !== null) return null;
     return payment === null
       ? { kind: 'payment_missing', message: 'the claim names a payment that the log does not have' }
       : { kind: 'payment_mismatch', message: 'the claim names a payment that was not reserved for its job' };
   }
   const isRetention = event.data.reason === 'retention_over';
-  if (isRetention ? isOver : payment?.endedFor.includes(jobId)) return null;
+  if (isRetention ? isOver : reservation === 'ended') return null;
   const message = `the key is released, and ${isRetention ? `the log has no end of ${jobId}` : 'its payment has not ended'}`;
   return { kind: 'claim_event_impossible', message };
 }

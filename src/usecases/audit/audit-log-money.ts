@@ -10,6 +10,7 @@ import {
   NO_HISTORY,
   paidFaults,
   refundedFault,
+  reservationAfter,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
@@ -53,6 +54,9 @@ export function auditMoney(states: StreamStates) {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
       states.put('payment', stream, history);
+      const reservation = reservationAfter(event);
+      if (reservation !== null)
+        states.put('reservation', reservationName(stream, event.data.jobId), reservation);
       books = enter(books, event, before, history, null);
       return [fault, nameFault(stream, event), refundFault(event)].filter((each) => each !== null);
     },
@@ -68,7 +72,8 @@ export function auditMoney(states: StreamStates) {
       }
       const { jobId, paymentStream } = holder;
       const payment = paymentStream === null ? null : states.get('payment', paymentStream);
-      const fault = claimFault(holder, event, { payment, isOver: isOver(jobId) });
+      const reservation = states.get('reservation', reservationName(paymentStream, jobId));
+      const fault = claimFault(holder, event, { payment, reservation, isOver: isOver(jobId) });
       return fault === null ? [] : [fault];
     },
     decision(
@@ -131,3 +136,5 @@ export function auditMoney(states: StreamStates) {
     unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
+
+const reservationName = (paymentStream: string | null, jobId: string) => `reserved ${paymentStream} ${jobId}`;
