@@ -36,16 +36,9 @@ export function judgePayment(
   return { history: { ...history, ...entry }, fault };
 }
 
-/** Of a payment, for one job. `ended`: without a settlement, or with its refund. */
-export type Reservation = 'open' | 'ended';
-
-/** null: the event leaves the reservation as it is. */
-export function reservationAfter({ type }: PaymentEvent): Reservation | null {
-  if (type === 'PaymentReserved') return 'open';
-  return type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded'
-    ? 'ended'
-    : null;
-}
+/** Whether the event ends a reservation: without a settlement, or with its refund. */
+export const isEnd = ({ type }: PaymentEvent): boolean =>
+  type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded';
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
@@ -131,10 +124,13 @@ function differing<T extends { readonly [name: string]: string | number | boolea
   return Object.keys(expected).filter((name) => expected[name] !== found[name]);
 }
 
-/** Of the payment that a claim names and of the claim's job. null: the log has none. `isOver`: the job has ended. */
+/**
+ * `history`: of the payment that the claim names; null: no such stream. `hasEnded`: whether a reservation of it for the
+ * claim's job has ended, as each one but the last has. `isOver`: whether the job has ended.
+ */
 export type ClaimFacts = {
-  readonly payment: PaymentHistory | null;
-  readonly reservation: Reservation | null;
+  readonly history: PaymentHistory | null;
+  readonly hasEnded: boolean;
   readonly isOver: boolean;
 };
 
@@ -142,17 +138,18 @@ export type ClaimFacts = {
 export function claimFault(
   { jobId, paymentStream }: IdempotencyKeyClaimed,
   event: ClaimEvent,
-  { payment, reservation, isOver }: ClaimFacts,
+  { history, hasEnded, isOver }: ClaimFacts,
 ): Fault | null {
   if (event.type === 'IdempotencyKeyClaimed') {
     // The payment is reserved before its key is claimed.
-    if (paymentStream === null || reservation !== null) return null;
-    return payment === null
+    if (paymentStream === null || hasEnded) return null;
+    if (history?.payment.status !== 'absent' && history?.payment.reserved.jobId === jobId) return null;
+    return history === null
       ? { kind: 'payment_missing', message: 'the claim names a payment that the log does not have' }
       : { kind: 'payment_mismatch', message: 'the claim names a payment that was not reserved for its job' };
   }
   const isRetention = event.data.reason === 'retention_over';
-  if (isRetention ? isOver : reservation === 'ended') return null;
+  if (isRetention ? isOver : hasEnded) return null;
   const message = `the key is released, and ${isRetention ? `the log has no end of ${jobId}` : 'its payment has not ended'}`;
   return { kind: 'claim_event_impossible', message };
 }

@@ -6,11 +6,11 @@ import {
   claimedFaults,
   claimFault,
   decisionFaults,
+  isEnd,
   judgePayment,
   NO_HISTORY,
   paidFaults,
   refundedFault,
-  reservationAfter,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
@@ -54,9 +54,7 @@ export function auditMoney(states: StreamStates) {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
       states.put('payment', stream, history);
-      const reservation = reservationAfter(event);
-      if (reservation !== null)
-        states.put('reservation', reservationName(stream, event.data.jobId), reservation);
+      if (isEnd(event)) states.put('ended', endName(stream, event.data.jobId), true);
       books = enter(books, event, before, history, null);
       return [fault, nameFault(stream, event), refundFault(event)].filter((each) => each !== null);
     },
@@ -71,9 +69,9 @@ export function auditMoney(states: StreamStates) {
         return [{ kind: 'claim_event_impossible', message }];
       }
       const { jobId, paymentStream } = holder;
-      const payment = paymentStream === null ? null : states.get('payment', paymentStream);
-      const reservation = states.get('reservation', reservationName(paymentStream, jobId));
-      const fault = claimFault(holder, event, { payment, reservation, isOver: isOver(jobId) });
+      const history = paymentStream === null ? null : states.get('payment', paymentStream);
+      const hasEnded = states.get('ended', endName(paymentStream, jobId)) ?? false;
+      const fault = claimFault(holder, event, { history, hasEnded, isOver: isOver(jobId) });
       return fault === null ? [] : [fault];
     },
     decision(
@@ -137,4 +135,4 @@ export function auditMoney(states: StreamStates) {
   };
 }
 
-const reservationName = (paymentStream: string | null, jobId: string) => `reserved ${paymentStream} ${jobId}`;
+const endName = (paymentStream: string | null, jobId: string) => `end ${paymentStream} ${jobId}`;

@@ -17,6 +17,9 @@ import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
 import type { StreamStates } from './stream-states.ts';
 
+/** About how many characters the JSON of a leaf has. */
+const LEAF_LENGTH = 256;
+
 /** `kept`: checkpoints that the auditor kept; `keptFaults` compares them at the end. */
 export function auditTree(states: StreamStates, primitives: Primitives, kept: readonly KeptCheckpoint[]) {
   let tree = EMPTY_TREE;
@@ -61,7 +64,7 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
       const due = payload && promise && payload.iat + promise.mmdSeconds;
       tree = appendLeaf(tree, data).tree;
       const subtree = toBase64(tree.edge.at(-1) ?? new Uint8Array());
-      states.put('leaf', `leaf ${tree.size - 1}`, { location, due, subtree });
+      states.put('leaf', `leaf ${tree.size - 1}`, { location, due, subtree }, LEAF_LENGTH);
       if (payload !== null && payload.iat > second)
         [latest, second] = payload.iat > latest ? [payload.iat, latest] : [latest, payload.iat];
       if (promise === null || promise.origin === origin) return null;

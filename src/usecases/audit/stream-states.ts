@@ -1,7 +1,7 @@
 // What an audit keeps of each stream: one row, whatever checks it is for.
 
 import type { EventLocation } from '#src/domain/audit/finding.ts';
-import type { DecisionFacts, PaymentHistory, Reservation } from '#src/domain/audit/judge-payment.ts';
+import type { DecisionFacts, PaymentHistory } from '#src/domain/audit/judge-payment.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { Job } from '#src/domain/job/state.ts';
@@ -46,7 +46,8 @@ export type Leaf = {
 type Kinds = {
   readonly job: OpenJob | ReceiptedJob;
   readonly payment: PaymentHistory;
-  readonly reservation: Reservation;
+  /** Of the reservation of a payment for a job. */
+  readonly ended: true;
   readonly claim: Claim;
   readonly decision: DecisionFacts;
   readonly leaf: Leaf;
