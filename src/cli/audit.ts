@@ -50,7 +50,7 @@ export function addAudit(program: Command): void {
     .command('audit')
     .description('Check the complete record: events, receipts, keys, payments, checkpoints.')
     .option('--events <file>', 'read an export instead of the log; - for standard input')
-    .option('--keys <jwks>', 'a key set that you trust: the record must have no other keys')
+    .option('--keys <jwks>', 'a key set that you trust: the record must have these keys and no others')
     .option(
       '--checkpoint <file>',
       'a checkpoint that you kept: the record must still contain what it was signed over',
@@ -241,6 +241,8 @@ function summaryLines(audited: Audited): readonly string[] {
 
 const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
   openJobs: 'jobs that are running or not completed',
+  unservedPayments: 'payments that settled and whose job never started',
+  unconfirmedPayments: 'payments whose settlement is unconfirmed',
   uncoveredLeaves: 'leaves that no checkpoint covers yet',
   unfitCheckpoints: 'checkpoints after the first wrong one, which do not match either',
 };

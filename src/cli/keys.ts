@@ -34,7 +34,8 @@ A new key is written to the key file, then announced in the event log together w
 which are then marked in the file. Services on this file and log switch within seconds, without a restart.
 If it is interrupted, run it again: a key that was not announced yet is announced then.
 With several machines run it on one, and copy its key file to the others within ten minutes: until then they sign
-with the old key, after that they sign nothing. The secret in the file never changes.`;
+with the old key, after that they sign nothing. The secret in the file never changes. --purpose checkpoint adds the first
+checkpoint key to a log from before the transparency log.`;
 
 const RETIRE_HELP = `
 The key stops signing after ten minutes; what it signed until then stays valid. --compromised: it stops signing as soon

@@ -8,7 +8,7 @@ import { STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { type AuditSummary, makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import { type AuditDeps, type AuditSummary, makeAuditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
@@ -88,10 +88,11 @@ export type Audited = { readonly findings: readonly Finding[]; readonly summary:
 /** A batch so small that what is asked for is found in memory as well as in the file. */
 const HELD = { changes: 7, characters: 10_000 };
 
-export async function audit(events: readonly RecordedEvent[]): Promise<Audited> {
+export async function audit(events: readonly RecordedEvent[], kept?: AuditDeps['kept']): Promise<Audited> {
   const findings: Finding[] = [];
   const scratch = sqliteScratch<ScratchRow>(undefined, HELD);
-  const auditor = makeAuditor({ primitives, scratch, onFinding: (finding) => findings.push(finding) });
+  const onFinding = (finding: Finding) => findings.push(finding);
+  const auditor = makeAuditor({ primitives, scratch, onFinding, ...(kept && { kept }) });
   try {
     for (const event of events) await auditor.take(event);
     return { summary: await auditor.finish(), findings };

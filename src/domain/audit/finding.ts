@@ -42,7 +42,7 @@ export type FindingKind =
   | 'payment_missing'
   | 'payment_mismatch'
   | 'payment_used_twice'
-  /** One transaction has paid for two jobs, or refunded two payments. */
+  /** One transaction has paid for two jobs, or refunded two payers. */
   | 'payment_shared'
   /** The sums of all payments in one asset: charged is not served + refunded + open. */
   | 'books_unbalanced'
@@ -56,6 +56,8 @@ export type FindingKind =
   | 'key_id_mismatch'
   /** The auditor's own key set does not contain it. */
   | 'key_untrusted'
+  /** The record does not contain a key of that set. */
+  | 'key_missing'
   // Of the transparency log.
   | 'checkpoint_unreadable'
   | 'checkpoint_signature_invalid'

@@ -1,17 +1,28 @@
-// Checks that a payment bought one job only, the one that names it; that the job held its idempotency key; and that a
-// job's decision approved it.
+// Checks that a payment bought one job only, the one that names it; that the job held its idempotency key, which
+// its payment or its end frees; and that a job's decision approved it.
 import type { DecisionRecorded } from '../decision/events.ts';
-import type { PaymentEvent } from '../events.ts';
-import type { JobStarted } from '../job/events.ts';
+import type { ClaimEvent, PaymentEvent } from '../events.ts';
+import type { JobCompleted, JobStarted } from '../job/events.ts';
 import type { Claim } from '../payment/claim.ts';
-import { evolveEntry, isBalanced, type LedgerEntry, NO_ENTRY, type Sums } from '../payment/ledger.ts';
+import type { IdempotencyKeyClaimed } from '../payment/events.ts';
+import {
+  boughtNothing,
+  evolveEntry,
+  isBalanced,
+  type LedgerEntry,
+  NO_ENTRY,
+  type Sums,
+} from '../payment/ledger.ts';
 import type { Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
-/** A payment's stream as read so far. `servedBy`: the job that started with it. */
-export type PaymentHistory = LedgerEntry & { readonly servedBy: string | null };
+/** A payment's stream as read so far. `servedBy`: the job that started with it. `startedRefunded`: after its refund. */
+export type PaymentHistory = LedgerEntry & {
+  readonly servedBy: string | null;
+  readonly startedRefunded: boolean;
+};
 
-export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null };
+export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null, startedRefunded: false };
 
 export function judgePayment(
   history: PaymentHistory,
@@ -25,6 +36,10 @@ export function judgePayment(
   return { history: { ...history, ...entry }, fault };
 }
 
+/** Whether the event ends a reservation: without a settlement, or with its refund. */
+export const isEnd = ({ type }: PaymentEvent): boolean =>
+  type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded';
+
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
 /** The fault of an event that the payment's state allows. */
@@ -34,11 +49,13 @@ function faultOf(payment: Payment, event: PaymentEvent): Fault | null {
   if (event.data.jobId !== reserved.jobId)
     return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);
   if (event.type !== 'PaymentRefunded') return null;
-  const { network, asset, amount, payer } = event.data;
+  const { network, asset, amount, payer, transaction } = event.data;
   const fields = differing({ network, asset, amount, payer }, reserved);
-  return fields.length === 0
-    ? null
-    : { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
+  if (fields.length > 0)
+    return { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
+  return payment.status === 'settled' && payment.settled.transaction === transaction
+    ? { kind: 'payment_mismatch', message: 'the refund names the transaction of the charge' }
+    : null;
 }
 
 /** null: charged = served + refunded + open. */
@@ -62,7 +79,7 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
     const message = `the payment has bought ${history.servedBy} already`;
     faults.push({ kind: 'payment_used_twice', message });
   }
-  // A refund can be recorded while the job is being started; its request is then not sent.
+  // A refund can be recorded while the job is being started; `refundedFault` requires that its request is not sent.
   if (history.payment.status !== 'settled' && history.payment.status !== 'refunded') {
     mismatch('the payment is not settled when the job starts');
     return faults;
@@ -74,6 +91,15 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   if (fields.length > 0) mismatch(`job and payment differ in ${fields.join(', ')}`);
   return faults;
 }
+
+/** The fault of a job that was executed although its payment was refunded before its start. */
+export const refundedFault = (
+  { errorCategory }: JobCompleted,
+  { startedRefunded }: PaymentHistory,
+): Fault | null =>
+  boughtNothing(errorCategory) || !startedRefunded
+    ? null
+    : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
@@ -96,6 +122,36 @@ function differing<T extends { readonly [name: string]: string | number | boolea
   found: { readonly [K in keyof T]: unknown },
 ): readonly string[] {
   return Object.keys(expected).filter((name) => expected[name] !== found[name]);
+}
+
+/**
+ * `history`: of the payment that the claim names; null: no such stream. `hasEnded`: whether a reservation of it for the
+ * claim's job has ended, as each one but the last has. `isOver`: whether the job has ended.
+ */
+export type ClaimFacts = {
+  readonly history: PaymentHistory | null;
+  readonly hasEnded: boolean;
+  readonly isOver: boolean;
+};
+
+/** The fault of an event that makes or releases the claim, as the claim's state allows. */
+export function claimFault(
+  { jobId, paymentStream }: IdempotencyKeyClaimed,
+  event: ClaimEvent,
+  { history, hasEnded, isOver }: ClaimFacts,
+): Fault | null {
+  if (event.type === 'IdempotencyKeyClaimed') {
+    // The payment is reserved before its key is claimed.
+    if (paymentStream === null || hasEnded) return null;
+    if (history?.payment.status !== 'absent' && history?.payment.reserved.jobId === jobId) return null;
+    return history === null
+      ? { kind: 'payment_missing', message: 'the claim names a payment that the log does not have' }
+      : { kind: 'payment_mismatch', message: 'the claim names a payment that was not reserved for its job' };
+  }
+  const isRetention = event.data.reason === 'retention_over';
+  if (isRetention ? isOver : hasEnded) return null;
+  const message = `the key is released, and ${isRetention ? `the log has no end of ${jobId}` : 'its payment has not ended'}`;
+  return { kind: 'claim_event_impossible', message };
 }
 
 /** Contradictions between a job's start and its claim. null: no such stream. */

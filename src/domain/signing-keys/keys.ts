@@ -49,6 +49,20 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
   }
 }
 
+/** The key within the window that the trusted keys give it, too. */
+export function narrowedKey(key: KeyRecord, trusted: readonly KeyRecord[]): KeyRecord {
+  const other = trusted.find(({ keyId }) => keyId === key.keyId);
+  if (other === undefined) return key;
+  return {
+    ...key,
+    notBefore: Math.max(key.notBefore, other.notBefore),
+    notAfter: earlier(key.notAfter, other.notAfter),
+    // A checkpoint has no time of its own that its signature covers: only the record shows which ones precede a compromise.
+    compromisedAt:
+      key.purpose === 'checkpoint' ? key.compromisedAt : earlier(key.compromisedAt, other.compromisedAt),
+  };
+}
+
 /** Whether a receipt issued at `iat` (Unix seconds) may be signed by this key. */
 export const keyValidAt = (key: KeyRecord, iat: number): boolean =>
   key.purpose === 'receipt' && keyOpenAt(key, iat);

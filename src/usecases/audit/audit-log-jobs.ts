@@ -17,9 +17,9 @@ export type JobDeps = {
   readonly primitives: Primitives;
   /** As announced so far. */
   readonly keys: () => readonly KeyRecord[];
-  /** Contradictions between a job's start and other streams. */
+  /** Contradictions between a job's start or end and other streams. */
   readonly started: (event: EventOf<'JobStarted'>) => readonly Fault[];
-  readonly completed: (event: EventOf<'JobCompleted'>, started: JobStarted) => void;
+  readonly completed: (event: EventOf<'JobCompleted'>, started: JobStarted) => readonly Fault[];
 };
 
 type JobVerdict = {
@@ -58,7 +58,8 @@ export function auditJobs({ states, primitives, keys, started, completed }: JobD
     };
     states.put('job', recorded.stream, open, full ? 0 : 2 * jsonLength(recorded.data));
     const faults = lost ? [] : jobFaults(job, event);
-    if (event.type === 'JobCompleted' && job.status === 'running') completed(event, job.started);
+    if (event.type === 'JobCompleted' && job.status === 'running')
+      return [...faults, ...completed(event, job.started)];
     return isStart ? [...faults, ...started(event)] : faults;
   }
 
@@ -96,14 +97,14 @@ export function auditJobs({ states, primitives, keys, started, completed }: JobD
     },
     /** Receipts so far that the key could sign `before`, and not `after` its retirement. */
     *revoked(before: KeyRecord, after: KeyRecord): Generator<EventLocation> {
-      for (const known of states.jobs()) {
+      for (const known of states.all('job')) {
         if (known.job !== null || known.keyId !== before.keyId || known.iat === null) continue;
         if (keyOpenAt(before, known.iat) && !keyOpenAt(after, known.iat)) yield known.last;
       }
     },
     /** Jobs without a receipt at the end of the record. `fault` null: it is not completed. */
     *unfinished(): Generator<Omit<Found, 'fault'> & { readonly fault: Fault | null }> {
-      for (const known of states.jobs()) {
+      for (const known of states.all('job')) {
         if (known.job === null || known.lost || known.job.status === 'absent') continue;
         const message = 'the job is completed and has no receipt';
         const missing = known.job.status === 'completed';

@@ -4,10 +4,13 @@ import type { Fault } from '#src/domain/audit/finding.ts';
 import {
   booksFault,
   claimedFaults,
+  claimFault,
   decisionFaults,
+  isEnd,
   judgePayment,
   NO_HISTORY,
   paidFaults,
+  refundedFault,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
@@ -17,6 +20,7 @@ import type { JobStarted } from '#src/domain/job/events.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
+import { isBound } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';
 
 export function auditMoney(states: StreamStates) {
@@ -30,11 +34,19 @@ export function auditMoney(states: StreamStates) {
     return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
   }
 
-  /** A transfer refunds one payment. */
-  function refundFault(stream: string, event: PaymentEvent): Fault | null {
+  /** A transfer goes to one payer in one asset. Earlier releases let it refund several payments of theirs. */
+  function refundFault(event: PaymentEvent): Fault | null {
     if (event.type !== 'PaymentRefunded') return null;
-    const other = states.otherOwner(`refund ${event.data.network} ${event.data.transaction}`, stream);
-    return other === null ? null : { kind: 'payment_shared', message: `its transfer has refunded ${other}` };
+    const { network, asset, payer, transaction } = event.data;
+    const other = states.otherOwner(`refund ${network} ${transaction}`, `${asset} ${payer}`);
+    return other === null
+      ? null
+      : { kind: 'payment_shared', message: 'its transfer has refunded another payer' };
+  }
+
+  function isOver(jobId: string): boolean {
+    const known = states.get('job', STREAM.job(jobId));
+    return known !== null && (known.job === null || known.job.status === 'completed');
   }
 
   return {
@@ -42,17 +54,25 @@ export function auditMoney(states: StreamStates) {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
       states.put('payment', stream, history);
+      if (isEnd(event)) states.put('ended', endName(stream, event.data.jobId), true);
       books = enter(books, event, before, history, null);
-      return [fault, nameFault(stream, event), refundFault(stream, event)].filter((each) => each !== null);
+      return [fault, nameFault(stream, event), refundFault(event)].filter((each) => each !== null);
     },
     claim(stream: string, event: ClaimEvent): readonly Fault[] {
       const before = states.get('claim', stream) ?? freeClaim;
       const claim = evolveClaim(before, event);
       states.put('claim', stream, claim);
-      if (claim !== before) return [];
-      const held =
-        before.status === 'held' ? `${before.claimed.jobId} holds the key` : 'no job holds the key';
-      return [{ kind: 'claim_event_impossible', message: `${held} at this event` }];
+      const held = claim.status === 'held' ? claim : before;
+      const holder = held.status === 'held' ? held.claimed : null;
+      if (claim === before || holder === null) {
+        const message = `${holder === null ? 'no job' : holder.jobId} holds the key at this event`;
+        return [{ kind: 'claim_event_impossible', message }];
+      }
+      const { jobId, paymentStream } = holder;
+      const history = paymentStream === null ? null : states.get('payment', paymentStream);
+      const hasEnded = states.get('ended', endName(paymentStream, jobId)) ?? false;
+      const fault = claimFault(holder, event, { history, hasEnded, isOver: isOver(jobId) });
+      return fault === null ? [] : [fault];
     },
     decision(
       { stream, data }: RecordedEvent,
@@ -77,6 +97,7 @@ export function auditMoney(states: StreamStates) {
           ...history,
           ...evolveEntry(history, event),
           servedBy: history.servedBy ?? jobId,
+          startedRefunded: history.payment.status === 'refunded',
         });
       const faults = [
         ...paidFaults(started, history),
@@ -90,14 +111,28 @@ export function auditMoney(states: StreamStates) {
       const message = `its transaction has paid for ${other} already, unless a facilitator settles several payments in one`;
       return [...faults, { kind: 'payment_shared', message }];
     },
-    completed(event: EventOf<'JobCompleted'>, { payment, paymentStream }: JobStarted): void {
-      if (payment === null) return;
+    /** Contradictions between a job's end and its payment. */
+    completed(event: EventOf<'JobCompleted'>, { payment, paymentStream }: JobStarted): readonly Fault[] {
+      if (payment === null) return [];
       const before = (paymentStream === null ? null : states.get('payment', paymentStream)) ?? NO_HISTORY;
       const after = { ...before, ...evolveEntry(before, event) };
       books = enter(books, event, before, after, payment);
       if (paymentStream !== null) states.put('payment', paymentStream, after);
+      const fault = refundedFault(event.data, before);
+      return fault === null ? [] : [fault];
+    },
+    /** At the end of the record: payments that settled without a job, and that may have settled. */
+    open() {
+      const open = { unservedPayments: 0, unconfirmedPayments: 0 };
+      for (const { payment, servedBy } of states.all('payment')) {
+        if (payment.status === 'settled') open.unservedPayments += servedBy === null ? 1 : 0;
+        else if (isBound(payment)) open.unconfirmedPayments++;
+      }
+      return open;
     },
     /** At the end of the record: sums that do not balance. */
     unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
+
+const endName = (paymentStream: string | null, jobId: string) => `end ${paymentStream} ${jobId}`;

@@ -7,47 +7,48 @@ import {
   type KeptCheckpoint,
   keptFault,
 } from '#src/domain/audit/judge-checkpoint.ts';
-import { toBase64 } from '#src/domain/encoding.ts';
+import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import type { DomainEvent, EventOf } from '#src/domain/events.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
-import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
+import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
+import type { StreamStates } from './stream-states.ts';
 
-/** `index`: from 0. `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised. */
-type Leaf = { readonly location: EventLocation; readonly index: number; readonly due: number | null };
-
-/** A checkpoint is recorded within seconds of the rows that it is over: the trees of so many leaves before it are kept. */
-const RECENT_TREES = 8192;
-/** Of the leaves that no checkpoint covers yet only so many are named: a record without checkpoints needs no memory. */
-const UNCOVERED_LEAVES = 4096;
+/** About how many characters the JSON of a leaf has. */
+const LEAF_LENGTH = 256;
 
 /** `kept`: checkpoints that the auditor kept; `keptFaults` compares them at the end. */
-export function auditTree(primitives: Primitives, kept: readonly KeptCheckpoint[]) {
+export function auditTree(states: StreamStates, primitives: Primitives, kept: readonly KeptCheckpoint[]) {
   let tree = EMPTY_TREE;
-  /** Of consecutive sizes, up to the current one. */
-  const recent: Tree[] = [tree];
-  const keptRoots = new Map<number, Hash>([[0, rootOf(tree)]]);
-  let uncovered: Leaf[] = [];
   let origin: string | null = null;
-  /** Latest times at which receipts were issued, Unix seconds: the second, so that one fast clock makes nothing late. */
+  /**
+   * Latest times at which receipts after the last checkpoint that fits were issued, Unix seconds: the second, so that one
+   * fast clock makes nothing late.
+   */
   let [latest, second] = [0, 0];
   /** `largest`: size of the largest checkpoint; `good`: of the last that fits. */
   const state = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true };
 
+  /** `index`: from 0. */
+  const leafAt = (index: number) => states.get('leaf', `leaf ${index}`);
+
+  /** Of the tree's first `size` leaves; null if there are fewer. */
   function rootAt(size: number): Hash | null {
-    // The first checkpoint is over no leaves, whatever precedes it.
-    const found = size === 0 ? EMPTY_TREE : recent[size - (recent[0]?.size ?? 0)];
-    return found === undefined ? null : rootOf(found);
+    if (size > tree.size) return null;
+    const edge: Hash[] = [];
+    // The complete subtrees of a size, from the right: each has as many leaves as the lowest bit says.
+    for (let end = size; end > 0; end -= end & -end)
+      edge.unshift(fromBase64(leafAt(end - 1)?.subtree ?? '') ?? new Uint8Array());
+    return rootOf({ size, edge });
   }
 
   /** Names the leaves that are new in a checkpoint of `size` leaves. */
   function newLeaves(size: number): string {
-    const [first] = uncovered;
-    const last = uncovered.findLast(({ index }) => index < size);
-    if (first === undefined || last === undefined) return '';
+    const [first, last] = [leafAt(state.good), leafAt(Math.min(size, tree.size) - 1)];
+    if (size <= state.good || first === null || last === null) return '';
     const [from, to] = [first, last].map(
       ({ location: { stream, revision } }) => `${stream} revision ${revision}`,
     );
@@ -61,11 +62,9 @@ export function auditTree(primitives: Primitives, kept: readonly KeptCheckpoint[
       if (data === null) return null;
       const promise = payload && logOf(payload);
       const due = payload && promise && payload.iat + promise.mmdSeconds;
-      if (uncovered.length < UNCOVERED_LEAVES) uncovered.push({ location, index: tree.size, due });
       tree = appendLeaf(tree, data).tree;
-      recent.push(tree);
-      if (recent.length > RECENT_TREES + 1024) recent.splice(0, 1024);
-      if (kept.some(({ size }) => size === tree.size)) keptRoots.set(tree.size, rootOf(tree));
+      const subtree = toBase64(tree.edge.at(-1) ?? new Uint8Array());
+      states.put('leaf', `leaf ${tree.size - 1}`, { location, due, subtree }, LEAF_LENGTH);
       if (payload !== null && payload.iat > second)
         [latest, second] = payload.iat > latest ? [payload.iat, latest] : [latest, payload.iat];
       if (promise === null || promise.origin === origin) return null;
@@ -84,7 +83,7 @@ export function auditTree(primitives: Primitives, kept: readonly KeptCheckpoint[
       origin ??= head.origin;
       state.largest = Math.max(state.largest, head.size);
       if (unfit === null) {
-        uncovered = uncovered.filter(({ index }) => index >= head.size);
+        [latest, second] = [0, 0];
         state.fits = true;
         state.good = head.size;
         return faults;
@@ -101,22 +100,26 @@ export function auditTree(primitives: Primitives, kept: readonly KeptCheckpoint[
     /** At the end: the first receipt that no checkpoint covers, although its promised time has passed. */
     late(): Found | null {
       // A record without checkpoints, and a wrong checkpoint that covers it, are reported elsewhere.
-      const leaf = uncovered.find(({ index, due }) => index >= state.largest && due !== null && due < second);
-      if (leaf === undefined || origin === null) return null;
-      const message =
-        'no checkpoint covers it, and later receipts were issued after its promised time: checkpoints are missing, or the relay could not sign any';
-      return { fault: { kind: 'receipt_not_logged', message }, location: leaf.location };
+      if (origin === null) return null;
+      for (let index = state.largest; index < tree.size; index++) {
+        const { location, due = null } = leafAt(index) ?? {};
+        if (location === undefined || due === null || due >= second) continue;
+        const message =
+          'no checkpoint covers it, and later receipts were issued after its promised time: checkpoints are missing, or the relay could not sign any';
+        return { fault: { kind: 'receipt_not_logged', message }, location };
+      }
+      return null;
     },
-    /** At the end. `keys`: of the record. */
+    /** At the end. `keys`: the trusted ones. */
     async keptFaults(keys: readonly KeyRecord[]): Promise<readonly Fault[]> {
       const faults: Fault[] = [];
       for (const one of kept) {
         // Of a compromised key too: otherwise a relay could revoke its key and rewrite what the key has signed.
         if ((await verifyOwnCheckpoint(one.note, keys, primitives)) === null) {
-          const message = `no checkpoint key of the record has signed the checkpoint of ${one.source}`;
+          const message = `no trusted checkpoint key has signed the checkpoint of ${one.source}`;
           faults.push({ kind: 'kept_checkpoint_signature_invalid', message });
         }
-        const unfit = keptFault(one, { origin, leaves: tree.size, root: keptRoots.get(one.size) ?? null });
+        const unfit = keptFault(one, { origin, leaves: tree.size, root: rootAt(one.size) });
         if (unfit !== null) faults.push(unfit);
       }
       return faults;

@@ -15,7 +15,7 @@ import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '#src/domain/events.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
-import { evolveKeys, type KeyRecord, thumbprintText } from '#src/domain/signing-keys/keys.ts';
+import { evolveKeys, type KeyRecord, narrowedKey, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditMoney } from './audit-log-money.ts';
@@ -43,7 +43,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
   const states = streamStates(scratch);
   const order = auditOrder(states);
   const money = auditMoney(states);
-  const tree = auditTree(primitives, kept?.checkpoints ?? []);
+  const tree = auditTree(states, primitives, kept?.checkpoints ?? []);
+  /** As announced so far, within the windows of the trusted keys. */
   let keys: readonly KeyRecord[] = [];
   const jobs = auditJobs({ states, primitives, keys: () => keys, ...money });
   let findings = 0;
@@ -69,7 +70,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
     tree.leaf(location, event, null);
     const { keyId } = event.data;
     const before = keys.find((known) => known.keyId === keyId);
-    keys = evolveKeys(keys, event);
+    keys = evolveKeys(keys, event).map((key) => narrowedKey(key, kept?.keys ?? []));
     const after = keys.find((known) => known.keyId === keyId);
     if (event.type === 'SigningKeyActivated') {
       const { x, purpose } = event.data;
@@ -142,8 +143,11 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       }
       const late = tree.late();
       if (late !== null) report(late.fault, late.location);
-      reportAll(await tree.keptFaults(keys), NOWHERE);
+      for (const { keyId } of kept?.keys ?? [])
+        if (!keys.some((key) => key.keyId === keyId)) report(missingKey(keyId), NOWHERE);
+      reportAll(await tree.keptFaults(kept?.keys ?? keys), NOWHERE);
       reportAll(money.unbalanced(), NOWHERE);
+      const { unservedPayments, unconfirmedPayments } = money.open();
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
         ...order.counts,
@@ -155,6 +159,10 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
         notes: {
           /** Jobs that run, or that were interrupted and are not closed yet. */
           openJobs,
+          /** Settled payments whose job never started. */
+          unservedPayments,
+          /** Payments for which the record does not show whether the money moved. */
+          unconfirmedPayments,
           uncoveredLeaves,
           unfitCheckpoints,
         },
@@ -170,6 +178,11 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
 const VERIFICATIONS = 64;
 
 const impossibleKey = (message: string): Fault => ({ kind: 'key_event_impossible', message });
+
+const missingKey = (keyId: string): Fault => ({
+  kind: 'key_missing',
+  message: `the record lacks the trusted key ${keyId}, or is older than the key set`,
+});
 
 const UNREADABLE: Fault = {
   kind: 'event_unreadable',

@@ -33,11 +33,24 @@ export type ReceiptedJob = {
   readonly last: EventLocation;
 };
 
+/**
+ * A leaf of the transparency log. `due`: Unix seconds by which a checkpoint has to cover it; null: no time was promised.
+ * `subtree`: root of the largest complete subtree that ends with it, base64.
+ */
+export type Leaf = {
+  readonly location: EventLocation;
+  readonly due: number | null;
+  readonly subtree: string;
+};
+
 type Kinds = {
   readonly job: OpenJob | ReceiptedJob;
   readonly payment: PaymentHistory;
+  /** Of the reservation of a payment for a job. */
+  readonly ended: true;
   readonly claim: Claim;
   readonly decision: DecisionFacts;
+  readonly leaf: Leaf;
 };
 
 /**
@@ -64,8 +77,8 @@ export function streamStates(rows: AuditScratch<ScratchRow>) {
     /** `added`: about how many characters the state's JSON has more than before; without it they are counted. */
     put: <K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void =>
       rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
-    *jobs(): Generator<State<'job'>> {
-      for (const { job } of rows.values(STREAM.job(''))) if (job !== undefined) yield job;
+    *all<K extends 'job' | 'payment'>(kind: K): Generator<State<K>> {
+      for (const { [kind]: state } of rows.values(STREAM[kind](''))) if (state !== undefined) yield state;
     },
     /** For a value that only one owner may have: the first owner, if that is another; null otherwise. */
     otherOwner(value: string, owner: string): string | null {

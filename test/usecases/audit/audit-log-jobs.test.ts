@@ -24,7 +24,7 @@ test('a stream without end keeps its state small, and each attempt too many is a
     primitives,
     keys: () => [],
     started: () => [],
-    completed: () => undefined,
+    completed: () => [],
   });
   const stream = `job-${JOB_ID}`;
   const faults = [jobStarted(), ...Array.from({ length: 500 }, () => attemptRetried())].map((event, n) => {

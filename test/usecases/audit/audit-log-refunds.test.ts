@@ -72,6 +72,29 @@ test('a refund of another amount, payer or asset is found', async () => {
     );
 });
 
+test('one transfer that refunds two payments of a payer is clean, to two payers it is found', async () => {
+  const { it, stream, other } = await refunded();
+  const { data } = eventIn(it, 'PaymentRefunded');
+  const { jobId = null } = nth(it.log.events, 'PaymentReserved', 1).data;
+  await given(it.it, other, paymentRefunded({ ...data, jobId: String(jobId) }));
+  assert.deepEqual(findingTexts(await audit(it.log.events)), []);
+  const changed = edited(it.log.events, eventIn(it, 'PaymentRefunded'), { payer: '0x1' });
+  assert.deepEqual(findingTexts(await audit(changed)), [
+    `payment_mismatch ${stream} 2`,
+    `payment_shared ${other} 2`,
+  ]);
+});
+
+test('a job that is executed after its refund is found', async () => {
+  const { it, stream } = await refunded();
+  const [start, refund] = [eventIn(it, 'JobStarted'), eventIn(it, 'PaymentRefunded')];
+  const early = without(it.log.events, (event) => event === refund).flatMap((event) =>
+    event === start ? [refund, start] : [event],
+  );
+  assert.deepEqual(findingTexts(await audit(renumbered(early))), [`payment_mismatch ${start.stream} 2`]);
+  assert.equal(refund.stream, stream);
+});
+
 test('the key of a refunded, unserved payment is released: clean', async () => {
   const it = await givenRecord({ log: false });
   const dying = it.process();

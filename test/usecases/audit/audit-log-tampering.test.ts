@@ -16,6 +16,7 @@ import {
   without,
 } from '#test/support/audited-record.ts';
 import { failing, letPass, succeeding } from '#test/support/fakes.ts';
+import { dies } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
@@ -316,7 +317,8 @@ describe('payments', () => {
       renumbered(without(all, (event) => event.stream === stream));
   const paid = of('PaymentReserved').stream;
   const unbalanced = 'books_unbalanced null null';
-  finds('a payment’s stream that is removed is missed by its job', gone(paid), [
+  finds('a payment’s stream that is removed is missed by its claim and its job', gone(paid), [
+    `payment_missing ${of('IdempotencyKeyClaimed').stream} 0`,
     `payment_missing ${jobStream(0)} 0`,
     unbalanced,
   ]);
@@ -425,11 +427,27 @@ describe('claims and decisions', () => {
     [`claim_mismatch ${jobStream(0)} 0`],
   );
   finds(
-    'a claim for another job is not the job’s',
+    'a claim for another job is neither the payment’s nor the job’s',
     () => edited(events, of('IdempotencyKeyClaimed'), { jobId: OTHER_JOB_ID }),
-    [`claim_mismatch ${jobStream(0)} 0`],
+    [`payment_mismatch ${claim} 0`, `claim_mismatch ${jobStream(0)} 0`],
   );
+  finds(
+    'a claim on a payment that is not there is named',
+    () => edited(events, of('IdempotencyKeyClaimed'), { paymentStream: 'payment-0' }),
+    [`payment_missing ${claim} 0`],
+  );
+  test('a charge without a job that is removed with its stream is missed by its claim', async () => {
+    const own = await givenRecord({ log: false });
+    own.log.onNext('JobStarted', dies('before'));
+    await assert.rejects(own.paid());
+    const { stream } = nth(own.log.events, 'PaymentReserved');
+    const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
+    assert.deepEqual(findingTexts(await audit(changed)), [
+      `payment_missing ${nth(own.log.events, 'IdempotencyKeyClaimed').stream} 0`,
+    ]);
+  });
   for (const [what, release, kind] of [
+    ['after a payment that has not ended', keyReleased({ jobId: jobOf(0) }), 'claim_event_impossible'],
     ['of another job', keyReleased({ jobId: OTHER_JOB_ID }), 'claim_event_impossible'],
   ] as const) {
     test(`a key that is given up ${what} cannot be`, async () => {
@@ -437,6 +455,39 @@ describe('claims and decisions', () => {
       assert.deepEqual(findingTexts(await audit(renumbered([...events, more]))), [`${kind} ${claim} 1`]);
     });
   }
+  test('a key that is taken from a job that still runs is named', async () => {
+    const open = events.slice(0, events.indexOf(of('AttemptMade')));
+    const release = {
+      ...of('IdempotencyKeyClaimed'),
+      ...keyReleased({ jobId: jobOf(0), reason: 'retention_over' }),
+      id: crypto.randomUUID(),
+    };
+    assert.deepEqual(findingTexts(await audit(renumbered([...open, release as RecordedEvent]))), [
+      `claim_event_impossible ${claim} 1`,
+    ]);
+  });
+  test('a job’s stream that is removed is missed where its key was given up after its end', async () => {
+    const own = await givenRecord({ log: false });
+    await own.paid({ key: 'one' });
+    own.clock.advance(8 * 86_400_000);
+    await own.paid({ key: 'one' });
+    const stream = nth(own.log.events, 'JobStarted').stream;
+    const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
+    assert.deepEqual(findingTexts(await audit(changed)), [
+      `claim_event_impossible ${nth(own.log.events, 'IdempotencyKeyReleased').stream} 1`,
+    ]);
+  });
+  test('a rejection that is dropped is missed where its key was given up', async () => {
+    const own = await givenRecord({ log: false });
+    own.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
+    await own.paid({ key: 'one' });
+    await own.paid({ key: 'one' });
+    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
+    const changed = renumbered(without(own.log.events, ({ type }) => type === 'PaymentRejected'));
+    assert.deepEqual(findingTexts(await audit(changed)), [
+      `claim_event_impossible ${nth(own.log.events, 'IdempotencyKeyReleased').stream} 1`,
+    ]);
+  });
   const decision = of('DecisionRecorded').stream;
   finds(
     'a decision’s stream that is removed is missed by its job',

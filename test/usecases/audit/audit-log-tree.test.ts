@@ -1,6 +1,7 @@
 // Tampering with keys and with leaves under checkpoints is reported, as precisely as the record allows.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
@@ -46,6 +47,12 @@ const of = (type: string, n = 0) => nth(events, type, n);
 const receiptOf = (n: number) => of('ReceiptSigned', n);
 const jobGone = (n: number): Events =>
   renumbered(without(events, ({ stream }) => stream === receiptOf(n).stream));
+
+async function manyLeaves({ it, key: { keyId } }: Record, count: number): Promise<void> {
+  const far = at(365 * 86_400_000);
+  for (let n = 0; n < count; n++)
+    await given(it, KEYS, keyRetired({ keyId, effectiveAt: far, retiredAt: at(0) }));
+}
 
 describe('the leaves', () => {
   test('a job that is removed shows at the next checkpoint, which names where to look', async () => {
@@ -119,12 +126,22 @@ describe('the leaves', () => {
   });
   test('every earlier size of a tree of three tiles is computed from the leaves alone', async () => {
     const large = await givenRecord();
-    for (let n = 0; n < 600; n++)
-      await given(large, KEYS, keyRetired({ keyId: large.key.keyId, effectiveAt: at(n), retiredAt: at(0) }));
+    await manyLeaves(large, 600);
     for (const size of [1, 255, 256, 257, 511, 512, 513, 600, 602]) await large.checkpoint(size);
     const { findings, summary } = await audit(large.log.events);
     assert.deepEqual([findings, summary.treeSize, summary.notes.uncoveredLeaves], [[], 602, 0]);
   });
+});
+
+test('a checkpoint that is recorded thousands of leaves after its own fits', async () => {
+  const own = await givenRecord();
+  await own.paid();
+  await manyLeaves(own, 10_000);
+  const head = { origin: ORIGIN, size: 3, root: rootOf(await treeOf(own.log.events, 3)) };
+  await own.checkpoint(3);
+  const { note } = nth(own.log.events, 'CheckpointSigned', 1).data;
+  const kept = { keys: null, checkpoints: [{ ...head, note: String(note), source: 'a file' }] };
+  assert.deepEqual(findingTexts(await audit(own.log.events, kept)), []);
 });
 
 type Claimed = {
@@ -274,19 +291,22 @@ describe('what a receipt promises', () => {
       assert.deepEqual(findingTexts(await audit(behind.log.events)), []);
     });
   }
-  test('times before the last checkpoint make nothing behind it late', async () => {
+  test('receipts of a fast clock before the last checkpoint make nothing behind it late', async () => {
+    const own = await waiting(120 * MINUTE_MS);
+    for (let n = 0; n < 2; n++) await own.paid();
+    await own.checkpoint();
+    own.clock.skew(-119 * MINUTE_MS);
+    await own.paid();
+    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
+  });
+  test('left out after thousands of other leaves, by a checkpoint of the first of them: reported', async () => {
     const own = await givenRecord();
-    const early = own.log.events.length;
-    for (let n = 0; n < 2; n++) await decided(own.it);
-    await own.checkpoint(2);
+    await manyLeaves(own, 5000);
     await own.paid();
-    await own.paid();
-    const changed = own.log.events.map((event, index) =>
-      index >= early && event.type === 'DecisionRecorded'
-        ? { ...event, data: { ...event.data, createdAt: at(120 * MINUTE_MS) } }
-        : event,
-    );
-    assert.deepEqual((await audit(changed)).findings, []);
+    await own.checkpoint(9);
+    own.clock.advance(60 * MINUTE_MS + 1000);
+    for (let n = 0; n < 2; n++) await own.paid();
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [receipt(own)]);
   });
   test('checkpoints that stop, or that are removed from some time on, are missed by the receipts after them', async () => {
     const own = await givenRecord();
@@ -388,6 +408,65 @@ describe('keys', () => {
       const { findings, summary } = await audit(record);
       assert.deepEqual(findingTexts({ findings, summary }), [`checkpoint_signature_invalid ${LOG} 1`]);
     }
+  });
+
+  describe('that the auditor kept', () => {
+    const seconds = (it: Record) => Math.floor(it.clock.now() / 1000);
+    async function rotated() {
+      const own = await givenRecord();
+      const second = testKey();
+      await own.announce(second);
+      await own.paid();
+      await own.checkpoint();
+      own.clock.advance(2000);
+      const ended = seconds(own);
+      own.clock.advance(2000);
+      const { events } = own.log;
+      const keys = [own.key.record, second.record, own.checkpointKey.record];
+      const kept = (changes: Partial<KeyRecord>, of = own.key) => ({
+        keys: keys.map((key) => (key.keyId === of.keyId ? { ...key, ...changes } : key)),
+        checkpoints: [],
+      });
+      return { own, events, keys, kept, ended };
+    }
+
+    test('a receipt and a checkpoint after the end that only the kept keys have are named', async () => {
+      const { own, events, kept, ended } = await rotated();
+      assert.deepEqual(findingTexts(await audit(events, kept({ notAfter: ended }))), []);
+      await own.paid();
+      await own.checkpoint();
+      const late = [`receipt_key_invalid ${nth(own.log.events, 'ReceiptSigned', 1).stream} 3`];
+      for (const change of [{ notAfter: ended }, { compromisedAt: ended }])
+        assert.deepEqual(findingTexts(await audit(own.log.events, kept(change))), late);
+      assert.deepEqual(
+        findingTexts(await audit(own.log.events, kept({ notAfter: ended }, own.checkpointKey))),
+        [`checkpoint_signature_invalid ${LOG} 2`],
+      );
+    });
+    test('checkpoints from before a compromise that only the kept keys have are clean', async () => {
+      const { own, events, kept, ended } = await rotated();
+      const compromised = kept({ notAfter: ended, compromisedAt: ended }, own.checkpointKey);
+      assert.deepEqual(findingTexts(await audit(events, compromised)), []);
+    });
+    test('a kept key that the record lacks is named, and verifies a kept checkpoint', async () => {
+      const { own, events, keys } = await rotated();
+      const [foreign, head] = [testKey({ purpose: 'checkpoint' }), { origin: ORIGIN, size: 0 }];
+      const publicKey = Buffer.from(foreign.x, 'base64url');
+      const root = rootOf(await treeOf(events, 0));
+      const note = await signNote(
+        checkpointText({ ...head, root }),
+        { name: ORIGIN, publicKey },
+        foreign.sign,
+      );
+      const checkpoints = [{ ...head, root, note, source: 'a file' }];
+      assert.deepEqual(
+        findingTexts(await audit(own.log.events, { keys: [...keys, foreign.record], checkpoints })),
+        ['key_missing null null'],
+      );
+      assert.deepEqual(findingTexts(await audit(own.log.events, { keys, checkpoints })), [
+        'kept_checkpoint_signature_invalid null null',
+      ]);
+    });
   });
 
   const key = testKey();

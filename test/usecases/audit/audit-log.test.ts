@@ -152,6 +152,8 @@ test('an honest record of every shape is clean', async () => {
       findings: 0,
       notes: {
         openJobs: 0,
+        unservedPayments: 0,
+        unconfirmedPayments: 0,
         uncoveredLeaves: 0,
         unfitCheckpoints: 0,
       },
@@ -179,6 +181,8 @@ test('what is open at the end is noted, and no finding', async () => {
   assert.deepEqual(findings, []);
   assert.deepEqual(summary.notes, {
     openJobs: 1,
+    unservedPayments: 1,
+    unconfirmedPayments: 1,
     uncoveredLeaves: 3,
     unfitCheckpoints: 0,
   });
