@@ -98,7 +98,7 @@ for (const tier of TIERS) {
         for (const service of services) {
           const { stats } = await waitFor('all are caught up', async () => {
             const { status, body } = await monitoring(service);
-            return status === 200 && body.stats.total >= length && body;
+            return status === 200 && body.stats.total >= length && body.stats.running === 0 && body;
           });
           assert.deepEqual([stats.total, stats.running], [length, 0]);
           await waitFor('health is good again', () => isHealthy(service));
