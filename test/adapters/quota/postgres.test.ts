@@ -113,6 +113,17 @@ describe('quota windows in the table', () => {
     for (const secret of [...secrets, 'rule-name']) assert.ok(!text.includes(secret.toLowerCase()), secret);
   });
 
+  test('a window created before the clock of Postgres was set back is replaced', needs, async () => {
+    const [one, other] = processes;
+    const rule = { name: 'set back', windowMs: 1000, maxRequests: 5 };
+    const db = await one.open();
+    await times(4, () => one.take(rule, 'a'));
+    await db.execute(sql`update quota_windows set expire = expire + interval '1 hour'`);
+    const { allowed, remaining, resetMs } = await other.take(rule, 'a');
+    assert.deepEqual([allowed, remaining], [true, 4]);
+    assert.ok(resetMs <= 1000, `${resetMs}`);
+  });
+
   test(
     'ended windows are deleted at intervals, open ones and those that another statement has locked are not',
     needs,

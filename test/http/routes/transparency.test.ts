@@ -70,6 +70,9 @@ test('the bodies are those of the log, byte for byte', async () => {
   assert.deepEqual(await bytes(proofOf(receiptIdAt(7))), own(proof));
   const { body } = await client.get('/log/consistency?to=300&from=3');
   assert.deepEqual(body, await transparency.consistency(3, 300));
+  // What is cached permanently has one address.
+  const spelled = await client.call('/log/consistency?to=300&from=3');
+  assert.doesNotMatch(spelled.headers.get('cache-control') ?? '', /immutable/);
 });
 
 test('a proof bears the name of its file', async () => {
