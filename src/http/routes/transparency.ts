@@ -70,8 +70,8 @@ export function transparencyRoutes({ transparency, progress }: TransparencyDeps)
       if (typeof to !== 'number') return to;
       const proof = await findForSure(progress, () => transparency.consistency(from, to), noLog);
       // What is cached permanently has one address.
-      const kept = new URL(request.url).search === `?from=${from}&to=${to}` ? FOR_EVER : FEW_SECONDS;
-      return isRefused(proof) ? proof : taggedAnswer(request, JSON.stringify(proof), JSON_TYPE, kept);
+      const caching = new URL(request.url).search === `?from=${from}&to=${to}` ? FOR_EVER : FEW_SECONDS;
+      return isRefused(proof) ? proof : taggedAnswer(request, JSON.stringify(proof), JSON_TYPE, caching);
     }),
   ];
 }

@@ -46,7 +46,13 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
   const tree = auditTree(states, primitives, kept?.checkpoints ?? []);
   /** As announced so far, within the windows of the trusted keys. */
   let keys: readonly KeyRecord[] = [];
-  const jobs = auditJobs({ states, primitives, keys: () => keys, ...money });
+  const jobs = auditJobs({
+    states,
+    primitives,
+    keys: () => keys,
+    started: money.started,
+    completed: money.completed,
+  });
   let findings = 0;
   const verifications: Promise<void>[] = [];
 

@@ -178,15 +178,19 @@ function executionOf(
   };
 }
 
+function repeatOf({ lookup, read }: Call): string {
+  if (lookup.paymentStream !== null) return 'Repeat with the same payment header.';
+  const hasKey = read.request.idempotencyKey !== undefined;
+  return hasKey ? 'Repeat with the same idempotencyKey.' : 'Repeat the same call.';
+}
+
 /** `job` null: its start was not reached. `stored`: JobStarted is, so that the request may have been sent. */
 export function logUnavailable(
   call: Call,
   job: { readonly jobId: string; readonly stored: boolean } | null,
   cause: unknown,
 ): Fault {
-  const { idempotencyKey } = call.read.request;
-  const same = call.lookup.paymentStream !== null ? 'payment header' : idempotencyKey && 'idempotencyKey';
-  const repeat = isAnonymous(call) ? '' : same ? ` Repeat with the same ${same}.` : ' Repeat the same call.';
+  const repeat = isAnonymous(call) ? '' : ` ${repeatOf(call)}`;
   const [outcome, jobId] = job?.stored
     ? [`the result will be found at the job.${repeat}`, job.jobId]
     : isAnonymous(call)
