@@ -19,15 +19,11 @@ import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import {
-  claimTurns,
-  guessLimit,
-  type Slots,
-  unconfirmedPayments,
-} from '#src/usecases/execution/admission.ts';
+import { claimTurns, type Slots } from '#src/usecases/execution/concurrency.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
+import { guessLimit, unconfirmedPayments } from '#src/usecases/execution/remembered-payments.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';

@@ -13,7 +13,7 @@ import { Fault } from '#src/domain/refusal.ts';
 import type { App } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { inFlightSlots } from '#src/usecases/execution/admission.ts';
+import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
 import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';

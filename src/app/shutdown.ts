@@ -2,7 +2,7 @@
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { Slots } from '#src/usecases/execution/admission.ts';
+import type { Slots } from '#src/usecases/execution/concurrency.ts';
 
 export type Undo = {
   /** Adds a step that frees what was opened. */

@@ -1,7 +1,7 @@
 // The admission of a call, as a test drives it: DNS, quotas and slots that answer as scripted and record it.
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
-import { inFlightSlots, type Slots } from '#src/usecases/execution/admission.ts';
+import { inFlightSlots, type Slots } from '#src/usecases/execution/concurrency.ts';
 import type { Trace } from './fakes.ts';
 
 export type ScriptedResolver = Resolver & {

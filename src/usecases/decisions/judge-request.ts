@@ -21,7 +21,7 @@ import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { tooManyInFlight } from '#src/usecases/execution/admission.ts';
+import { tooManyInFlight } from '#src/usecases/execution/concurrency.ts';
 
 export type JudgeDeps = {
   readonly rules: TargetRules;

@@ -21,13 +21,8 @@ import {
 import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
-import {
-  countWalletFailure,
-  type PaidSlotDeps,
-  type Release,
-  type Turns,
-  takePaidSlot,
-} from './admission.ts';
+import { countWalletFailure, type PaidSlotDeps, takePaidSlot } from './admission.ts';
+import type { Release, Turns } from './concurrency.ts';
 import type { RequestDisclosures } from './disclosures.ts';
 import {
   accountOf,

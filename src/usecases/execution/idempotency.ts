@@ -8,7 +8,7 @@ import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { loadClaim, loadJob, loadPayment, type View } from '#src/usecases/event-streams.ts';
-import type { GuessLimit } from './admission.ts';
+import type { GuessLimit } from './remembered-payments.ts';
 
 export type LookUpDeps = {
   readonly log: EventLog;

@@ -24,10 +24,12 @@ import {
   loadPaymentSurely,
   type View,
 } from '#src/usecases/event-streams.ts';
-import { checkWalletFailures, type GuessLimit, type Slots, type UnconfirmedPayments } from './admission.ts';
+import { checkWalletFailures } from './admission.ts';
+import type { Slots } from './concurrency.ts';
 import { accountOf, type Call, isContract } from './execution-call.ts';
 import { findKnown, inProgress } from './idempotency.ts';
 import type { StreamWatch } from './recover-jobs.ts';
+import type { GuessLimit, UnconfirmedPayments } from './remembered-payments.ts';
 
 export type PaymentDeps = JournalDeps & {
   readonly payments: Payments;

@@ -1,9 +1,9 @@
 // Jobs whose process is gone are closed once, with a receipt, and never sent again. Leases are observed, not compared.
 import { TIMES } from '#src/domain/limits.ts';
+import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
-import { deleteOldest } from './admission.ts';
 import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
 
 // ── observed leases ─────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
-import { inFlightSlots, type Release } from '#src/usecases/execution/admission.ts';
+import { inFlightSlots, type Release } from '#src/usecases/execution/concurrency.ts';
 
 type Taken = ReturnType<ReturnType<typeof inFlightSlots>['take']>;
 

@@ -1,0 +1,7 @@
+/** Deletes the entry that was added first. */
+export function deleteOldest<K>(entries: Map<K, unknown>): void {
+  for (const oldest of entries.keys()) {
+    entries.delete(oldest);
+    return;
+  }
+}
