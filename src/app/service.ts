@@ -227,7 +227,7 @@ async function recoverUntil(
     } catch (cause) {
       pause = exclusive ? RETRY_MS : SWEEP_MS;
       const isOutage = cause instanceof EventLogUnavailable || cause instanceof Fault;
-      if (!isOutage) logger.error('recovery of interrupted jobs failed', { cause });
+      if (!isOutage) logger.bug('recovery of interrupted jobs failed', { cause });
     }
     await clock.sleep(pause, ending);
   }

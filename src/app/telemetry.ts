@@ -35,7 +35,7 @@ export async function openTelemetry(
     const traceId = tracer?.traceId() ?? null;
     return traceId === null ? {} : { traceId };
   };
-  const logger = pinoLogger({ level: logLevel, to: 'stdout', context });
+  const logger = countedBugs(pinoLogger({ level: logLevel, to: 'stdout', context }), figures);
   if (otlpEndpoint !== null) {
     const { otlpTracer } = await import('#src/adapters/telemetry/otlp.ts');
     const service = { name: SERVICE.name, version: SERVICE.version, instance: randomUUID() };
@@ -50,6 +50,14 @@ export async function openTelemetry(
   }
   return { logger, figures, tracer };
 }
+
+export const countedBugs = <L extends Logger>(logger: L, figures: Pick<Figures, 'internalError'>): L => ({
+  ...logger,
+  bug(message, fields) {
+    figures.internalError();
+    logger.bug(message, fields);
+  },
+});
 
 /** A collector that does not answer is logged once, not once a batch. */
 function logOnChange(logger: Logger): (taken: boolean) => void {

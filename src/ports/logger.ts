@@ -5,6 +5,11 @@ export interface Logger {
   /** `cause`: the value thrown. Its stack is written to the log only. */
   warn(message: string, fields?: LogFields & { cause?: unknown }): void;
   error(message: string, fields?: LogFields & { cause?: unknown }): void;
+  /**
+   * A defect of this program: never a failure of a target, a caller, a store or the network. An error line with the stack
+   * of `cause`, counted in `relay_internal_errors_total`. `message` says in which part; with a job, `fields` has `jobId`.
+   */
+  bug(message: string, fields: LogFields & { cause: unknown }): void;
 }
 
 /** Lines of every single call, for LOG_LEVEL=debug. */

@@ -11,6 +11,8 @@ export interface Figures {
   requestBegun(): (answered: AnsweredRequest) => void;
   /** `seconds`: from the call to the log's answer. The events are counted if they were stored. */
   appended(outcome: AppendOutcome, seconds: number, events: readonly NewEvent[]): void;
+  /** Counts a defect of this program (`Logger.bug`). */
+  internalError(): void;
   /** All metrics as text, with the current state. */
   exposition(now: StateNow): Promise<Exposition>;
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
-import { countedLog } from '#src/app/telemetry.ts';
+import { countedBugs, countedLog } from '#src/app/telemetry.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import { appendUntilKnown } from '#src/usecases/event-streams.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
@@ -62,4 +62,18 @@ test('counted: what was not stored counts for nothing', async () => {
   });
   await assert.rejects(log.append('job-b', 'no_stream', completed()), TypeError);
   assert.deepEqual(await read(), { jobs: 1, appends: [1, 1, 0, 1] });
+});
+
+test('figures: a defect is logged and counted, an error of the environment only logged', async () => {
+  const figures = prometheusFigures({ version: '0', runtime: 'r' });
+  const lines = collectingLogger();
+  const logger = countedBugs(lines, figures);
+  const cause = new TypeError('a bug');
+  logger.bug('a query failed', { jobId: 'job_1', cause });
+  logger.error('no space left', { cause });
+  const fields = { jobId: 'job_1', cause };
+  assert.deepEqual(lines.lines[0], { level: 'bug', message: 'a query failed', fields });
+  assert.equal(lines.lines.length, 2);
+  const seen = readFigures((await figures.exposition(state)).text);
+  assert.equal(seen.of('relay_internal_errors_total'), 1);
 });

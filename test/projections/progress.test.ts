@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makeProgress } from '#projections/progress.ts';
+import { collectingLogger } from '#test/support/fakes.ts';
 
 function given() {
   const lines: (readonly [message: string, fields: unknown])[] = [];
@@ -13,7 +14,8 @@ function given() {
       time.ms += ms;
     },
   };
-  const silent = { warn: () => assert.fail('no warning'), error: () => assert.fail('no error') };
+  const none = () => assert.fail('no warning, no error');
+  const silent = { warn: none, error: none, bug: none };
   const logger = {
     ...silent,
     info: (message: string, fields?: unknown) => void lines.push([message, fields]),
@@ -36,7 +38,7 @@ test('catch up: not before the first session, and not before the head that it fo
 test('catch up: a waiting caller gets the result at once', async () => {
   let answered: boolean | null = null;
   const clock = { now: () => 0, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
-  const waiting = makeProgress({ clock, logger: { info() {}, warn() {}, error() {} } });
+  const waiting = makeProgress({ clock, logger: collectingLogger() });
   waiting.begin(null, '1');
   const asked = waiting.ready(1000).then((ready) => {
     answered = ready;

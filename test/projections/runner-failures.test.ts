@@ -47,7 +47,7 @@ async function given() {
     },
   };
   const note = (message: string) => void state.lines.push(message);
-  const logger = { info: note, warn: note, error: note };
+  const logger = { info: note, warn: note, error: note, bug: note };
   const open = async (schema: string) => (state.away ? refuses() : handle(await store.open(schema)));
   const log = memoryLog();
   await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
@@ -125,7 +125,7 @@ test('runner: an unavailable event log does not make the store unreadable', slow
     asked++;
     return Promise.reject(new EventLogUnavailable());
   };
-  const logger = { info() {}, warn() {}, error() {} };
+  const logger = { info() {}, warn() {}, error() {}, bug() {} };
   const deps = { store, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
   const runner = startProjections({ ...deps, log: { ...log, readAll } });
   await until(() => asked >= 2);
@@ -142,7 +142,7 @@ test('runner: nothing is opened before `after` resolves, and a stop does not wai
   };
   const log = memoryLog();
   await appendAll(log, jobAppends(PLAN));
-  const logger = { info() {}, warn() {}, error() {} };
+  const logger = { info() {}, warn() {}, error() {}, bug() {} };
   const deps = {
     log,
     store: { ...store, shared },

@@ -113,7 +113,7 @@ export function collectingLogger(): CollectingLogger {
   const at = (level: string) => (message: string, fields?: unknown) => {
     lines.push({ level, message, fields });
   };
-  return { info: at('info'), warn: at('warn'), error: at('error'), lines };
+  return { info: at('info'), warn: at('warn'), error: at('error'), bug: at('bug'), lines };
 }
 
 const answered: AttemptReport = {

@@ -26,7 +26,8 @@ import { type MemoryLog, memoryLog } from './memory-log.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
 import { runs } from './property-runs.ts';
 
-export const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const nothing = () => undefined;
+export const silent: Logger = { info: nothing, warn: nothing, error: nothing, bug: nothing };
 
 export type ReadStoreHarness = {
   readonly name: 'pglite' | 'postgres';

@@ -39,6 +39,7 @@ export async function quotaOver(open: () => Promise<Db>, patience: Patience): Pr
       info: (message) => messages.push(message),
       warn: (message) => messages.push(message),
       error: (message) => messages.push(`error: ${message}`),
+      bug: (message) => messages.push(`bug: ${message}`),
     },
     ending: ending.signal,
     ...patience,

@@ -33,6 +33,8 @@ export function pinoLogger({ level, to, context }: PinoLoggerOptions): Logger & 
     info: (message, fields) => lines.info(shown(fields), maskedText(message)),
     warn: (message, fields) => lines.warn(shownWithCause(fields), maskedText(message)),
     error: (message, fields) => lines.error(shownWithCause(fields), maskedText(message)),
+    bug: (message, fields) =>
+      lines.error({ code: 'internal_error', ...shownWithCause(fields) }, maskedText(message)),
   };
 }
 

@@ -67,6 +67,11 @@ export function prometheusFigures(build: BuildInfo): Figures {
     'outcome',
     SETTLEMENTS,
   );
+  const internalErrors = new Counter({
+    name: 'relay_internal_errors_total',
+    help: 'Defects of this program that were noticed; the log has each with its stack, as code internal_error.',
+    registers,
+  });
   const start = gauge('process_start_time_seconds', 'Start of the process, Unix time.');
   start.set(Date.now() / 1000 - process.uptime());
   const info = gauge('relay_build_info', 'What runs here; always 1.', ['version', 'runtime', 'storage']);
@@ -108,6 +113,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
       appends.observe({ outcome }, seconds);
       if (outcome === 'stored') for (const event of events) countFact(event);
     },
+    internalError: () => internalErrors.inc(),
     async exposition({ storage, eventLogUp, readModelsUp, executionsInFlight, lag }) {
       info.set({ ...build, storage }, 1);
       log.set(Number(eventLogUp));

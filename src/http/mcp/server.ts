@@ -51,7 +51,7 @@ export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: R
       try {
         return await resultOf(tool, await callRoute(tool, message, request, route));
       } catch (cause) {
-        logger.error('a tool failed outside its route', { requestId: contextOf(request).id, cause });
+        logger.bug('a tool failed outside its route', { requestId: contextOf(request).id, cause });
         return resultOf(tool, faultAnswer(cause));
       }
     });

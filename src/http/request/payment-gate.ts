@@ -64,7 +64,7 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
         });
       } catch (cause) {
         // The result is valid, and the body names the payment too: a caller that has paid must get it.
-        logger.error('the payment header could not be encoded; the response is sent without it', {
+        logger.bug('the payment header could not be encoded; the response is sent without it', {
           jobId: job.id,
           cause,
         });

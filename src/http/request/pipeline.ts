@@ -49,7 +49,7 @@ export function pipeline(deps: PipelineDeps, meter: ProcessMeter, route: Routed)
       setContext(routable, context);
       return finished(await route(routable), context);
     } catch (cause) {
-      logger.error('a request failed outside its route', { requestId: context.id, cause });
+      logger.bug('a request failed outside its route', { requestId: context.id, cause });
       return finished(faultAnswer(cause), context);
     }
   }

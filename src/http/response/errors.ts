@@ -128,7 +128,7 @@ const CAUSES_LOGGED_BY_ADAPTER: ReadonlySet<string> = new Set([
 
 /**
  * Logs requests that failed through no fault of their callers: a `Fault` as one line with its code, with its cause once
- * a minute; anything else in full.
+ * a minute; anything else in full, as a defect of this program.
  */
 export function failureLog({
   logger,
@@ -140,7 +140,7 @@ export function failureLog({
   const causeLoggedAt = new Map<string, number>();
   return (requestId: string, error: unknown): void => {
     if (!(error instanceof Fault)) {
-      logger.error('a request failed', { requestId, code: 'internal_error', cause: error });
+      logger.bug('a request failed', { requestId, cause: error });
       return;
     }
     const { code, cause } = error;

@@ -79,7 +79,7 @@ async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boole
     } catch (cause) {
       // One stream that cannot be read or closed does not keep the others from being closed.
       if (cause instanceof EventLogUnavailable) throw cause;
-      deps.logger.error('an interrupted job could not be closed; recovery repeats', { jobId, cause });
+      deps.logger.bug('an interrupted job could not be closed; recovery repeats', { jobId, cause });
     }
   }
   watch.keepOnly(running);

@@ -25,6 +25,16 @@ test('log: one JSON object a line, with level, time, message and fields', () => 
   assert.equal(pid, process.pid);
 });
 
+test('log: a defect is an error line with its code and the stack of its cause', () => {
+  const cause = new TypeError('undefined is not a function');
+  const [line] = logged((log) => log.bug('a query failed', { jobId: 'job_1', cause }));
+  const { time, pid, cause: shown, ...rest } = line;
+  const code = 'internal_error';
+  assert.deepEqual(rest, { level: 'error', msg: 'a query failed', code, jobId: 'job_1' });
+  assert.deepEqual([shown.name, shown.message], ['TypeError', 'undefined is not a function']);
+  assert.match(shown.stack, /pino\.test\.ts/);
+});
+
 test('log: the level holds back what is below it', () => {
   const write = (log: Logger) => {
     log.info('a');

@@ -27,7 +27,7 @@ export function linesLogger(): Logger & { readonly lines: Line[] } {
   const lines: Line[] = [];
   const at = (level: string) => (message: string, fields?: unknown) =>
     void lines.push({ level, message, fields });
-  return { lines, info: at('info'), warn: at('warn'), error: at('error') };
+  return { lines, info: at('info'), warn: at('warn'), error: at('error'), bug: at('bug') };
 }
 
 export const offerKey = testKey();

@@ -110,6 +110,13 @@ test('figures: settlements count by what was learnt, and whether at once or late
   });
 });
 
+test('figures: defects of the program count from 0', async () => {
+  const of = figures();
+  assert.equal((await read(of)).of('relay_internal_errors_total'), 0);
+  of.internalError();
+  assert.equal((await read(of)).of('relay_internal_errors_total'), 1);
+});
+
 test('figures: an append that was not acknowledged is timed, and counts for nothing else', async () => {
   const of = figures();
   for (const outcome of ['conflict', 'unknown', 'failed'] as const) {

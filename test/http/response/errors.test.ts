@@ -12,7 +12,7 @@ function recorder() {
   const line = (level: string) => (text: string, fields?: Readonly<Record<string, unknown>>) => {
     lines.push([level, text, fields]);
   };
-  const logger = { info: line('info'), warn: line('warn'), error: line('error') };
+  const logger = { info: line('info'), warn: line('warn'), error: line('error'), bug: line('bug') };
   const clock = {
     monotonic: () => time.now,
     now: () => assert.fail('no wall clock'),
@@ -55,11 +55,7 @@ test('failures: an unexpected error is logged completely, each time', () => {
   logFailure('2', cause);
   assert.deepEqual(
     lines,
-    ['1', '2'].map((requestId) => [
-      'error',
-      'a request failed',
-      { requestId, code: 'internal_error', cause },
-    ]),
+    ['1', '2'].map((requestId) => ['bug', 'a request failed', { requestId, cause }]),
   );
 });
 
@@ -86,11 +82,7 @@ for (const path of ['/', `/proof/${JOB}/badge.svg`]) {
               ['warn', text, { requestId: 'one', code, cause }],
               ['warn', text, { requestId: 'two', code }],
             ]
-          : ['one', 'two'].map((requestId) => [
-              'error',
-              'a request failed',
-              { requestId, code: 'internal_error', cause },
-            ]),
+          : ['one', 'two'].map((requestId) => ['bug', 'a request failed', { requestId, cause }]),
       );
     }
   });

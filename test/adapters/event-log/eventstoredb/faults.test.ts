@@ -246,7 +246,7 @@ test('eventstoredb: an outage is logged once, and so is its end', OPTIONS, async
       await assert.rejects(log.append(freshStream(), 3n, newEvents(1)));
       assert.deepEqual(logged, ['the event log does not answer', 'the event log answers again']);
     },
-    { logger: { info: record, warn: record, error: record } },
+    { logger: { info: record, warn: record, error: record, bug: record } },
   );
 });
 
@@ -272,7 +272,7 @@ test(
           'the event log dropped the subscription; it resumes from its last position',
         ]);
       },
-      { logger: { info: write, warn: write, error: write } },
+      { logger: { info: write, warn: write, error: write, bug: write } },
     );
   },
 );
