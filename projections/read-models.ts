@@ -2,6 +2,7 @@
 // `read_models_unavailable`. Links, statuses and the meaning of a missing row are up to http.
 import { Fault } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { MODELS, type Needs } from './registry.ts';
 import type { Db } from './rows.ts';
 import { store } from './store-query.ts';
@@ -16,13 +17,16 @@ const ANSWER_MS = 5000;
 /** At the start of the process the first queries wait for the store to open. */
 const OPEN_MS = 1000;
 
-/** `ready`: whether the rows have caught up with the log since the process began; known within a second. */
-export function readModels(
-  store: { open(): Promise<Db> },
-  clock: Clock,
-  ready: () => Promise<boolean>,
-): ReadModels {
-  const within = timeLimits(clock);
+export type ReadModelsDeps = {
+  readonly store: { open(): Promise<Db> };
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Whether the rows have caught up with the log since the process began; known within a second. */
+  readonly ready: () => Promise<boolean>;
+};
+
+export function readModels({ store, clock, logger, ready }: ReadModelsDeps): ReadModels {
+  const within = timeLimits({ clock, logger });
   const groups = (Object.keys(GROUPS) as Group[]).map((name) => [name, guarded(name)] as const);
   return Object.fromEntries(groups) as unknown as ReadModels;
 
@@ -53,7 +57,7 @@ export function readModels(
 type Ask = (...given: readonly unknown[]) => Promise<unknown>;
 
 /**
- * Fails with a `Fault` if `work` fails or takes longer than `limitMs`. `allow` begins another limit; it throws where the one
+ * Fails with the error if that is a defect of this program (logged if its answer was given before), and with a `Fault` if `work` fails or takes longer than `limitMs`. `allow` begins another limit; it throws where the one
  * before has passed.
  */
 type Within = <T>(limitMs: number, work: (allow: (limitMs: number) => void) => Promise<T>) => Promise<T>;
@@ -62,7 +66,7 @@ type Within = <T>(limitMs: number, work: (allow: (limitMs: number) => void) => P
 const LOOK_MS = 50;
 
 /** Limits of all queries in progress, by one timer: a timer for each costs a tenth of a read by key. */
-function timeLimits(clock: Pick<Clock, 'sleep' | 'monotonic'>): Within {
+function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>): Within {
   const waiting = new Set<{ until: number; limitMs: number; readonly reject: (fault: Fault) => void }>();
   let looking = false;
   async function look(): Promise<void> {
@@ -93,12 +97,31 @@ function timeLimits(clock: Pick<Clock, 'sleep' | 'monotonic'>): Within {
           waiting.delete(limit);
           resolve(answer);
         },
-        (cause) => {
-          waiting.delete(limit);
-          reject(unavailable(cause));
+        (cause: unknown) => {
+          const isLate = !waiting.delete(limit);
+          if (!isDefect(cause)) return reject(unavailable(cause));
+          if (isLate) logger.bug('a query of the read models failed behind its answer', { cause });
+          reject(cause);
         },
       );
     });
+}
+
+/** Of a statement that is wrong whatever is stored: cardinality, data, integrity, syntax or a name. */
+const OF_STATEMENTS = /^(?:21|22|23|42)/;
+/** Want of a privilege; a table or schema of a generation that was dropped meanwhile. */
+const OF_THE_STORE: readonly string[] = ['42501', '42P01'];
+/** What JavaScript throws where code is wrong. The drivers' own are wrapped by drizzle. */
+const OF_CODE = [TypeError, RangeError, ReferenceError, SyntaxError];
+
+/** Whether a query failed by a defect of this program, and not because its store is unavailable. */
+export function isDefect(thrown: unknown): boolean {
+  if (OF_CODE.some((kind) => thrown instanceof kind)) return true;
+  for (let at = thrown; at instanceof Error; at = at.cause) {
+    if ('code' in at && typeof at.code === 'string' && /^[0-9A-Z]{5}$/.test(at.code))
+      return OF_STATEMENTS.test(at.code) && !OF_THE_STORE.includes(at.code);
+  }
+  return false;
 }
 
 /** The fault that a reader gets while the rows cannot be read, or are not known to be complete. */

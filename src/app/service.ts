@@ -9,10 +9,9 @@ import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { serve } from '#src/adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { Fault } from '#src/domain/refusal.ts';
 import type { App } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { isOutage } from '#src/ports/outage.ts';
 import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
 import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
@@ -116,7 +115,7 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     { retentionMs, after: listens.promise },
   );
   ending.push(() => runner.stop());
-  const models = readModels(runner, clock, runner.ready);
+  const models = readModels({ store: runner, clock, logger, ready: runner.ready });
 
   const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
@@ -226,8 +225,7 @@ async function recoverUntil(
       }
     } catch (cause) {
       pause = exclusive ? RETRY_MS : SWEEP_MS;
-      const isOutage = cause instanceof EventLogUnavailable || cause instanceof Fault;
-      if (!isOutage) logger.bug('recovery of interrupted jobs failed', { cause });
+      if (!isOutage(cause)) logger.bug('recovery of interrupted jobs failed', { cause });
     }
     await clock.sleep(pause, ending);
   }

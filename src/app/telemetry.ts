@@ -51,13 +51,20 @@ export async function openTelemetry(
   return { logger, figures, tracer };
 }
 
-export const countedBugs = <L extends Logger>(logger: L, figures: Pick<Figures, 'internalError'>): L => ({
-  ...logger,
-  bug(message, fields) {
-    figures.internalError();
-    logger.bug(message, fields);
-  },
-});
+/** Counts a defect once, also where several parts log it on its way to the caller. */
+export function countedBugs<L extends Logger>(logger: L, figures: Pick<Figures, 'internalError'>): L {
+  const counted = new WeakSet<object>();
+  return {
+    ...logger,
+    bug(message, fields) {
+      const { cause } = fields;
+      const isKnown = typeof cause === 'object' && cause !== null && counted.has(cause);
+      if (typeof cause === 'object' && cause !== null) counted.add(cause);
+      if (!isKnown) figures.internalError();
+      logger.bug(message, fields);
+    },
+  };
+}
 
 /** A collector that does not answer is logged once, not once a batch. */
 function logOnChange(logger: Logger): (taken: boolean) => void {

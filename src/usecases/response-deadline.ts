@@ -4,6 +4,8 @@ import { Fault } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import { isOutage } from '#src/ports/outage.ts';
 
 /** The longest that a caller waits for one append before anything was sent or settled. */
 const APPEND_LIMIT_MS = 2000;
@@ -59,10 +61,10 @@ export function startResponseDeadline(clock: Clock) {
 /**
  * Runs `work` within the limit of one append. Unlike an execution's appends it does not continue behind the answer:
  * `work` gets a clock whose sleeps throw once the limit has passed. Throws `Fault` with `message` if the event log is
- * unavailable.
+ * unavailable. A defect behind the answer is logged.
  */
 export async function withinDeadline<T>(
-  clock: Clock,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
   message: string,
   work: (clock: Clock) => Promise<T>,
 ): Promise<T> {
@@ -77,8 +79,12 @@ export async function withinDeadline<T>(
   const limit = clock.sleep(APPEND_LIMIT_MS, ended).then(() => {
     throw new EventLogUnavailable({ cause: new Error('the event log takes too long') });
   });
+  const working = work(limited);
+  working.catch((cause: unknown) => {
+    if (ended.aborted && !isOutage(cause)) logger.bug('work failed behind its answer', { cause });
+  });
   try {
-    return await Promise.race([work(limited), limit]);
+    return await Promise.race([working, limit]);
   } catch (cause) {
     if (!(cause instanceof EventLogUnavailable)) throw cause;
     throw new Fault('event_log_unavailable', message, { cause, retryAfterSeconds: 5 });

@@ -70,10 +70,11 @@ test('figures: a defect is logged and counted, an error of the environment only 
   const logger = countedBugs(lines, figures);
   const cause = new TypeError('a bug');
   logger.bug('a query failed', { jobId: 'job_1', cause });
+  logger.bug('a request failed', { requestId: '1', cause });
   logger.error('no space left', { cause });
   const fields = { jobId: 'job_1', cause };
   assert.deepEqual(lines.lines[0], { level: 'bug', message: 'a query failed', fields });
-  assert.equal(lines.lines.length, 2);
+  assert.equal(lines.lines.length, 3);
   const seen = readFigures((await figures.exposition(state)).text);
   assert.equal(seen.of('relay_internal_errors_total'), 1);
 });

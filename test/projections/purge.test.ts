@@ -15,7 +15,14 @@ import { appendAll, jobAppends, newEvent, PLAN } from '#test/support/job-histori
 import { memoryLog } from '#test/support/memory-log.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives } from '#test/support/primitives.ts';
-import { pgliteHarness, project, retentionOf, rowsFor, runnerOver } from '#test/support/read-store.ts';
+import {
+  pgliteHarness,
+  project,
+  retentionOf,
+  rowsFor,
+  runnerOver,
+  silent,
+} from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
 
 const DAY_MS = 86_400_000;
@@ -131,7 +138,7 @@ test(
       now: () => now,
       retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
     });
-    const models = readModels(runner, systemClock(), runner.ready);
+    const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
     const list = () => [it.key.record];
     const { verifyJob, verifyReceipt } = wireReads({
       log: it.log,

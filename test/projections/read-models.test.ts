@@ -1,15 +1,22 @@
 // Queries over a store that does not answer: each fails at its own limit.
-import { equal, ok, rejects } from 'node:assert/strict';
+import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
-import { readModels } from '#projections/read-models.ts';
+import { isDefect, readModels } from '#projections/read-models.ts';
 import type { Db } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
+import { silent } from '#test/support/read-store.ts';
 
 const UNAVAILABLE = { code: 'read_models_unavailable' };
 
 test('read-models: a query of a store that does not open fails after a second, also one that came later', async () => {
   const never = new Promise<Db>(() => undefined);
-  const models = readModels({ open: () => never }, systemClock(), async () => true);
+  const models = readModels({
+    store: { open: () => never },
+    clock: systemClock(),
+    logger: silent,
+    ready: async () => true,
+  });
   const begun = performance.now();
   const took = async (answer: Promise<unknown>) => {
     await rejects(answer, UNAVAILABLE);
@@ -25,7 +32,58 @@ test('read-models: a query of a store that does not open fails after a second, a
 
 test('read-models: what the store throws is the cause of the fault', async () => {
   const cause = new Error('no connection');
-  const models = readModels({ open: () => Promise.reject(cause) }, systemClock(), async () => true);
+  const models = readModels({
+    store: { open: () => Promise.reject(cause) },
+    clock: systemClock(),
+    logger: silent,
+    ready: async () => true,
+  });
   const fault = await models.proof.recent(1).catch((thrown: unknown) => thrown);
   equal(fault instanceof Error && fault.cause, cause);
+});
+
+/** As drizzle wraps what the driver threw. */
+const query = (cause: unknown) => new Error('Failed query: select 1', { cause });
+const sqlState = (code: string) => query(Object.assign(new Error('refused'), { code }));
+
+test('read-models: a wrong statement and an error of our code are defects; whatever the store may recover from is not', () => {
+  for (const code of ['42601', '42703', '42883', '22P02', '23505', '21000'])
+    equal(isDefect(sqlState(code)), true, code);
+  for (const code of [
+    '42501',
+    '42P01',
+    '3F000',
+    '08006',
+    '53300',
+    '57P01',
+    '40001',
+    'XX001',
+    '25006',
+    '0A000',
+  ])
+    equal(isDefect(sqlState(code)), false, code);
+  equal(isDefect(new TypeError('undefined is not an object')), true);
+  equal(isDefect(query(new TypeError('the driver lost its socket'))), false);
+  equal(isDefect(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })), false);
+  equal(isDefect(query(new Error('PGlite is closed'))), false);
+});
+
+test('read-models: a defect is thrown as it is, and is logged if its caller was answered before', async () => {
+  const clock = manualClock();
+  const logger = collectingLogger();
+  const opening = Promise.withResolvers<Db>();
+  // A handle without the methods of a database: every query over it is a defect.
+  const models = (open: () => Promise<Db>) =>
+    readModels({ store: { open }, clock, logger, ready: async () => true });
+  const broken = { select: 1 } as unknown as Db;
+  await rejects(models(async () => broken).job.find('job_1'), TypeError);
+  equal(logger.lines.length, 0, 'the caller reports it');
+  const late = models(() => opening.promise).job.find('job_1');
+  await rejects(letPass(clock, late), UNAVAILABLE);
+  opening.resolve(broken);
+  for (let turn = 0; turn < 10; turn++) await undefined;
+  deepEqual(
+    logger.lines.map(({ level, message }) => [level, message]),
+    [['bug', 'a query of the read models failed behind its answer']],
+  );
 });

@@ -13,7 +13,15 @@ import { checkpointSigned } from './given-events.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
-import { allRows, project, type ReadStoreHarness, rowsFor, runnerOver, schemaOf } from './read-store.ts';
+import {
+  allRows,
+  project,
+  type ReadStoreHarness,
+  rowsFor,
+  runnerOver,
+  schemaOf,
+  silent,
+} from './read-store.ts';
 import { waitFor } from './service.ts';
 
 /** Only a hanging test meets it. */
@@ -47,7 +55,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     const second = memoryLog();
     await appendAll(second, [...job(8), ...job(9)]);
     const runner = runnerOver(second, store);
-    const models = readModels(runner, systemClock(), runner.ready);
+    const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
     // From the first moment on, not only once the rows have caught up.
     assert.equal(await models.job.find(jobIdOf(1)), null);
     await waitFor('the head', () => runner.reachedHead());
@@ -81,7 +89,12 @@ export function generationContract(harness: ReadStoreHarness): void {
         log.restore(backup);
         for (const seed of later) await appendAll(log, job(seed));
         const runner = runnerOver(log, store);
-        const models = readModels(runner, systemClock(), runner.ready);
+        const models = readModels({
+          store: runner,
+          clock: systemClock(),
+          logger: silent,
+          ready: runner.ready,
+        });
         const seen: unknown[] = [];
         const find = () =>
           models.job.find(jobIdOf(2)).then(
@@ -110,7 +123,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       await appendAll(log, job(1));
       const backup = log.events.length;
       const runner = runnerOver(log, store);
-      const models = readModels(runner, systemClock(), runner.ready);
+      const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
       await appendAll(log, job(2));
       await waitFor('the head', () => runner.reachedHead());
       assert.equal((await models.job.find(jobIdOf(2)))?.status, 'succeeded');
@@ -233,7 +246,12 @@ export function generationContract(harness: ReadStoreHarness): void {
         await appendAll(log, job(seed));
         const begun = performance.now();
         await waitFor('the head', () => following.reachedHead());
-        const { store: counts } = readModels(following, systemClock(), following.ready);
+        const { store: counts } = readModels({
+          store: following,
+          clock: systemClock(),
+          logger: silent,
+          ready: following.ready,
+        });
         assert.equal((await counts.counts()).jobs, seed);
         assert.ok(performance.now() - begun < 900);
       }

@@ -31,6 +31,7 @@ import {
   retentionOf,
   rowsFor,
   runnerOver,
+  silent,
 } from './read-store.ts';
 import { waitFor } from './service.ts';
 
@@ -190,7 +191,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
         ...jobAppends({ ...PLAN, seed: 3, ...recent }),
       ]);
       const runner = runnerOver(log, store, { retentionMs: { jobs: 7 * DAY_MS, receipts: null } });
-      const models = readModels(runner, systemClock(), runner.ready);
+      const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
       const db = await rowsFor(log, store);
       await waitFor('the purge', async () => (await retentionOf(db)).jobsPurged > 0);
       assert.equal(await models.job.find(jobIdOf(1)), null);
@@ -268,7 +269,12 @@ export function purgeContract(harness: ReadStoreHarness): void {
       for (const _ of ['live', 'replayed']) {
         await dropGenerations(store);
         const runner = runnerOver(log, store, { retentionMs });
-        const models = readModels(runner, systemClock(), runner.ready);
+        const models = readModels({
+          store: runner,
+          clock: systemClock(),
+          logger: silent,
+          ready: runner.ready,
+        });
         await waitFor('the purge to end', async () => {
           const { jobs, receipts } = await models.store.counts();
           return jobs === left.jobs && receipts === left.receipts;

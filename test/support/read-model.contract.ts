@@ -48,6 +48,7 @@ import {
   type ReadStoreHarness,
   rowsFor,
   runnerOver,
+  silent,
 } from './read-store.ts';
 
 /** Only a hanging test meets it. */
@@ -145,7 +146,12 @@ function runnerContract(harness: ReadStoreHarness): void {
       const store = await harness.fresh();
       const log = memoryLog();
       const runner = runnerOver(log, store);
-      const models = readModels(runner, systemClock(), async () => true);
+      const models = readModels({
+        store: runner,
+        clock: systemClock(),
+        logger: silent,
+        ready: async () => true,
+      });
       assert.equal(await runner.reachedHead(), true, 'an empty log is reached');
       const [started, ended] = jobAppends(PLAN);
       assert.ok(started && ended);

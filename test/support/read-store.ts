@@ -149,7 +149,12 @@ export async function project(log: EventLog, store: ReadStore<Db>, options: Runn
 
 /** For tests that look at rows while no process projects. */
 export const modelsOver = (db: Db): ReadModels =>
-  readModels({ open: async () => db }, systemClock(), async () => true);
+  readModels({
+    store: { open: async () => db },
+    clock: systemClock(),
+    logger: silent,
+    ready: async () => true,
+  });
 
 /** The horizon and what the purge took; zero and null before the first purge. */
 export async function retentionOf(db: Db): Promise<Omit<typeof retention.$inferSelect, 'id'>> {

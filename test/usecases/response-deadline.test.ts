@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
-import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
+import { startResponseDeadline, withinDeadline } from '#src/usecases/response-deadline.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { type World, world } from '#test/support/fakes-world.ts';
@@ -55,4 +55,24 @@ test('whatever a call waits for, its caller is answered within 110 s', async () 
   const before = it.clock.monotonic();
   await assert.rejects(letPass(it.clock, deadline.passed), EventLogUnavailable);
   assert.equal(it.clock.monotonic() - before, 110_000);
+});
+
+test('what fails behind the answer is logged as a defect, unless a part is unavailable', async () => {
+  const it = world();
+  const cause = new TypeError('a bug');
+  for (const thrown of [cause, new EventLogUnavailable()]) {
+    const { frozen, open } = gate();
+    const work = async () => {
+      await frozen(async () => ({ nextRevision: 0n, position: '' }));
+      throw thrown;
+    };
+    await assert.rejects(letPass(it.clock, withinDeadline(it.deps, 'too late', work)), {
+      message: 'too late',
+    });
+    open();
+    await quiet();
+  }
+  assert.deepEqual(it.logger.lines, [
+    { level: 'bug', message: 'work failed behind its answer', fields: { cause } },
+  ]);
 });

@@ -113,7 +113,7 @@ async function record(deps: DecideDeps, decision: DecisionRecorded): Promise<voi
   const { decisionId } = decision;
   const events = envelope(deps, [{ type: 'DecisionRecorded', data: decision }], decisionId);
   const message = 'The event log is unavailable: nothing was decided.';
-  await withinDeadline(deps.clock, message, (clock) =>
+  await withinDeadline(deps, message, (clock) =>
     appendUntilKnown({ ...deps, clock }, STREAM.decision(decisionId), 'no_stream', events),
   );
 }

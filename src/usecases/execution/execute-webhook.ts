@@ -12,6 +12,7 @@ import { makeId } from '#src/domain/ids.ts';
 import { claimKey } from '#src/domain/payment/claim.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { isOutage } from '#src/ports/outage.ts';
 import {
   type JudgeDeps,
   judgeRequest,
@@ -137,7 +138,10 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
   }
 
   const done = run();
-  done.catch(() => undefined);
+  // Here its job is known; behind a caller that was answered before, nothing else would show the defect.
+  done.catch((cause: unknown) => {
+    if (!isOutage(cause)) deps.logger.bug('an execution failed', { jobId: jobOf(state), cause });
+  });
   try {
     return await Promise.race([done, deadline.passed]);
   } catch (cause) {
@@ -170,6 +174,11 @@ const STEPS: { readonly [S in Exclude<State['step'], 'done'>]: Step<S> } = {
 function jobIn(state: State): { readonly jobId: string; readonly stored: boolean } | null {
   if (state.step === 'start') return { jobId: state.jobId, stored: false };
   return state.step === 'attempt' ? { jobId: state.running.state.started.jobId, stored: true } : null;
+}
+
+/** The id of the job, once there is one. */
+function jobOf(state: State): string | null {
+  return 'plan' in state ? state.plan.jobId : (jobIn(state)?.jobId ?? null);
 }
 
 // ── the steps ───────────────────────────────────────────────────────────────────────────────────────────

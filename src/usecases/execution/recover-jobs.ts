@@ -3,6 +3,7 @@ import { TIMES } from '#src/domain/limits.ts';
 import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { isOutage } from '#src/ports/outage.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
 
@@ -78,7 +79,7 @@ async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boole
       if (await closeIfOrphaned(deps, watch, jobId, exclusive, running)) closed.push(jobId);
     } catch (cause) {
       // One stream that cannot be read or closed does not keep the others from being closed.
-      if (cause instanceof EventLogUnavailable) throw cause;
+      if (isOutage(cause)) throw cause;
       deps.logger.bug('an interrupted job could not be closed; recovery repeats', { jobId, cause });
     }
   }

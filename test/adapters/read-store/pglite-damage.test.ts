@@ -49,7 +49,7 @@ for (const who of ['the projector', 'readers'] as const) {
       await before.store.close();
       const { store, directory, damages } = given(before.directory);
       const runner = runnerOver(log, store);
-      const models = readModels(runner, systemClock(), runner.ready);
+      const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
       assert.ok(await runner.caughtUp(head, PATIENCE_MS));
       assert.deepEqual(await store.health(), { ok: true });
       spoilTables(directory);

@@ -28,7 +28,7 @@ import {
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
-import { allRows, modelsOver, project, rowsFor, runnerOver } from '#test/support/read-store.ts';
+import { allRows, modelsOver, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 30_000;
 const needs = { ...needsPostgres(), timeout: 120_000 };
@@ -57,7 +57,12 @@ test(
     const store = postgresReadStore({ url: await newDatabase() });
     const log = memoryLog();
     const runner = runnerOver(log, store, { batchSize: 3 });
-    const models = readModels(runner, systemClock(), async () => true);
+    const models = readModels({
+      store: runner,
+      clock: systemClock(),
+      logger: silent,
+      ready: async () => true,
+    });
     const first = await appendAll(log, jobAppends({ ...PLAN, seed: 1 }));
     assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
     assert.deepEqual(await store.health(), { ok: true });
@@ -88,7 +93,10 @@ test('postgres: away at the start, it is found when it comes', needs, async (t) 
   const log = memoryLog();
   const last = await appendAll(log, jobAppends(PLAN));
   const runner = runnerOver(log, store);
-  await assert.rejects(readModels(runner, systemClock(), runner.ready).proof.recent(1), unavailable);
+  await assert.rejects(
+    readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready }).proof.recent(1),
+    unavailable,
+  );
   await power.start();
   assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
   await runner.stop();

@@ -262,7 +262,7 @@ test('who has paid gets the result, also where its payment header cannot be made
   assert.equal(response.headers.get('payment-response'), null);
   assert.deepEqual(
     world.log.lines.map(({ level, fields }) => [level, (fields as { cause: unknown }).cause]),
-    [['error', cause]],
+    [['bug', cause]],
   );
 });
 

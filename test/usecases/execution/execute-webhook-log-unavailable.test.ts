@@ -194,3 +194,21 @@ test('without key and payment, away for long: nothing is sent, however late JobS
   assert.deepEqual(it.log.stored, ['JobStarted', 'AttemptMade+JobCompleted+ReceiptSigned']);
   assert.equal(it.slots.inFlight(), 0);
 });
+
+test('a defect behind the answer is logged with the id of its job', async () => {
+  const it = world();
+  const cause = new TypeError('a bug');
+  const { frozen, open } = gate();
+  it.log.onNext('JobStarted', (store) =>
+    frozen(async () => {
+      await store();
+      throw cause;
+    }),
+  );
+  const { jobId } = (await faultOf(it, execute(it))).details as { jobId: string };
+  assert.deepEqual(it.logger.lines, []);
+  open();
+  await pass(it, 1);
+  const fields = { jobId, cause };
+  assert.deepEqual(it.logger.lines, [{ level: 'bug', message: 'an execution failed', fields }]);
+});
