@@ -61,6 +61,11 @@ export class UnusableTerms extends Error {
 }
 
 const MAX_TIMEOUT_SECONDS = 120;
+/**
+ * Settled before the call, since the call's effect cannot be undone. Every entry of a 402 says so, in both versions: stock
+ * clients prefer an entry without `paymentFlow`.
+ */
+const PAYMENT_FLOW = { paymentFlow: 'upfront' } as const;
 const MIME_TYPE = 'application/json';
 /** Assumed for an asset that the package does not know: the values of Circle's contracts. */
 const USDC = { name: 'USD Coin', version: '2', decimals: 6 };
@@ -94,8 +99,7 @@ export function paymentTerms(settings: X402Settings): Terms {
       asset,
       payTo: settings.payTo,
       maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
-      // Settled before the call, since the call's effect cannot be undone.
-      extra: { ...domain, paymentFlow: 'upfront' },
+      extra: { ...domain, ...PAYMENT_FLOW },
     },
     assetIsKnown: known !== null,
   };
@@ -245,7 +249,7 @@ function acceptsV1(
       payTo,
       maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
       asset,
-      extra: { ...domain },
+      extra: { ...domain, ...PAYMENT_FLOW },
     }),
   ];
 }

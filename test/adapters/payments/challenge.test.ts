@@ -2,6 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PaymentRequiredV1Schema, PaymentRequiredV2Schema } from '@x402/core/schemas';
 import { ExactEvmScheme } from '@x402/evm';
+import { AuthCaptureEvmScheme } from '@x402/evm/auth-capture/client';
+import { BatchSettlementEvmScheme } from '@x402/evm/batch-settlement/client';
+import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import { UptoEvmScheme } from '@x402/evm/upto/client';
 import { EVM_NETWORK_CHAIN_ID_MAP } from '@x402/evm/v1';
 import {
   extractDiscoveryInfoV1,
@@ -17,8 +21,9 @@ import {
   verifyOfferSignatureJWS,
 } from '@x402/extensions/offer-receipt';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { generatePrivateKey } from 'viem/accounts';
 import { ChainIdToNetwork, PaymentRequirementsSchema } from 'x402/types';
-import { wrapFetchWithPayment as wrapFetchV1 } from 'x402-fetch';
+import { createSigner, wrapFetchWithPayment as wrapFetchV1 } from 'x402-fetch';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
@@ -86,7 +91,7 @@ test('version 1 in the body: only version, error and the requirements', async ()
       payTo: PAY_TO,
       maxTimeoutSeconds: 120,
       asset: USDC,
-      extra: { name: 'USD Coin', version: '2' },
+      extra: { name: 'USD Coin', version: '2', paymentFlow: 'upfront' },
     });
     const found = extractDiscoveryInfoV1({ ...rest, outputSchema } as never);
     assert.equal(found?.input.type, 'http');
@@ -241,6 +246,55 @@ test('the stock clients of both versions pay the challenge, and their headers ar
   assert.deepEqual(paid, [2, 1]);
   // A version 2 client repeats our extensions.
   assert.ok(longest < CLIENTS_TAKE / 2, `a header of ${longest} characters`);
+});
+
+test('every entry of a 402 has the same payment flow, in both versions', async () => {
+  for (const more of [{}, { network: 'eip155:84532' }, { asset: `0x${'3'.repeat(40)}` }]) {
+    const x402 = await lab({ x402: more });
+    for (const route of ROUTES) {
+      const { required, body } = await challenged(x402, { route });
+      const v1 = (body as unknown as { accepts: typeof required.accepts }).accepts;
+      const flows = [...required.accepts, ...v1].map(({ extra }) => extra.paymentFlow);
+      assert.deepEqual(flows, ['upfront', 'upfront']);
+    }
+  }
+});
+
+/** Of a wallet without coins: the version 1 client creates a signer of another kind from it. */
+const SOLANA_KEY = '3dXnQzA2tRrDQuRnL8KVdsBVVgwQQDd2a5x3HPoqtK759i7xXZ2KLJYUf2ockugm5HX49ngNWdFnXc3JKL62Y61D';
+
+test('stock clients with several schemes and networks pay the challenge', async () => {
+  const x402 = await lab();
+  const { paid, fetch: pay } = shop(x402);
+  const url = `${BASE_URL}${PAID_ROUTES['execute/guided-webhook'].path}`;
+  const many = () => {
+    const signer = wallet();
+    return (
+      registerExactEvmScheme(new x402Client(), { signer })
+        .register('eip155:*', new UptoEvmScheme(signer))
+        // Schemes of a network take precedence over those of its namespace.
+        .register('eip155:8453', new UptoEvmScheme(signer))
+        .register('eip155:8453', new ExactEvmScheme(signer))
+        .register('eip155:*', new BatchSettlementEvmScheme(signer))
+        .register('eip155:*', new AuthCaptureEvmScheme(signer))
+        .register('eip155:84532', new ExactEvmScheme(signer))
+    );
+  };
+  /** As behind a proxy that drops long headers: the body alone is left. */
+  const bodyOnly = (async (input: string | URL | Request, init?: RequestInit) => {
+    const { status, body } = await pay(input, init);
+    return new Response(body, { status });
+  }) as typeof fetch;
+  const svm = await createSigner('solana-devnet', SOLANA_KEY);
+  for (const paying of [
+    wrapFetchWithPayment(pay, many()),
+    wrapFetchWithPayment(bodyOnly, many()),
+    wrapFetchV1(pay, { evm: wallet(), svm } as never),
+    wrapFetchV1(pay, await createSigner('base', generatePrivateKey())),
+  ]) {
+    assert.equal(await (await paying(url, { method: 'POST' })).text(), 'served');
+  }
+  assert.deepEqual(paid, [2, 1, 1, 1]);
 });
 
 test('header names are read without case', () => {
