@@ -18,6 +18,7 @@ type ListOptions = {
   readonly unserved?: true;
   readonly refundable?: true;
   readonly unknown?: true;
+  readonly missing?: true;
   readonly balance?: true;
   readonly json?: true;
 };
@@ -30,6 +31,7 @@ States:
   refundable   settled, and its call was interrupted or never sent: it is not sent again; return the money, then use
                "refund" to record it
   unknown      the settlement is unconfirmed: look it up on the chain, then use "resolve"
+  missing      charged in the books, and the chain has no transfer of it
 Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.`;
 
 const RESOLVE_HELP = `
@@ -49,6 +51,7 @@ export function addPayments(program: Command): void {
     .option('--unserved', 'only settled and not served: unserved and refundable')
     .option('--refundable', 'only refundable')
     .option('--unknown', 'only unconfirmed')
+    .option('--missing', 'only charges that the chain does not have')
     .option('--balance', 'print charged = served + refunded + open instead')
     .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
@@ -89,6 +92,7 @@ const SELECTED = {
   unserved: ['unserved', 'refundable'],
   refundable: ['refundable'],
   unknown: ['unknown'],
+  missing: ['missing'],
 } as const;
 const OPTIONS = Object.keys(SELECTED) as (keyof typeof SELECTED)[];
 

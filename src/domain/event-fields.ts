@@ -9,7 +9,7 @@ import {
 } from '@sinclair/typebox';
 
 /** The kinds of streams; `events.ts` names them. */
-export type StreamKind = 'job' | 'decision' | 'payment' | 'claim' | 'keys' | 'receiptLog';
+export type StreamKind = 'job' | 'decision' | 'payment' | 'claim' | 'chain' | 'keys' | 'receiptLog';
 
 type Versions = Readonly<Record<number, TObject>>;
 type Latest<V> = 3 extends keyof V ? 3 : 2 extends keyof V ? 2 : 1;
@@ -68,6 +68,10 @@ export const Text = Type.String();
 export const Commitment = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
 export const Hex = Type.String({ pattern: '^[0-9a-f]{64}$' });
 export const Count = Type.Integer({ minimum: 0 });
+/** Atomic units of a token, decimal. */
+export const Units = Type.String({ pattern: '^\\d+$' });
+/** Of a transaction or block: `0x`, lower case. */
+export const ChainHash = Type.String({ pattern: '^0x[0-9a-f]{64}$' });
 export const HttpStatus = Type.Integer({ minimum: 100, maximum: 999 });
 export const Millis = Nullable(Type.Number({ minimum: 0 }));
 

@@ -4,8 +4,10 @@ import { DecisionRecorded } from './decision/events.ts';
 import type { EventData, StreamKind } from './event-fields.ts';
 import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './job/events.ts';
 import {
+  ChainReconciled,
   IdempotencyKeyClaimed,
   IdempotencyKeyReleased,
+  PaymentMissing,
   PaymentRefunded,
   PaymentRejected,
   PaymentReleased,
@@ -34,6 +36,8 @@ export const EVENTS = {
   SigningKeyRetired,
   CheckpointSigned,
   PaymentRefunded,
+  PaymentMissing,
+  ChainReconciled,
 } as const;
 
 type Catalogue = typeof EVENTS;
@@ -76,6 +80,8 @@ export const STREAM = {
   /** `hash`: lower-case hex. */
   payment: (hash: string) => `payment-${hash}`,
   claim: (hash: string) => `claim-${hash}`,
+  /** Of a payee on a network. CAIP-10, lower case: `eip155:8453:0x…` has no hyphen, at which names are split. */
+  chain: (account: string) => `chain-${account}`,
   keys: 'keys-relay',
   receiptLog: 'log-receipts',
 } as const satisfies Record<StreamKind, unknown>;

@@ -19,7 +19,7 @@ import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
-  'events-v1.json': 'fe1d99d841f6da168d48c79756b1d4f345955e64d8417d455086f911d4e788f4',
+  'events-v1.json': '854590abaeb19f4cb985c28fc7ab08406ca83182527ca5a77c521b4e576aaca4',
   'events-v2.json': '1d64593f42dce18548a536e724e284b7fb5fd486d5c8ab7a37ae21b7627975b7',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',

@@ -180,6 +180,15 @@ export const settlementRetried = sample('SettlementRetried', {
   retriedAt: at(6),
 });
 
+export const paymentMissing = sample('PaymentMissing', {
+  v,
+  jobId: JOB_ID,
+  transaction: paymentSettled().data.transaction,
+  finding: 'unused',
+  upToBlock: 1_060,
+  missingAt: at(90_000),
+});
+
 export const keyClaimed = sample('IdempotencyKeyClaimed', {
   v,
   jobId: JOB_ID,
@@ -193,6 +202,27 @@ export const keyReleased = sample('IdempotencyKeyReleased', {
   jobId: JOB_ID,
   reason: 'payment_rejected',
   releasedAt: at(9),
+});
+
+export const CHAIN_STREAM = `chain-eip155:8453:${paymentReserved().data.payTo}`;
+
+/** It confirms the sample payment. */
+export const chainReconciled = sample('ChainReconciled', {
+  v,
+  network: paymentReserved().data.network,
+  asset: paymentReserved().data.asset,
+  payee: paymentReserved().data.payTo,
+  fromBlock: 1_001,
+  toBlock: 1_030,
+  blockHash: `0x${hex('b')}`,
+  blockTime: at(60_000),
+  received: '3000',
+  transfers: 1,
+  confirmed: [PAYMENT_STREAM.slice('payment-'.length)],
+  settledFound: 0,
+  missing: 0,
+  unattributed: [],
+  reconciledAt: at(61_000),
 });
 
 export const keyActivated = sample('SigningKeyActivated', {

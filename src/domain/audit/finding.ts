@@ -1,6 +1,7 @@
 // Audit findings: each is one inconsistency in the record that an honest relay cannot have written.
 import type { RecordedEvent } from '../event-codec.ts';
 import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
+import { chainAccount } from '../payment/events.ts';
 
 export type FindingKind =
   // Of the log as a whole: order, names and shapes.
@@ -144,10 +145,16 @@ export function streamFault({ type, data }: DomainEvent, stream: string): Fault 
   if (!stream.startsWith(named(''))) return misplaced(type);
   if (kind === 'payment' || kind === 'claim')
     return /^[0-9a-f]{64}$/.test(stream.slice(named('').length)) ? null : misplaced(type);
-  const id =
-    kind === 'decision' && 'decisionId' in data ? data.decisionId : 'jobId' in data ? data.jobId : '';
+  const id = idOf(data);
   if (stream === named(id ?? '')) return null;
   return { kind: 'stream_mismatch', message: `the event is of ${id}, and the stream is not` };
+}
+
+/** That the stream of the event is named after. */
+function idOf(data: DomainEvent['data']): string | null {
+  if ('payee' in data) return chainAccount(data);
+  if ('decisionId' in data && !('jobId' in data)) return data.decisionId;
+  return 'jobId' in data ? data.jobId : '';
 }
 
 const misplaced = (type: string): Fault => ({

@@ -1,7 +1,19 @@
-// Events of a payment's stream, `payment-<sha256(network:asset:from:nonce)>`, and of a key's claim,
-// `claim-<HMAC(secret, payer, key)>`.
-import { Type } from '@sinclair/typebox';
-import { declareEvent, type EventData, Hex, Instant, Nullable, oneOf, Text } from '../event-fields.ts';
+// Events of a payment's stream, `payment-<sha256(network:asset:from:nonce)>`, of a key's claim,
+// `claim-<HMAC(secret, payer, key)>`, and of the comparison with the chain, `chain-<network>:<payee>`.
+import { type Static, Type } from '@sinclair/typebox';
+import {
+  ChainHash,
+  Count,
+  declareEvent,
+  type EventData,
+  Hex,
+  Instant,
+  Nullable,
+  oneOf,
+  strict,
+  Text,
+  Units,
+} from '../event-fields.ts';
 
 export const PaymentReserved = declareEvent('payment', 'reservedAt', {
   jobId: Text,
@@ -77,6 +89,22 @@ export const PaymentRefunded = declareEvent('payment', 'refundedAt', {
 });
 export type PaymentRefunded = EventData<typeof PaymentRefunded>;
 
+/**
+ * The books have the charge, and the chain has no transfer of it: the facilitator reported one that did not happen, or a
+ * reorganisation removed it. A later PaymentSettled with the chain as its evidence takes this back.
+ */
+export const PaymentMissing = declareEvent('payment', 'missingAt', {
+  jobId: Text,
+  /** That the charge names. */
+  transaction: Nullable(Text),
+  /** What the chain shows of the authorization. */
+  finding: oneOf('unused', 'cancelled', 'spent_elsewhere'),
+  /** The last block that was searched. */
+  upToBlock: Count,
+  missingAt: Instant,
+});
+export type PaymentMissing = EventData<typeof PaymentMissing>;
+
 export const IdempotencyKeyClaimed = declareEvent('claim', 'claimedAt', {
   jobId: Text,
   fingerprint: Hex,
@@ -100,3 +128,43 @@ export const identityText = ({
   nonce,
 }: Pick<PaymentReserved, 'network' | 'asset' | 'payer' | 'nonce'>): string =>
   `${network}:${asset}:${payer}:${nonce}`;
+
+/** Transfers that pay for nothing in the books. `transaction` and `sender` null: more of one block than are listed. */
+const Unattributed = Type.Object(
+  { transaction: Nullable(ChainHash), sender: Nullable(Text), amount: Units, transfers: Count, block: Count },
+  strict,
+);
+export type Unattributed = Static<typeof Unattributed>;
+
+/**
+ * The payment streams were compared with all transfers of the asset to the payee in these blocks, inclusive. A round that
+ * begins at or before the last block of earlier rounds replaces them: the chain was reorganised, or an operator repeated
+ * the comparison.
+ */
+export const ChainReconciled = declareEvent('chain', 'reconciledAt', {
+  network: Text,
+  asset: Text,
+  payee: Text,
+  fromBlock: Count,
+  toBlock: Count,
+  /** Of `toBlock`. */
+  blockHash: ChainHash,
+  /** Time of `toBlock`, by the chain's clock. */
+  blockTime: Instant,
+  /** Sum and number of the transfers in these blocks. */
+  received: Units,
+  transfers: Count,
+  /** The payments that they pay, by the hash in the name of their streams. */
+  confirmed: Type.Array(Hex),
+  /** Of these, the ones that the books did not have as charged. */
+  settledFound: Count,
+  /** Payments found missing in this round. */
+  missing: Count,
+  unattributed: Type.Array(Unattributed),
+  reconciledAt: Instant,
+});
+export type ChainReconciled = EventData<typeof ChainReconciled>;
+
+/** The CAIP-10 account whose comparison with the chain has a stream. Lower case. */
+export const chainAccount = ({ network, payee }: Pick<ChainReconciled, 'network' | 'payee'>): string =>
+  `${network}:${payee}`.toLowerCase();

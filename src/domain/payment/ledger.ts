@@ -44,16 +44,20 @@ export const boughtNothing = (errorCategory: JobCompleted['errorCategory']): boo
 
 /**
  * `unserved`: settled, its job never started; the same payment header still executes it. `refundable`: settled, and its
- * job was interrupted or never sent. `unknown`: whether the money moved is unconfirmed.
+ * job was interrupted or never sent. `unknown`: whether the money moved is unconfirmed. `missing`: charged in the books,
+ * served or refunded or not, and the chain has no transfer of it.
  */
-export type OpenState = 'unserved' | 'refundable' | 'unknown';
+export type OpenState = 'unserved' | 'refundable' | 'unknown' | 'missing';
 
 /** What is younger than this may still be under way. */
 const UNDER_WAY_MS = 45_000;
 
 /** Only a late settlement, or the refund of a served call, changes an entry that is not open. */
 export const isOpen = ({ payment, job }: LedgerEntry): boolean =>
-  job === 'running' || (isBound(payment) && job !== 'executed');
+  job === 'running' || isMissing(payment) || (isBound(payment) && job !== 'executed');
+
+/** Charged in the books, and the chain has no transfer of it. */
+export const isMissing = (payment: Payment): boolean => 'missing' in payment && payment.missing !== null;
 
 /** null: over, or under way: nothing for an operator to resolve. `nowMs`: Unix ms. */
 export function openState({ payment, job, since }: LedgerEntry, nowMs: number): OpenState | null {
@@ -62,6 +66,10 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
       return job === 'absent' ? 'unserved' : job === 'interrupted' ? 'refundable' : null;
     case 'unknown':
       return 'unknown';
+    case 'missing':
+      return 'missing';
+    case 'refunded':
+      return isMissing(payment) ? 'missing' : null;
     case 'reserved':
     case 'retried':
       return nowMs - Date.parse(since) > UNDER_WAY_MS ? 'unknown' : null;
@@ -73,7 +81,7 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
 /** `amount`: atomic units. */
 export type Money = Pick<PaymentReserved, 'network' | 'asset' | 'amount'>;
 
-/** What the event enters in the books; null: nothing. */
+/** What the event enters in the books, whatever was before; null: nothing. */
 export function entryOf(event: DomainEvent): 'charged' | 'served' | 'refunded' | null {
   switch (event.type) {
     case 'PaymentSettled':
@@ -93,7 +101,11 @@ export type Sums = Omit<Money, 'amount'> & {
   readonly served: bigint;
   readonly refunded: bigint;
   readonly open: bigint;
+  /** Charged, wherever it counts, and not on the chain. */
+  readonly missing: bigint;
 };
+
+type Sum = 'charged' | 'served' | 'refunded' | 'open' | 'missing';
 
 /** One for each asset that was charged, served or refunded. */
 export type Books = readonly Sums[];
@@ -104,6 +116,18 @@ export type Books = readonly Sums[];
  * entry. `paid`: what the job says that it was paid with, for a JobCompleted; null: nothing.
  */
 export function enter(
+  books: Books,
+  event: LedgerEvent,
+  before: LedgerEntry,
+  after: LedgerEntry,
+  paid: Money | null,
+): Books {
+  const [was, is] = [isMissing(before.payment), isMissing(after.payment)];
+  const found = was === is ? books : add(books, 'missing', chargeOf(after), is ? 1n : -1n);
+  return enterMove(found, event, before, after, paid);
+}
+
+function enterMove(
   books: Books,
   event: LedgerEvent,
   before: LedgerEntry,
@@ -123,35 +147,33 @@ export function enter(
       // What was refunded before its job ended counts as refunded.
       return from === 'refunded' ? books : add(moved, 'served', paid, 1n);
     default:
-      return books;
+      // A missing charge that can never be paid, and for which nothing was sent, is taken back.
+      return from !== null && to === null ? add(moved, 'charged', chargeOf(before), -1n) : books;
   }
 }
 
 /** In which sum a payment is; null: it was not charged. */
 function placeOf({ payment, job }: LedgerEntry): 'open' | 'served' | 'refunded' | null {
   if (payment.status === 'refunded') return 'refunded';
-  if (payment.status !== 'settled') return null;
+  if (payment.status !== 'settled' && payment.status !== 'missing') return null;
   return job === 'executed' ? 'served' : 'open';
 }
 
 const chargeOf = ({ payment }: LedgerEntry): Money | null =>
   payment.status === 'absent' ? null : payment.reserved;
 
-function add(
-  books: Books,
-  sum: 'charged' | 'served' | 'refunded' | 'open',
-  money: Money | null,
-  sign: 1n | -1n,
-): Books {
+function add(books: Books, sum: Sum, money: Money | null, sign: 1n | -1n): Books {
   if (money === null) return books;
   const { network, asset, amount } = money;
   const isIts = (sums: Sums) => sums.network === network && sums.asset === asset;
   const known = books.some(isIts)
     ? books
-    : [...books, { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n }];
+    : [...books, { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n, missing: 0n }];
   return known.map((sums) => (isIts(sums) ? { ...sums, [sum]: sums[sum] + sign * BigInt(amount) } : sums));
 }
 
 /** charged = served + refunded + open, and nothing is owed by anyone. */
-export const isBalanced = ({ charged, served, refunded, open }: Sums): boolean =>
-  charged === served + refunded + open && served >= 0n && refunded >= 0n && open >= 0n;
+export const isBalanced = ({ charged, served, refunded, open, missing }: Sums): boolean =>
+  charged === served + refunded + open &&
+  [served, refunded, open, missing].every((sum) => sum >= 0n) &&
+  missing <= charged;

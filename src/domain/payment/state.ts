@@ -1,6 +1,6 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
 import type { EventOf, PaymentEvent } from '../events.ts';
-import type { PaymentRefunded, PaymentReserved, PaymentSettled } from './events.ts';
+import type { PaymentMissing, PaymentRefunded, PaymentReserved, PaymentSettled } from './events.ts';
 
 export type Payment =
   | { readonly status: 'absent' }
@@ -11,12 +11,21 @@ export type Payment =
       readonly owner: string;
     }
   | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: PaymentSettled }
+  /** Charged, and the chain has no transfer of it: it buys nothing further until the chain shows one. */
+  | {
+      readonly status: 'missing';
+      readonly reserved: PaymentReserved;
+      readonly settled: PaymentSettled;
+      readonly missing: PaymentMissing;
+    }
   /** Charged and returned: it buys nothing any more, and its authorization is used. */
   | {
       readonly status: 'refunded';
       readonly reserved: PaymentReserved;
       readonly settled: PaymentSettled;
       readonly refunded: PaymentRefunded;
+      /** The chain has no transfer of the charge; null: it has, or this was not found out. */
+      readonly missing: PaymentMissing | null;
     }
   /** Ended without money moving: the same authorization may be reserved again. */
   | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
@@ -32,24 +41,27 @@ export const isBound = (payment: Payment): payment is BoundPayment =>
   !['absent', 'refunded', 'rejected', 'released'].includes(payment.status);
 
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
-  if (payment.status === 'refunded') return payment;
+  if (payment.status === 'refunded') return evolveRefunded(payment, event);
   if (event.type === 'PaymentReserved') {
     return isBound(payment) ? payment : { status: 'reserved', reserved: event.data, owner: event.data.owner };
   }
   if (payment.status === 'absent') return payment;
-  if (payment.status === 'settled')
-    return event.type === 'PaymentRefunded'
-      ? { ...payment, status: 'refunded', refunded: event.data }
-      : payment;
+  if (payment.status === 'settled') {
+    if (event.type === 'PaymentRefunded')
+      return { ...payment, status: 'refunded', refunded: event.data, missing: null };
+    return event.type === 'PaymentMissing' ? { ...payment, status: 'missing', missing: event.data } : payment;
+  }
   const { reserved } = payment;
   // The money of this authorization is in, whatever was concluded before and whichever job's call moved it.
   if (event.type === 'PaymentSettled') return { status: 'settled', reserved, settled: event.data };
   if (!isBound(payment)) return payment;
+  // Nothing was sent for it, and it can never be paid: it is over.
+  if (event.type === 'PaymentRejected') return { status: 'rejected', reserved };
+  if (payment.status === 'missing') return payment;
   switch (event.type) {
     case 'PaymentRefunded':
+    case 'PaymentMissing':
       return payment;
-    case 'PaymentRejected':
-      return { status: 'rejected', reserved };
     case 'PaymentReleased':
       return { status: 'released', reserved };
     case 'SettlementUnknown':
@@ -59,6 +71,14 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
     default:
       return event satisfies never;
   }
+}
+
+/** The chain may show a refunded charge, or lose it, at any later time. */
+function evolveRefunded(payment: RefundedPayment, event: PaymentEvent): RefundedPayment {
+  if (event.type === 'PaymentMissing' && payment.missing === null) return { ...payment, missing: event.data };
+  return event.type === 'PaymentSettled' && payment.missing !== null
+    ? { ...payment, settled: event.data, missing: null }
+    : payment;
 }
 
 /** A settle call's answer: `rejected` and `nonce_used` are complete answers; everything else is `unknown` (`cause`: a code). */

@@ -19,7 +19,7 @@ import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/d
 import type { JobStarted } from '#src/domain/job/events.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
-import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
+import { type Books, enter, evolveEntry, isMissing } from '#src/domain/payment/ledger.ts';
 import { isBound } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';
 
@@ -121,11 +121,12 @@ export function auditMoney(states: StreamStates) {
       const fault = refundedFault(event.data, before);
       return fault === null ? [] : [fault];
     },
-    /** At the end of the record: payments that settled without a job, and that may have settled. */
+    /** At the end of the record: payments that settled without a job, that may have settled, and that are missing. */
     open() {
-      const open = { unservedPayments: 0, unconfirmedPayments: 0 };
+      const open = { unservedPayments: 0, unconfirmedPayments: 0, missingPayments: 0 };
       for (const { payment, servedBy } of states.all('payment')) {
-        if (payment.status === 'settled') open.unservedPayments += servedBy === null ? 1 : 0;
+        if (isMissing(payment)) open.missingPayments++;
+        else if (payment.status === 'settled') open.unservedPayments += servedBy === null ? 1 : 0;
         else if (isBound(payment)) open.unconfirmedPayments++;
       }
       return open;

@@ -111,6 +111,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       case 'SigningKeyActivated':
       case 'SigningKeyRetired':
         return key(event, location);
+      case 'ChainReconciled':
+        return undefined;
       case 'CheckpointSigned':
         return tree.checkpoint(event, keys).then((faults) => reportAll(faults, location));
       default:
@@ -153,7 +155,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
         if (!keys.some((key) => key.keyId === keyId)) report(missingKey(keyId), NOWHERE);
       reportAll(await tree.keptFaults(kept?.keys ?? keys), NOWHERE);
       reportAll(money.unbalanced(), NOWHERE);
-      const { unservedPayments, unconfirmedPayments } = money.open();
+      const { unservedPayments, unconfirmedPayments, missingPayments } = money.open();
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
         ...order.counts,
@@ -169,6 +171,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
           unservedPayments,
           /** Payments for which the record does not show whether the money moved. */
           unconfirmedPayments,
+          /** Charges that the chain does not have. */
+          missingPayments,
           uncoveredLeaves,
           unfitCheckpoints,
         },

@@ -152,11 +152,14 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
   const first = it.plan.first && payment.status === 'reserved';
   let retried = view;
   if (!first || presented === null) {
-    if (mayBeUnderWay(deps, view, payment)) return presented === null ? holderSettling() : inProgress(null);
+    if (payment.status !== 'missing' && mayBeUnderWay(deps, view, payment))
+      return presented === null ? holderSettling() : inProgress(null);
     const finding = await deps.payments.lookUp(payment.reserved);
     const found = reconcile(finding, payment, now(deps));
     if (found !== null) return record(deps, it, view, () => found);
     if (presented === null) return holderUnconfirmed(payment, finding, deps.clock.now());
+    // Settled once by the facilitator's answer: it is not settled again.
+    if (payment.status === 'missing') throw unconfirmed();
     const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
     const claiming = appendPayment(deps, view, { type: 'SettlementRetried', data });
     retried = await it.call.deadline.forAppend(claiming);
@@ -177,7 +180,7 @@ const isOf = (payment: Payment, jobId: string): payment is BoundPayment =>
 function mayBeUnderWay(
   deps: PaymentDeps,
   { stream, expected }: View<Payment>,
-  payment: Exclude<BoundPayment, { status: 'settled' }>,
+  payment: Exclude<BoundPayment, { status: 'settled' | 'missing' }>,
 ): boolean {
   if (payment.status === 'unknown') return false;
   if (deps.exclusive && payment.owner !== deps.owner) return false;
@@ -260,8 +263,7 @@ async function conclude(
 ): Promise<Settled | Refused> {
   if (fact.type === 'SettlementUnknown') {
     deps.unconfirmed.add(accountOf(it.call), it.paymentStream);
-    const message = 'The payment is not confirmed yet: repeat with the same payment header.';
-    throw new Fault('payment_unconfirmed', message, { retryAfterSeconds: 5 });
+    throw unconfirmed();
   }
   deps.unconfirmed.drop(it.paymentStream);
   if (fact.type === 'PaymentRejected') {
@@ -274,6 +276,11 @@ async function conclude(
   const { reserved } = payment;
   return { kind: 'settled', payment: paymentFacts({ status: 'settled', reserved, settled: fact.data }) };
 }
+
+const unconfirmed = () =>
+  new Fault('payment_unconfirmed', 'The payment is not confirmed yet: repeat with the same payment header.', {
+    retryAfterSeconds: 5,
+  });
 
 function paymentFacts({ reserved, settled }: Extract<BoundPayment, { status: 'settled' }>): PaymentFacts {
   const { scheme, network, asset, amount, payTo, payer, payloadHash } = reserved;

@@ -43,8 +43,8 @@ export type Ran = {
 
 /**
  * Appends JobStarted. If it is acknowledged after the lease, a recovering process may have closed the job, so nothing is
- * sent and the job is closed as `not_executed`. The same applies if the payment was refunded by then: the refund is on
- * another stream, so the payment is read after the start is stored. Throws `WrongExpectedVersion` if another process started the job.
+ * sent and the job is closed as `not_executed`. The same applies if the payment was refunded or found missing by then: that
+ * is on another stream, so the payment is read after the start is stored. Throws `WrongExpectedVersion` if another process started the job.
  */
 export async function announceJob(
   deps: RunDeps,
@@ -58,7 +58,8 @@ export async function announceJob(
   const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
   const paid = facts.paymentStream === null ? null : await loadPaymentSurely(deps, facts.paymentStream);
   const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;
-  return late || paid?.state.status === 'refunded' ? closeNotExecuted(deps, facts.jobId) : running;
+  const buys = paid === null || paid.state.status === 'settled';
+  return late || !buys ? closeNotExecuted(deps, facts.jobId) : running;
 }
 
 /** Sends one request and records its outcome: with a retry announced and waited for, or with the completion and receipt. */

@@ -685,6 +685,8 @@ var Text = Type.String();
 var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
 var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
 var Count = Type.Integer({ minimum: 0 });
+var Units = Type.String({ pattern: "^\\d+$" });
+var ChainHash = Type.String({ pattern: "^0x[0-9a-f]{64}$" });
 var HttpStatus = Type.Integer({ minimum: 100, maximum: 999 });
 var Millis = Nullable(Type.Number({ minimum: 0 }));
 var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
@@ -980,6 +982,13 @@ var PaymentRefunded = declareEvent("payment", "refundedAt", {
   evidence: oneOf("chain", "operator"),
   refundedAt: Instant
 });
+var PaymentMissing = declareEvent("payment", "missingAt", {
+  jobId: Text,
+  transaction: Nullable(Text),
+  finding: oneOf("unused", "cancelled", "spent_elsewhere"),
+  upToBlock: Count,
+  missingAt: Instant
+});
 var IdempotencyKeyClaimed = declareEvent("claim", "claimedAt", {
   jobId: Text,
   fingerprint: Hex,
@@ -990,6 +999,23 @@ var IdempotencyKeyReleased = declareEvent("claim", "releasedAt", {
   jobId: Text,
   reason: oneOf("payment_rejected", "payment_released", "retention_over"),
   releasedAt: Instant
+});
+var Unattributed = Type.Object({ transaction: Nullable(ChainHash), sender: Nullable(Text), amount: Units, transfers: Count, block: Count }, strict);
+var ChainReconciled = declareEvent("chain", "reconciledAt", {
+  network: Text,
+  asset: Text,
+  payee: Text,
+  fromBlock: Count,
+  toBlock: Count,
+  blockHash: ChainHash,
+  blockTime: Instant,
+  received: Units,
+  transfers: Count,
+  confirmed: Type.Array(Hex),
+  settledFound: Count,
+  missing: Count,
+  unattributed: Type.Array(Unattributed),
+  reconciledAt: Instant
 });
 
 // src/domain/signing-keys/events.ts
@@ -1036,7 +1062,9 @@ var EVENTS = {
   SigningKeyActivated,
   SigningKeyRetired,
   CheckpointSigned,
-  PaymentRefunded
+  PaymentRefunded,
+  PaymentMissing,
+  ChainReconciled
 };
 var EVENT_TYPES = Object.keys(EVENTS);
 var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;

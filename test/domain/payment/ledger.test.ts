@@ -16,6 +16,7 @@ import {
   jobStarted,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentMissing,
   paymentRefunded,
   paymentRejected,
   paymentReleased,
@@ -31,7 +32,7 @@ const started = (changes = {}) =>
 const failed = (errorCategory: 'timeout' | 'interrupted_unknown' | 'not_executed') =>
   jobCompleted({ status: 'failed', errorCategory });
 
-/** `[charged, served, refunded, open]` of each asset, after the events of one payment and its jobs. */
+/** `[charged, served, refunded, open]` of each asset, and `missing` if there is any, after the events of one payment and its jobs. */
 function sumsOf(events: readonly LedgerEvent[]) {
   let books: Books = [];
   let entry: LedgerEntry = NO_ENTRY;
@@ -44,7 +45,13 @@ function sumsOf(events: readonly LedgerEvent[]) {
     entry = after;
   }
   return books.map((sums) => ({
-    sums: [sums.charged, sums.served, sums.refunded, sums.open].map(Number),
+    sums: [
+      sums.charged,
+      sums.served,
+      sums.refunded,
+      sums.open,
+      ...(sums.missing === 0n ? [] : [sums.missing]),
+    ].map(Number),
     balanced: isBalanced(sums),
   }));
 }
@@ -93,6 +100,28 @@ describe('given a payment, when this happens, then charged, served, refunded and
       ],
       [3000, 3000, 0, 0],
     ],
+    ['missing, never started: open', [...charged, paymentMissing()], [3000, 0, 0, 3000, 3000]],
+    ['missing, and served: served', [...charged, ...executed, paymentMissing()], [3000, 3000, 0, 0, 3000]],
+    [
+      'missing, and refunded: refunded',
+      [...charged, paymentRefunded(), paymentMissing()],
+      [3000, 0, 3000, 0, 3000],
+    ],
+    [
+      'missing twice in the record: missing once',
+      [...charged, ...executed, paymentMissing(), paymentMissing()],
+      [3000, 3000, 0, 0, 3000],
+    ],
+    [
+      'missing, and then found on the chain',
+      [...charged, ...executed, paymentMissing(), paymentSettled({ evidence: 'chain' })],
+      [3000, 3000, 0, 0],
+    ],
+    [
+      'missing, and it can never be paid: nothing',
+      [...charged, paymentMissing(), paymentRejected()],
+      [0, 0, 0, 0],
+    ],
     ['a job without a payment: nothing', [jobStarted(), jobCompleted()], null],
   ] as const) {
     test(title, () => {
@@ -120,6 +149,10 @@ describe('given a payment, when the streams contradict each other, then the sums
     ],
     ['a refund without a charge', [paymentReserved(), paymentRefunded()]],
     ['a second refund', [...charged, paymentRefunded(), paymentRefunded()]],
+    [
+      'a refund of a charge that was taken back',
+      [...charged, paymentMissing(), paymentRejected(), paymentRefunded()],
+    ],
     ['a refund of another amount', [...charged, paymentRefunded({ amount: '2999' })]],
   ] as const) {
     test(title, () => {

@@ -16,6 +16,7 @@ import {
   at,
   JOB_ID,
   OTHER_JOB_ID,
+  paymentMissing,
   paymentRefunded,
   paymentRejected,
   paymentReleased,
@@ -33,6 +34,7 @@ const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
   unknown: [paymentReserved(), settlementUnknown()],
   retried: [paymentReserved(), settlementUnknown(), settlementRetried()],
   settled: [paymentReserved(), paymentSettled()],
+  missing: [paymentReserved(), paymentSettled(), paymentMissing()],
   refunded: [paymentReserved(), paymentSettled(), paymentRefunded()],
   rejected: [paymentReserved(), paymentRejected()],
   released: [paymentReserved(), paymentReleased()],
@@ -68,7 +70,8 @@ const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['stat
     },
     'retried',
   ),
-  settled: to({ PaymentRefunded: 'refunded' }, 'settled'),
+  settled: to({ PaymentRefunded: 'refunded', PaymentMissing: 'missing' }, 'settled'),
+  missing: to({ PaymentSettled: 'settled', PaymentRejected: 'rejected' }, 'missing'),
   refunded: to({}, 'refunded'),
   rejected: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'rejected'),
   released: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'released'),
@@ -81,6 +84,7 @@ const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
   SettlementUnknown: settlementUnknown(),
   SettlementRetried: settlementRetried(),
   PaymentRefunded: paymentRefunded(),
+  PaymentMissing: paymentMissing(),
 };
 
 function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, stay: Payment['status']) {
@@ -92,6 +96,7 @@ function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, sta
     SettlementUnknown: stay,
     SettlementRetried: stay,
     PaymentRefunded: stay,
+    PaymentMissing: stay,
   };
   return { ...none, ...moves };
 }
@@ -105,7 +110,8 @@ for (const status of Object.keys(NEXT) as Payment['status'][]) {
       const event = EVENTS[type as PaymentEvent['type']];
       const after = evolvePayment(state, event);
       assert.equal(after.status, next, `${type} on ${status}`);
-      if (next === status && !(type in { SettlementUnknown: 1, SettlementRetried: 1 }))
+      const learns = status === 'refunded' && type === 'PaymentMissing';
+      if (next === status && !learns && !(type in { SettlementUnknown: 1, SettlementRetried: 1 }))
         assert.equal(after, state);
       if (after.status === 'absent' || state.status === 'absent') continue;
       const bound = type === 'PaymentReserved' && next === 'reserved' && status !== 'reserved';
@@ -114,7 +120,7 @@ for (const status of Object.keys(NEXT) as Payment['status'][]) {
   });
 }
 
-test('any sequence: a settled payment can only be refunded, and a bound payment never changes its job', () => {
+test('any sequence: a charge is never forgotten unless it is missing, and a bound payment never changes its job', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom(...Object.values(EVENTS), paymentReserved()), { maxLength: 15 }),
@@ -123,8 +129,11 @@ test('any sequence: a settled payment can only be refunded, and a bound payment 
         for (const event of events) {
           const before = payment;
           payment = evolvePayment(before, event);
-          if (before.status === 'settled') assert.ok(payment === before || payment.status === 'refunded');
-          if (before.status === 'refunded') assert.equal(payment, before);
+          if (before.status === 'settled')
+            assert.ok(['settled', 'missing', 'refunded'].includes(payment.status));
+          if (before.status === 'missing')
+            assert.ok(['settled', 'missing', 'rejected'].includes(payment.status));
+          if (before.status === 'refunded') assert.equal(payment.status, 'refunded');
           if (isBound(before))
             assert.equal(payment.status === 'absent' ? null : payment.reserved, before.reserved);
         }
@@ -140,6 +149,15 @@ test('the money of an authorization is in, whichever job asked for it: settled f
     const { state } = givenPayment(paymentReserved(), end, again, settled);
     assert.deepEqual(state, { status: 'settled', reserved: again.data, settled: settled.data });
   }
+});
+
+test('a refunded payment whose charge is missing stays refunded, and the loss is recorded until the chain shows it', () => {
+  const { state } = givenPayment(...PATHS.refunded, paymentMissing());
+  assert.ok(state.status === 'refunded');
+  assert.deepEqual(state.missing, paymentMissing().data);
+  const found = paymentSettled({ evidence: 'chain', transaction: `0x${'9'.repeat(64)}` });
+  const after = evolvePayment(state, found);
+  assert.deepEqual(after, { ...state, settled: found.data, missing: null });
 });
 
 test('the owner is who reserved or retried last; an unknown answer changes nothing in that', () => {
@@ -160,7 +178,7 @@ test('bound means reserved and not ended', () => {
     .map((path) => givenPayment(...path).state)
     .filter(isBound)
     .map(({ status }) => status);
-  assert.deepEqual(bound, ['reserved', 'unknown', 'retried', 'settled']);
+  assert.deepEqual(bound, ['reserved', 'unknown', 'retried', 'settled', 'missing']);
 });
 
 // ── the settle call's answer ────────────────────────────────────────────────────────────────────────────

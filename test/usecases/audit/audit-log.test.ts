@@ -154,6 +154,7 @@ test('an honest record of every shape is clean', async () => {
         openJobs: 0,
         unservedPayments: 0,
         unconfirmedPayments: 0,
+        missingPayments: 0,
         uncoveredLeaves: 0,
         unfitCheckpoints: 0,
       },
@@ -183,6 +184,7 @@ test('what is open at the end is noted, and no finding', async () => {
     openJobs: 1,
     unservedPayments: 1,
     unconfirmedPayments: 1,
+    missingPayments: 0,
     uncoveredLeaves: 3,
     unfitCheckpoints: 0,
   });
