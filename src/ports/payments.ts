@@ -27,6 +27,8 @@ export type PresentedPayment = {
   /** SHA-256 over the signed payload, signature included, hex. The signature itself is not stored. */
   readonly payloadHash: string;
   readonly x402Version: 1 | 2;
+  /** The client's id (extension payment-identifier), 16 to 128 characters; not signed. null: none. */
+  readonly identifier: string | null;
   /** Private to the adapter: the input of verify and settle. In memory only, never stored, never logged. */
   readonly carried: unknown;
 };

@@ -26,6 +26,7 @@ export function presentedPayment(changes: Partial<PresentedPayment> = {}): Prese
     hash: hashOf(facts),
     ...facts,
     signer: 'recovered',
+    identifier: null,
     carried: { signature: 'in memory only' },
     ...changes,
   };

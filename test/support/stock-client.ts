@@ -1,13 +1,22 @@
 // The stock x402 clients, which sign a new authorization on every repeat: `@x402/fetch` (version 2), `x402-fetch` (1).
+import assert from 'node:assert/strict';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
+import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier';
 import { wrapFetchWithPayment as wrapV2, x402Client } from '@x402/fetch';
 import { wrapFetchWithPayment as wrapV1 } from 'x402-fetch';
 import { EXECUTE, type Sent } from './paid-call.ts';
 import type { Sample } from './paid-world.ts';
 import type { Service } from './service.ts';
 
-/** A stock client of a payer. `nonces`: of the authorizations that it has signed and sent. */
-export function stockClient(version: 1 | 2, { payer, request }: Pick<Sample, 'payer' | 'request'>) {
+/**
+ * A stock client of a payer. `nonces`: of the authorizations that it has signed and sent. `identifier`: its payments of
+ * version 2 have this id (extension payment-identifier).
+ */
+export function stockClient(
+  version: 1 | 2,
+  { payer, request }: Pick<Sample, 'payer' | 'request'>,
+  identifier?: string,
+) {
   const nonces: string[] = [];
   const watched = async (input: string | URL | Request, init?: RequestInit) => {
     const sent = input instanceof Request ? new Request(input, init) : new Request(String(input), init);
@@ -18,6 +27,12 @@ export function stockClient(version: 1 | 2, { payer, request }: Pick<Sample, 'pa
     return fetch(sent);
   };
   const client = registerExactEvmScheme(new x402Client(), { signer: payer });
+  if (identifier !== undefined) {
+    client.onBeforePaymentCreation(async ({ paymentRequired: { extensions } }) => {
+      assert.ok(extensions);
+      appendPaymentIdentifierToExtensions(extensions, identifier);
+    });
+  }
   const paying =
     version === 2 ? wrapV2(watched as typeof fetch, client) : wrapV1(watched as typeof fetch, payer);
   return {

@@ -11,6 +11,7 @@ import { identityText } from '#src/domain/payment/events.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
+import { readIdentifier } from './payment-identifier.ts';
 import { type Hex, lowerHex, type Terms } from './requirements.ts';
 
 const PAYMENT_HEADERS = { v2: 'PAYMENT-SIGNATURE', v1: 'X-PAYMENT' } as const;
@@ -49,7 +50,8 @@ type Carried = { readonly signed: Signed; readonly resourceUrl: string | null };
 export const carriedOf = (payment: PresentedPayment): Carried => payment.carried as Carried;
 
 type Refusal = Refused<'payment_required'>;
-type Decoded = { readonly x402Version: 1 | 2; readonly carried: Carried };
+type Unreadable = Refusal | Refused<'invalid_request'>;
+type Decoded = { readonly x402Version: 1 | 2; readonly identifier: string | null; readonly carried: Carried };
 
 const refuse = (reason: string, message: string): Refusal =>
   refused('payment_required', message, { details: { reason } });
@@ -63,7 +65,7 @@ export function isPresented(header: ReadHeader): boolean {
  * X402_ASSET changed is refused too, because its signature has another EIP-712 domain. Version 2 takes precedence if a
  * request has both headers. Never throws.
  */
-export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment | Refusal {
+export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment | Unreadable {
   const v2 = header(PAYMENT_HEADERS.v2);
   const text = v2 ?? header(PAYMENT_HEADERS.v1);
   if (text === null)
@@ -72,7 +74,7 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
   if (json === undefined) return refuse('invalid_payment_header', 'the payment header is not base64 of JSON');
   const decoded = readForm(terms, v2 === null ? 1 : 2, json);
   if ('refused' in decoded) return decoded;
-  const { carried, x402Version } = decoded;
+  const { carried, identifier, x402Version } = decoded;
   const { authorization, signature } = carried.signed;
   const byKey = isKeySignature(signature);
   if (byKey && recoverSigner(terms, carried.signed) !== authorization.from) {
@@ -93,6 +95,7 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
     validBefore: authorization.validBefore,
     payloadHash: sha256Hex(canonicalJson({ authorization, signature })),
     x402Version,
+    identifier,
     carried,
   };
 }
@@ -104,7 +107,7 @@ function parseHeader(text: string): unknown {
   return parsedJson(fromUtf8(Buffer.from(trimmed, 'base64')) ?? '');
 }
 
-function readForm(terms: Terms, x402Version: 1 | 2, value: unknown): Decoded | Refusal {
+function readForm(terms: Terms, x402Version: 1 | 2, value: unknown): Decoded | Unreadable {
   const form =
     x402Version === 2 ? PaymentPayloadV2Schema.safeParse(value) : PaymentPayloadV1Schema.safeParse(value);
   if (!form.success)
@@ -129,7 +132,9 @@ function readForm(terms: Terms, x402Version: 1 | 2, value: unknown): Decoded | R
   if (accepted !== null && accepted.amount !== amount)
     return refuse('amount_mismatch', 'the amount of the authorization is not the accepted one');
   const resourceUrl = 'resource' in form.data ? (form.data.resource?.url ?? null) : null;
-  return { x402Version, carried: { signed, resourceUrl } };
+  const identifier = 'extensions' in form.data ? readIdentifier(form.data.extensions ?? {}) : null;
+  if (typeof identifier === 'object' && identifier !== null) return identifier;
+  return { x402Version, identifier, carried: { signed, resourceUrl } };
 }
 
 function readSigned(payload: Record<string, unknown>): Signed | Refusal {

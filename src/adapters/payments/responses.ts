@@ -15,6 +15,7 @@ import { didKeyId } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol, Settlement } from '#src/ports/payment-protocol.ts';
 import type { Signer, SigningKey } from '#src/ports/signer.ts';
+import { IDENTIFIER_OFFER } from './payment-identifier.ts';
 import { networkNameV1, type Pricing, type Terms } from './requirements.ts';
 
 export type OfferKey = {
@@ -45,6 +46,7 @@ export function challengeBuilder(deps: {
     const { required, discovery } = pricing.routes[route];
     const extensions = signedOffer(offerKey, required, nowMs + OFFER_MS).then((offer) => ({
       ...discovery,
+      ...IDENTIFIER_OFFER,
       ...offer,
     }));
     shared.set(route, { signedAtMs: nowMs, extensions });

@@ -23,7 +23,7 @@ export type RouteRefused = Refused & { readonly hints?: readonly InputFault[] };
 export type PaymentGate = {
   /** Nothing is charged, or a payment header is there, readable or not. Looks at the headers alone. */
   isOpen(request: Request): boolean;
-  identify(request: Request): Promise<Payer | Refused<'payment_required'>>;
+  identify(request: Request): Promise<Payer | Refused<'payment_required' | 'invalid_request'>>;
   /** Every `payment_required`, wherever it was said, is a 402 that can be paid; others have the error body. */
   refuse(refusal: RouteRefused): Promise<Response>;
   /** Of an execution that was paid for by the payer of this very call, now or before. */

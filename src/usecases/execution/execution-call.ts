@@ -85,8 +85,12 @@ export function callOf(
 /** What the event log knows the call by. */
 export function lookupOf(keyedHash: KeyedHash, input: ExecuteInput, { request }: ReadRequest): Lookup {
   const { presented, payer, route, decisionId } = input;
-  // One decision approves one execution per payer: without an idempotency key the decision is the key.
-  const key = request.idempotencyKey === null ? decisionId : `key:${request.idempotencyKey}`;
+  // One decision approves one execution per payer: without an idempotency key the decision is the key. The payment's
+  // identifier is the key of a request that has neither; as it is no part of the request, each copy of a payment finds
+  // its job, whatever its header contains beside it.
+  const identifier = decisionId === null ? (presented?.identifier ?? null) : null;
+  const named = request.idempotencyKey ?? identifier;
+  const key = named === null ? decisionId : `key:${named}`;
   return {
     paymentStream: presented === null ? null : STREAM.payment(presented.hash),
     claimStream:

@@ -193,7 +193,10 @@ export function inProgress(jobId: string | null): Refused<'idempotency_in_progre
 }
 
 const conflict = () =>
-  refused('idempotency_conflict', 'This idempotencyKey was used for another request of yours.');
+  refused(
+    'idempotency_conflict',
+    'This idempotencyKey (or payment identifier) was used for another request of yours.',
+  );
 
 const keyLost = () =>
   refused(

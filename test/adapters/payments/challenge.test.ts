@@ -64,7 +64,7 @@ test('version 2 in the header: resource, requirements, extensions', async () => 
       },
       accepts: [ACCEPTED],
     });
-    assert.deepEqual(Object.keys(extensions ?? {}).sort(), ['bazaar', 'offer-receipt']);
+    assert.deepEqual(Object.keys(extensions ?? {}).sort(), ['bazaar', 'offer-receipt', 'payment-identifier']);
     assert.ok(header.length < CLIENTS_TAKE / 2, `the header has ${header.length} characters`);
     const { description = '', serviceName, tags } = rest.resource;
     assert.ok(description.length <= 450);

@@ -56,6 +56,7 @@ test('a payment is identified by its authorization, in lower case', async () => 
     validBefore,
     payloadHash: sha256(canonicalJson({ authorization, signature: payload.signature })),
     x402Version: 2,
+    identifier: null,
   });
   assert.notEqual(carried, undefined);
 });
