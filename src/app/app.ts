@@ -7,6 +7,7 @@ import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isInside } from '#src/domain/destination/policy.ts';
+import { toHex } from '#src/domain/encoding.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { ATTENTION } from '#src/domain/monitoring/alert-rules.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
@@ -24,6 +25,7 @@ import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-web
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { guessLimit, unconfirmedPayments } from '#src/usecases/execution/remembered-payments.ts';
+import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
@@ -99,6 +101,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     takeTurn: claimTurns(clock),
+    verifies: new VerifyLimit(clock),
   };
 
   const receiptTree = transparency({
@@ -154,6 +157,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     settings,
     quota,
     payments: paying.protocol,
+    clientKey: (address) => toHex(keyedHash.mac('client', address)),
     execute: (input) => executeWebhook(execution, input),
     executeGuided: (input) => executeGuidedWebhook(execution, input),
     decide: (input) => decideWebhook(deciding, input),

@@ -162,7 +162,31 @@ export const LIMITS = {
     'payments',
     { max: 16 },
     'Payments that one process verifies at the same time, over all payers.',
-    '429 too_many_in_flight.',
+    'The call waits: see verifiesWaiting.',
+  ),
+  verifiesPerClient: limit(
+    'payments',
+    { max: 2 },
+    'Payments of one client address (IPv6: its /64) that one process verifies at the same time.',
+    'The call waits: see verifiesWaiting.',
+  ),
+  verifiesPerPayer: limit(
+    'payments',
+    { max: 1 },
+    'Payments of one payer that one process verifies at the same time.',
+    'The call waits: see verifiesWaiting.',
+  ),
+  verifiesWaiting: limit(
+    'payments',
+    { max: 128 },
+    'Payments that wait in one process to be verified. Client addresses are served in turn.',
+    '429 too_many_in_flight: for the newest call of the address with the most calls waiting.',
+  ),
+  verifyWaitMs: limit(
+    'ms',
+    { max: 10_000 },
+    'How long a payment waits to be verified.',
+    '429 too_many_in_flight; nothing was charged.',
   ),
   contractWalletPerMinute: limit(
     'failed calls a minute',

@@ -17,6 +17,7 @@ export function startResponseDeadline(clock: Clock) {
   const timers = new Set<Cancel>();
   const outcome = Promise.withResolvers<never>();
   outcome.promise.catch(() => undefined);
+  const end = clock.monotonic() + TIMES.responseDeadlineMs;
   let over = false;
   const passAfter = (ms: number, why: string) => {
     const timer = new Cancel();
@@ -35,6 +36,8 @@ export function startResponseDeadline(clock: Clock) {
     /** Rejects with `EventLogUnavailable`, once, when the deadline has passed. */
     passed: outcome.promise,
     hasPassed: (): boolean => over,
+    /** ms until it passes; 0 if it has passed. */
+    left: (): number => (over ? 0 : Math.max(0, end - clock.monotonic())),
     /** Starts the limit of an append for a step that continues whenever it is acknowledged. Returns what ends the limit. */
     limitAppend,
     /**

@@ -194,7 +194,7 @@ export const eventStoreMeasure: Measure = {
   },
 };
 
-/** Not more than the payments that a process verifies at the same time: it refuses what is beyond. */
+/** All from one client address, of which two payments are verified at the same time. */
 const PAYERS = LIMITS.verifiesInFlight.max;
 
 export const paidMeasure: Measure = {

@@ -1,7 +1,10 @@
 // The admission of a call, as a test drives it: DNS, quotas and slots that answer as scripted and record it.
+
+import { LIMITS } from '#src/domain/limits.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
-import { inFlightSlots, type Slots } from '#src/usecases/execution/concurrency.ts';
+import { inFlightSlots, type Release, type Slots } from '#src/usecases/execution/concurrency.ts';
+import type { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import type { Trace } from './fakes.ts';
 
 export type ScriptedResolver = Resolver & {
@@ -103,4 +106,13 @@ export function tracedSlots(max: number, steps: Trace = []): Slots {
       };
     },
   };
+}
+
+/** Takes every place there is, each as another caller. Throws if one is not free. */
+export function enterAll(verifies: VerifyLimit): Release[] {
+  return Array.from({ length: LIMITS.verifiesInFlight.max }, (_, i) => {
+    const place = verifies.enter({ client: `client of ${i}`, payer: `payer ${i}` }, 1);
+    if (typeof place !== 'function') throw new Error(`place ${i} is not free`);
+    return place;
+  });
 }

@@ -13,6 +13,7 @@ import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { guessLimit, unconfirmedPayments } from '#src/usecases/execution/remembered-payments.ts';
 import { announceJob, attempt, type Ran, type RunDeps } from '#src/usecases/execution/run-job.ts';
+import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
 import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
@@ -97,6 +98,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     takeTurn: claimTurns(clock),
+    verifies: new VerifyLimit(clock),
     rules: targetRules,
     describeAddress,
     resolver,

@@ -328,6 +328,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     entropy: seededEntropy(),
     logger: log,
     operators: unseen,
+    clientKey: (address) => `key of ${address}`,
     ...rest,
     execute(input) {
       executed.push(input);

@@ -34,6 +34,8 @@ export type ExecuteDeps = ParseDeps &
     execute(input: ExecuteInput): Promise<Execution | Refused>;
     executeGuided(input: GuidedInput): Promise<Guided | Refused>;
     readonly transparency: Pick<Transparency, 'latest'>;
+    /** An opaque key of a client address. */
+    clientKey(address: string): string;
   };
 
 export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
@@ -111,7 +113,7 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
     const parsed = await parsePaidRequest(deps, request, rules, gate);
     if (isRefused(parsed)) return gate.refuse(parsed);
     const { body, presented, payer } = parsed;
-    const client = countedAs(contextOf(request).client);
+    const client = deps.clientKey(countedAs(contextOf(request).client));
     const caller = { presented, payer, client, via: request.headers.get('via') };
     const done = await paid.execute(body, caller).catch((thrown: unknown) => {
       throw faultWithJobLink(thrown, links);

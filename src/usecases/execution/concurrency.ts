@@ -1,6 +1,5 @@
-// Concurrency limits: executions in flight, payments that are verified, and one call at a time for one idempotency key. All
+// Concurrency limits: executions in flight, and one call at a time for one idempotency key. All
 // of it is this process's own; what the event log contains always takes precedence.
-import { LIMITS } from '#src/domain/limits.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -8,7 +7,7 @@ import type { Clock } from '#src/ports/clock.ts';
 /** Gives back what was taken; calling it again does nothing. */
 export type Release = () => void;
 
-function once(giveBack: () => void): Release {
+export function once(giveBack: () => void): Release {
   let held = true;
   return () => {
     if (!held) return;
@@ -20,8 +19,6 @@ function once(giveBack: () => void): Release {
 export type Slots = {
   /** A slot for one execution, or the refusal. `perPayer` null: the payer has no limit of its own. */
   take(payer: string, perPayer: number | null): Release | Refused<'too_many_in_flight'>;
-  /** A slot for one payment that is being verified. */
-  takeVerify(): Release | Refused<'too_many_in_flight'>;
   inFlight(): number;
 };
 
@@ -29,7 +26,6 @@ export type Slots = {
 export function inFlightSlots(max: number): Slots {
   const byPayer = new Map<string, number>();
   let all = 0;
-  let verifies = 0;
   return {
     take(payer, perPayer) {
       const own = byPayer.get(payer) ?? 0;
@@ -41,13 +37,6 @@ export function inFlightSlots(max: number): Slots {
         const left = (byPayer.get(payer) ?? 1) - 1;
         if (left > 0) byPayer.set(payer, left);
         else byPayer.delete(payer);
-      });
-    },
-    takeVerify() {
-      if (verifies >= LIMITS.verifiesInFlight.max) return tooManyInFlight();
-      verifies += 1;
-      return once(() => {
-        verifies -= 1;
       });
     },
     inFlight: () => all,

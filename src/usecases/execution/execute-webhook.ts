@@ -39,6 +39,7 @@ import {
   ranNow,
   replayOf,
   type SendDeps,
+  unprovenPayer,
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
 import {
@@ -263,8 +264,7 @@ async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise
     deps.unconfirmed.add(accountOf(call), paymentStream);
   }
   const isNew = known.kind === 'new';
-  // Anyone can name a contract wallet that did not sign: that uses up neither its owner's slots nor another client's.
-  const caller = isNew && isContract(call) ? `${accountOf(call)} ${call.client}` : call.payer;
+  const caller = isNew ? unprovenPayer(call) : call.payer;
   const stream = known.kind === 'held' ? known.holder.stream : paymentStream;
   return takePaidSlot(deps, { caller, account: accountOf(call), paymentStream: stream, isNew });
 }

@@ -30,7 +30,7 @@ export type ExecuteInput = {
   readonly presented: PresentedPayment | null;
   /** The payer's address, or `demo`. */
   readonly payer: string;
-  /** The caller's address as rate limits count it. */
+  /** An opaque key of the caller's address, IPv6 by its /64. */
   readonly client: string;
   /** The Via header of the caller's request. */
   readonly via: string | null;
@@ -106,6 +106,13 @@ export const isContract = ({ presented }: Call): boolean => presented?.signer ==
 
 /** Whose unconfirmed payments count. Who signs with an address's own key shares nothing with who merely names it. */
 export const accountOf = (call: Call): string => (isContract(call) ? `contract ${call.payer}` : call.payer);
+
+/**
+ * Whose calls a payment counts among before the facilitator has verified it. Anyone can name a contract wallet that did
+ * not sign: that uses up neither its owner's share nor another client's.
+ */
+export const unprovenPayer = (call: Call): string =>
+  isContract(call) ? `${accountOf(call)} ${call.client}` : call.payer;
 
 /** Has neither a payment nor a key by which its caller could find it again. */
 export const isAnonymous = ({ lookup }: Call): boolean =>

@@ -2,6 +2,7 @@
 // money: a payment that is reserved, and whose idempotency key is held, is settled once; if its fate is unknown it is
 // reconciled. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import {
   type BoundPayment,
   type ChainFinding,
@@ -13,7 +14,7 @@ import {
   type SettleFact,
   surelyOverAt,
 } from '#src/domain/payment/state.ts';
-import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
+import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -25,11 +26,11 @@ import {
   type View,
 } from '#src/usecases/event-streams.ts';
 import { checkWalletFailures } from './admission.ts';
-import type { Slots } from './concurrency.ts';
-import { accountOf, type Call, isContract } from './execution-call.ts';
+import { accountOf, type Call, isContract, unprovenPayer } from './execution-call.ts';
 import { findKnown, inProgress } from './idempotency.ts';
 import type { StreamWatch } from './recover-jobs.ts';
 import type { GuessLimit, UnconfirmedPayments } from './remembered-payments.ts';
+import type { VerifyLimit } from './verify-limit.ts';
 
 export type PaymentDeps = JournalDeps & {
   readonly payments: Payments;
@@ -40,7 +41,7 @@ export type PaymentDeps = JournalDeps & {
   readonly watch: StreamWatch;
   readonly unconfirmed: UnconfirmedPayments;
   readonly guesses: GuessLimit;
-  readonly slots: Pick<Slots, 'takeVerify'>;
+  readonly verifies: VerifyLimit;
   readonly quota: Quota;
 };
 
@@ -52,9 +53,11 @@ export async function verifyPayment(
   if (call.presented === null) return { verified: true };
   const tooMany = isContract(call) ? await checkWalletFailures(deps.quota, call) : null;
   if (tooMany !== null) return tooMany;
-  const slot = deps.slots.takeVerify();
-  if (typeof slot !== 'function') return slot;
-  const answer = await deps.payments.verify(call.presented).finally(slot);
+  const waitMs = Math.min(LIMITS.verifyWaitMs.max, call.deadline.left());
+  const caller = { client: call.client, payer: unprovenPayer(call) };
+  const place = await deps.verifies.enter(caller, waitMs, deps.ending);
+  if (isRefused(place)) return place;
+  const answer = await deps.payments.verify(call.presented).finally(place);
   if (answer.outcome === 'valid') return { verified: true };
   if (answer.outcome === 'unavailable') {
     throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {

@@ -66,7 +66,7 @@ test('a replay says so twice, names its decision and shows of the payment what t
   assert.equal(body.links.decision, `${BASE}/api/decisions/dec_0000000000000000000000000d`);
 });
 
-test('the use case gets the request as sent, the payer, the client address and the Via header', async () => {
+test('the use case gets the request as sent, the payer, a key of the client address and the Via header', async () => {
   const world = fakeWorld();
   await clientOf(world).post(PATH, REQUEST, { via: '1.1 somebody' });
   assert.deepEqual(world.executed, [
@@ -78,7 +78,7 @@ test('the use case gets the request as sent, the payer, the client address and t
       notApproved: null,
       presented: null,
       payer: 'demo',
-      client: '198.51.100.7',
+      client: 'key of 198.51.100.7',
       via: '1.1 somebody',
     },
   ]);

@@ -39,11 +39,18 @@ test('a target that failed answers 502 with the decision', async () => {
   assert.equal(decision.id, decisionId);
 });
 
-test('the use case gets the decision, the action as sent, the payer, the client address and the Via header', async () => {
+test('the use case gets the decision, the action as sent, the payer, a key of the client address and the Via header', async () => {
   const world = fakeWorld();
   await clientOf(world).post(PATH, { decisionId, action }, { via: '1.1 somebody' });
   assert.deepEqual(world.executedGuided, [
-    { decisionId, action, presented: null, payer: 'demo', client: '198.51.100.7', via: '1.1 somebody' },
+    {
+      decisionId,
+      action,
+      presented: null,
+      payer: 'demo',
+      client: 'key of 198.51.100.7',
+      via: '1.1 somebody',
+    },
   ]);
   assert.equal(world.executed.length, 0);
 });

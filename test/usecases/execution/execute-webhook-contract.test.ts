@@ -2,19 +2,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { quiet, succeeding } from '#test/support/fakes.ts';
+import type { PresentedPayment, Verified } from '#src/ports/payments.ts';
+import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
+import { enterAll } from '#test/support/fakes-admission.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { shared, world } from '#test/support/fakes-world.ts';
+import { shared, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
 import { hex } from '#test/support/given-events.ts';
 import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
 
 const contract = { signer: 'contract' } as const;
+const FORGED = hex('0');
 /** The contract wallet's own payment, and another payment that merely names the same wallet. */
 const own = paidWith(presentedPayment(contract));
 const spoofed = (digit = '4', more: CallChanges = {}) =>
-  paidWith({ ...otherPayment(digit), ...contract, payloadHash: hex('0') }, more);
+  paidWith({ ...otherPayment(digit), ...contract, payloadHash: FORGED }, more);
 const invalid = { outcome: 'invalid', reason: 'invalid_signature' } as const;
 
 /** A process that has not been asked yet, beside the one that executed. */
@@ -104,9 +107,9 @@ test('facilitator_unavailable: nor while no one can verify it', async () => {
 
 test('too_many_in_flight: nor while 16 others are being verified', async () => {
   const it = await afterOwn();
-  const slots = Array.from({ length: 16 }, () => it.slots.takeVerify());
-  assert.equal(outcomeOf(await execute(it, spoofed())), 'too_many_in_flight');
-  for (const slot of slots) if (typeof slot === 'function') slot();
+  const places = enterAll(it.deps.verifies);
+  assert.equal(outcomeOf(await letPass(it.clock, execute(it, spoofed()))), 'too_many_in_flight');
+  for (const leave of places) leave();
   assert.equal(outcomeOf(await execute(it, spoofed())), 'replayed');
 });
 
@@ -147,6 +150,15 @@ test('invalid, and the key became known meanwhile: still a 402, since only the p
 });
 
 // ── how often ───────────────────────────────────────────────────────────────────────────────────────────
+
+/** The facilitator does not answer for forged payments until opened; then it refuses them. */
+function hangingForgeries(it: World) {
+  const { frozen, open } = gate();
+  const answer = ({ payloadHash }: PresentedPayment): Verified | Promise<Verified> =>
+    payloadHash === FORGED ? frozen(async () => invalid) : { outcome: 'valid' };
+  it.payments.scriptVerify(...Array<typeof answer>(6).fill(answer));
+  return open;
+}
 
 const CLIENT = '198.51.100.1';
 const elsewhere = (call: CallChanges): CallChanges => ({ ...call, client: '198.51.100.2' });
@@ -193,8 +205,7 @@ test('a wallet’s own payment is served, however many calls name the wallet: no
   await assert.rejects(execute(world(common), own), isUnconfirmed);
   // A process that knows of no open payment, so that those calls take all the slots there are for the client.
   const it = world(common);
-  const { frozen, open } = gate();
-  it.payments.scriptVerify(...Array.from({ length: 4 }, () => () => frozen(async () => invalid)));
+  const open = hangingForgeries(it);
   const naming = Array.from({ length: 5 }, (_, i) => execute(it, spoofed(String(i), { key: null })));
   await quiet();
   assert.equal(it.slots.inFlight(), 4);
@@ -216,8 +227,7 @@ test('a wallet’s payment that was rejected proves nothing any more: the next t
 
 test('a call that only names a wallet takes no slot and no rate from who signs with that address’s own key', async () => {
   const it = world();
-  const { frozen, open } = gate();
-  it.payments.scriptVerify(...Array.from({ length: 4 }, () => () => frozen(async () => invalid)));
+  const open = hangingForgeries(it);
   const naming = Array.from({ length: 4 }, (_, i) => execute(it, spoofed(String(i), { key: null })));
   await quiet();
   assert.equal(it.slots.inFlight(), 4);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
 import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
-import { tracedSlots } from '#test/support/fakes-admission.ts';
+import { enterAll, tracedSlots } from '#test/support/fakes-admission.ts';
 import { gate, unavailable } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { shared, type World, world } from '#test/support/fakes-world.ts';
@@ -48,23 +48,6 @@ test('too_many_in_flight: MAX_IN_FLIGHT over all; in demo mode it is the only li
   assert.equal(it.payments.calls.verify, 0);
   open();
   for (const answer of await Promise.all(calls)) assert.equal(answer.kind, 'ran');
-});
-
-test('too_many_in_flight: 16 payments are verified at once, a seventeenth is refused and may come again', async () => {
-  const it = world();
-  const { frozen, open } = gate();
-  it.payments.scriptVerify(
-    ...Array.from({ length: 16 }, () => () => frozen(async () => ({ outcome: 'valid' }) as const)),
-  );
-  const call = (i: number) => execute(it, paidWith(payment(i, `0x${i}`), { key: null }));
-  const calls = Array.from({ length: 16 }, (_, i) => call(i));
-  await quiet();
-  assert.equal(outcomeOf(await call(17)), 'too_many_in_flight');
-  assert.equal(it.payments.calls.verify, 16);
-  open();
-  for (const answer of await Promise.all(calls)) assert.equal(answer.kind, 'ran');
-  assert.equal(outcomeOf(await call(17)), 'ran');
-  assert.equal(it.slots.inFlight(), 0);
 });
 
 test('rate_limited: 30 calls a minute per payer, with the seconds until its window ends', async () => {
@@ -113,8 +96,7 @@ for (const [why, spoil, end] of [
     if (typeof end === 'string') assert.equal(outcomeOf(await execute(it)), end);
     else await assert.rejects(letPass(it.clock, execute(it)), end);
     assert.equal(it.slots.inFlight(), 0);
-    const rest = Array.from({ length: LIMITS.verifiesInFlight.max }, () => it.slots.takeVerify());
-    assert.deepEqual(new Set(rest.map((slot) => typeof slot)), new Set(['function']));
+    enterAll(it.deps.verifies);
   });
 }
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LIMITS } from '#src/domain/limits.ts';
 import { inFlightSlots, type Release } from '#src/usecases/execution/concurrency.ts';
 
 type Taken = ReturnType<ReturnType<typeof inFlightSlots>['take']>;
@@ -54,16 +53,4 @@ test('a refused take holds nothing', () => {
   only();
   assert.equal(slots.inFlight(), 0);
   given(slots.take('a', 1));
-});
-
-test('too_many_in_flight: 16 verifies at once, apart from the executions, each given back once', () => {
-  const slots = inFlightSlots(0);
-  const taken = Array.from({ length: LIMITS.verifiesInFlight.max }, () => given(slots.takeVerify()));
-  assert.equal(taken.length, 16);
-  assertFull(slots.takeVerify());
-  taken[0]?.();
-  taken[0]?.();
-  given(slots.takeVerify());
-  assertFull(slots.takeVerify());
-  assert.equal(slots.inFlight(), 0);
 });
