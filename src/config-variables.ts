@@ -95,7 +95,7 @@ export const VARIABLES = {
   TRUSTED_PROXIES: optional(
     values.list(values.cidr),
     'none',
-    'comma list of address ranges whose `X-Forwarded-For` is used',
+    'comma list of address ranges whose `X-Forwarded-For` is used; without it all callers behind a proxy count as one client address',
   ),
   EGRESS_DNS_SERVERS: optional(
     values.list(values.dnsServer),

@@ -89,7 +89,7 @@ test('waiting callers are served in turn over their addresses, each address in t
   assert.deepEqual(queue.order, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
 });
 
-test('a caller whose payer or address has its share keeps nobody else waiting', async () => {
+test('a caller whose payer or address has its share delays no other', async () => {
   const { limit } = given();
   const leave = admitted(limit.enter({ client: 'a', payer: 'p' }, WAIT));
   const queue = line(limit);
@@ -126,7 +126,7 @@ test('too_many_in_flight: a wait ends after its time, and at once if there is no
   assert.deepEqual(clock.slept, [700]);
 });
 
-test('the shutdown ends every wait, and nobody begins to wait after it', async () => {
+test('the shutdown ends every wait, and no wait begins after it', async () => {
   const { limit } = given();
   const [first = assert.fail()] = enterAll(limit);
   const queue = line(limit);
