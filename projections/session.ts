@@ -1,6 +1,6 @@
 // One session of the runner: a validated generation and the events after its position, projected batch after batch by
 // this process or by another. When to give up and begin again is the runner's decision.
-import { Cancel } from '#src/lib/time.ts';
+import { Cancel, unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -171,7 +171,7 @@ async function keepUsed({ schema, kept }: Session, { store, clock, logger }: Ses
 /** Reads how far another process has come; returns whether that is further than before. */
 async function follow(session: Session, deps: SessionDeps): Promise<boolean> {
   const { projector, pending } = session;
-  const head = await Promise.race([readHead(session.db), aborted(deps.signal)]);
+  const head = await unlessAborted(readHead(session.db), deps.signal);
   if (head === null) return false;
   const before = projector.head;
   if (head.version === before.version) return false;
@@ -182,13 +182,6 @@ async function follow(session: Session, deps: SessionDeps): Promise<boolean> {
   if (head.position !== null) pending.dropThrough(head.position);
   noteMoved(session, deps, 0);
   return true;
-}
-
-function aborted(signal: AbortSignalLike): Promise<null> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(null);
-    signal.addEventListener('abort', () => resolve(null), { once: true });
-  });
 }
 
 async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
