@@ -1,5 +1,6 @@
 // Where the rows of this process are in the event log: the readers that wait for a later position, and whether the rows have
 // caught up with the head that the log had at first; until then counts and lists cover a part of the log only.
+import { latch } from '#src/lib/latch.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
@@ -41,19 +42,18 @@ export function makeProgress(
   const waiters = new Set<Waiter>();
   let current: string | null = null;
   let replay: Replay | null = null;
-  let isReady = false;
-  let ready = Promise.withResolvers<void>();
+  const ready = latch<true>(clock);
   let caughtUpAt = clock.monotonic();
   let ended = false;
   return {
     position: () => current,
     begin(from, head) {
-      if (isBefore(from, current)) unready();
+      if (isBefore(from, current)) ready.clear();
       replay = head === null ? null : { to: head, since: clock.monotonic(), events: 0, loggedAt: null };
       arrive(from);
     },
     lost() {
-      unready();
+      ready.clear();
       current = null;
       replay = null;
     },
@@ -83,13 +83,7 @@ export function makeProgress(
         void clock.sleep(timeoutMs, timer.signal).then(() => waiter.answer(false));
       });
     },
-    async ready(timeoutMs) {
-      if (isReady) return true;
-      const timer = new AbortController();
-      await Promise.race([ready.promise, clock.sleep(timeoutMs, timer.signal)]);
-      timer.abort();
-      return isReady;
-    },
+    ready: async (timeoutMs) => (await ready.wait(timeoutMs)) !== null,
     noteCaughtUp() {
       caughtUpAt = clock.monotonic();
     },
@@ -100,12 +94,6 @@ export function makeProgress(
     },
   };
 
-  function unready(): void {
-    if (!isReady) return;
-    isReady = false;
-    ready = Promise.withResolvers();
-  }
-
   function arrive(position: string | null): void {
     current = position;
     for (const waiter of waiters) if (!isBefore(current, waiter.position)) waiter.answer(true);
@@ -114,8 +102,7 @@ export function makeProgress(
       logger.info('the read models have caught up with the event log', figures(replay));
     }
     replay = null;
-    isReady = true;
-    ready.resolve();
+    ready.set(true);
   }
 
   function logProgress(replaying: Replay): void {

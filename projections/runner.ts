@@ -1,6 +1,7 @@
 // The runner: projects the event log into this release's generation of read models, in every process, and gives readers
 // the handle of its rows once they are validated. It survives the absence of the store and of the log.
 import { LIMITS } from '#src/domain/limits.ts';
+import { latch } from '#src/lib/latch.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import {
@@ -18,6 +19,7 @@ import { pendingEvents } from './pending.ts';
 import { makeProgress, type Progress } from './progress.ts';
 import { type ProjectionHead, Projector, readHead } from './projection.ts';
 import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
+import { unavailable } from './read-models.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
 import {
@@ -42,8 +44,9 @@ export type RunnerOptions = {
 
 export type ProjectionRunner = {
   /**
-   * The handle that queries run on: of this release's generation, validated against the log. Waits until there is one;
-   * throws if the store is unavailable. The handle changes after lost connections, so request it each time.
+   * The handle that queries run on: of this release's generation, validated against the log. Throws
+   * `Fault('read_models_unavailable')` if there is none within 1 s, and what the store throws if that is unavailable. The
+   * handle changes after lost connections, so request it each time.
    */
   open(): Promise<Db>;
   position: Progress['position'];
@@ -84,19 +87,23 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
   const { models = READ_MODELS, batchSize = BATCH_SIZE, retentionMs = KEEP_ALL, after } = options;
   const state = {
     session: null as Session | null,
-    validated: Promise.withResolvers<string>(),
     failures: 0,
-    isValidated: false,
     /** The store's own failure was the last one. */
     storeFailed: false,
     elsewhere: [] as readonly string[],
   };
+  /** The schema of the generation that was compared with the log. */
+  const validated = latch<string>(clock);
   const progress = makeProgress(deps, () => state.session?.pending.wake());
   const purge = makePurge(deps, retentionMs);
   const ending = new AbortController();
   const running = run();
   return {
-    open: async () => store.open(await state.validated.promise),
+    async open() {
+      const schema = await validated.wait(LIMITS.answerWaitMs.max);
+      if (schema === null) throw unavailable(new Error('no generation of the read models is validated'));
+      return store.open(schema);
+    },
     position: progress.position,
     caughtUp: progress.reached,
     async reachedHead() {
@@ -109,7 +116,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
     },
     ready: () => progress.ready(LIMITS.answerWaitMs.max),
     lag: () => lagOf(state.session, progress.caughtUpAt(), clock.monotonic()),
-    readable: () => state.isValidated || !state.storeFailed,
+    readable: () => validated.value() !== null || !state.storeFailed,
     role: () => state.session?.role ?? null,
     checkpointsElsewhere: () => state.elsewhere,
     async stop() {
@@ -142,8 +149,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
 
   /** No reader gets rows until a session has compared them with the log. */
   function invalidate(): void {
-    state.validated = Promise.withResolvers();
-    state.isValidated = false;
+    validated.clear();
     progress.lost();
   }
 
@@ -182,11 +188,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         kept,
         lingerMs: lingerAfter(0),
       };
-      // For the callers that wait now, and for later ones.
-      state.validated.resolve(schema);
-      state.validated = Promise.withResolvers();
-      state.validated.resolve(schema);
-      state.isValidated = true;
+      validated.set(schema);
       state.storeFailed = false;
       // Only then: who finds the position reached reads these rows.
       progress.begin(head.position, logHead);
