@@ -109,21 +109,25 @@ export async function retireLost(tx: Db, schema: string): Promise<void> {
     await tx.execute(sql`alter schema ${sql.identifier(schema)} rename to ${sql.identifier(name)}`);
 }
 
-/** Notes of the newest checkpoints in the other generations of this log, those of a lost history among them. */
+/**
+ * Notes of the newest checkpoints in the other generations of this log, those of a lost history among them. Throws if one
+ * cannot be read, also if it is pruned meanwhile: what is not read cannot contradict the event log.
+ */
 export async function checkpointsElsewhere(
   shared: Db,
   { log }: Generation,
   schema: string,
 ): Promise<readonly string[]> {
+  // A release without a transparency log has no such table.
   const others = await rowsOf<{ schema: string }>(
     shared,
-    sql`select "schema" from ${generations} where "log" = ${log} and "schema" <> ${schema}`,
+    sql`select "schema" from ${generations} where "log" = ${log} and "schema" <> ${schema}
+      and to_regclass(format('%I.transparency_checkpoint', "schema")) is not null`,
   );
   const notes: string[] = [];
   for (const other of others) {
     const from = sql`${sql.identifier(other.schema)}.transparency_checkpoint`;
-    // Another release may pass the table over, or the schema may just have been pruned.
-    const found = await rowsOf<{ note: string }>(shared, sql`select note from ${from}`).catch(() => []);
+    const found = await rowsOf<{ note: string }>(shared, sql`select note from ${from}`);
     notes.push(...found.map(({ note }) => note));
   }
   return notes;

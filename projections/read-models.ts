@@ -57,18 +57,28 @@ export function readModels({ store, clock, logger, ready }: ReadModelsDeps): Rea
 type Ask = (...given: readonly unknown[]) => Promise<unknown>;
 
 /**
- * Fails with the error if that is a defect of this program (logged if its answer was given before), and with a `Fault` if `work` fails or takes longer than `limitMs`. `allow` begins another limit; it throws where the one
- * before has passed.
+ * Fails with a `Fault` if the store is unavailable or `work` takes longer than `limitMs`, and with the error itself if that
+ * is a defect of this program (logged if its answer was given before). `allow` begins another limit; it throws where the
+ * one before has passed.
  */
 type Within = <T>(limitMs: number, work: (allow: (limitMs: number) => void) => Promise<T>) => Promise<T>;
 
 /** How late a limit may be noticed. */
 const LOOK_MS = 50;
+/** A query keeps its memory until the driver gives it up: a frozen database must not collect those of all readers. */
+const UNSETTLED_MAX = 4096;
+/** While so many are unsettled, one query in this time is let through. */
+const TRY_MS = 1000;
+
+type Limit = { until: number; limitMs: number; readonly reject: (fault: Fault) => void };
 
 /** Limits of all queries in progress, by one timer: a timer for each costs a tenth of a read by key. */
 function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>): Within {
-  const waiting = new Set<{ until: number; limitMs: number; readonly reject: (fault: Fault) => void }>();
+  const waiting = new Set<Limit>();
+  /** Their callers were answered; the driver may answer still. */
+  const overdue = new Set<Limit>();
   let looking = false;
+  let triedAt = Number.NEGATIVE_INFINITY;
   async function look(): Promise<void> {
     looking = true;
     while (waiting.size > 0) {
@@ -77,14 +87,20 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
       for (const limit of waiting) {
         if (now < limit.until) continue;
         waiting.delete(limit);
+        overdue.add(limit);
         limit.reject(unavailable(new Error(`the read models did not answer within ${limit.limitMs} ms`)));
       }
     }
     looking = false;
   }
-  return (limitMs, work) =>
-    new Promise((resolve, reject) => {
-      const limit = { until: clock.monotonic() + limitMs, limitMs, reject };
+  return (limitMs, work) => {
+    const isFull = waiting.size + overdue.size >= UNSETTLED_MAX;
+    const now = clock.monotonic();
+    if (isFull && now - triedAt < TRY_MS)
+      return Promise.reject(unavailable(new Error(`${UNSETTLED_MAX} queries are without an answer`)));
+    if (isFull) triedAt = now;
+    return new Promise((resolve, reject) => {
+      const limit: Limit = { until: now + limitMs, limitMs, reject };
       const allow = (ms: number) => {
         if (!waiting.has(limit)) throw new Error('the limit has passed');
         limit.limitMs = ms;
@@ -94,17 +110,21 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
       if (!looking) void look();
       work(allow).then(
         (answer) => {
-          waiting.delete(limit);
+          // The store works: what it has not answered by now is lost.
+          if (waiting.delete(limit) && isFull) overdue.clear();
+          overdue.delete(limit);
           resolve(answer);
         },
         (cause: unknown) => {
           const isLate = !waiting.delete(limit);
+          overdue.delete(limit);
           if (!isDefect(cause)) return reject(unavailable(cause));
           if (isLate) logger.bug('a query of the read models failed behind its answer', { cause });
           reject(cause);
         },
       );
     });
+  };
 }
 
 /** Of a statement that is wrong whatever is stored: cardinality, data, integrity, syntax or a name. */

@@ -19,7 +19,7 @@ import { pendingEvents } from './pending.ts';
 import { makeProgress, type Progress } from './progress.ts';
 import { type ProjectionHead, Projector, readHead } from './projection.ts';
 import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
-import { unavailable } from './read-models.ts';
+import { isDefect, unavailable } from './read-models.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
 import {
@@ -110,7 +110,9 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       try {
         const head = await log.head();
         return head === null || (await progress.reached(head, LIMITS.answerWaitMs.max));
-      } catch {
+      } catch (cause) {
+        if (!(cause instanceof EventLogUnavailable))
+          logger.bug('the head of the event log could not be read', { cause });
         return false;
       }
     },
@@ -137,14 +139,17 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         if (error instanceof HistoryDoubted) invalidate();
         if (error instanceof HistoryDoubted || error instanceof RowsMoved) continue;
         state.storeFailed = !(error instanceof EventLogUnavailable);
-        if (state.failures++ === 0)
-          logger.warn('events cannot be projected into the read models; the runner retries', {
-            cause: error,
-          });
+        if (state.failures++ === 0) reportFailure(error);
         const wait = Math.min(BACKOFF_MS.last, BACKOFF_MS.first * 2 ** (state.failures - 1));
         await clock.sleep(wait, ending.signal);
       }
     }
+  }
+
+  function reportFailure(cause: unknown): void {
+    const message = 'events cannot be projected into the read models; the runner retries';
+    if (isDefect(cause)) logger.bug(message, { cause });
+    else logger.warn(message, { cause });
   }
 
   /** No reader gets rows until a session has compared them with the log. */

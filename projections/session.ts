@@ -2,7 +2,7 @@
 // this process or by another. When to give up and begin again is the runner's decision.
 import { Cancel, unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { AbortSignalLike, EventLog } from '#src/ports/event-log.ts';
+import { type AbortSignalLike, type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import {
   currentSchema,
@@ -153,9 +153,14 @@ async function assertHistory({ projector, kept }: Session, { log, clock }: Sessi
   const now = clock.monotonic();
   if (now - kept.comparedAt < HISTORY_MS) return;
   kept.comparedAt = now;
-  // An unavailable log proves nothing.
-  const holds = await logHolds(log, projector.head).catch(() => true);
-  if (!holds) throw new HistoryDoubted();
+  try {
+    if (await logHolds(log, projector.head)) return;
+  } catch (error) {
+    // An unavailable log proves nothing.
+    if (error instanceof EventLogUnavailable) return;
+    throw error;
+  }
+  throw new HistoryDoubted();
 }
 
 async function keepUsed({ schema, kept }: Session, { store, clock, logger }: SessionDeps): Promise<void> {

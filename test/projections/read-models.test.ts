@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { isDefect, readModels } from '#projections/read-models.ts';
 import type { Db } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
+import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
 import { silent } from '#test/support/read-store.ts';
 
 const UNAVAILABLE = { code: 'read_models_unavailable' };
@@ -86,4 +86,35 @@ test('read-models: a defect is thrown as it is, and is logged if its caller was 
     logger.lines.map(({ level, message }) => [level, message]),
     [['bug', 'a query of the read models failed behind its answer']],
   );
+});
+
+test('read-models: of a store that never answers, a bounded number of queries is kept; one a second tries again', async () => {
+  const clock = manualClock();
+  const hanging: (() => void)[] = [];
+  let frozen = true;
+  let opened = 0;
+  const store = {
+    async open(): Promise<Db> {
+      opened++;
+      if (frozen) await new Promise<void>((resolve) => hanging.push(resolve));
+      throw new Error('no connection');
+    },
+  };
+  const models = readModels({ store, clock, logger: silent, ready: async () => true });
+  for (let batch = 0; batch < 4; batch++) {
+    const answers = Array.from({ length: 1500 }, (_, n) => rejects(models.job.find(`job_${n}`), UNAVAILABLE));
+    await letPass(clock, Promise.all(answers));
+  }
+  const kept = opened;
+  ok(kept <= 4100, `${kept} queries are kept`);
+  const refused = Array.from({ length: 50 }, () => rejects(models.job.find('job_x'), UNAVAILABLE));
+  await letPass(clock, Promise.all(refused));
+  ok(opened <= kept + 1, 'only the one that tries');
+  // It answers again: those that hang are settled, and others get through.
+  frozen = false;
+  for (const wake of hanging) wake();
+  await quiet();
+  const before = opened;
+  for (const id of ['job_1', 'job_2']) await rejects(models.job.find(id), UNAVAILABLE);
+  equal(opened, before + 2);
 });

@@ -107,7 +107,7 @@ test('runner: rows are not readable while no generation can be opened', slow, as
   state.away = true;
   await until(() => state.pauses.length >= 1);
   assert.equal(runner.readable(), false);
-  // A reader is answered, and keeps nothing of this process, however long the store is away.
+  // A reader is answered, and keeps nothing of this process, however long the store is unavailable.
   await assert.rejects(runner.open(), { code: 'read_models_unavailable' });
   state.away = false;
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));

@@ -8,6 +8,7 @@ import type { ReadStore, TableLayout } from '../../ports/read-store.ts';
 import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
+import { type Failures, watchFailures } from './pglite-failures.ts';
 import { PGLITE_SETTINGS, unpackPgliteImage } from './pglite-image.ts';
 import { prepareStatements } from './pglite-prepared.ts';
 
@@ -15,7 +16,7 @@ export type PgliteOptions = {
   /** Made where it is missing; nothing else may be in it. */
   readonly directory: string;
   readonly logger: Logger;
-  /** Called once if statements fail as on damaged files: the process must end, so that the next start replays the log. */
+  /** Called once if statements prove that the files are damaged: the process must end, so that the next start replays the log. */
   readonly onDamage?: (cause: unknown) => void;
   /** ms within which `health` answers. */
   readonly healthMs?: number;
@@ -23,8 +24,6 @@ export type PgliteOptions = {
 
 /** A batch of the projector goes before it in the queue, and blocks this thread. */
 const HEALTH_MS = 2000;
-/** So many failed statements prove that the files are damaged. */
-const PROOF = 3;
 /** Changes if the files of an earlier release must not be opened. */
 const FILES_VERSION = '2';
 
@@ -66,7 +65,7 @@ export function pgliteReadStore({
       const probe = asked.then(({ pg }) => pg.query('select 1'));
       const answers = await succeedsWithin(healthMs, probe);
       // With its files gone, PGlite still answers from its memory.
-      return { ok: answers && (await asked).failures.count < PROOF };
+      return { ok: answers && !(await asked).failures.proveDamage() };
     },
     close() {
       closing ??= closeDirectory(taken, opening, logger);
@@ -102,8 +101,7 @@ export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteD
 type Opened = {
   readonly pg: PGlite;
   readonly db: PgliteDatabase;
-  /** Statements that failed as on damaged files. */
-  readonly failures: { count: number };
+  readonly failures: Failures;
   /** The generation that unqualified names are of; null: none yet. */
   schema: string | null;
 };
@@ -136,7 +134,7 @@ async function openFiles(files: string, onDamage: (cause: unknown) => void): Pro
   const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
   try {
     prepareStatements(pg);
-    const failures = countFailures(pg, onDamage);
+    const failures = watchFailures(pg, onDamage);
     const db = drizzle(pg);
     await migrate(db, sharedMigrations());
     await pg.exec('set enable_seqscan = off');
@@ -145,40 +143,6 @@ async function openFiles(files: string, onDamage: (cause: unknown) => void): Pro
     await pg.close().catch(() => undefined);
     throw error;
   }
-}
-
-/** Of the statements of this handle, from now on. */
-function countFailures(pg: PGlite, onDamage: (cause: unknown) => void): { count: number } {
-  const failures = { count: 0 };
-  const counting = async <T>(answer: Promise<T>): Promise<T> => {
-    try {
-      return await answer;
-    } catch (cause) {
-      if (isOfTheFiles(cause) && ++failures.count === PROOF) onDamage(cause);
-      throw cause;
-    }
-  };
-  const [query, transaction] = [pg.query.bind(pg), pg.transaction.bind(pg)];
-  Object.assign(pg, {
-    query: (...given: Parameters<PGlite['query']>) => counting(query(...given)),
-    transaction: (...given: Parameters<PGlite['transaction']>) => counting(transaction(...given)),
-  });
-  return failures;
-}
-
-/**
- * Our statements are few and fixed: one that fails found files that are not as it left them, whatever the code (after a
- * panic PGlite refuses all that follows with 24000). Not so for bad values (22) and for want of disk or memory (53).
- */
-function isOfTheFiles(error: unknown): boolean {
-  // drizzle wraps what the database threw.
-  for (let at = error; at instanceof Error; at = at.cause) {
-    if ('code' in at && typeof at.code === 'string' && /^[0-9A-Z]{5}$/.test(at.code)) {
-      return !/^(22|53)/.test(at.code);
-    }
-  }
-  // PGlite itself stopped: a trap, or an exit.
-  return error instanceof Error && /^(RuntimeError|ExitStatus)$/.test(error.name);
 }
 
 /** Never fails but for the lock: files that cannot be closed in order are only replayed at the next start. */
@@ -191,7 +155,7 @@ async function closeDirectory(
     const opened = await opening?.catch(() => null);
     if (!opened) return;
     await opened.pg.close();
-    if (opened.failures.count === 0) taken.markIntact();
+    if (!opened.failures.areSuspect()) taken.markIntact();
   } catch (error) {
     logger.warn('the embedded read models did not close cleanly; the next start replays them from the log', {
       cause: error,

@@ -7,6 +7,7 @@ import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { readModels } from '#projections/read-models.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
+import { countFailures } from '#src/adapters/read-store/pglite-failures.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
@@ -82,6 +83,34 @@ test('pglite: a value that does not fit says nothing of the files', slow, async 
   assert.deepEqual(await store.health(), { ok: true });
   assert.deepEqual(damages, []);
   await store.close();
+});
+
+test('pglite: three statements that fail by our own mistake end no process', slow, async () => {
+  const { store, damages } = given();
+  const db = await store.shared();
+  for (let n = 0; n < 4; n++) {
+    await fails(db.execute(sql`select no_such_column from pg_class`));
+    await fails(db.execute(sql`select * from no_such_table`));
+  }
+  assert.deepEqual(damages, []);
+  assert.deepEqual(await store.health(), { ok: true });
+  await store.close();
+});
+
+test('pglite: damage is proved by three failures within a minute, not by three in the life of a process', () => {
+  let [ms, proofs] = [0, 0];
+  const failures = countFailures(
+    () => proofs++,
+    () => ms,
+  );
+  const failAt = (at: number) => {
+    ms = at;
+    failures.add(Object.assign(new Error('of the database'), { code: 'XX001' }));
+  };
+  for (const hour of [0, 1, 2, 3]) failAt(hour * 3_600_000);
+  assert.deepEqual([proofs, failures.proveDamage(), failures.areSuspect()], [0, false, true]);
+  for (const s of [1, 2, 3]) failAt(10 * 3_600_000 + s * 1000);
+  assert.deepEqual([proofs, failures.proveDamage()], [1, true]);
 });
 
 test('pglite: files that failed a statement are not believed at the next start', slow, async () => {
