@@ -68,7 +68,7 @@ export const VARIABLES = {
   ALLOW_FREE_RELAY: variable(
     values.boolean,
     'false',
-    'lets demo mode (`X402_ENABLED` off) listen beyond loopback',
+    'lets demo mode (`X402_ENABLED` off) start with a `HOST` or a `PUBLIC_BASE_URL` beyond loopback, a payee or a facilitator',
   ),
   POLICY_MODE: variable(values.oneOf(POLICY_MODES), 'open', '`open`, `blocklist-quota` or `allowlist`'),
   POLICY_BLOCK_HOSTS: optional(

@@ -1,5 +1,7 @@
 // The configuration: the only reader of the environment. Every fault is found in one go and named by its variable.
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { folderProblem, misspelledVariables } from './config-checks.ts';
 import { isLoopback, type Parse, Problem } from './config-values.ts';
 import { VARIABLES } from './config-variables.ts';
 import type { Mode } from './domain/event-fields.ts';
@@ -24,9 +26,39 @@ export class ConfigError extends Error {
   }
 }
 
-/** Throws `ConfigError`. */
+/** The values. Throws `ConfigError`. */
 export function readConfig(env: Environment = process.env): Config {
   return reading(env, configOf);
+}
+
+/**
+ * The values, for a process that serves: also refused are a free relay that is probably meant to be paid, misspelled
+ * variables, and files that are missing or cannot be written. Throws `ConfigError` with all faults.
+ */
+export function readServiceConfig(env: Environment = process.env): Config {
+  return reading(env, (read, fault) => {
+    const config = configOf(read, fault);
+    if (config.mode === 'demo' && !read('ALLOW_FREE_RELAY')) {
+      const free = (variable: Name, problem: string) =>
+        fault(
+          variable,
+          `${problem}, but X402_ENABLED is off: set X402_ENABLED=true, or ALLOW_FREE_RELAY=true to serve calls for free`,
+        );
+      if (read('X402_PAY_TO') !== null) free('X402_PAY_TO', 'is set');
+      if (read('X402_FACILITATOR_URL') !== null) free('X402_FACILITATOR_URL', 'is set');
+      const base = config.publicBaseUrl;
+      if (base !== null && !isLoopback(new URL(base).hostname.replace(/^\[|\]$/g, '')))
+        free('PUBLIC_BASE_URL', 'is a public address');
+    }
+    const { path, create } = config.keyFile;
+    if (!create && !existsSync(path))
+      fault('SIGNING_KEYS_FILE', 'names a file that does not exist: create it with "relay keys init"');
+    const folder = config.eventStoreUrl === null ? folderProblem(config.dataDir) : null;
+    if (folder !== null) fault('DATA_DIR', folder);
+    for (const { variable, nearest } of misspelledVariables(env, Object.keys(VARIABLES)))
+      fault(variable, `is no variable of this service: is ${nearest} meant?`);
+    return config;
+  });
 }
 
 function configOf(read: Read, fault: Fault) {
@@ -139,13 +171,13 @@ type Value<N extends Name> =
   | ((typeof VARIABLES)[N] extends { standard: string } ? never : null);
 /** The variable's value; after a fault that of an unset one. */
 type Read = <N extends Name>(name: N) => Value<N>;
-type Fault = (variable: Name, problem: string) => void;
+type Fault = (variable: string, problem: string) => void;
 
 /** An empty or blank variable counts as unset: a compose file has no other way to unset it. */
 function reading<T>(env: Environment, work: (read: Read, fault: Fault) => T): Frozen<T> {
   const faults = new Map<string, string>();
   /** The first fault of a variable counts. */
-  const fault = (variable: Name, problem: string) => {
+  const fault: Fault = (variable, problem) => {
     if (!faults.has(variable)) faults.set(variable, problem);
   };
   const value = work(read, fault);

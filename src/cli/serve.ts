@@ -1,6 +1,6 @@
 // relay serve: runs the service until a signal stops it.
 import type { Command } from 'commander';
-import { readConfig } from '../config.ts';
+import { readServiceConfig } from '../config.ts';
 import { variableList } from '../config-variables.ts';
 import { EXIT } from './exit.ts';
 
@@ -13,7 +13,7 @@ export function addServe(program: Command): void {
 }
 
 async function serve(): Promise<void> {
-  const config = readConfig();
+  const config = readServiceConfig();
   const stop = stopSignal();
   try {
     const { runService } = await import('#src/app/service.ts');

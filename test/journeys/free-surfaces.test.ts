@@ -51,7 +51,7 @@ describe('the free surfaces', () => {
   before(async () => {
     world = await makeWorld({ embedded: true, handler: passOn });
     base = new URL(world.target.url('/', 'relay.target.test')).origin;
-    service = await world.start({ PUBLIC_BASE_URL: base, LOG_LEVEL: 'debug' });
+    service = await world.start({ PUBLIC_BASE_URL: base, ALLOW_FREE_RELAY: 'true', LOG_LEVEL: 'debug' });
   });
   after(() => world.end());
 

@@ -86,7 +86,11 @@ describe('targets that must not be reached', () => {
     world = await makeWorld();
     world.dns.set('*', { rcode: 'NXDOMAIN' });
     world.dns.set(OWN, [OWN_ADDRESS]);
-    service = await world.start({ EGRESS_ALLOW_CIDRS: '', PUBLIC_BASE_URL: SSRF_BASE_URL });
+    service = await world.start({
+      EGRESS_ALLOW_CIDRS: '',
+      PUBLIC_BASE_URL: SSRF_BASE_URL,
+      ALLOW_FREE_RELAY: 'true',
+    });
     const bound = await listenEverywhere();
     assert.ok(bound.length > 0, 'no port could be had');
   });
