@@ -52,7 +52,7 @@ export function readServiceConfig(env: Environment = process.env): Config {
     }
     const { path, create } = config.keyFile;
     if (!create && !existsSync(path))
-      fault('SIGNING_KEYS_FILE', 'names a file that does not exist: create it with "relay keys init"');
+      fault('SIGNING_KEYS_FILE', `names a missing file, ${path}: create it with "relay keys init"`);
     const folder = config.eventStoreUrl === null ? folderProblem(config.dataDir) : null;
     if (folder !== null) fault('DATA_DIR', folder);
     for (const { variable, nearest } of misspelledVariables(env, Object.keys(VARIABLES)))
