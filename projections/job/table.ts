@@ -4,7 +4,7 @@ import { sql } from 'drizzle-orm';
 import { index, integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
 import type { ErrorCategory, Method, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import type { AttemptMade } from '#src/domain/job/events.ts';
-import type { PaymentRefunded } from '#src/domain/payment/events.ts';
+import type { PaymentRefunded } from '#src/domain/payment/refund-events.ts';
 
 export type AttemptLogEntry = Pick<
   AttemptMade,

@@ -9,7 +9,15 @@ import {
 } from '@sinclair/typebox';
 
 /** The kinds of streams; `events.ts` names them. */
-export type StreamKind = 'job' | 'decision' | 'payment' | 'claim' | 'chain' | 'keys' | 'receiptLog';
+export type StreamKind =
+  | 'job'
+  | 'decision'
+  | 'payment'
+  | 'claim'
+  | 'chain'
+  | 'refund'
+  | 'keys'
+  | 'receiptLog';
 
 type Versions = Readonly<Record<number, TObject>>;
 type Latest<V> = 3 extends keyof V ? 3 : 2 extends keyof V ? 2 : 1;

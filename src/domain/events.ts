@@ -8,7 +8,6 @@ import {
   IdempotencyKeyClaimed,
   IdempotencyKeyReleased,
   PaymentMissing,
-  PaymentRefunded,
   PaymentRejected,
   PaymentReleased,
   PaymentReserved,
@@ -16,6 +15,7 @@ import {
   SettlementRetried,
   SettlementUnknown,
 } from './payment/events.ts';
+import { PaymentRefunded, RefundBegun, RefundCancelled, RefundClaimed } from './payment/refund-events.ts';
 import { CheckpointSigned, SigningKeyActivated, SigningKeyRetired } from './signing-keys/events.ts';
 
 export const EVENTS = {
@@ -38,6 +38,9 @@ export const EVENTS = {
   PaymentRefunded,
   PaymentMissing,
   ChainReconciled,
+  RefundBegun,
+  RefundCancelled,
+  RefundClaimed,
 } as const;
 
 type Catalogue = typeof EVENTS;
@@ -82,6 +85,11 @@ export const STREAM = {
   claim: (hash: string) => `claim-${hash}`,
   /** Of a payee on a network. CAIP-10, lower case: `eip155:8453:0x…` has no hyphen, at which names are split. */
   chain: (account: string) => `chain-${account}`,
+  /** Of a transaction, see `refundId`. */
+  refund: (id: string) => `refund-${id}`,
   keys: 'keys-relay',
   receiptLog: 'log-receipts',
 } as const satisfies Record<StreamKind, unknown>;
+
+/** Without a hyphen, at which names are split. `network`: CAIP-2, `eip155:…`. `transaction`: `0x` and 64 hex digits, lower case. */
+export const refundId = (network: string, transaction: string): string => `${network}:${transaction}`;

@@ -132,15 +132,25 @@ export const paymentReserved = sample('PaymentReserved', {
 });
 
 export const paymentSettled = sample('PaymentSettled', {
-  v,
+  v: 2,
   jobId: JOB_ID,
   transaction: `0x${hex('5')}`,
   evidence: 'facilitator',
   settledAt: at(5),
+  statement: null,
+});
+
+export const refundBegun = sample('RefundBegun', { v, jobId: JOB_ID, begunAt: at(80) });
+
+export const refundCancelled = sample('RefundCancelled', {
+  v,
+  jobId: JOB_ID,
+  reason: 'operator',
+  cancelledAt: at(90),
 });
 
 export const paymentRefunded = sample('PaymentRefunded', {
-  v,
+  v: 2,
   jobId: JOB_ID,
   network: paymentReserved().data.network,
   asset: paymentReserved().data.asset,
@@ -149,14 +159,33 @@ export const paymentRefunded = sample('PaymentRefunded', {
   transaction: `0x${hex('6')}`,
   evidence: 'chain',
   refundedAt: at(100),
+  sender: paymentReserved().data.payTo,
+});
+
+export const refundClaimed = sample('RefundClaimed', {
+  v,
+  network: paymentReserved().data.network,
+  transaction: paymentRefunded().data.transaction,
+  transfers: [
+    {
+      asset: paymentReserved().data.asset,
+      sender: paymentReserved().data.payTo,
+      payer: paymentReserved().data.payer,
+      amount: '3000',
+      refunds: [{ payment: PAYMENT_STREAM, jobId: JOB_ID, amount: '3000' }],
+    },
+  ],
+  released: [],
+  claimedAt: at(95),
 });
 
 export const paymentRejected = sample('PaymentRejected', {
-  v,
+  v: 2,
   jobId: JOB_ID,
   reason: 'insufficient_funds',
   evidence: 'facilitator',
   rejectedAt: at(5),
+  statement: null,
 });
 
 export const paymentReleased = sample('PaymentReleased', {

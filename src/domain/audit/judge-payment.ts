@@ -13,7 +13,7 @@ import {
   NO_ENTRY,
   type Sums,
 } from '../payment/ledger.ts';
-import type { Payment } from '../payment/state.ts';
+import { isReturned, type Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
 /** A payment's stream as read so far. `servedBy`: the job that started with it. `startedRefunded`: after its refund. */
@@ -36,9 +36,9 @@ export function judgePayment(
   return { history: { ...history, ...entry }, fault };
 }
 
-/** Whether the event ends a reservation: without a settlement, or with its refund. */
+/** Whether the event ends a reservation: without a settlement, or with the begin of its refund. */
 export const isEnd = ({ type }: PaymentEvent): boolean =>
-  type === 'PaymentRejected' || type === 'PaymentReleased' || type === 'PaymentRefunded';
+  ['PaymentRejected', 'PaymentReleased', 'RefundBegun', 'PaymentRefunded'].includes(type);
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
@@ -53,7 +53,8 @@ function faultOf(payment: Payment, event: PaymentEvent): Fault | null {
   const fields = differing({ network, asset, amount, payer }, reserved);
   if (fields.length > 0)
     return { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
-  return payment.status === 'settled' && payment.settled.transaction === transaction
+  const charge = 'settled' in payment ? payment.settled.transaction : null;
+  return charge === transaction
     ? { kind: 'payment_mismatch', message: 'the refund names the transaction of the charge' }
     : null;
 }
@@ -80,7 +81,7 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
     faults.push({ kind: 'payment_used_twice', message });
   }
   // A refund can be recorded while the job is being started; `refundedFault` requires that its request is not sent.
-  if (history.payment.status !== 'settled' && history.payment.status !== 'refunded') {
+  if (history.payment.status !== 'settled' && !isReturned(history.payment)) {
     mismatch('the payment is not settled when the job starts');
     return faults;
   }

@@ -5,6 +5,7 @@ import {
   ChainHash,
   Count,
   declareEvent,
+  declareVersions,
   type EventData,
   Hex,
   Instant,
@@ -13,7 +14,18 @@ import {
   strict,
   Text,
   Units,
+  V1,
 } from '../event-fields.ts';
+
+const V2 = Type.Literal(2);
+
+/** Why the operator states the fact, where the chain gave no usable answer (evidence `operator`); null otherwise. */
+const Statement = Nullable(Text);
+const withoutStatement = <T extends object>(recorded: T) => ({
+  ...recorded,
+  v: 2 as const,
+  statement: null,
+});
 
 export const PaymentReserved = declareEvent('payment', 'reservedAt', {
   jobId: Text,
@@ -35,20 +47,40 @@ export const PaymentReserved = declareEvent('payment', 'reservedAt', {
 });
 export type PaymentReserved = EventData<typeof PaymentReserved>;
 
-export const PaymentSettled = declareEvent('payment', 'settledAt', {
+const settled = {
   jobId: Text,
   transaction: Nullable(Text),
   evidence: oneOf('facilitator', 'nonce_consumed', 'chain', 'operator'),
   settledAt: Instant,
+};
+
+export const PaymentSettled = declareVersions({
+  stream: 'payment',
+  time: 'settledAt',
+  versions: {
+    1: Type.Object({ v: V1, ...settled }, strict),
+    2: Type.Object({ v: V2, ...settled, statement: Statement }, strict),
+  },
+  upcast: { 1: withoutStatement },
 });
 export type PaymentSettled = EventData<typeof PaymentSettled>;
 
-/** The payment ended without money moving. `reason`: the facilitator's code or `unused_after_expiry`. */
-export const PaymentRejected = declareEvent('payment', 'rejectedAt', {
+const rejected = {
   jobId: Text,
   reason: Text,
   evidence: oneOf('facilitator', 'chain', 'operator'),
   rejectedAt: Instant,
+};
+
+/** The payment ended without money moving. `reason`: the facilitator's code or `unused_after_expiry`. */
+export const PaymentRejected = declareVersions({
+  stream: 'payment',
+  time: 'rejectedAt',
+  versions: {
+    1: Type.Object({ v: V1, ...rejected }, strict),
+    2: Type.Object({ v: V2, ...rejected, statement: Statement }, strict),
+  },
+  upcast: { 1: withoutStatement },
 });
 export type PaymentRejected = EventData<typeof PaymentRejected>;
 
@@ -75,19 +107,6 @@ export const SettlementRetried = declareEvent('payment', 'retriedAt', {
   retriedAt: Instant,
 });
 export type SettlementRetried = EventData<typeof SettlementRetried>;
-
-/** The charge was returned in full. `evidence`: the transfer was found on the chain, or the operator stated it. */
-export const PaymentRefunded = declareEvent('payment', 'refundedAt', {
-  jobId: Text,
-  network: Text,
-  asset: Text,
-  amount: Type.String({ pattern: '^\\d+$' }),
-  payer: Text,
-  transaction: Type.String({ pattern: '^0x[0-9a-f]{64}$' }),
-  evidence: oneOf('chain', 'operator'),
-  refundedAt: Instant,
-});
-export type PaymentRefunded = EventData<typeof PaymentRefunded>;
 
 /**
  * The books have the charge, and the chain has no transfer of it: the facilitator reported one that did not happen, or a

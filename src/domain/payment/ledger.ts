@@ -44,17 +44,20 @@ export const boughtNothing = (errorCategory: JobCompleted['errorCategory']): boo
 
 /**
  * `unserved`: settled, its job never started; the same payment header still executes it. `refundable`: settled, and its
- * job was interrupted or never sent. `unknown`: whether the money moved is unconfirmed. `missing`: charged in the books,
- * served or refunded or not, and the chain has no transfer of it.
+ * job was interrupted or never sent. `refunding`: its refund has begun. `unknown`: whether the money moved is unconfirmed.
+ * `missing`: charged in the books, served or refunded or not, and the chain has no transfer of it.
  */
-export type OpenState = 'unserved' | 'refundable' | 'unknown' | 'missing';
+export type OpenState = 'unserved' | 'refundable' | 'refunding' | 'unknown' | 'missing';
 
 /** What is younger than this may still be under way. */
 const UNDER_WAY_MS = 45_000;
 
 /** Only a late settlement, or the refund of a served call, changes an entry that is not open. */
 export const isOpen = ({ payment, job }: LedgerEntry): boolean =>
-  job === 'running' || isMissing(payment) || (isBound(payment) && job !== 'executed');
+  job === 'running' ||
+  payment.status === 'refunding' ||
+  isMissing(payment) ||
+  (isBound(payment) && job !== 'executed');
 
 /** Charged in the books, and the chain has no transfer of it. */
 export const isMissing = (payment: Payment): boolean => 'missing' in payment && payment.missing !== null;
@@ -65,11 +68,11 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
     case 'settled':
       return job === 'absent' ? 'unserved' : job === 'interrupted' ? 'refundable' : null;
     case 'unknown':
-      return 'unknown';
     case 'missing':
-      return 'missing';
+      return payment.status;
+    case 'refunding':
     case 'refunded':
-      return isMissing(payment) ? 'missing' : null;
+      return isMissing(payment) ? 'missing' : payment.status === 'refunding' ? 'refunding' : null;
     case 'reserved':
     case 'retried':
       return nowMs - Date.parse(since) > UNDER_WAY_MS ? 'unknown' : null;
@@ -155,9 +158,11 @@ function enterMove(
 /** In which sum a payment is; null: it was not charged. */
 function placeOf({ payment, job }: LedgerEntry): 'open' | 'served' | 'refunded' | null {
   if (payment.status === 'refunded') return 'refunded';
-  if (payment.status !== 'settled' && payment.status !== 'missing') return null;
+  if (!CHARGED.has(payment.status)) return null;
   return job === 'executed' ? 'served' : 'open';
 }
+
+const CHARGED: ReadonlySet<Payment['status']> = new Set(['settled', 'missing', 'refunding']);
 
 const chargeOf = ({ payment }: LedgerEntry): Money | null =>
   payment.status === 'absent' ? null : payment.reserved;

@@ -29,7 +29,7 @@ export function refundPayment(
   const { jobId, network, asset, amount, payer } = payment.reserved;
   return {
     type: 'PaymentRefunded',
-    data: { v: 1, jobId, network, asset, amount, payer, transaction, evidence, refundedAt: at },
+    data: { v: 2, jobId, network, asset, amount, payer, transaction, evidence, refundedAt: at, sender: null },
   };
 }
 

@@ -1,6 +1,7 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
 import type { EventOf, PaymentEvent } from '../events.ts';
-import type { PaymentMissing, PaymentRefunded, PaymentReserved, PaymentSettled } from './events.ts';
+import type { PaymentMissing, PaymentReserved, PaymentSettled } from './events.ts';
+import type { PaymentRefunded, RefundBegun } from './refund-events.ts';
 
 export type Payment =
   | { readonly status: 'absent' }
@@ -18,39 +19,47 @@ export type Payment =
       readonly settled: PaymentSettled;
       readonly missing: PaymentMissing;
     }
+  /** Charged, and its refund has begun: it buys nothing, unless the refund is cancelled. */
+  | {
+      readonly status: 'refunding';
+      readonly reserved: PaymentReserved;
+      readonly settled: PaymentSettled;
+      readonly begun: RefundBegun;
+      /** The chain has no transfer of the charge; null: it has, or this was not found out. */
+      readonly missing: PaymentMissing | null;
+    }
   /** Charged and returned: it buys nothing any more, and its authorization is used. */
   | {
       readonly status: 'refunded';
       readonly reserved: PaymentReserved;
       readonly settled: PaymentSettled;
       readonly refunded: PaymentRefunded;
-      /** The chain has no transfer of the charge; null: it has, or this was not found out. */
       readonly missing: PaymentMissing | null;
     }
   /** Ended without money moving: the same authorization may be reserved again. */
   | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
 
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
-export type BoundPayment = Exclude<Payment, { status: 'absent' | 'refunded' | 'rejected' | 'released' }>;
+export type BoundPayment = Exclude<Payment, ReturnedPayment | { status: 'absent' | 'rejected' | 'released' }>;
 
-export type RefundedPayment = Extract<Payment, { status: 'refunded' }>;
+/** Its refund has begun or is recorded: it buys nothing. */
+export type ReturnedPayment = Extract<Payment, { status: 'refunding' | 'refunded' }>;
 
 export const absentPayment: Payment = { status: 'absent' };
 
 export const isBound = (payment: Payment): payment is BoundPayment =>
-  !['absent', 'refunded', 'rejected', 'released'].includes(payment.status);
+  !['absent', 'refunding', 'refunded', 'rejected', 'released'].includes(payment.status);
+
+export const isReturned = (payment: Payment): payment is ReturnedPayment =>
+  payment.status === 'refunding' || payment.status === 'refunded';
 
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
-  if (payment.status === 'refunded') return evolveRefunded(payment, event);
+  if (isReturned(payment)) return evolveReturned(payment, event);
   if (event.type === 'PaymentReserved') {
     return isBound(payment) ? payment : { status: 'reserved', reserved: event.data, owner: event.data.owner };
   }
   if (payment.status === 'absent') return payment;
-  if (payment.status === 'settled') {
-    if (event.type === 'PaymentRefunded')
-      return { ...payment, status: 'refunded', refunded: event.data, missing: null };
-    return event.type === 'PaymentMissing' ? { ...payment, status: 'missing', missing: event.data } : payment;
-  }
+  if (payment.status === 'settled') return evolveSettled(payment, event);
   const { reserved } = payment;
   // The money of this authorization is in, whatever was concluded before and whichever job's call moved it.
   if (event.type === 'PaymentSettled') return { status: 'settled', reserved, settled: event.data };
@@ -59,6 +68,8 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (event.type === 'PaymentRejected') return { status: 'rejected', reserved };
   if (payment.status === 'missing') return payment;
   switch (event.type) {
+    case 'RefundBegun':
+    case 'RefundCancelled':
     case 'PaymentRefunded':
     case 'PaymentMissing':
       return payment;
@@ -73,12 +84,35 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   }
 }
 
-/** The chain may show a refunded charge, or lose it, at any later time. */
-function evolveRefunded(payment: RefundedPayment, event: PaymentEvent): RefundedPayment {
-  if (event.type === 'PaymentMissing' && payment.missing === null) return { ...payment, missing: event.data };
-  return event.type === 'PaymentSettled' && payment.missing !== null
-    ? { ...payment, settled: event.data, missing: null }
-    : payment;
+function evolveSettled(payment: Extract<Payment, { status: 'settled' }>, event: PaymentEvent): Payment {
+  switch (event.type) {
+    case 'PaymentMissing':
+      return { ...payment, status: 'missing', missing: event.data };
+    case 'RefundBegun':
+      return { ...payment, status: 'refunding', begun: event.data, missing: null };
+    case 'PaymentRefunded':
+      // Version 1 recorded a refund in one step, without its sender.
+      return event.data.sender === null
+        ? { ...payment, status: 'refunded', refunded: event.data, missing: null }
+        : payment;
+    default:
+      return payment;
+  }
+}
+
+function evolveReturned(payment: ReturnedPayment, event: PaymentEvent): Payment {
+  const { reserved, settled, missing } = payment;
+  // The chain may show the charge, or lose it, at any later time.
+  if (event.type === 'PaymentMissing' && missing === null) return { ...payment, missing: event.data };
+  if (event.type === 'PaymentSettled' && missing !== null)
+    return { ...payment, settled: event.data, missing: null };
+  if (payment.status === 'refunded') return payment;
+  if (event.type === 'PaymentRefunded')
+    return { status: 'refunded', reserved, settled, refunded: event.data, missing };
+  if (event.type !== 'RefundCancelled') return payment;
+  return missing === null
+    ? { status: 'settled', reserved, settled }
+    : { status: 'missing', reserved, settled, missing };
 }
 
 /** A settle call's answer: `rejected` and `nonce_used` are complete answers; everything else is `unknown` (`cause`: a code). */
@@ -101,11 +135,14 @@ export function recordSettleAnswer(answer: SettleAnswer, call: SettleCall): Sett
   const { jobId, at } = call;
   const unknown = (cause: string) => settlementUnknown(cause, call);
   const settled = (transaction: string | null, evidence: PaymentSettled['evidence']) =>
-    ({ type: 'PaymentSettled', data: { v: 1, jobId, transaction, evidence, settledAt: at } }) as const;
+    ({
+      type: 'PaymentSettled',
+      data: { v: 2, jobId, transaction, evidence, settledAt: at, statement: null },
+    }) as const;
   const rejected = (reason: string) =>
     ({
       type: 'PaymentRejected',
-      data: { v: 1, jobId, reason, evidence: 'facilitator', rejectedAt: at },
+      data: { v: 2, jobId, reason, evidence: 'facilitator', rejectedAt: at, statement: null },
     }) as const;
   switch (answer.outcome) {
     case 'settled':
@@ -158,12 +195,22 @@ export function reconcile(
 ): EventOf<'PaymentSettled' | 'PaymentRejected'> | null {
   const { jobId } = payment.reserved;
   const rejected = (reason: string) =>
-    ({ type: 'PaymentRejected', data: { v: 1, jobId, reason, evidence: 'chain', rejectedAt: at } }) as const;
+    ({
+      type: 'PaymentRejected',
+      data: { v: 2, jobId, reason, evidence: 'chain', rejectedAt: at, statement: null },
+    }) as const;
   switch (finding.outcome) {
     case 'paid':
       return {
         type: 'PaymentSettled',
-        data: { v: 1, jobId, transaction: finding.transaction, evidence: 'chain', settledAt: at },
+        data: {
+          v: 2,
+          jobId,
+          transaction: finding.transaction,
+          evidence: 'chain',
+          settledAt: at,
+          statement: null,
+        },
       };
     case 'cancelled':
       return rejected('authorization_cancelled');

@@ -20,7 +20,7 @@ import type { JobStarted } from '#src/domain/job/events.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry, isMissing } from '#src/domain/payment/ledger.ts';
-import { isBound } from '#src/domain/payment/state.ts';
+import { isBound, isReturned } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';
 
 export function auditMoney(states: StreamStates) {
@@ -53,7 +53,9 @@ export function auditMoney(states: StreamStates) {
     payment(stream: string, event: PaymentEvent): readonly Fault[] {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
-      states.put('payment', stream, history);
+      // A job that starts while a refund is cancelled is executed or not, by what it reads of its payment.
+      const isCancelled = event.type === 'RefundCancelled';
+      states.put('payment', stream, isCancelled ? { ...history, startedRefunded: false } : history);
       if (isEnd(event)) states.put('ended', endName(stream, event.data.jobId), true);
       books = enter(books, event, before, history, null);
       return [fault, nameFault(stream, event), refundFault(event)].filter((each) => each !== null);
@@ -73,6 +75,9 @@ export function auditMoney(states: StreamStates) {
       const hasEnded = states.get('ended', endName(paymentStream, jobId)) ?? false;
       const fault = claimFault(holder, event, { history, hasEnded, isOver: isOver(jobId) });
       return fault === null ? [] : [fault];
+    },
+    refund(_event: EventOf<'RefundClaimed'>): readonly Fault[] {
+      return [];
     },
     decision(
       { stream, data }: RecordedEvent,
@@ -97,7 +102,7 @@ export function auditMoney(states: StreamStates) {
           ...history,
           ...evolveEntry(history, event),
           servedBy: history.servedBy ?? jobId,
-          startedRefunded: history.payment.status === 'refunded',
+          startedRefunded: isReturned(history.payment),
         });
       const faults = [
         ...paidFaults(started, history),

@@ -106,6 +106,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       case 'IdempotencyKeyClaimed':
       case 'IdempotencyKeyReleased':
         return reportAll(money.claim(recorded.stream, event), location);
+      case 'RefundClaimed':
+        return reportAll(money.refund(event), location);
       case 'DecisionRecorded':
         return reportAll(money.decision(recorded, event), location);
       case 'SigningKeyActivated':

@@ -3,7 +3,13 @@
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import { type Claim, type ReleaseReason, retentionOver } from '#src/domain/payment/claim.ts';
 import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
-import { type BoundPayment, isBound, type Payment, type RefundedPayment } from '#src/domain/payment/state.ts';
+import {
+  type BoundPayment,
+  isBound,
+  isReturned,
+  type Payment,
+  type ReturnedPayment,
+} from '#src/domain/payment/state.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
@@ -55,7 +61,7 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
     paymentStream === null ? null : loadPayment(deps.log, paymentStream),
     claimStream === null ? null : loadClaim(deps.log, claimStream),
   ]);
-  if (payment !== null && (isBound(payment.state) || payment.state.status === 'refunded')) {
+  if (payment !== null && (isBound(payment.state) || isReturned(payment.state))) {
     return byPayment(deps, lookup, { ...payment, state: payment.state }, claim);
   }
   if (claim === null || claim.state.status === 'free') {
@@ -67,7 +73,7 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
 async function byPayment(
   deps: LookUpDeps,
   lookup: Lookup,
-  payment: View<BoundPayment | RefundedPayment>,
+  payment: View<BoundPayment | ReturnedPayment>,
   claim: View<Claim> | null,
 ): Promise<Known> {
   const { state } = payment;
@@ -83,8 +89,9 @@ async function byPayment(
     return reused;
   }
   if (job !== null) return { ...job, by: 'payment' };
-  // A refunded payment buys nothing any more; a result that it bought before is replayed.
-  return state.status === 'refunded' ? reused : resume(deps, { ...payment, state }, claim);
+  // A payment in refund buys nothing; a result that it bought before is replayed.
+  if (isReturned(state)) return { kind: 'refused', by: 'payment', refusal: paymentReturned(state.status) };
+  return resume(deps, { ...payment, state }, claim);
 }
 
 /** The authorization that was recorded, and by a signature that only its payer can have made. */
@@ -162,14 +169,15 @@ async function lookAtHolder(
 
 /**
  * A key ends with its own payment's Rejected or Released, also if a crash hid the IdempotencyKeyReleased that follows; and
- * with its refund, if the job never started: that payment buys nothing any more.
+ * with the begin of its refund, if the job never started: that payment buys nothing. If the refund is cancelled, the payment
+ * buys its job only while no other job holds the key.
  */
 function releaseOf(payment: Payment, jobId: string): ReleaseReason | null {
   if (payment.status === 'absent') return null;
   // Reserved again for another job: the claim's own reservation has ended.
   if (payment.reserved.jobId !== jobId) return 'payment_released';
   if (payment.status === 'rejected') return 'payment_rejected';
-  return payment.status === 'released' || payment.status === 'refunded' ? 'payment_released' : null;
+  return payment.status === 'released' || isReturned(payment) ? 'payment_released' : null;
 }
 
 type KnownJob =
@@ -208,4 +216,13 @@ const paymentReused = () =>
   refused(
     'payment_reused',
     'This payment was made for another request: repeat that one, or sign a new payment.',
+  );
+
+const paymentReturned = (paymentState: ReturnedPayment['status']) =>
+  refused(
+    'payment_reused',
+    paymentState === 'refunding'
+      ? 'The refund of this payment has begun, so it buys nothing: sign a new payment.'
+      : 'This payment was refunded: sign a new payment.',
+    { details: { paymentState } },
   );

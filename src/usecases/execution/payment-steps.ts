@@ -7,6 +7,7 @@ import {
   type BoundPayment,
   type ChainFinding,
   isBound,
+  isReturned,
   type Payment,
   reconcile,
   recordSettleAnswer,
@@ -239,7 +240,7 @@ async function record(
       deps.unconfirmed.drop(paymentStream);
       return ours ? { kind: 'settled', payment: paymentFacts(payment) } : LOOK_UP;
     }
-    if (payment.status === 'refunded' || payment.status === 'absent') return LOOK_UP;
+    if (isReturned(payment) || payment.status === 'absent') return LOOK_UP;
     const found = factOf(ours && payment.status === 'reserved');
     if (!ours && found.type !== 'PaymentSettled') return LOOK_UP;
     // The money is the reservation's, whichever job's call moved it.

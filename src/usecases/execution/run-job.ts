@@ -43,8 +43,9 @@ export type Ran = {
 
 /**
  * Appends JobStarted. If it is acknowledged after the lease, a recovering process may have closed the job, so nothing is
- * sent and the job is closed as `not_executed`. The same applies if the payment was refunded or found missing by then: that
- * is on another stream, so the payment is read after the start is stored. Throws `WrongExpectedVersion` if another process started the job.
+ * sent and the job is closed as `not_executed`. The same applies if the refund of the payment has begun by then, or the
+ * payment was found missing: that is on another stream, so the payment is read after the start is stored, and a refund reads
+ * the job after it has begun. Throws `WrongExpectedVersion` if another process started the job.
  */
 export async function announceJob(
   deps: RunDeps,

@@ -76,7 +76,12 @@ async function entryBefore(log: EventLog, { stream, revision, type }: RecordedEv
   return { payment, job: payment.status === 'settled' ? 'executed' : 'absent', since: '' };
 }
 
-const CHANGES_CLOSED: ReadonlySet<string> = new Set(['PaymentSettled', 'PaymentRefunded', 'PaymentMissing']);
+const CHANGES_CLOSED: ReadonlySet<string> = new Set([
+  'PaymentSettled',
+  'PaymentMissing',
+  'RefundBegun',
+  'PaymentRefunded',
+]);
 
 function ledgerEvent(recorded: RecordedEvent): LedgerEvent {
   const event = decodeEvent(recorded);

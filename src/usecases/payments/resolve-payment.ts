@@ -48,10 +48,16 @@ function eventOf(
   const evidence = 'operator' as const;
   if (verdict.kind === 'settled') {
     const { transaction } = verdict;
-    return { type: 'PaymentSettled', data: { v: 1, jobId, transaction, evidence, settledAt: at } };
+    return {
+      type: 'PaymentSettled',
+      data: { v: 2, jobId, transaction, evidence, settledAt: at, statement: null },
+    };
   }
   const unused = { outcome: 'unused', chainTimeSeconds: Math.floor(nowMs / 1000) } as const;
   if (reconcile(unused, payment, at) === null) return null;
   const reason = 'operator_not_settled';
-  return { type: 'PaymentRejected', data: { v: 1, jobId, reason, evidence, rejectedAt: at } };
+  return {
+    type: 'PaymentRejected',
+    data: { v: 2, jobId, reason, evidence, rejectedAt: at, statement: null },
+  };
 }

@@ -25,6 +25,7 @@ import {
   paymentReleased,
   paymentReserved,
   paymentSettled,
+  refundBegun,
   settlementUnknown,
 } from '#test/support/given-events.ts';
 
@@ -64,11 +65,12 @@ for (const [title, events, kinds] of [
     [
       paymentReserved(),
       paymentSettled(),
+      refundBegun(),
       paymentRefunded({ transaction: String(paymentSettled().data.transaction) }),
     ],
     ['payment_mismatch'],
   ],
-  ['refunded', [paymentReserved(), paymentSettled(), paymentRefunded()], []],
+  ['refunded', [paymentReserved(), paymentSettled(), refundBegun(), paymentRefunded()], []],
   ['settled without a reservation', [paymentSettled()], bad],
   ['reserved twice', [paymentReserved(), paymentReserved(other)], bad],
   ['settled twice', [paymentReserved(), paymentSettled(), paymentSettled()], bad],

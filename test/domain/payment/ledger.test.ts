@@ -22,6 +22,7 @@ import {
   paymentReleased,
   paymentReserved,
   paymentSettled,
+  refundBegun,
   settlementUnknown,
 } from '#test/support/given-events.ts';
 
@@ -69,21 +70,25 @@ describe('given a payment, when this happens, then charged, served, refunded and
     ['its target failed: served', [...charged, started(), failed('timeout')], [3000, 3000, 0, 0]],
     ['interrupted: open', [...charged, started(), failed('interrupted_unknown')], [3000, 0, 0, 3000]],
     ['not executed: open', [...charged, started(), failed('not_executed')], [3000, 0, 0, 3000]],
-    ['refunded, never started', [...charged, paymentRefunded()], [3000, 0, 3000, 0]],
+    ['refunded, never started', [...charged, refundBegun(), paymentRefunded()], [3000, 0, 3000, 0]],
     [
       'refunded after an interruption',
-      [...charged, started(), failed('interrupted_unknown'), paymentRefunded()],
+      [...charged, started(), failed('interrupted_unknown'), refundBegun(), paymentRefunded()],
       [3000, 0, 3000, 0],
     ],
-    ['served, then refunded', [...charged, ...executed, paymentRefunded()], [3000, 0, 3000, 0]],
+    [
+      'served, then refunded',
+      [...charged, ...executed, refundBegun(), paymentRefunded()],
+      [3000, 0, 3000, 0],
+    ],
     [
       'refunded while its job ran, which then succeeded',
-      [...charged, started(), paymentRefunded(), jobCompleted()],
+      [...charged, started(), refundBegun(), paymentRefunded(), jobCompleted()],
       [3000, 0, 3000, 0],
     ],
     [
       'refunded, and then started and not executed',
-      [...charged, paymentRefunded(), started(), failed('not_executed')],
+      [...charged, refundBegun(), paymentRefunded(), started(), failed('not_executed')],
       [3000, 0, 3000, 0],
     ],
     ['settled twice in the record: charged once', [...charged, paymentSettled()], [3000, 0, 0, 3000]],
@@ -104,7 +109,7 @@ describe('given a payment, when this happens, then charged, served, refunded and
     ['missing, and served: served', [...charged, ...executed, paymentMissing()], [3000, 3000, 0, 0, 3000]],
     [
       'missing, and refunded: refunded',
-      [...charged, paymentRefunded(), paymentMissing()],
+      [...charged, refundBegun(), paymentRefunded(), paymentMissing()],
       [3000, 0, 3000, 0, 3000],
     ],
     [
@@ -148,12 +153,12 @@ describe('given a payment, when the streams contradict each other, then the sums
       ],
     ],
     ['a refund without a charge', [paymentReserved(), paymentRefunded()]],
-    ['a second refund', [...charged, paymentRefunded(), paymentRefunded()]],
+    ['a second refund', [...charged, refundBegun(), paymentRefunded(), paymentRefunded()]],
     [
       'a refund of a charge that was taken back',
       [...charged, paymentMissing(), paymentRejected(), paymentRefunded()],
     ],
-    ['a refund of another amount', [...charged, paymentRefunded({ amount: '2999' })]],
+    ['a refund of another amount', [...charged, refundBegun(), paymentRefunded({ amount: '2999' })]],
   ] as const) {
     test(title, () => {
       assert.ok(sumsOf(events).some(({ balanced }) => !balanced));

@@ -27,13 +27,13 @@ const settled = [paymentReserved(), paymentSettled()];
 
 test('a settled payment is refunded in full, whether its job never started or has ended', () => {
   for (const job of ['absent', 'completed'] as const)
-    assert.deepEqual(decide(job, settled), paymentRefunded());
+    assert.deepEqual(decide(job, settled), paymentRefunded({ sender: null }));
 });
 
 test('a refund that only the operator states is recorded as such', () => {
   assert.deepEqual(
     decide('absent', settled, { evidence: 'operator' }),
-    paymentRefunded({ evidence: 'operator' }),
+    paymentRefunded({ evidence: 'operator', sender: null }),
   );
 });
 
@@ -44,7 +44,9 @@ test('not_charged: nothing that is not settled is refunded', () => {
 });
 
 test('already_refunded: a payment is refunded once', () => {
-  assert.deepEqual(decide('completed', [...settled, paymentRefunded()]), { refused: 'already_refunded' });
+  assert.deepEqual(decide('completed', [...settled, paymentRefunded({ sender: null })]), {
+    refused: 'already_refunded',
+  });
 });
 
 test('job_running: a call that may still succeed is not refunded', () => {

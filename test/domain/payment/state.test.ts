@@ -22,6 +22,8 @@ import {
   paymentReleased,
   paymentReserved,
   paymentSettled,
+  refundBegun,
+  refundCancelled,
   settlementRetried,
   settlementUnknown,
   T0,
@@ -35,7 +37,8 @@ const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
   retried: [paymentReserved(), settlementUnknown(), settlementRetried()],
   settled: [paymentReserved(), paymentSettled()],
   missing: [paymentReserved(), paymentSettled(), paymentMissing()],
-  refunded: [paymentReserved(), paymentSettled(), paymentRefunded()],
+  refunding: [paymentReserved(), paymentSettled(), refundBegun()],
+  refunded: [paymentReserved(), paymentSettled(), refundBegun(), paymentRefunded()],
   rejected: [paymentReserved(), paymentRejected()],
   released: [paymentReserved(), paymentReleased()],
 };
@@ -70,8 +73,9 @@ const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['stat
     },
     'retried',
   ),
-  settled: to({ PaymentRefunded: 'refunded', PaymentMissing: 'missing' }, 'settled'),
+  settled: to({ RefundBegun: 'refunding', PaymentMissing: 'missing' }, 'settled'),
   missing: to({ PaymentSettled: 'settled', PaymentRejected: 'rejected' }, 'missing'),
+  refunding: to({ RefundCancelled: 'settled', PaymentRefunded: 'refunded' }, 'refunding'),
   refunded: to({}, 'refunded'),
   rejected: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'rejected'),
   released: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'released'),
@@ -83,6 +87,8 @@ const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
   PaymentReleased: paymentReleased(),
   SettlementUnknown: settlementUnknown(),
   SettlementRetried: settlementRetried(),
+  RefundBegun: refundBegun(),
+  RefundCancelled: refundCancelled(),
   PaymentRefunded: paymentRefunded(),
   PaymentMissing: paymentMissing(),
 };
@@ -95,6 +101,8 @@ function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, sta
     PaymentReleased: stay,
     SettlementUnknown: stay,
     SettlementRetried: stay,
+    RefundBegun: stay,
+    RefundCancelled: stay,
     PaymentRefunded: stay,
     PaymentMissing: stay,
   };
@@ -110,7 +118,7 @@ for (const status of Object.keys(NEXT) as Payment['status'][]) {
       const event = EVENTS[type as PaymentEvent['type']];
       const after = evolvePayment(state, event);
       assert.equal(after.status, next, `${type} on ${status}`);
-      const learns = status === 'refunded' && type === 'PaymentMissing';
+      const learns = (status === 'refunding' || status === 'refunded') && type === 'PaymentMissing';
       if (next === status && !learns && !(type in { SettlementUnknown: 1, SettlementRetried: 1 }))
         assert.equal(after, state);
       if (after.status === 'absent' || state.status === 'absent') continue;
@@ -130,9 +138,11 @@ test('any sequence: a charge is never forgotten unless it is missing, and a boun
           const before = payment;
           payment = evolvePayment(before, event);
           if (before.status === 'settled')
-            assert.ok(['settled', 'missing', 'refunded'].includes(payment.status));
+            assert.ok(['settled', 'missing', 'refunding'].includes(payment.status));
           if (before.status === 'missing')
             assert.ok(['settled', 'missing', 'rejected'].includes(payment.status));
+          if (before.status === 'refunding')
+            assert.ok(['settled', 'missing', 'refunding', 'refunded'].includes(payment.status));
           if (before.status === 'refunded') assert.equal(payment.status, 'refunded');
           if (isBound(before))
             assert.equal(payment.status === 'absent' ? null : payment.reserved, before.reserved);

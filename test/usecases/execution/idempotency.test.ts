@@ -20,6 +20,8 @@ import {
   paymentReserved,
   paymentSettled,
   receiptSigned,
+  refundBegun,
+  refundCancelled,
   settlementRetried,
   settlementUnknown,
 } from '#test/support/given-events.ts';
@@ -228,12 +230,34 @@ for (const [status, event, reason] of [
   });
 }
 
-test('a key whose own payment was refunded before its job started may be taken; the refunded payment buys nothing', async () => {
+test('a key whose own payment is in refund before its job started may be taken; the payment buys nothing', async () => {
   const it = world();
   await given(it, CLAIM_STREAM, keyClaimed());
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), paymentRefunded());
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
   await knows(it, otherPayment, ['new', 'payment_released']);
-  await knows(it, whole, ['payment_reused', null]);
+  await knows(it, whole, ['payment_reused', { paymentState: 'refunding' }]);
+  await given(it, PAYMENT_STREAM, paymentRefunded());
+  await knows(it, otherPayment, ['new', 'payment_released']);
+  await knows(it, whole, ['payment_reused', { paymentState: 'refunded' }]);
+});
+
+test('a request that only resembles that of a payment in refund learns nothing of the refund', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
+  await knows(it, { ...whole, fingerprint: hex('0') }, ['payment_reused', null]);
+});
+
+test('a payment whose refund was cancelled resumes its job, unless another job took the key meanwhile', async () => {
+  const it = world();
+  await given(it, CLAIM_STREAM, keyClaimed());
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun(), refundCancelled());
+  await knows(it, whole, ['resume', JOB_ID]);
+  const taken = [
+    keyReleased({ reason: 'payment_released' }),
+    keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }),
+  ];
+  await given(it, CLAIM_STREAM, ...taken);
+  await knows(it, whole, ['idempotency_in_progress', null]);
 });
 
 test("a key whose payment was reserved again for another job: the claim's own reservation has ended", async () => {

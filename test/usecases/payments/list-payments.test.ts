@@ -175,7 +175,7 @@ test('a log of several pages is read to its end, and unpaid jobs in it change no
 test('an event that cannot be read is never passed over', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved());
-  const data = { ...paymentSettled().data, v: 2 };
+  const data = { ...paymentSettled().data, v: 9 };
   await it.log.append(PAYMENT_STREAM, 0n, [
     { id: '00000000-0000-4000-8000-000000000001', type: 'PaymentSettled', data, metadata: {} },
   ]);

@@ -47,7 +47,8 @@ test('--settled: recorded with the operator’s evidence and transaction, in eac
     const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
     assert.equal(last?.type, 'PaymentSettled');
     assert.deepEqual(last?.data, {
-      v: 1,
+      v: 2,
+      statement: null,
       jobId: JOB_ID,
       transaction: TRANSACTION,
       evidence: 'operator',
@@ -77,7 +78,8 @@ test('--not-settled: refused until a minute after the authorization ended, then 
   const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
   assert.equal(last?.type, 'PaymentRejected');
   assert.deepEqual(last?.data, {
-    v: 1,
+    v: 2,
+    statement: null,
     jobId: JOB_ID,
     reason: 'operator_not_settled',
     evidence: 'operator',
