@@ -11,6 +11,7 @@ import {
   paymentRefunded,
   paymentReserved,
   paymentSettled,
+  refundBegun,
 } from '#test/support/given-events.ts';
 import {
   appendAll,
@@ -458,7 +459,7 @@ test('trust: payments charged, refunded and open, as the balance of the log has 
   });
   const refund = (seed: number) => ({
     stream: `payment-${seed}`,
-    events: [paymentRefunded({ jobId: jobIdOf(seed) })],
+    events: [refundBegun({ jobId: jobIdOf(seed) }), paymentRefunded({ jobId: jobIdOf(seed) })],
   });
   const counted = async () => {
     const rows = await rowsAfter(recorded(log));

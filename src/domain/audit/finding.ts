@@ -1,6 +1,6 @@
 // Audit findings: each is one inconsistency in the record that an honest relay cannot have written.
 import type { RecordedEvent } from '../event-codec.ts';
-import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
+import { type DomainEvent, EVENTS, refundId, STREAM } from '../events.ts';
 import { chainAccount } from '../payment/events.ts';
 
 export type FindingKind =
@@ -139,6 +139,10 @@ export function locationOf({ stream, revision, position, data }: RecordedEvent):
 
 /** The fault of an event in the wrong stream; null if it belongs there. */
 export function streamFault({ type, data }: DomainEvent, stream: string): Fault | null {
+  if (type === 'RefundClaimed') {
+    const { network, transaction } = data;
+    return stream === STREAM.refund(refundId(network, transaction)) ? null : misplaced(type);
+  }
   const kind = EVENTS[type].stream;
   const named = STREAM[kind];
   if (typeof named === 'string') return stream === named ? null : misplaced(type);

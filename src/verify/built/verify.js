@@ -929,6 +929,13 @@ var ReceiptSigned = declareEvent("job", "signedAt", {
 });
 
 // src/domain/payment/events.ts
+var V2 = Type.Literal(2);
+var Statement = Nullable(Text);
+var withoutStatement = (recorded) => ({
+  ...recorded,
+  v: 2,
+  statement: null
+});
 var PaymentReserved = declareEvent("payment", "reservedAt", {
   jobId: Text,
   fingerprint: Hex,
@@ -945,17 +952,35 @@ var PaymentReserved = declareEvent("payment", "reservedAt", {
   owner: Text,
   reservedAt: Instant
 });
-var PaymentSettled = declareEvent("payment", "settledAt", {
+var settled = {
   jobId: Text,
   transaction: Nullable(Text),
   evidence: oneOf("facilitator", "nonce_consumed", "chain", "operator"),
   settledAt: Instant
+};
+var PaymentSettled = declareVersions({
+  stream: "payment",
+  time: "settledAt",
+  versions: {
+    1: Type.Object({ v: V1, ...settled }, strict),
+    2: Type.Object({ v: V2, ...settled, statement: Statement }, strict)
+  },
+  upcast: { 1: withoutStatement }
 });
-var PaymentRejected = declareEvent("payment", "rejectedAt", {
+var rejected = {
   jobId: Text,
   reason: Text,
   evidence: oneOf("facilitator", "chain", "operator"),
   rejectedAt: Instant
+};
+var PaymentRejected = declareVersions({
+  stream: "payment",
+  time: "rejectedAt",
+  versions: {
+    1: Type.Object({ v: V1, ...rejected }, strict),
+    2: Type.Object({ v: V2, ...rejected, statement: Statement }, strict)
+  },
+  upcast: { 1: withoutStatement }
 });
 var PaymentReleased = declareEvent("payment", "releasedAt", {
   jobId: Text,
@@ -971,16 +996,6 @@ var SettlementRetried = declareEvent("payment", "retriedAt", {
   jobId: Text,
   owner: Text,
   retriedAt: Instant
-});
-var PaymentRefunded = declareEvent("payment", "refundedAt", {
-  jobId: Text,
-  network: Text,
-  asset: Text,
-  amount: Type.String({ pattern: "^\\d+$" }),
-  payer: Text,
-  transaction: Type.String({ pattern: "^0x[0-9a-f]{64}$" }),
-  evidence: oneOf("chain", "operator"),
-  refundedAt: Instant
 });
 var PaymentMissing = declareEvent("payment", "missingAt", {
   jobId: Text,
@@ -1016,6 +1031,49 @@ var ChainReconciled = declareEvent("chain", "reconciledAt", {
   missing: Count,
   unattributed: Type.Array(Unattributed),
   reconciledAt: Instant
+});
+
+// src/domain/payment/refund-events.ts
+var PaymentStream = Type.String({ pattern: "^payment-[0-9a-f]{64}$" });
+var RefundBegun = declareEvent("payment", "begunAt", { jobId: Text, begunAt: Instant });
+var RefundCancelled = declareEvent("payment", "cancelledAt", {
+  jobId: Text,
+  reason: oneOf("operator", "job_started"),
+  cancelledAt: Instant
+});
+var RefundTransfer = Type.Object({
+  asset: Text,
+  sender: Text,
+  payer: Text,
+  amount: Units,
+  refunds: Type.Array(Type.Object({ payment: PaymentStream, jobId: Text, amount: Units }, strict))
+}, strict);
+var RefundClaimed = declareEvent("refund", "claimedAt", {
+  network: Text,
+  transaction: ChainHash,
+  transfers: Type.Array(RefundTransfer),
+  released: Type.Array(PaymentStream),
+  claimedAt: Instant
+});
+var refunded = {
+  jobId: Text,
+  network: Text,
+  asset: Text,
+  amount: Units,
+  payer: Text,
+  transaction: ChainHash,
+  evidence: oneOf("chain", "operator"),
+  refundedAt: Instant
+};
+var version12 = Type.Object({ v: V1, ...refunded }, strict);
+var version22 = Type.Object({ v: Type.Literal(2), ...refunded, sender: Nullable(Text) }, strict);
+var PaymentRefunded = declareVersions({
+  stream: "payment",
+  time: "refundedAt",
+  versions: { 1: version12, 2: version22 },
+  upcast: {
+    1: (recorded) => ({ ...recorded, v: 2, sender: null })
+  }
 });
 
 // src/domain/signing-keys/events.ts
@@ -1064,7 +1122,10 @@ var EVENTS = {
   CheckpointSigned,
   PaymentRefunded,
   PaymentMissing,
-  ChainReconciled
+  ChainReconciled,
+  RefundBegun,
+  RefundCancelled,
+  RefundClaimed
 };
 var EVENT_TYPES = Object.keys(EVENTS);
 var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;
