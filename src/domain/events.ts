@@ -85,11 +85,8 @@ export const STREAM = {
   claim: (hash: string) => `claim-${hash}`,
   /** Of a payee on a network. CAIP-10, lower case: `eip155:8453:0x…` has no hyphen, at which names are split. */
   chain: (account: string) => `chain-${account}`,
-  /** Of a transaction, see `refundId`. */
+  /** Of a transaction: `eip155:8453:0x…` has no hyphen, at which names are split. */
   refund: (id: string) => `refund-${id}`,
   keys: 'keys-relay',
   receiptLog: 'log-receipts',
 } as const satisfies Record<StreamKind, unknown>;
-
-/** Without a hyphen, at which names are split. `network`: CAIP-2, `eip155:…`. `transaction`: `0x` and 64 hex digits, lower case. */
-export const refundId = (network: string, transaction: string): string => `${network}:${transaction}`;

@@ -1,7 +1,8 @@
 // Audit findings: each is one inconsistency in the record that an honest relay cannot have written.
 import type { RecordedEvent } from '../event-codec.ts';
-import { type DomainEvent, EVENTS, refundId, STREAM } from '../events.ts';
+import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
 import { chainAccount } from '../payment/events.ts';
+import { refundId } from '../payment/refund-events.ts';
 
 export type FindingKind =
   // Of the log as a whole: order, names and shapes.
@@ -139,10 +140,6 @@ export function locationOf({ stream, revision, position, data }: RecordedEvent):
 
 /** The fault of an event in the wrong stream; null if it belongs there. */
 export function streamFault({ type, data }: DomainEvent, stream: string): Fault | null {
-  if (type === 'RefundClaimed') {
-    const { network, transaction } = data;
-    return stream === STREAM.refund(refundId(network, transaction)) ? null : misplaced(type);
-  }
   const kind = EVENTS[type].stream;
   const named = STREAM[kind];
   if (typeof named === 'string') return stream === named ? null : misplaced(type);
@@ -157,6 +154,7 @@ export function streamFault({ type, data }: DomainEvent, stream: string): Fault 
 /** That the stream of the event is named after. */
 function idOf(data: DomainEvent['data']): string | null {
   if ('payee' in data) return chainAccount(data);
+  if ('released' in data) return refundId(data);
   if ('decisionId' in data && !('jobId' in data)) return data.decisionId;
   return 'jobId' in data ? data.jobId : '';
 }

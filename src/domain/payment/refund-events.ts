@@ -85,3 +85,7 @@ export const PaymentRefunded = declareVersions({
   },
 });
 export type PaymentRefunded = EventData<typeof PaymentRefunded>;
+
+/** Names the stream of a transaction. */
+export const refundId = ({ network, transaction }: Pick<RefundClaimed, 'network' | 'transaction'>): string =>
+  `${network}:${transaction}`;
