@@ -135,9 +135,9 @@ async function rotate({ purpose, json }: RotateOptions): Promise<void> {
   }));
   if (json) return printJson({ purpose, outcome: 'rotated', ...result, file: path });
   const { keyId, retiring } = result;
-  print(`${purpose} key ${keyId} signs from now on`);
+  print(`${purpose} key ${keyId} is announced`);
   print(...retiring.map((key) => `${purpose} key ${key.keyId} retires at ${utc(key.effectiveAt)}`));
-  print('Services on this key file switch within seconds.');
+  print('Services on this key file sign with it within 10 seconds.');
   const until = retiring.length === 0 ? 'to sign with it' : 'before that';
   print(plain(`Other machines need a copy of ${path} ${until}; keep one yourself.`));
 }

@@ -113,7 +113,7 @@ describe('relay keys, on the log of a service', () => {
   test('no private key and no secret is printed', async () => {
     const { keys: stored, hmacSecret } = JSON.parse(readFileSync(keyFile, 'utf8'));
     const { stdout, stderr } = await keys(['rotate', '--purpose', 'checkpoint']);
-    assert.match(stdout, /^checkpoint key [\w-]{43} signs from now on\n/);
+    assert.match(stdout, /^checkpoint key [\w-]{43} is announced\n/);
     const fresh = JSON.parse(readFileSync(keyFile, 'utf8')).keys[0];
     const all = printed + stdout + stderr;
     for (const secret of [hmacSecret, fresh.d, ...stored.map(({ d }: { d: string }) => d)])

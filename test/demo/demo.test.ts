@@ -95,10 +95,10 @@ describe('relay demo', () => {
     const { code, stderr } = await cli.ended;
     assert.deepEqual([code, stderr], [0, '']);
     assert.deepEqual(leftBehind(env), []);
-    // Another demo may have its port by now; that one has no such receipt.
+    // Another demo may have its port by now; that one has no such receipt, or is still starting (503).
     assert.ok(
       await fetch(link).then(
-        ({ status }) => status === 404,
+        ({ status }) => status !== 200,
         () => true,
       ),
     );

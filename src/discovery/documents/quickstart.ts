@@ -88,7 +88,7 @@ const CALL_FLOW = [
   'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop if one differs.',
   `If the recommendation is pay_and_execute, pay ${methodAndPath(ROUTES.executeGuided)} with decisionId and the same action; or pay ${methodAndPath(ROUTES.execute)} with the action alone.`,
   'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt contains the outcome.',
-  `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES} To verify without this service: keep \`receipt.jws\` and the answer of ${methodAndPath(ROUTES.jwks)}; the snippet typescript-verify-offline of ${methodAndPath(ROUTES.snippets)}, or the command relay verify, needs nothing else.`,
+  `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES} To verify without this service: keep \`receipt.jws\` and the answer of ${methodAndPath(ROUTES.jwks)}; the snippet typescript-verify-offline of ${methodAndPath(ROUTES.snippets)} needs nothing else, and the page ${ROUTES.verifyPage.path} verifies in a browser.`,
   'Store the receipt id with your task record. After a lost answer or a 503 repeat the same request with the same payment header and idempotencyKey: it is not charged or sent twice. The x402 extension payment-identifier is supported: its id is the key of a request without an idempotencyKey.',
 ];
 

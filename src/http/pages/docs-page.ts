@@ -41,7 +41,7 @@ function contentOf(endpoints: readonly Endpoint[], isDemo: boolean): Markup {
     isDemo
       ? 'This deployment runs in demo mode and charges no one; prices apply where payment is enforced.'
       : markup`A paid operation answers 402 with its terms; <a href="${ROUTES.pricing.path}">pricing</a> says when it is charged.`
-  } Every error has the same body, shown <a href="#errors">at the end</a>.</p>
+  } Errors have one body, shown <a href="#errors">at the end</a>; a 402 has x402’s, and <code>${ROUTES.mcp.path}</code> answers in JSON-RPC.</p>
 <div class="docs"><nav class="contents" aria-label="Operations">${byTag.map(([tag, of]) => contents(tag, of))}</nav>
 <div>${byTag.map(([tag, of]) => section(tag, of, isDemo))}${errors}</div></div>`;
 }
@@ -55,7 +55,7 @@ const section = (tag: string, listed: readonly Listed[], isDemo: boolean) =>
   markup`<section><h2 id="tag-${tag}">${titleOf(tag)}</h2>${listed.map((one) => article(one, isDemo))}</section>`;
 
 const errors = markup`<section><h2 id="errors">Errors</h2>
-<p>Every refusal and failure has this body. <code>code</code> is for programs and is stable; <code>message</code> is for people and may change; <code>details</code> is optional.</p>
+<p>Refusals and failures have this body, except a 402 (x402’s body), a 502 (the execution response) and <code>${ROUTES.mcp.path}</code> (JSON-RPC). <code>code</code> is for programs and is stable; <code>message</code> is for people and may change; <code>details</code> is optional.</p>
 <pre tabindex="0" role="region" aria-label="Body of an error"><code>${JSON.stringify({ error: { code: 'invalid_request', message: 'What is wrong.', details: {} } }, null, 2)}</code></pre></section>`;
 
 const NOTHING = markup``;
