@@ -13,6 +13,7 @@ import type { Routed } from '#src/http/request/pipeline.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
+import { lazily } from '#src/lib/lazily.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
 /** As the SDK has them (a test compares), newest first: the SDK itself is loaded at the first message. */
@@ -75,17 +76,17 @@ export function mcpRoutes(
     maxBytes: LIMITS.mcpMessageBytes.max,
     maxDepth: LIMITS.mcpMessageDepth.max,
   };
-  let loading: Promise<(message: McpMessage, request: Request) => Promise<Response>> | undefined;
   // The SDK takes a tenth of a second to load.
-  const load = async () => (await import('./server.ts')).mcpServer(facts, endpoints, route, deps.logger);
+  const server = lazily(async () =>
+    (await import('./server.ts')).mcpServer(facts, endpoints, route, deps.logger),
+  );
   return [
     endpoint(ROUTES.mcp, operation, async ({ request }) => {
       const parsed = await parseRequest(deps, request, rules);
       if (isRefused(parsed)) return parsed;
       const malformed = malformedCall(parsed.body);
       if (malformed !== null) return malformed;
-      loading ??= load();
-      return (await loading)(parsed.body, request);
+      return (await server())(parsed.body, request);
     }),
   ];
 }
