@@ -27,7 +27,12 @@ export function wireReads(
   const verify = storedReceiptVerifier(deps);
   return {
     reads: {
-      ...models,
+      job: jobs,
+      proof: models.proof,
+      monitoring: models.monitoring,
+      trust: models.trust,
+      decision: models.decision,
+      store: models.store,
       receipt: {
         countUnverified: () => models.store.countUnverified(),
         // `verified` by the published keys as they are now, not as it was found when the receipt was recorded.

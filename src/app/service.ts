@@ -145,7 +145,10 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     const ownHost = new URL(baseUrl).host;
     await checkpoints.begin(ownHost);
     signing = checkpoints.keep(ownHost, {
-      ...runner,
+      position: runner.position,
+      role: runner.role,
+      reachedHead: runner.reachedHead,
+      checkpointsElsewhere: runner.checkpointsElsewhere,
       withTree: async (work) => withTree(await runner.open(), work),
     });
     const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };

@@ -80,45 +80,50 @@ function logOnChange(logger: Logger): (taken: boolean) => void {
 /** What a span says of a call: of its arguments before it, and of its answer. */
 type SpanOf<Given extends unknown[], Answer> = {
   readonly called?: (...given: Given) => SpanFacts;
-  readonly answered?: (answer: Answer, ...given: Given) => SpanFacts;
+  readonly answered?: (answer: Answer, given: Given) => SpanFacts;
   readonly isFailure?: (answer: Answer) => boolean;
 };
 
 /**
- * The call with a span around it, if there is a tracer. Facts never contain a URL, host, address, header, body, key, payer
- * or a text from outside; of ids only that of a job, which is public.
+ * The call with a span around it. Facts never contain a URL, host, address, header, body, key, payer or a text from
+ * outside; of ids only that of a job, which is public.
  */
 function traced<Given extends unknown[], Answer>(
-  tracer: Tracer | null,
+  tracer: Tracer,
   name: string,
   call: (...given: Given) => Promise<Answer>,
   { called, answered, isFailure }: SpanOf<Given, Answer> = {},
 ): (...given: Given) => Promise<Answer> {
-  if (tracer === null) return call;
   return (...given) =>
     tracer.within(name, 'client', async (span) => {
       if (called !== undefined) span.setAttributes(called(...given));
       const answer = await call(...given);
-      if (answered !== undefined) span.setAttributes(answered(answer, ...given));
+      if (answered !== undefined) span.setAttributes(answered(answer, given));
       if (isFailure?.(answer)) span.fail();
       return answer;
     });
 }
 
 /** Reads and subscriptions of the whole log belong to no request: they get no span. */
-export const tracedLog = (log: EventLog, tracer: Tracer | null): EventLog => ({
-  ...log,
-  append: traced(tracer, 'event_log.append', log.append, {
-    called: (stream, _, events) => ({
-      ...factsOfStream(stream),
-      'relay.event_log.types': events.map(({ type }) => type).join(' '),
+export function tracedLog(log: EventLog, tracer: Tracer | null): EventLog {
+  if (tracer === null) return log;
+  return {
+    append: traced(tracer, 'event_log.append', log.append.bind(log), {
+      called: (stream, _, events) => ({
+        ...factsOfStream(stream),
+        'relay.event_log.types': events.map(({ type }) => type).join(' '),
+      }),
     }),
-  }),
-  readStream: traced(tracer, 'event_log.read', log.readStream, {
-    answered: (events, stream) => ({ ...factsOfStream(stream), 'relay.event_log.events': events.length }),
-  }),
-  head: traced(tracer, 'event_log.head', log.head),
-});
+    readStream: traced(tracer, 'event_log.read', log.readStream.bind(log), {
+      answered: (events, [stream]) => ({ ...factsOfStream(stream), 'relay.event_log.events': events.length }),
+    }),
+    head: traced(tracer, 'event_log.head', () => log.head()),
+    readAll: (range) => log.readAll(range),
+    subscribeAll: (range) => log.subscribeAll(range),
+    health: () => log.health(),
+    close: () => log.close(),
+  };
+}
 
 /** Names of other categories are hashes of what a caller sent. */
 function factsOfStream(stream: string): SpanFacts {
@@ -128,36 +133,45 @@ function factsOfStream(stream: string): SpanFacts {
 
 const OUTCOME = { answered: ({ outcome }: { readonly outcome: string }) => ({ 'relay.outcome': outcome }) };
 
-export const tracedResolver = (resolver: Resolver, tracer: Tracer | null): Resolver => ({
-  resolve: traced(tracer, 'dns', resolver.resolve, OUTCOME),
-});
+export function tracedResolver(resolver: Resolver, tracer: Tracer | null): Resolver {
+  if (tracer === null) return resolver;
+  return { resolve: traced(tracer, 'dns', resolver.resolve.bind(resolver), OUTCOME) };
+}
 
-export const tracedPayments = (payments: Payments, tracer: Tracer | null): Payments => ({
-  ...payments,
-  verify: traced(tracer, 'payment.verify', payments.verify, OUTCOME),
-  settle: traced(tracer, 'payment.settle', payments.settle, OUTCOME),
-  lookUp: traced(tracer, 'payment.look_up', payments.lookUp, OUTCOME),
-});
+export function tracedPayments(payments: Payments, tracer: Tracer | null): Payments {
+  if (tracer === null) return payments;
+  return {
+    mode: payments.mode,
+    validateTerms: (payment) => payments.validateTerms(payment),
+    validateNew: (payment, nowMs) => payments.validateNew(payment, nowMs),
+    verify: traced(tracer, 'payment.verify', payments.verify.bind(payments), OUTCOME),
+    settle: traced(tracer, 'payment.settle', payments.settle.bind(payments), OUTCOME),
+    lookUp: traced(tracer, 'payment.look_up', payments.lookUp.bind(payments), OUTCOME),
+    health: () => payments.health(),
+  };
+}
 
 /** As in the job's public record; the look-up of an attempt is part of its timings. */
-export const tracedOutbound = (outbound: Outbound, tracer: Tracer | null): Outbound => ({
-  ...outbound,
-  send: traced(tracer, 'attempt', outbound.send, {
-    answered: ({ errorCategory, phase, sent, status, timings }, { method }) => ({
-      'http.request.method': method,
-      'relay.outcome': errorCategory ?? 'succeeded',
-      'relay.attempt.phase': phase,
-      'relay.attempt.sent': sent,
-      'http.response.status_code': status,
-      'relay.attempt.dns_ms': timings.dnsMs,
-      'relay.attempt.connect_ms': timings.connectMs,
-      'relay.attempt.tls_ms': timings.tlsMs,
-      'relay.attempt.ttfb_ms': timings.ttfbMs,
-      'relay.attempt.total_ms': timings.totalMs,
+export function tracedOutbound(outbound: Outbound, tracer: Tracer | null): Outbound {
+  if (tracer === null) return outbound;
+  return {
+    send: traced(tracer, 'attempt', outbound.send.bind(outbound), {
+      answered: ({ errorCategory, phase, sent, status, timings }, [{ method }]) => ({
+        'http.request.method': method,
+        'relay.outcome': errorCategory ?? 'succeeded',
+        'relay.attempt.phase': phase,
+        'relay.attempt.sent': sent,
+        'http.response.status_code': status,
+        'relay.attempt.dns_ms': timings.dnsMs,
+        'relay.attempt.connect_ms': timings.connectMs,
+        'relay.attempt.tls_ms': timings.tlsMs,
+        'relay.attempt.ttfb_ms': timings.ttfbMs,
+        'relay.attempt.total_ms': timings.totalMs,
+      }),
+      isFailure: ({ errorCategory }) => errorCategory !== null,
     }),
-    isFailure: ({ errorCategory }) => errorCategory !== null,
-  }),
-});
+  };
+}
 
 /**
  * Times each append, and counts its events once it is acknowledged: of the repeats of an append with an unknown outcome
@@ -169,7 +183,6 @@ export function countedLog(
   clock: Pick<Clock, 'monotonic'>,
 ): EventLog {
   return {
-    ...log,
     async append(stream, expected, events) {
       const begun = clock.monotonic();
       let outcome: AppendOutcome = 'stored';
@@ -182,6 +195,12 @@ export function countedLog(
         figures.appended(outcome, (clock.monotonic() - begun) / 1000, events);
       }
     },
+    readStream: (stream, options) => log.readStream(stream, options),
+    readAll: (range) => log.readAll(range),
+    subscribeAll: (range) => log.subscribeAll(range),
+    head: () => log.head(),
+    health: () => log.health(),
+    close: () => log.close(),
   };
 }
 

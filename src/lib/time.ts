@@ -25,6 +25,25 @@ export class Cancel implements AbortSignalLike {
   }
 }
 
+/** Aborts as soon as one of `signals` does, or has. `release` frees the listeners: call it when nothing waits any more. */
+export function anyOf(...signals: readonly AbortSignalLike[]): {
+  readonly signal: AbortSignalLike;
+  release(): void;
+} {
+  const first = new Cancel();
+  const end = () => first.abort();
+  for (const signal of signals) {
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+  }
+  return {
+    signal: first,
+    release() {
+      for (const signal of signals) signal.removeEventListener('abort', end);
+    },
+  };
+}
+
 /** The longest delay a timer accepts; a longer one fires at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 

@@ -1,7 +1,7 @@
 // The longest that a caller waits for its answer. Work that must not be abandoned continues behind the answer.
 import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { Cancel } from '#src/lib/time.ts';
+import { anyOf, Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -73,9 +73,12 @@ export async function withinDeadline<T>(
 ): Promise<T> {
   const ended = new Cancel();
   const limited: Clock = {
-    ...clock,
-    async sleep(ms) {
-      await clock.sleep(ms, ended);
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    async sleep(ms, signal) {
+      const either = signal === undefined ? null : anyOf(ended, signal);
+      await clock.sleep(ms, either?.signal ?? ended);
+      either?.release();
       if (ended.aborted) throw new EventLogUnavailable();
     },
   };

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
-import { countedBugs, countedLog } from '#src/app/telemetry.ts';
+import { countedBugs, countedLog, tracedLog, tracedPayments } from '#src/app/telemetry.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
+import type { Tracer } from '#src/ports/telemetry.ts';
 import { appendUntilKnown } from '#src/usecases/event-streams.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
 import { faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
@@ -77,4 +78,55 @@ test('figures: a defect is logged and counted, an error of the environment only 
   assert.equal(lines.lines.length, 3);
   const seen = readFigures((await figures.exposition(state)).text);
   assert.equal(seen.of('relay_internal_errors_total'), 1);
+});
+
+/** An adapter may be a class: its methods are on the prototype, and use `this`. */
+class Adapter {
+  readonly mode = 'demo';
+  readonly #answer = 'from the adapter';
+  async append() {
+    return this.#answer;
+  }
+  async readStream(...given: unknown[]) {
+    return [this.#answer, ...given];
+  }
+  async *subscribeAll({ signal }: { signal: AbortSignal }) {
+    yield { kind: signal.aborted ? this.#answer : 'not aborted' };
+  }
+  async head() {
+    return this.#answer;
+  }
+  async verify() {
+    return this.#answer;
+  }
+  async settle() {
+    return this.#answer;
+  }
+  async lookUp() {
+    return this.#answer;
+  }
+  async health() {
+    return this.#answer;
+  }
+}
+
+const span = { rename() {}, setAttributes() {}, fail() {} };
+const tracer: Tracer = {
+  within: (_name, _kind, work) => work(span),
+  traceId: () => null,
+  close: async () => undefined,
+};
+
+test('instrumented: every member of a port reaches the adapter with all that it was given', async () => {
+  const adapter = new Adapter() as never;
+  const figures = prometheusFigures({ version: '0', runtime: 'r' });
+  for (const log of [tracedLog(adapter, tracer), countedLog(adapter, figures, manualClock())]) {
+    assert.equal(await log.head(), 'from the adapter');
+    for await (const { kind } of log.subscribeAll({ after: null, signal: AbortSignal.abort() }))
+      assert.equal(kind, 'from the adapter');
+    const read: unknown = await log.readStream('job-a', { max: 1 });
+    assert.deepEqual(read, ['from the adapter', 'job-a', { max: 1 }]);
+  }
+  const payments = tracedPayments(adapter, tracer);
+  assert.deepEqual([payments.mode, await payments.health()], ['demo', 'from the adapter']);
 });

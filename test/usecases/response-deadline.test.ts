@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline, withinDeadline } from '#src/usecases/response-deadline.ts';
@@ -75,4 +76,17 @@ test('what fails behind the answer is logged as a defect, unless a part is unava
   assert.deepEqual(it.logger.lines, [
     { level: 'bug', message: 'work failed behind its answer', fields: { cause } },
   ]);
+});
+
+test('within a deadline a wait still ends with the signal that it was given', async () => {
+  const it = world();
+  const ending = new Cancel();
+  const before = it.clock.monotonic();
+  const waited = withinDeadline(it.deps, 'too late', (clock) => clock.sleep(1500, ending));
+  await quiet();
+  ending.abort();
+  await letPass(it.clock, waited);
+  assert.equal(it.clock.monotonic(), before, 'no time has passed');
+  await withinDeadline(it.deps, 'too late', (clock) => clock.sleep(1500, ending));
+  assert.equal(it.clock.monotonic(), before, 'nor where it had aborted before');
 });

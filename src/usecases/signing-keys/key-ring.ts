@@ -109,13 +109,21 @@ export async function announce(
 ): Promise<boolean> {
   const { clock } = deps;
   const last = clock.monotonic() + LIMIT_MS;
-  const sleep: Clock['sleep'] = (ms, signal) => {
-    if (clock.monotonic() + ms > last) throw new LogTakesNothing();
-    return clock.sleep(ms, signal);
+  const limited: Clock = {
+    now: () => clock.now(),
+    monotonic: () => clock.monotonic(),
+    sleep(ms, signal) {
+      if (clock.monotonic() + ms > last) throw new LogTakesNothing();
+      return clock.sleep(ms, signal);
+    },
   };
-  const limited = { ...deps, clock: { ...clock, sleep } };
   try {
-    await appendUntilKnown(limited, STREAM.keys, revision, envelope(deps, events, correlationId));
+    await appendUntilKnown(
+      { ...deps, clock: limited },
+      STREAM.keys,
+      revision,
+      envelope(deps, events, correlationId),
+    );
     return true;
   } catch (error) {
     if (error instanceof WrongExpectedVersion) return false;
