@@ -53,7 +53,12 @@ export const VARIABLES = {
   X402_RPC_URL: optional(
     values.serviceUrl,
     'none',
-    'a node of the network: resolves unconfirmed settlements by the chain; strongly recommended',
+    'a node of the network, for what the facilitator leaves open; required with `X402_ENABLED`',
+  ),
+  X402_CONFIRM_SECONDS: variable(
+    values.wholeNumber(1, 60),
+    '30',
+    'how long a paid call waits for the chain after a settlement without a conclusive answer; then it answers 503 `payment_unconfirmed`',
   ),
   X402_FACILITATOR_TIMEOUT_MS: variable(
     values.wholeNumber(100, 40_000),

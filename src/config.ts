@@ -78,10 +78,14 @@ function configOf(read: Read, fault: Fault) {
     if (databaseUrl === null) fault('DATABASE_URL', `${share} read models`);
   }
   // All X402 variables are judged, also in demo mode: switching it on then holds no surprise.
-  const [payTo, facilitatorUrl] = [read('X402_PAY_TO'), read('X402_FACILITATOR_URL')];
-  if (mode === 'x402' && payTo === null) fault('X402_PAY_TO', 'is required with X402_ENABLED=true');
-  if (mode === 'x402' && facilitatorUrl === null) {
-    fault('X402_FACILITATOR_URL', 'is required with X402_ENABLED=true');
+  const payTo = read('X402_PAY_TO');
+  const facilitatorUrl = read('X402_FACILITATOR_URL');
+  const rpcUrl = read('X402_RPC_URL');
+  if (mode === 'x402') {
+    const required = { X402_PAY_TO: payTo, X402_FACILITATOR_URL: facilitatorUrl, X402_RPC_URL: rpcUrl };
+    for (const [variable, value] of Object.entries(required)) {
+      if (value === null) fault(variable as keyof typeof required, 'is required with X402_ENABLED=true');
+    }
   }
   const terms = {
     network: read('X402_NETWORK'),
@@ -89,10 +93,11 @@ function configOf(read: Read, fault: Fault) {
     priceUsd: read('X402_PRICE'),
     /** Contract address; null: the network's USDC. */
     asset: read('X402_ASSET'),
-    rpcUrl: read('X402_RPC_URL'),
     facilitatorTimeoutMs: read('X402_FACILITATOR_TIMEOUT_MS'),
+    /** The longest that a call waits for the chain to confirm its payment. */
+    confirmWaitMs: read('X402_CONFIRM_SECONDS') * 1000,
   };
-  const paid = mode === 'x402' && payTo !== null && facilitatorUrl !== null;
+  const paid = mode === 'x402' && payTo !== null && facilitatorUrl !== null && rpcUrl !== null;
   return {
     mode,
     /** `port` 0: any free one. */
@@ -102,7 +107,7 @@ function configOf(read: Read, fault: Fault) {
     ...log,
     databaseUrl,
     /** null in demo mode. */
-    x402: paid ? { payTo, facilitatorUrl, ...terms } : null,
+    x402: paid ? { payTo, facilitatorUrl, rpcUrl, ...terms } : null,
     /** `create`: the embedded default, which is made where it is missing. */
     keyFile: { path: keyFile ?? join(log.dataDir, 'keys.json'), create: keyFile === null },
     policy: {

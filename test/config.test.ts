@@ -32,6 +32,7 @@ const PAID = {
   X402_ENABLED: 'true',
   X402_PAY_TO: PAYEE,
   X402_FACILITATOR_URL: 'https://facilitator.example/v2/',
+  X402_RPC_URL: 'https://rpc.example/key',
 };
 
 test('config: nothing set is one process in demo mode, everything embedded', () => {
@@ -77,8 +78,8 @@ test('config: every variable is read into its value', () => {
     X402_NETWORK: 'eip155:84532',
     X402_PRICE: '$0.01',
     X402_ASSET: '0x2222222222222222222222222222222222222222',
-    X402_RPC_URL: 'https://rpc.example/key',
     X402_FACILITATOR_TIMEOUT_MS: '5000',
+    X402_CONFIRM_SECONDS: '7',
     SIGNING_KEYS_FILE: '/etc/relay/keys.json',
     POLICY_MODE: 'allowlist',
     POLICY_BLOCK_HOSTS: 'bad.example, *.Worse.example',
@@ -112,6 +113,7 @@ test('config: every variable is read into its value', () => {
       asset: '0x2222222222222222222222222222222222222222',
       rpcUrl: 'https://rpc.example/key',
       facilitatorTimeoutMs: 5000,
+      confirmWaitMs: 7000,
     },
     keyFile: { path: '/etc/relay/keys.json', create: false },
     policy: {
@@ -280,8 +282,10 @@ test('config: demo mode listens beyond loopback only when ALLOW_FREE_RELAY says 
     assert.deepEqual(faultsOf({ HOST }), [], HOST);
 });
 
-test('config: X402_ENABLED needs a payee and a facilitator', () => {
-  assert.deepEqual(faultsOf({ X402_ENABLED: 'true' }), ['X402_PAY_TO', 'X402_FACILITATOR_URL']);
+test('config: X402_ENABLED needs a payee, a facilitator and a node of the chain', () => {
+  const required = ['X402_PAY_TO', 'X402_FACILITATOR_URL', 'X402_RPC_URL'];
+  assert.deepEqual(faultsOf({ X402_ENABLED: 'true' }), required);
+  assert.deepEqual(faultsOf({ ...PAID, X402_RPC_URL: '' }), ['X402_RPC_URL']);
   assert.deepEqual(faultsOf({ ...PAID, X402_PAY_TO: '0x1' }), ['X402_PAY_TO']);
   const { x402 } = readConfig(PAID);
   assert.equal(x402?.network, 'eip155:8453');

@@ -41,6 +41,7 @@ export type AppParts = {
   readonly baseUrl: string;
   readonly owner: string;
   readonly journal: JournalDeps & { readonly ending: AbortSignal };
+  readonly stopping: AbortSignal;
   readonly keys: Keys;
   readonly stores: Stores;
   readonly models: ReadModels;
@@ -100,6 +101,8 @@ export async function wireApp(parts: AppParts): Promise<App> {
     watch: streamWatch(clock),
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
+    confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
+    stopping: parts.stopping,
     takeTurn: claimTurns(clock),
     verifies: new VerifyLimit(clock),
   };

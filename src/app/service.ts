@@ -151,7 +151,8 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
       checkpointsElsewhere: runner.checkpointsElsewhere,
       withTree: async (work) => withTree(await runner.open(), work),
     });
-    const running = { owner, slots, receiptLog: checkpoints.promised, checkpoints, telemetry };
+    const { stopping } = ending;
+    const running = { owner, slots, stopping, receiptLog: checkpoints.promised, checkpoints, telemetry };
     app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
   } catch (error) {
     app.reject(error);

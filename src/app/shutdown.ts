@@ -10,6 +10,8 @@ export type Undo = {
 };
 
 export type Ending = Undo & {
+  /** Aborts when the end begins: what is in flight is finished, without waiting for anything that may take long. */
+  readonly stopping: AbortSignal;
   /** Aborts when nothing is waited for, repeated or begun any more. */
   readonly signal: AbortSignal;
   abort(): void;
@@ -25,6 +27,7 @@ const CLOSING_MS = 8_000;
 
 export function orderlyEnding(clock: Pick<Clock, 'monotonic' | 'sleep'>): Ending {
   const steps = new AsyncDisposableStack();
+  const stopping = new AbortController();
   const aborting = new AbortController();
   let begun: number | null = null;
   let ended: Promise<void> | null = null;
@@ -41,8 +44,12 @@ export function orderlyEnding(clock: Pick<Clock, 'monotonic' | 'sleep'>): Ending
   }
 
   return {
+    stopping: stopping.signal,
     signal: aborting.signal,
-    abort: () => aborting.abort(),
+    abort() {
+      stopping.abort();
+      aborting.abort();
+    },
     push: (step) => steps.defer(step),
     left() {
       const gone = begun === null ? 0 : clock.monotonic() - begun;
@@ -50,6 +57,7 @@ export function orderlyEnding(clock: Pick<Clock, 'monotonic' | 'sleep'>): Ending
     },
     end() {
       begun ??= clock.monotonic();
+      stopping.abort();
       ended ??= endWithinLimit();
       return ended;
     },

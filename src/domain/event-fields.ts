@@ -132,7 +132,7 @@ export const PaymentFacts = Type.Object(
     amount: Type.String({ pattern: '^\\d+$' }),
     payTo: Text,
     payer: Text,
-    /** null if the chain has it but its hash could not be determined (evidence `nonce_consumed`). */
+    /** null if the facilitator reported the settlement without its hash. */
     transaction: Nullable(Text),
     payloadHash: Hex,
   },

@@ -101,3 +101,21 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignalLike): Pro
 export function growingPause(failures: number, firstMs = 50, maxMs = 1000): number {
   return Math.min(maxMs, firstMs * 2 ** failures) * (0.5 + Math.random() / 2);
 }
+
+/** Runs `work` with a signal that aborts as soon as one of the signals does. Leaves no listener behind. */
+export async function underSignals<T>(
+  signals: readonly (AbortSignalLike | undefined)[],
+  work: (signal: AbortSignalLike) => Promise<T>,
+): Promise<T> {
+  const either = new Cancel();
+  const abort = () => either.abort();
+  try {
+    for (const signal of signals) {
+      if (signal?.aborted) abort();
+      signal?.addEventListener('abort', abort, { once: true });
+    }
+    return await work(either);
+  } finally {
+    for (const signal of signals) signal?.removeEventListener('abort', abort);
+  }
+}

@@ -2,6 +2,7 @@
 import type { Mode } from '../domain/event-fields.ts';
 import type { ChainFinding, SettleAnswer } from '../domain/payment/state.ts';
 import type { Refused } from '../domain/refusal.ts';
+import type { AbortSignalLike } from './event-log.ts';
 
 /** A payment as presented with one request: its form, network, asset and signature checked without any network call. */
 export type PresentedPayment = {
@@ -33,8 +34,11 @@ export type PresentedPayment = {
   readonly carried: unknown;
 };
 
-/** Identifies an authorization on the chain; network and asset are the configured ones. */
-export type Authorization = Pick<PresentedPayment, 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'>;
+/** Identifies an authorization on the chain. */
+export type Authorization = Pick<
+  PresentedPayment,
+  'network' | 'asset' | 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'
+>;
 
 export type Verified =
   | { readonly outcome: 'valid' }
@@ -55,8 +59,14 @@ export interface Payments {
   verify(payment: PresentedPayment): Promise<Verified>;
   /** Moves the money. Called once per claim, after the claim is durable. Bounded in time, never throws. */
   settle(payment: PresentedPayment): Promise<SettleAnswer>;
-  /** Queries the chain, if X402_RPC_URL is set. Needs no signature. Bounded in time, never throws. */
-  lookUp(authorization: Authorization): Promise<ChainFinding>;
+  /**
+   * Queries the chain at X402_RPC_URL. Needs no signature. `transaction`: a hash to look at first, null if none is known.
+   * Takes at most 8 s, and ends as `unavailable` when `signal` aborts. Never throws.
+   */
+  lookUp(
+    authorization: Authorization,
+    options?: { readonly transaction?: string | null; readonly signal?: AbortSignalLike },
+  ): Promise<ChainFinding>;
   /** Whether the facilitator answers and supports our kind of payment; null if none is needed. Bounded, never throws. */
   health(): Promise<{ readonly ok: boolean } | null>;
 }

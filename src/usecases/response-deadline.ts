@@ -18,14 +18,14 @@ export function startResponseDeadline(clock: Clock) {
   const outcome = Promise.withResolvers<never>();
   outcome.promise.catch(() => undefined);
   const end = clock.monotonic() + TIMES.responseDeadlineMs;
-  let over = false;
+  const over = new Cancel();
   const passAfter = (ms: number, why: string) => {
     const timer = new Cancel();
     timers.add(timer);
     void clock.sleep(ms, timer).then(() => {
       timers.delete(timer);
       if (timer.aborted) return;
-      over = true;
+      over.abort();
       outcome.reject(new EventLogUnavailable({ cause: new Error(why) }));
     });
     return () => timer.abort();
@@ -35,9 +35,11 @@ export function startResponseDeadline(clock: Clock) {
   return {
     /** Rejects with `EventLogUnavailable`, once, when the deadline has passed. */
     passed: outcome.promise,
-    hasPassed: (): boolean => over,
+    hasPassed: (): boolean => over.aborted,
+    /** Aborts when it passes. */
+    signal: over,
     /** ms until it passes; 0 if it has passed. */
-    left: (): number => (over ? 0 : Math.max(0, end - clock.monotonic())),
+    left: (): number => (over.aborted ? 0 : Math.max(0, end - clock.monotonic())),
     /** Starts the limit of an append for a step that continues whenever it is acknowledged. Returns what ends the limit. */
     limitAppend,
     /**
@@ -48,7 +50,8 @@ export function startResponseDeadline(clock: Clock) {
       const acknowledged = limitAppend();
       try {
         const stored = await append;
-        if (over) throw new EventLogUnavailable({ cause: new Error('the caller was answered before') });
+        if (over.aborted)
+          throw new EventLogUnavailable({ cause: new Error('the caller was answered before') });
         return stored;
       } finally {
         acknowledged();

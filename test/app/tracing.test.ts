@@ -34,7 +34,7 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
     validateTerms: () => null,
     validateNew: () => refused('payment_required', 'expired'),
     verify: async () => ({ outcome: 'invalid', reason: stranger }),
-    settle: async () => ({ outcome: 'unknown', cause: stranger }),
+    settle: async () => ({ outcome: 'unknown', cause: stranger, transaction: stranger }),
     lookUp: async () => ({ outcome: 'paid', transaction: stranger }),
     health: async () => ({ ok: true }),
   };

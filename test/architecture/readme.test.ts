@@ -187,7 +187,11 @@ test('operating: the required variables are required', () => {
       return error.faults.map(({ variable }) => variable).sort();
     }
   };
-  assert.deepEqual(faultsOf({ X402_ENABLED: 'true' }), ['X402_FACILITATOR_URL', 'X402_PAY_TO']);
+  assert.deepEqual(faultsOf({ X402_ENABLED: 'true' }), [
+    'X402_FACILITATOR_URL',
+    'X402_PAY_TO',
+    'X402_RPC_URL',
+  ]);
   assert.deepEqual(faultsOf({ EVENTSTORE_URL: 'esdb://log.example:2113' }), [
     'DATABASE_URL',
     'SIGNING_KEYS_FILE',

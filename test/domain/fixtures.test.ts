@@ -20,7 +20,7 @@ import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
   'events-v1.json': 'e0cfee3ada4db566656cf71e39aa7f011d8739f89818c65aabec9c9b630ea2bf',
-  'events-v2.json': '41e40c8b54c7e1a890dfb998d9a4e6f758f1291c6cdd473ef2c4bb647ea175df',
+  'events-v2.json': 'af23c997d7126d0749a51ff2fa3ec1ec35491ba932f23a24a9a4205bf77bb906',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',
 };
@@ -63,6 +63,7 @@ test('there is one event of every version of every type', () => {
 const UPCAST: Readonly<Record<string, object>> = {
   PaymentSettled: { statement: null },
   PaymentRejected: { statement: null },
+  SettlementUnknown: { transaction: null },
   PaymentRefunded: { sender: null },
 };
 for (const [type, added] of Object.entries(UPCAST))
@@ -71,6 +72,14 @@ for (const [type, added] of Object.entries(UPCAST))
     assert.ok(recorded !== undefined);
     assert.deepEqual(decodeEvent(recorded), { type, data: { ...recorded.data, ...added, v: 2 } });
   });
+
+test('version 1 of PaymentSettled by a used nonce alone was by the facilitator’s answer', () => {
+  const recorded = eventsOf(1).find(({ type }) => type === 'PaymentSettled');
+  assert.ok(recorded !== undefined);
+  const data = { ...recorded.data, evidence: 'nonce_consumed', transaction: null };
+  const upcast = { ...data, v: 2, evidence: 'facilitator', statement: null };
+  assert.deepEqual(decodeEvent({ ...recorded, data }), { type: 'PaymentSettled', data: upcast });
+});
 
 for (const event of [...eventsOf(1), ...eventsOf(2)]) {
   if (event.data.v === 1 && (event.type === 'DecisionRecorded' || event.type in UPCAST)) continue;

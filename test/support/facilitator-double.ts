@@ -75,10 +75,6 @@ export const settledAnswerLost: Behaviour = (_call, move) => {
   move();
   return 'cut';
 };
-/** The transaction is sent, and not yet mined when the facilitator answers. */
-export const pending: Behaviour = (call, move) =>
-  json({ ...failed(call, 'settlement_pending'), transaction: move() });
-
 const failed = ({ payer, network }: FacilitatorCall, errorReason: string) => ({
   success: false,
   errorReason,

@@ -4,7 +4,7 @@ import { identityText } from '#src/domain/payment/events.ts';
 import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
 import type { Authorization, Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Trace } from './fakes.ts';
-import { paymentReserved } from './given-events.ts';
+import { paymentReserved, T0 } from './given-events.ts';
 
 /** A payment as presented, with the facts of the sample `PaymentReserved`. */
 export function presentedPayment(changes: Partial<PresentedPayment> = {}): PresentedPayment {
@@ -41,6 +41,10 @@ export function otherPayment(digit = '4', changes: Partial<PresentedPayment> = {
 const hashOf = (facts: Parameters<typeof identityText>[0]): string =>
   createHash('sha256').update(identityText(facts)).digest('hex');
 
+/** By the chain's clock, the sample payment is still valid. */
+const unused = { outcome: 'unused', chainTimeSeconds: T0 / 1000 } as const;
+export const nonceUsed = { outcome: 'unknown', cause: 'nonce_used', transaction: null } as const;
+
 type Scripted<T, P = PresentedPayment> = T | ((payment: P) => T | Promise<T>);
 
 export type ScriptedPayments = Payments & {
@@ -57,7 +61,7 @@ export type ScriptedPayments = Payments & {
   scriptLookUp(...answers: readonly Scripted<ChainFinding, Authorization>[]): void;
 };
 
-/** Settles once, then says that the nonce is used. `trace`: gets `settle` and `lookUp`; `steps`: the other calls. */
+/** Settles once, then says that the nonce is used; the chain shows what has moved. `trace`: gets `settle` and `lookUp`; `steps`: the other calls. */
 export function scriptedPayments(trace: Trace = [], steps: Trace = []): ScriptedPayments {
   const calls = { judge: 0, verify: 0, settle: 0, lookUp: 0 };
   const ledger = new Map<string, string>();
@@ -112,13 +116,15 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
       const answer = settles.shift();
       if (typeof answer === 'function') return answer(payment);
       if (answer !== undefined) return answer;
-      return ledger.has(payment.nonce) ? { outcome: 'nonce_used' } : move(payment);
+      return ledger.has(payment.nonce) ? nonceUsed : move(payment);
     },
     async lookUp(payment) {
       calls.lookUp++;
       trace.push('lookUp');
-      const answer = lookUps.shift() ?? ({ outcome: 'no_chain' } as const);
-      return typeof answer === 'function' ? answer(payment) : answer;
+      const answer = lookUps.shift();
+      if (typeof answer === 'function') return answer(payment);
+      const transaction = ledger.get(payment.nonce);
+      return answer ?? (transaction === undefined ? unused : { outcome: 'paid', transaction });
     },
     health: async () => ({ ok: true }),
   };

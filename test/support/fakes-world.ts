@@ -72,7 +72,7 @@ export function shared(): Shared {
   return { trace, steps, both, log: faultyLog(both), payments, key: testKey() };
 }
 
-/** `changes`: what this process is configured with otherwise. */
+/** Looks at the chain once after a settle call. `changes`: what this process is configured with otherwise. */
 export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> = {}) {
   const owner = `owner-${++processes}`;
   const { log, payments, key, steps, both } = common;
@@ -97,6 +97,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     watch: streamWatch(clock),
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
+    confirmWaitMs: 0,
     takeTurn: claimTurns(clock),
     verifies: new VerifyLimit(clock),
     rules: targetRules,

@@ -196,9 +196,10 @@ export const paymentReleased = sample('PaymentReleased', {
 });
 
 export const settlementUnknown = sample('SettlementUnknown', {
-  v,
+  v: 2,
   jobId: JOB_ID,
   cause: 'timeout',
+  transaction: null,
   unknownAt: at(5),
 });
 

@@ -13,7 +13,7 @@ export const keyClaimed: typeof anyClaim = (changes) => anyClaim({ fingerprint: 
 
 /** How long another's settlement is left alone. */
 export const SETTLEMENT_WATCH = 45_000;
-export const unknown: SettleAnswer = { outcome: 'unknown', cause: 'timeout' };
+export const unknown: SettleAnswer = { outcome: 'unknown', cause: 'timeout', transaction: null };
 export const rejected: SettleAnswer = { outcome: 'rejected', reason: 'insufficient_funds' };
 
 export const isUnconfirmed = (error: unknown): boolean =>

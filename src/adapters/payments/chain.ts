@@ -1,11 +1,9 @@
 // Reads from the chain the state of an authorization (unused, paid to us, cancelled, or spent elsewhere), and the transfer of
 // a refund.
 import {
-  createPublicClient,
   decodeEventLog,
   encodeEventTopics,
   type Hex,
-  http,
   type LogTopic,
   numberToHex,
   type PublicClient,
@@ -14,92 +12,90 @@ import {
 } from 'viem';
 import type { FoundTransfer } from '#src/domain/payment/refund.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { withTimeout } from '#src/lib/time.ts';
-import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Authorization, Payments } from '#src/ports/payments.ts';
-import { lowerHex, type Terms } from './requirements.ts';
+import { NoAnswer, queryNode, rpcClient } from './node.ts';
+import { lowerHex } from './requirements.ts';
 
-/** Time limit of the whole look-up. */
+/** Time limit of a whole look-up. */
 const LOOK_UP_MS = 8000;
-const CALL_MS = 4000;
 
 const AUTHORIZATION_STATE = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
 ]);
 
-/** `code`: for the log. The library's messages are not logged: they contain the URL, which may contain a secret. */
-class NoAnswer extends Error {
-  readonly code: string;
-  constructor(code: string) {
-    super(code);
-    this.code = code;
-  }
-}
-
-const rpcClient = (rpcUrl: string): PublicClient =>
-  createPublicClient({ transport: http(rpcUrl, { timeout: CALL_MS, retryCount: 1, retryDelay: 100 }) });
-
 export function rpcChain(deps: {
-  readonly terms: Terms;
   readonly rpcUrl: string;
-  readonly clock: Clock;
   readonly logger: Logger;
 }): Pick<Payments, 'lookUp'> {
-  const { terms, rpcUrl, clock, logger } = deps;
-  const client = rpcClient(rpcUrl);
-
-  async function look(payment: Authorization): Promise<ChainFinding> {
-    const until = clock.monotonic() + LOOK_UP_MS;
-    const [chainId, latest] = await Promise.all([
-      client.getChainId(),
-      client.getBlock({ blockTag: 'latest' }),
-    ]);
-    if (chainId !== terms.chainId) throw new NoAnswer('other_chain');
-    const { asset } = terms;
-    const used = await client.readContract({
-      address: asset,
-      abi: AUTHORIZATION_STATE,
-      functionName: 'authorizationState',
-      args: [payment.payer as Hex, payment.nonce as Hex],
-      blockNumber: latest.number,
-    });
-    if (!used) return { outcome: 'unused', chainTimeSeconds: Number(latest.timestamp) };
-    const hasTimeLeft = () => clock.monotonic() < until;
-    return findingOf(client, { ...payment, asset, latest, hasTimeLeft });
-  }
-
+  const { rpcUrl, logger } = deps;
+  /** Of the last look-up that failed; null: the last one succeeded. An outage is logged once. */
+  let problem: string | null = null;
   return {
-    async lookUp(payment) {
+    async lookUp(payment, { transaction = null, signal } = {}) {
       try {
-        return await withTimeout(look(payment), LOOK_UP_MS, () => new NoAnswer('timeout'));
+        const finding = await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal }, (client) =>
+          look(client, payment, transaction),
+        );
+        problem = null;
+        return finding;
       } catch (error) {
         const code = error instanceof NoAnswer ? error.code : 'rpc_failed';
-        logger.warn('the chain gave no usable answer about a payment', { code });
+        if (code !== problem && code !== 'stopped') {
+          problem = code;
+          logger.warn('the chain gave no usable answer about a payment', { code });
+        }
         return { outcome: 'unavailable' };
       }
     },
   };
 }
 
+/** Reads the receipt of `transaction` first, since it may be all that is needed. Throws `NoAnswer`. */
+async function look(
+  client: PublicClient,
+  payment: Authorization,
+  transaction: string | null,
+): Promise<ChainFinding> {
+  const asset = lowerHex(payment.asset);
+  const [chainId, latest, named] = await Promise.all([
+    client.getChainId(),
+    client.getBlock({ blockTag: 'latest' }),
+    transaction === null ? null : transferIn(client, { ...payment, asset }, transaction as Hex),
+  ]);
+  if (`eip155:${chainId}` !== payment.network) throw new NoAnswer('other_chain');
+  if (named !== null && isToPayee(named, payment)) {
+    return { outcome: 'paid', transaction: lowerHex(transaction ?? '') };
+  }
+  const used = await client.readContract({
+    address: asset,
+    abi: AUTHORIZATION_STATE,
+    functionName: 'authorizationState',
+    args: [payment.payer as Hex, payment.nonce as Hex],
+    blockNumber: latest.number,
+  });
+  if (!used) return { outcome: 'unused', chainTimeSeconds: Number(latest.timestamp) };
+  return findingOf(client, { ...payment, asset, latest });
+}
+
 type Block = { readonly number: bigint; readonly timestamp: bigint };
 
-type Search = Authorization & {
-  readonly asset: Hex;
-  readonly latest: Block;
-  /** false: the time limit is reached. */
-  readonly hasTimeLeft: () => boolean;
-};
+/** `asset`: lower case. */
+type Search = Authorization & { readonly asset: Hex; readonly latest: Block };
 
 async function findingOf(client: PublicClient, search: Search): Promise<ChainFinding> {
   const end = await findEnd(client, search);
   if (end === null) throw new NoAnswer('log_not_found');
   if (end.kind === 'cancelled') return { outcome: 'cancelled' };
-  const transfer = await transferAfter(client, search, end);
+  const transfer = await transferIn(client, search, end.transaction);
   if (transfer === null) throw new NoAnswer('transfer_not_found');
-  const toUs = transfer.to === search.payTo && transfer.value === BigInt(search.amount);
-  return toUs ? { outcome: 'paid', transaction: end.transaction } : { outcome: 'spent_elsewhere' };
+  return isToPayee(transfer, search)
+    ? { outcome: 'paid', transaction: end.transaction }
+    : { outcome: 'spent_elsewhere' };
 }
+
+const isToPayee = ({ to, value }: Transfer, { payTo, amount }: Authorization): boolean =>
+  to === payTo && value === BigInt(amount);
 
 type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
@@ -120,9 +116,9 @@ const TRANSFER = parseAbi(['event Transfer(address indexed from, address indexed
 
 /** null: not in the searched blocks. Reads small ranges, since public nodes limit the blocks of one request. */
 async function findEnd(client: PublicClient, search: Search): Promise<End | null> {
-  const { latest, hasTimeLeft } = search;
+  const { latest } = search;
   let from = await blockBefore(client, BigInt(search.validBefore) - LIFETIME_SECONDS, latest);
-  for (let range = 0; range < MAX_RANGES && from <= latest.number && hasTimeLeft(); range++) {
+  for (let range = 0; range < MAX_RANGES && from <= latest.number; range++) {
     const last = from + RANGE_BLOCKS - 1n;
     const to = last < latest.number ? last : latest.number;
     const end = await endIn(client, search, from, to);
@@ -171,20 +167,31 @@ async function endIn(client: PublicClient, search: Search, from: bigint, to: big
 }
 
 /**
- * The payer's transfer right after the use of the authorization in the same transaction: USDC writes the two logs in this
- * order. null if the logs are in another order, as other tokens may write them: then the recipient is unknown.
+ * The payer's transfer right after the use of the authorization in this transaction: USDC writes the two logs in this order.
+ * null if the transaction is not in a block, or if the logs are missing or in another order, as other tokens may write them:
+ * then the recipient is unknown.
  */
-async function transferAfter(
+async function transferIn(
   client: PublicClient,
   search: Pick<Search, 'asset' | 'payer' | 'nonce'>,
-  used: End,
+  transaction: Hex,
 ): Promise<Transfer | null> {
   const { asset, payer } = search;
-  const { logs } = await client.getTransactionReceipt({ hash: used.transaction });
+  const logs = await logsOf(client, transaction);
   const at = logs.findIndex((log) => isLog(log, asset, topicsOf(search).used));
   const log = at < 0 ? undefined : logs[at + 1];
   const transfer = log === undefined ? null : readTransfer(log, asset);
   return transfer?.from === payer ? transfer : null;
+}
+
+/** Empty if the transaction is not in a block. */
+async function logsOf(client: PublicClient, hash: Hex): Promise<readonly DataLog[]> {
+  try {
+    return (await client.getTransactionReceipt({ hash })).logs;
+  } catch (error) {
+    if (error instanceof TransactionReceiptNotFoundError) return [];
+    throw error;
+  }
 }
 
 type DataLog = { readonly address: string; readonly data: Hex; readonly topics: [] | [Hex, ...Hex[]] };

@@ -9,7 +9,7 @@ export function demoPayments(): Payments {
     validateNew: () => null,
     verify: async () => ({ outcome: 'valid' }),
     settle: async () => ({ outcome: 'settled', transaction: null }),
-    lookUp: async () => ({ outcome: 'no_chain' }),
+    lookUp: async () => ({ outcome: 'unavailable' }),
     health: async () => null,
   };
 }

@@ -31,7 +31,7 @@ export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 's
     },
     async settle(payment) {
       const answer = await singleExchange(requestTo('settle', payment));
-      if ('code' in answer) return { outcome: 'unknown', cause: `facilitator_${answer.code}` };
+      if ('code' in answer) return unknown(`facilitator_${answer.code}`);
       return readSettle(answer, payment);
     },
   };
@@ -87,34 +87,46 @@ function readVerify(answer: ExchangeAnswer, payment: PresentedPayment): Verified
   return { outcome: 'valid' };
 }
 
+const unknown = (cause: string, transaction: string | null = null): SettleAnswer => ({
+  outcome: 'unknown',
+  cause,
+  transaction,
+});
+
 function readSettle(answer: ExchangeAnswer, payment: PresentedPayment): SettleAnswer {
-  if (!isComplete(answer)) return { outcome: 'unknown', cause: `facilitator_status_${answer.status}` };
   const form = SettleForm.safeParse(answer.json);
-  if (!form.success) return { outcome: 'unknown', cause: 'facilitator_answer_malformed' };
+  const transaction = form.success ? transactionOf(form.data) : null;
+  if (!isComplete(answer)) return unknown(`facilitator_status_${answer.status}`, transaction);
+  if (!form.success) return unknown('facilitator_answer_malformed');
   const { success, errorReason } = form.data;
   if (success) {
     return answer.status < 300
       ? readSettled(form.data, payment)
-      : { outcome: 'unknown', cause: 'facilitator_answer_malformed' };
+      : unknown('facilitator_answer_malformed', transaction);
   }
   const code = codeOr(errorReason, 'settlement_failed');
-  if (code === NONCE_USED) return { outcome: 'nonce_used' };
-  return TERMINAL.has(code) ? { outcome: 'rejected', reason: code } : { outcome: 'unknown', cause: code };
+  // A refusal with a transaction is not final: the transaction may move the money.
+  return TERMINAL.has(code) && transaction === null
+    ? { outcome: 'rejected', reason: code }
+    : unknown(code, transaction);
 }
 
 /** A settlement of another payer, network or amount is not the settlement of this payment. */
 function readSettled(answer: z.infer<typeof SettleForm>, payment: PresentedPayment): SettleAnswer {
   const { network, amount, payer } = payment;
+  const transaction = transactionOf(answer);
   const sameNetwork = !differs(answer.network, network) || answer.network === networkNameV1(network);
   if (!sameNetwork || differs(answer.payer, payer) || differs(answer.amount, amount)) {
-    return { outcome: 'unknown', cause: 'facilitator_answer_mismatch' };
+    return unknown('facilitator_answer_mismatch', transaction);
   }
-  const transaction = answer.transaction ?? '';
-  if (transaction === '') return { outcome: 'settled', transaction: null };
-  return /^0x[0-9a-f]{64}$/i.test(transaction)
-    ? { outcome: 'settled', transaction: transaction.toLowerCase() }
-    : { outcome: 'unknown', cause: 'facilitator_answer_malformed' };
+  return transaction === null && (answer.transaction ?? '') !== ''
+    ? unknown('facilitator_answer_malformed')
+    : { outcome: 'settled', transaction };
 }
+
+/** Lower case; null: the answer contains no transaction hash. */
+const transactionOf = ({ transaction }: z.infer<typeof SettleForm>): string | null =>
+  /^0x[0-9a-f]{64}$/i.test(transaction ?? '') ? (transaction ?? '').toLowerCase() : null;
 
 /** A missing value does not differ. */
 const differs = (answered: string | null | undefined, expected: string): boolean =>
@@ -122,14 +134,11 @@ const differs = (answered: string | null | undefined, expected: string): boolean
 
 // Reason codes are matched exactly. Texts are not parsed: they contain values and signatures.
 
-/** The code of version 2 facilitators (package @x402/evm). Those of version 1 answer with free text. */
-const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
-
 /**
  * Codes about the authorization itself (signature, recipient, value, time, balance, network, asset), returned before
  * anything is sent to the chain. Excluded: codes that may follow a transaction (`…_transaction_failed`,
- * `…_simulation_failed`, `…_transfer_event_mismatch`, `settlement_pending`, `invalid_transaction_state`,
- * `duplicate_settlement`, `unexpected_settle_error`) and codes that state nothing about the payment (`invalid_payload`,
+ * `…_simulation_failed`, `…_transfer_event_mismatch`, `…_nonce_already_used`, `settlement_pending`,
+ * `invalid_transaction_state`, `duplicate_settlement`, `unexpected_settle_error`) and codes that state nothing about the payment (`invalid_payload`,
  * `invalid_x402_version`, …).
  */
 const TERMINAL: ReadonlySet<string> = new Set([

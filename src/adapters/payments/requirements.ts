@@ -25,7 +25,8 @@ export type X402Settings = {
   readonly priceUsd: string;
   /** Contract address; null: the network's USDC. */
   readonly asset: string | null;
-  readonly rpcUrl: string | null;
+  /** A node of the network. */
+  readonly rpcUrl: string;
   readonly facilitatorTimeoutMs: number;
 };
 

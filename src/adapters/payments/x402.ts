@@ -34,18 +34,13 @@ export async function x402Payments(options: X402Options): Promise<X402> {
   const pricing = pricingOf(terms, baseUrl, routes);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
   const health = facilitatorHealth({ terms, facilitatorUrl, clock, logger });
-  const chain = x402.rpcUrl === null ? null : rpcChain({ terms, rpcUrl: x402.rpcUrl, clock, logger });
-  if (chain === null) {
-    logger.warn(
-      'X402_RPC_URL is not set: a nonce found used after a lost answer counts as paid, and other unconfirmed settlements must be resolved by hand with `relay payments resolve`',
-    );
-  }
+  const chain = rpcChain({ rpcUrl: x402.rpcUrl, logger });
   return {
     payments: {
       mode: 'x402',
       ...termsValidators(terms),
       ...facilitator({ pricing, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
-      lookUp: async (payment) => (chain === null ? { outcome: 'no_chain' } : chain.lookUp(payment)),
+      lookUp: chain.lookUp,
       health,
     },
     protocol: {

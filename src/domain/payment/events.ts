@@ -47,21 +47,33 @@ export const PaymentReserved = declareEvent('payment', 'reservedAt', {
 });
 export type PaymentReserved = EventData<typeof PaymentReserved>;
 
-const settled = {
-  jobId: Text,
-  transaction: Nullable(Text),
-  evidence: oneOf('facilitator', 'nonce_consumed', 'chain', 'operator'),
-  settledAt: Instant,
-};
+const settled = { jobId: Text, transaction: Nullable(Text), settledAt: Instant };
 
+const settled1 = Type.Object(
+  { v: V1, ...settled, evidence: oneOf('facilitator', 'nonce_consumed', 'chain', 'operator') },
+  strict,
+);
+
+/** `transaction` null: the facilitator named none. */
 export const PaymentSettled = declareVersions({
   stream: 'payment',
   time: 'settledAt',
   versions: {
-    1: Type.Object({ v: V1, ...settled }, strict),
-    2: Type.Object({ v: V2, ...settled, statement: Statement }, strict),
+    1: settled1,
+    2: Type.Object(
+      { v: V2, ...settled, evidence: oneOf('facilitator', 'chain', 'operator'), statement: Statement },
+      strict,
+    ),
   },
-  upcast: { 1: withoutStatement },
+  upcast: {
+    // In version 1 the facilitator's answer "nonce used" was taken for a settlement where no chain could be queried.
+    1: ({ evidence, ...recorded }: Static<typeof settled1>) => ({
+      ...recorded,
+      v: 2 as const,
+      statement: null,
+      evidence: evidence === 'nonce_consumed' ? 'facilitator' : evidence,
+    }),
+  },
 });
 export type PaymentSettled = EventData<typeof PaymentSettled>;
 
@@ -92,11 +104,23 @@ export const PaymentReleased = declareEvent('payment', 'releasedAt', {
 });
 export type PaymentReleased = EventData<typeof PaymentReleased>;
 
-/** A settle call whose answer says neither yes nor no. `cause`: a code, never a text of the facilitator. */
-export const SettlementUnknown = declareEvent('payment', 'unknownAt', {
-  jobId: Text,
-  cause: Text,
-  unknownAt: Instant,
+const unknown = { jobId: Text, cause: Text, unknownAt: Instant };
+const unknown1 = Type.Object({ v: V1, ...unknown }, strict);
+
+/**
+ * A settle call without a conclusive answer. `cause`: a code, never a text of the facilitator. `transaction`: the hash in
+ * its answer, not verified; null if it contains none.
+ */
+export const SettlementUnknown = declareVersions({
+  stream: 'payment',
+  time: 'unknownAt',
+  versions: {
+    1: unknown1,
+    2: Type.Object({ v: V2, ...unknown, transaction: Nullable(Text) }, strict),
+  },
+  upcast: {
+    1: (recorded: Static<typeof unknown1>) => ({ ...recorded, v: 2 as const, transaction: null }),
+  },
 });
 export type SettlementUnknown = EventData<typeof SettlementUnknown>;
 

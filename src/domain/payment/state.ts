@@ -1,15 +1,18 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
 import type { EventOf, PaymentEvent } from '../events.ts';
-import type { PaymentMissing, PaymentReserved, PaymentSettled } from './events.ts';
+import type { PaymentMissing, PaymentRejected, PaymentReserved, PaymentSettled } from './events.ts';
 import type { PaymentRefunded, RefundBegun } from './refund-events.ts';
 
 export type Payment =
   | { readonly status: 'absent' }
-  /** A settle call may have been made, which a crash hid. `owner`: the process that reserved or retried last. */
+  /** A settle call may have been made, which a crash hid. */
   | {
       readonly status: 'reserved' | 'unknown' | 'retried';
       readonly reserved: PaymentReserved;
+      /** The process that reserved or retried last. */
       readonly owner: string;
+      /** The hash in the facilitator's last answer that contained one, not verified; null: none did. */
+      readonly transaction: string | null;
     }
   | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: PaymentSettled }
   /** Charged, and the chain has no transfer of it: it buys nothing further until the chain shows one. */
@@ -56,7 +59,8 @@ export const isReturned = (payment: Payment): payment is ReturnedPayment =>
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (isReturned(payment)) return evolveReturned(payment, event);
   if (event.type === 'PaymentReserved') {
-    return isBound(payment) ? payment : { status: 'reserved', reserved: event.data, owner: event.data.owner };
+    if (isBound(payment)) return payment;
+    return { status: 'reserved', reserved: event.data, owner: event.data.owner, transaction: null };
   }
   if (payment.status === 'absent') return payment;
   if (payment.status === 'settled') return evolveSettled(payment, event);
@@ -75,10 +79,12 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
       return payment;
     case 'PaymentReleased':
       return { status: 'released', reserved };
-    case 'SettlementUnknown':
-      return { status: 'unknown', reserved, owner: payment.owner };
+    case 'SettlementUnknown': {
+      const { owner, transaction } = payment;
+      return { status: 'unknown', reserved, owner, transaction: event.data.transaction ?? transaction };
+    }
     case 'SettlementRetried':
-      return { status: 'retried', reserved, owner: event.data.owner };
+      return { status: 'retried', reserved, owner: event.data.owner, transaction: payment.transaction };
     default:
       return event satisfies never;
   }
@@ -115,64 +121,57 @@ function evolveReturned(payment: ReturnedPayment, event: PaymentEvent): Payment 
     : { status: 'missing', reserved, settled, missing };
 }
 
-/** A settle call's answer: `rejected` and `nonce_used` are complete answers; everything else is `unknown` (`cause`: a code). */
+/** A settle call's answer. Unless it is `settled`, the chain decides. */
 export type SettleAnswer =
   | { readonly outcome: 'settled'; readonly transaction: string | null }
+  /** A final refusal. `reason`: its code. */
   | { readonly outcome: 'rejected'; readonly reason: string }
-  | { readonly outcome: 'nonce_used' }
-  | { readonly outcome: 'unknown'; readonly cause: string };
+  /** Everything else. `cause`: a code; `transaction`: the hash in the answer, null if it contains none. */
+  | { readonly outcome: 'unknown'; readonly cause: string; readonly transaction: string | null };
 
-/** `first`: it is the first and only settle call ever made for this reservation. */
-export type SettleCall = { readonly first: boolean; readonly jobId: string; readonly at: string };
+export type Inconclusive = Exclude<SettleAnswer, { outcome: 'settled' }>;
 
-export type SettleFact = EventOf<'PaymentSettled' | 'PaymentRejected' | 'SettlementUnknown'>;
+/** A fact that ends a payment's settlement. */
+export type SettleEnd = EventOf<'PaymentSettled' | 'PaymentRejected'>;
 
-/**
- * What a settle call's answer makes of the payment. A terminal "no" counts only for the first and only call; after a
- * lost answer it may be the echo of our own success.
- */
-export function recordSettleAnswer(answer: SettleAnswer, call: SettleCall): SettleFact {
-  const { jobId, at } = call;
-  const unknown = (cause: string) => settlementUnknown(cause, call);
-  const settled = (transaction: string | null, evidence: PaymentSettled['evidence']) =>
-    ({
-      type: 'PaymentSettled',
-      data: { v: 2, jobId, transaction, evidence, settledAt: at, statement: null },
-    }) as const;
-  const rejected = (reason: string) =>
-    ({
-      type: 'PaymentRejected',
-      data: { v: 2, jobId, reason, evidence: 'facilitator', rejectedAt: at, statement: null },
-    }) as const;
-  switch (answer.outcome) {
-    case 'settled':
-      return settled(answer.transaction, 'facilitator');
-    case 'nonce_used':
-      // To the first call it means that the nonce went elsewhere; after a lost answer, that our own call went through.
-      return call.first ? rejected('nonce_used') : settled(null, 'nonce_consumed');
-    case 'rejected':
-      return call.first ? rejected(answer.reason) : unknown(answer.reason);
-    case 'unknown':
-      return unknown(answer.cause);
-    default:
-      return answer satisfies never;
-  }
+export function paymentSettled(
+  { reserved: { jobId } }: BoundPayment,
+  transaction: string | null,
+  evidence: PaymentSettled['evidence'],
+  at: string,
+): EventOf<'PaymentSettled'> {
+  const data = { v: 2, jobId, transaction, evidence, settledAt: at, statement: null } as const;
+  return { type: 'PaymentSettled', data };
 }
 
-function settlementUnknown(cause: string, { jobId, at }: SettleCall): EventOf<'SettlementUnknown'> {
-  return { type: 'SettlementUnknown', data: { v: 1, jobId, cause, unknownAt: at } };
+function paymentRejected(
+  { reserved: { jobId } }: BoundPayment,
+  reason: string,
+  evidence: PaymentRejected['evidence'],
+  at: string,
+): EventOf<'PaymentRejected'> {
+  const data = { v: 2, jobId, reason, evidence, rejectedAt: at, statement: null } as const;
+  return { type: 'PaymentRejected', data };
+}
+
+export function settlementUnknown(
+  { reserved: { jobId } }: BoundPayment,
+  answer: Inconclusive,
+  at: string,
+): EventOf<'SettlementUnknown'> {
+  const [cause, transaction] =
+    answer.outcome === 'rejected' ? [answer.reason, null] : [answer.cause, answer.transaction];
+  return { type: 'SettlementUnknown', data: { v: 2, jobId, cause, transaction, unknownAt: at } };
 }
 
 /** What the chain says of an authorization. */
 export type ChainFinding =
   /** Used, and the money of this authorization came to our payee. */
-  | { readonly outcome: 'paid'; readonly transaction: string | null }
+  | { readonly outcome: 'paid'; readonly transaction: string }
   | { readonly outcome: 'cancelled' }
   /** Its nonce was used by another authorization of the payer: none of it came to us, and none ever will. */
   | { readonly outcome: 'spent_elsewhere' }
   | { readonly outcome: 'unused'; readonly chainTimeSeconds: number }
-  /** No way to the chain is configured. */
-  | { readonly outcome: 'no_chain' }
   /** It was asked and gave no usable answer. */
   | { readonly outcome: 'unavailable' };
 
@@ -188,30 +187,11 @@ export const isSurelyOver = (payment: Pick<PaymentReserved, 'validBefore'>, atSe
   atSeconds >= surelyOverAt(payment);
 
 /** The fact that the chain proves of a payment of unknown fate; null: none yet. */
-export function reconcile(
-  finding: ChainFinding,
-  payment: BoundPayment,
-  at: string,
-): EventOf<'PaymentSettled' | 'PaymentRejected'> | null {
-  const { jobId } = payment.reserved;
-  const rejected = (reason: string) =>
-    ({
-      type: 'PaymentRejected',
-      data: { v: 2, jobId, reason, evidence: 'chain', rejectedAt: at, statement: null },
-    }) as const;
+export function reconcile(finding: ChainFinding, payment: BoundPayment, at: string): SettleEnd | null {
+  const rejected = (reason: string) => paymentRejected(payment, reason, 'chain', at);
   switch (finding.outcome) {
     case 'paid':
-      return {
-        type: 'PaymentSettled',
-        data: {
-          v: 2,
-          jobId,
-          transaction: finding.transaction,
-          evidence: 'chain',
-          settledAt: at,
-          statement: null,
-        },
-      };
+      return paymentSettled(payment, finding.transaction, 'chain', at);
     case 'cancelled':
       return rejected('authorization_cancelled');
     case 'unused':
@@ -220,7 +200,6 @@ export function reconcile(
         : null;
     case 'spent_elsewhere':
       return rejected('authorization_spent_elsewhere');
-    case 'no_chain':
     case 'unavailable':
       return null;
     default:
@@ -228,8 +207,19 @@ export function reconcile(
   }
 }
 
-/** The fact that follows from the answer "nonce used". The answer alone counts only if no chain can be asked. */
-export function recordSpentNonce(finding: ChainFinding, payment: BoundPayment, call: SettleCall): SettleFact {
-  if (finding.outcome === 'no_chain') return recordSettleAnswer({ outcome: 'nonce_used' }, call);
-  return reconcile(finding, payment, call.at) ?? settlementUnknown('nonce_used', call);
+/**
+ * What an inconclusive answer and the chain prove together; null: nothing yet. A final refusal counts only as the answer to
+ * the first and only settle call (`first`), and only if the chain agrees that the authorization is unused: after a lost
+ * answer it may be caused by our own success.
+ */
+export function concludeSettlement(
+  answer: Inconclusive,
+  finding: ChainFinding,
+  payment: BoundPayment,
+  { first, at }: { readonly first: boolean; readonly at: string },
+): SettleEnd | null {
+  const proven = reconcile(finding, payment, at);
+  if (proven !== null || !first || answer.outcome !== 'rejected' || finding.outcome !== 'unused')
+    return proven;
+  return paymentRejected(payment, answer.reason, 'facilitator', at);
 }

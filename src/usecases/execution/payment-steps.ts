@@ -1,22 +1,25 @@
 // What the paid execution does with a payment: verify, reserve, release, settle. Settling is the one step that moves
-// money: a payment that is reserved, and whose idempotency key is held, is settled once; if its fate is unknown it is
-// reconciled. A settlement fact is never dropped.
+// money: a payment that is reserved, and whose idempotency key is held, is settled once. Unless the facilitator reports
+// success, the chain decides: it is polled within the call. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import type { EventOf } from '#src/domain/events.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import {
   type BoundPayment,
-  type ChainFinding,
+  concludeSettlement,
+  type Inconclusive,
   isBound,
   isReturned,
   type Payment,
+  paymentSettled,
   reconcile,
-  recordSettleAnswer,
-  recordSpentNonce,
-  type SettleFact,
+  type SettleEnd,
+  settlementUnknown,
   surelyOverAt,
 } from '#src/domain/payment/state.ts';
 import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { underSignals } from '#src/lib/time.ts';
+import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import {
@@ -44,6 +47,10 @@ export type PaymentDeps = JournalDeps & {
   readonly guesses: GuessLimit;
   readonly verifies: VerifyLimit;
   readonly quota: Quota;
+  /** The longest that a call polls the chain after a settle call without a conclusive answer. */
+  readonly confirmWaitMs: number;
+  /** Aborts when the process is asked to stop: the chain is not polled any more. */
+  readonly stopping?: AbortSignalLike;
 };
 
 /** `verified` false: the payment is known by now, so that its stream is the answer. */
@@ -154,38 +161,86 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
   if (payment.status === 'settled') return { kind: 'settled', payment: paymentFacts(payment) };
   // A call that was frozen after its reservation may find that another took the settlement over.
   const first = it.plan.first && payment.status === 'reserved';
-  let retried = view;
+  let claimed = view;
   if (!first || presented === null) {
     if (payment.status !== 'missing' && mayBeUnderWay(deps, view, payment))
       return presented === null ? holderSettling() : inProgress(null);
-    const finding = await deps.payments.lookUp(payment.reserved);
+    const finding = await lookUp(deps, payment);
     const found = reconcile(finding, payment, now(deps));
     if (found !== null) return record(deps, it, view, () => found);
-    if (presented === null) return holderUnconfirmed(payment, finding, deps.clock.now());
+    if (presented === null) return holderUnconfirmed(payment, deps.clock.now());
     // Settled once by the facilitator's answer: it is not settled again.
     if (payment.status === 'missing') throw unconfirmed();
     const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
     const claiming = appendPayment(deps, view, { type: 'SettlementRetried', data });
-    retried = await it.call.deadline.forAppend(claiming);
+    claimed = await it.call.deadline.forAppend(claiming);
   }
   const answer = await deps.payments.settle(presented);
-  const finding = answer.outcome === 'nonce_used' ? await deps.payments.lookUp(payment.reserved) : null;
-  const at = now(deps);
-  return record(deps, it, retried, (onlyCall) => {
-    const call = { first: first && onlyCall, jobId, at };
-    return finding === null ? recordSettleAnswer(answer, call) : recordSpentNonce(finding, payment, call);
+  if (answer.outcome === 'settled') {
+    const settled = paymentSettled(payment, answer.transaction, 'facilitator', now(deps));
+    return record(deps, it, claimed, () => settled);
+  }
+  return confirm(deps, { ...it, claimed, payment, first }, answer);
+}
+
+type Unsettled = Exclude<BoundPayment, { status: 'settled' | 'missing' }>;
+
+const lookUp = (
+  { payments }: PaymentDeps,
+  payment: Exclude<BoundPayment, { status: 'settled' }>,
+  signal?: AbortSignalLike,
+) => {
+  const { transaction } = payment.status === 'missing' ? payment.settled : payment;
+  return payments.lookUp(payment.reserved, { transaction, ...(signal && { signal }) });
+};
+
+const POLL_MS = 1000;
+
+/**
+ * Polls the chain for what became of a settle call without a conclusive answer; throws `payment_unconfirmed` if it cannot
+ * be found out in time. The answer is recorded before the first pause, so that a crash does not lose its transaction hash.
+ * `first`: it answers the payment's first settle call.
+ */
+async function confirm(
+  deps: PaymentDeps,
+  it: Settling & { readonly claimed: View<Payment>; readonly payment: Unsettled; readonly first: boolean },
+  answer: Inconclusive,
+): Promise<Settled | Refused> {
+  const { clock } = deps;
+  const { deadline } = it.call;
+  const until = clock.monotonic() + Math.min(deps.confirmWaitMs, deadline.left() - POLL_MS);
+  const transaction = (answer.outcome === 'unknown' ? answer.transaction : null) ?? it.payment.transaction;
+  const payment = { ...it.payment, transaction };
+  let view = it.claimed;
+  let first = it.first;
+  let isNoted = false;
+  const polled = await underSignals([deadline.signal, deps.stopping], async (signal) => {
+    for (;;) {
+      const finding = await lookUp(deps, payment, signal);
+      const recorded = await record(deps, it, view, (isUndisturbed: boolean) => {
+        const at = now(deps);
+        first &&= isUndisturbed;
+        const end = concludeSettlement(answer, finding, payment, { first, at });
+        return end ?? (isNoted ? null : settlementUnknown(payment, answer, at));
+      });
+      if (!('view' in recorded)) return recorded;
+      view = recorded.view;
+      isNoted = true;
+      if (clock.monotonic() + POLL_MS > until) return null;
+      await clock.sleep(POLL_MS, signal);
+      if (signal.aborted) return null;
+    }
   });
+  if (polled !== null) return polled;
+  deps.unconfirmed.add(accountOf(it.call), it.paymentStream);
+  throw unconfirmed();
 }
 
 const isOf = (payment: Payment, jobId: string): payment is BoundPayment =>
   isBound(payment) && payment.reserved.jobId === jobId;
 
 /** Some process may be waiting for the answer of a settle call right now. */
-function mayBeUnderWay(
-  deps: PaymentDeps,
-  { stream, expected }: View<Payment>,
-  payment: Exclude<BoundPayment, { status: 'settled' | 'missing' }>,
-): boolean {
+function mayBeUnderWay(deps: PaymentDeps, { stream, expected }: View<Payment>, payment: Unsettled): boolean {
   if (payment.status === 'unknown') return false;
   if (deps.exclusive && payment.owner !== deps.owner) return false;
   return deps.watch.unchangedFor(stream, String(expected)) < SETTLEMENT_WATCH_MS;
@@ -206,31 +261,41 @@ const holderSettling = () =>
     2,
   );
 
-function holderUnconfirmed(payment: BoundPayment, finding: ChainFinding, nowMs: number): Refused {
+function holderUnconfirmed(payment: BoundPayment, nowMs: number): Refused {
   const overMs = surelyOverAt(payment.reserved) * 1000;
-  const first =
-    'The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged';
-  const message =
-    finding.outcome === 'no_chain'
-      ? `${first} for this call: repeat with the payment header of the first call. This relay cannot look payments up on chain, so a new payment is not taken for this key before its operator has resolved the first one.`
-      : `${first} for this call: repeat with the payment header of the first call, or with any payment after ${new Date(overMs).toISOString()}.`;
+  const message = `The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged for this call: repeat with the payment header of the first call, or with any payment after ${new Date(overMs).toISOString()}.`;
   return holderRefused('unconfirmed', message, Math.max(5, Math.ceil((overMs - nowMs) / 1000)));
 }
 
 // ── what is recorded ────────────────────────────────────────────────────────────────────────────────────
 
+/** The payment's end is still unknown. */
+type Open = { readonly view: View<Payment> };
+
 /**
- * Appends the fact at the revision in hand. On a conflict the stream is read again and the fact appended unless Settled
- * is stored. If another call retried meanwhile, ours was not the only one, and a terminal error no longer counts. If the
- * reservation has ended or is another job's by then, only "the money is in" is still a fact, and the payment's owner
- * continues with it.
+ * Appends the fact at the revision in hand (null: nothing to append). On a conflict the stream is read again and the fact
+ * appended unless Settled is stored. If another call wrote meanwhile, ours was not the only one (`isUndisturbed` false), and
+ * a terminal error no longer counts. If the reservation has ended or is another job's by then, only "the money is in" is
+ * still a fact, and the payment's owner continues with it.
  */
 async function record(
   deps: PaymentDeps,
   it: Settling,
   inHand: View<Payment>,
-  factOf: (onlyCall: boolean) => SettleFact,
-): Promise<Settled | Refused> {
+  factOf: () => SettleEnd,
+): Promise<Settled | Refused>;
+async function record(
+  deps: PaymentDeps,
+  it: Settling,
+  inHand: View<Payment>,
+  factOf: (isUndisturbed: boolean) => SettleEnd | EventOf<'SettlementUnknown'> | null,
+): Promise<Settled | Refused | Open>;
+async function record(
+  deps: PaymentDeps,
+  it: Settling,
+  inHand: View<Payment>,
+  factOf: (isUndisturbed: boolean) => SettleEnd | EventOf<'SettlementUnknown'> | null,
+): Promise<Settled | Refused | Open> {
   const { paymentStream } = it;
   const { jobId } = it.plan;
   for (let view = inHand; ; view = await loadPaymentSurely(deps, paymentStream)) {
@@ -241,34 +306,32 @@ async function record(
       return ours ? { kind: 'settled', payment: paymentFacts(payment) } : LOOK_UP;
     }
     if (isReturned(payment) || payment.status === 'absent') return LOOK_UP;
-    const found = factOf(ours && payment.status === 'reserved');
-    if (!ours && found.type !== 'PaymentSettled') return LOOK_UP;
+    const found = factOf(view === inHand);
+    if (!ours && found?.type !== 'PaymentSettled') return LOOK_UP;
+    if (found === null) return { view };
     // The money is the reservation's, whichever job's call moved it.
     const fact =
       found.type === 'PaymentSettled'
         ? { ...found, data: { ...found.data, jobId: payment.reserved.jobId } }
         : found;
     try {
-      await appendPayment(deps, view, fact);
+      const appended = await appendPayment(deps, view, fact);
+      return fact.type === 'SettlementUnknown'
+        ? { view: appended }
+        : conclude(deps, it, ours ? payment : null, fact);
     } catch (error) {
-      if (error instanceof WrongExpectedVersion) continue;
-      throw error;
+      if (!(error instanceof WrongExpectedVersion)) throw error;
     }
-    return conclude(deps, it, ours ? payment : null, fact);
   }
 }
 
 /** `payment` null: it is not this job's any more. */
-async function conclude(
+function conclude(
   deps: PaymentDeps,
   it: Settling,
   payment: BoundPayment | null,
-  fact: SettleFact,
-): Promise<Settled | Refused> {
-  if (fact.type === 'SettlementUnknown') {
-    deps.unconfirmed.add(accountOf(it.call), it.paymentStream);
-    throw unconfirmed();
-  }
+  fact: SettleEnd,
+): Settled | Refused {
   deps.unconfirmed.drop(it.paymentStream);
   if (fact.type === 'PaymentRejected') {
     // The key is released by the next call that claims it.

@@ -952,20 +952,23 @@ var PaymentReserved = declareEvent("payment", "reservedAt", {
   owner: Text,
   reservedAt: Instant
 });
-var settled = {
-  jobId: Text,
-  transaction: Nullable(Text),
-  evidence: oneOf("facilitator", "nonce_consumed", "chain", "operator"),
-  settledAt: Instant
-};
+var settled = { jobId: Text, transaction: Nullable(Text), settledAt: Instant };
+var settled1 = Type.Object({ v: V1, ...settled, evidence: oneOf("facilitator", "nonce_consumed", "chain", "operator") }, strict);
 var PaymentSettled = declareVersions({
   stream: "payment",
   time: "settledAt",
   versions: {
-    1: Type.Object({ v: V1, ...settled }, strict),
-    2: Type.Object({ v: V2, ...settled, statement: Statement }, strict)
+    1: settled1,
+    2: Type.Object({ v: V2, ...settled, evidence: oneOf("facilitator", "chain", "operator"), statement: Statement }, strict)
   },
-  upcast: { 1: withoutStatement }
+  upcast: {
+    1: ({ evidence, ...recorded }) => ({
+      ...recorded,
+      v: 2,
+      statement: null,
+      evidence: evidence === "nonce_consumed" ? "facilitator" : evidence
+    })
+  }
 });
 var rejected = {
   jobId: Text,
@@ -987,10 +990,18 @@ var PaymentReleased = declareEvent("payment", "releasedAt", {
   lostKeyTo: Text,
   releasedAt: Instant
 });
-var SettlementUnknown = declareEvent("payment", "unknownAt", {
-  jobId: Text,
-  cause: Text,
-  unknownAt: Instant
+var unknown = { jobId: Text, cause: Text, unknownAt: Instant };
+var unknown1 = Type.Object({ v: V1, ...unknown }, strict);
+var SettlementUnknown = declareVersions({
+  stream: "payment",
+  time: "unknownAt",
+  versions: {
+    1: unknown1,
+    2: Type.Object({ v: V2, ...unknown, transaction: Nullable(Text) }, strict)
+  },
+  upcast: {
+    1: (recorded) => ({ ...recorded, v: 2, transaction: null })
+  }
 });
 var SettlementRetried = declareEvent("payment", "retriedAt", {
   jobId: Text,

@@ -9,14 +9,17 @@ import {
   faults,
   invalid,
   json,
-  pending,
-  settledAnswerLost,
   unsettled,
 } from '#test/support/facilitator-double.ts';
 import { ACCEPTED, BASE_URL, lab, payloadOf, presented, UNREACHABLE_URL, v1, v2, wallet } from './lab.ts';
 
 const NONCE_USED = 'invalid_exact_evm_nonce_already_used';
 const TX = `0x${'ab'.repeat(32)}`;
+const unknownBy = (cause: string, transaction: string | null = null) => ({
+  outcome: 'unknown',
+  cause,
+  transaction,
+});
 
 async function at(facilitatorUrl: string, facilitatorTimeoutMs = 5000) {
   const x402 = await lab({ x402: { facilitatorUrl, facilitatorTimeoutMs } });
@@ -31,7 +34,7 @@ test('a payment is verified, then settled once; after that its nonce is used', a
   const transaction = `0x${'1'.padStart(64, '0')}`;
   assert.deepEqual(await payments.settle(payment), { outcome: 'settled', transaction });
   assert.deepEqual([...double.ledger], [[payment.nonce, transaction]]);
-  assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
+  assert.deepEqual(await payments.settle(payment), unknownBy(NONCE_USED));
   assert.deepEqual(await payments.verify(payment), { outcome: 'invalid', reason: NONCE_USED });
   assert.deepEqual(double.calls, { verify: 2, settle: 2, supported: 0 });
 });
@@ -198,7 +201,7 @@ test('settle: an incomplete answer is unknown, with a code and never a text', as
     const answer = await payments.settle(payment);
     assert.equal(answer.outcome, 'unknown', name);
     assert.match(answer.outcome === 'unknown' ? answer.cause : '', /^[a-z0-9_]{1,80}$/, name);
-    if (name === 'half of it') assert.deepEqual(answer, { outcome: 'unknown', cause: 'facilitator_cut_off' });
+    if (name === 'half of it') assert.deepEqual(answer, unknownBy('facilitator_cut_off'));
   }
   assert.equal(double.calls.settle, Object.keys(NO_ANSWERS).length);
   assert.equal(double.ledger.size, 0);
@@ -222,12 +225,12 @@ test('settle: a code that may follow a transfer is unknown', async () => {
   ];
   for (const cause of codes) {
     double.scriptSettle(unsettled(cause));
-    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause });
+    assert.deepEqual(await payments.settle(payment), unknownBy(cause));
   }
   const texts = ['authorization with this nonce was used: value 3000, signature 0xab', undefined, ''];
   for (const text of texts) {
     double.scriptSettle(unsettled(text));
-    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'settlement_failed' });
+    assert.deepEqual(await payments.settle(payment), unknownBy('settlement_failed'));
   }
 });
 
@@ -256,21 +259,39 @@ test('settle: a terminal code is rejected with status 200 or 4xx, and unknown wi
     );
     assert.deepEqual(await payments.settle(payment), { outcome: 'rejected', reason });
     assert.deepEqual(await payments.settle(payment), { outcome: 'rejected', reason });
-    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'facilitator_status_500' });
-    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'facilitator_status_429' });
+    assert.deepEqual(await payments.settle(payment), unknownBy('facilitator_status_500'));
+    assert.deepEqual(await payments.settle(payment), unknownBy('facilitator_status_429'));
   }
 });
 
-test('settle: a used nonce is recognised by its code; a text alone is unknown', async () => {
+test('settle: a used nonce is a question for the chain, whatever the status', async () => {
   await using double = await facilitatorDouble();
   const { payments, pay } = await at(double.url);
   const payment = await pay();
   double.scriptSettle(unsettled(NONCE_USED), unsettled(NONCE_USED, 400), unsettled(NONCE_USED, 503));
-  assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
-  assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
-  assert.equal((await payments.settle(payment)).outcome, 'unknown');
-  double.scriptSettle(unsettled('FiatTokenV2: authorization is used or canceled'));
-  assert.equal((await payments.settle(payment)).outcome, 'unknown');
+  assert.deepEqual(await payments.settle(payment), unknownBy(NONCE_USED));
+  assert.deepEqual(await payments.settle(payment), unknownBy(NONCE_USED));
+  assert.deepEqual(await payments.settle(payment), unknownBy('facilitator_status_503'));
+});
+
+test('settle: the transaction of every inconclusive answer is kept, and makes a refusal inconclusive', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, pay } = await at(double.url);
+  const payment = await pay();
+  const failing = { success: false, network: 'eip155:8453', payer: payment.payer };
+  const cases: readonly (readonly [answer: object, status: number, cause: string])[] = [
+    [{ ...failing, errorReason: 'settlement_pending' }, 200, 'settlement_pending'],
+    [{ ...failing, errorReason: 'insufficient_funds' }, 200, 'insufficient_funds'],
+    [{ ...failing, errorReason: 'insufficient_funds' }, 500, 'facilitator_status_500'],
+    [{ success: true, network: 'eip155:1' }, 200, 'facilitator_answer_mismatch'],
+    [{ success: true }, 402, 'facilitator_answer_malformed'],
+  ];
+  for (const [answer, status, cause] of cases) {
+    double.scriptSettle(() => json({ ...answer, transaction: TX.toUpperCase().replace('0X', '0x') }, status));
+    assert.deepEqual(await payments.settle(payment), unknownBy(cause, TX));
+  }
+  double.scriptSettle(() => json({ ...failing, errorReason: 'settlement_pending', transaction: 'soon' }));
+  assert.deepEqual(await payments.settle(payment), unknownBy('settlement_pending'));
 });
 
 test('settle: a success for another payer, network or amount is unknown', async () => {
@@ -293,7 +314,7 @@ test('settle: a success for another payer, network or amount is unknown', async 
   for (const other of others) {
     double.scriptSettle(() => json({ ...good, ...other }));
     const cause = 'facilitator_answer_mismatch';
-    assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause });
+    assert.deepEqual(await payments.settle(payment), unknownBy(cause, TX));
   }
   double.scriptSettle(() => json({ ...good, transaction: 'see the explorer' }));
   assert.equal((await payments.settle(payment)).outcome, 'unknown');
@@ -316,23 +337,11 @@ test('settle: a success in other spellings is settled; an empty transaction is n
   }
 });
 
-test('a settlement whose answer was lost is found by its used nonce', async () => {
-  for (const lost of [settledAnswerLost, pending]) {
-    await using double = await facilitatorDouble();
-    const { payments, pay } = await at(double.url);
-    const payment = await pay();
-    double.scriptSettle(lost);
-    assert.equal((await payments.settle(payment)).outcome, 'unknown');
-    assert.equal(double.ledger.size, 1);
-    assert.deepEqual(await payments.settle(payment), { outcome: 'nonce_used' });
-  }
-});
-
 test('an unreachable facilitator is reported as unavailable in time', async () => {
   const { payments, pay } = await at(UNREACHABLE_URL);
   const payment = await pay();
   assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' });
-  assert.deepEqual(await payments.settle(payment), { outcome: 'unknown', cause: 'facilitator_unreachable' });
+  assert.deepEqual(await payments.settle(payment), unknownBy('facilitator_unreachable'));
 });
 
 test('twenty concurrent settlements are twenty calls', async () => {

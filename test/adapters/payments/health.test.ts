@@ -82,13 +82,3 @@ test('a clock that differs from the facilitator’s is logged once', async () =>
   await inTime.payments.health();
   assert.deepEqual(inTime.lines, []);
 });
-
-test('a missing X402_RPC_URL is logged at the start', async () => {
-  const without = await lab();
-  assert.deepEqual(
-    without.lines.map(({ level }) => level),
-    ['warn'],
-  );
-  assert.match(without.lines[0]?.message ?? '', /X402_RPC_URL/);
-  assert.deepEqual((await lab({ x402: { rpcUrl: UNREACHABLE_URL } })).lines, []);
-});

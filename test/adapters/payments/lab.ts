@@ -46,7 +46,7 @@ export async function lab(options: LabOptions = {}): Promise<X402 & { readonly l
       network: 'eip155:8453',
       priceUsd: '0.003',
       asset: null,
-      rpcUrl: null,
+      rpcUrl: UNREACHABLE_URL,
       facilitatorTimeoutMs: 5000,
       ...options.x402,
     },

@@ -20,7 +20,7 @@ const terms = paymentTerms({
   network: 'eip155:8453',
   priceUsd: '0.003',
   asset: null,
-  rpcUrl: null,
+  rpcUrl: 'http://127.0.0.1:9',
   facilitatorTimeoutMs: 5000,
 });
 const pricing = pricingOf(terms, BASE_URL, PAID_ROUTES);

@@ -4,17 +4,18 @@ import fc from 'fast-check';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import {
   absentPayment,
+  type ChainFinding,
+  concludeSettlement,
   evolvePayment,
+  type Inconclusive,
   isBound,
   type Payment,
   reconcile,
-  recordSettleAnswer,
-  recordSpentNonce,
+  settlementUnknown as settlementUnknownOf,
 } from '#src/domain/payment/state.ts';
 import { givenPayment } from '#test/support/given.ts';
 import {
   at,
-  JOB_ID,
   OTHER_JOB_ID,
   paymentMissing,
   paymentRefunded,
@@ -191,50 +192,10 @@ test('bound means reserved and not ended', () => {
   assert.deepEqual(bound, ['reserved', 'unknown', 'retried', 'settled', 'missing']);
 });
 
-// ── the settle call's answer ────────────────────────────────────────────────────────────────────────────
-
-const first = { first: true, jobId: JOB_ID, at: at(5) };
-const later = { ...first, first: false };
-const transaction = paymentSettled().data.transaction;
-
-test('settled is settled, whichever call it answers', () => {
-  for (const call of [first, later]) {
-    assert.deepEqual(recordSettleAnswer({ outcome: 'settled', transaction }, call), paymentSettled());
-  }
-});
-
-test('a terminal no counts as the complete answer to the first and only call', () => {
-  assert.deepEqual(
-    recordSettleAnswer({ outcome: 'rejected', reason: 'insufficient_funds' }, first),
-    paymentRejected(),
-  );
-});
-
-test('a terminal no to a later call is unknown: it may be the echo of our own success', () => {
-  const expected = settlementUnknown({ cause: 'insufficient_funds' });
-  assert.deepEqual(
-    recordSettleAnswer({ outcome: 'rejected', reason: 'insufficient_funds' }, later),
-    expected,
-  );
-});
-
-test('nonce used, to the first call: it went elsewhere', () => {
-  assert.deepEqual(
-    recordSettleAnswer({ outcome: 'nonce_used' }, first),
-    paymentRejected({ reason: 'nonce_used' }),
-  );
-});
-
-test('nonce used, after a lost answer: our own call went through, its transaction unknown', () => {
-  const expected = paymentSettled({ transaction: null, evidence: 'nonce_consumed' });
-  assert.deepEqual(recordSettleAnswer({ outcome: 'nonce_used' }, later), expected);
-});
-
-test('anything else is unknown, whichever call it answers', () => {
-  for (const call of [first, later]) {
-    assert.deepEqual(recordSettleAnswer({ outcome: 'unknown', cause: 'timeout' }, call), settlementUnknown());
-  }
-});
+const transaction = paymentSettled().data.transaction ?? '';
+const refusal = { outcome: 'rejected', reason: 'insufficient_funds' } as const;
+const open = { outcome: 'unknown', cause: 'pending', transaction } as const;
+const INCONCLUSIVE: readonly Inconclusive[] = [refusal, open];
 
 // ── what the chain says ─────────────────────────────────────────────────────────────────────────────────
 
@@ -246,10 +207,6 @@ for (const status of ['reserved', 'unknown', 'retried'] as const) {
 
   test(`${status}, and the chain shows the transfer: settled`, () => {
     assert.deepEqual(says({ outcome: 'paid', transaction }), paymentSettled({ evidence: 'chain' }));
-    assert.deepEqual(
-      says({ outcome: 'paid', transaction: null }),
-      paymentSettled({ evidence: 'chain', transaction: null }),
-    );
   });
   test(`${status}, and the chain shows a cancellation: rejected`, () => {
     assert.deepEqual(
@@ -269,32 +226,56 @@ for (const status of ['reserved', 'unknown', 'retried'] as const) {
       paymentRejected({ reason: 'authorization_spent_elsewhere', evidence: 'chain' }),
     );
   });
-  test(`${status}, and no one can be asked or answers: nothing is final`, () => {
+  test(`${status}, and the node does not answer: nothing is final`, () => {
     assert.equal(says({ outcome: 'unavailable' }), null);
-    assert.equal(says({ outcome: 'no_chain' }), null);
   });
-  for (const call of [first, later]) {
-    const spent = (finding: Parameters<typeof reconcile>[0]) => recordSpentNonce(finding, state, call);
-    const which = call.first ? 'the first call' : 'a later call';
 
-    test(`${status}, and to ${which} its nonce is used: what the chain says of it counts`, () => {
-      for (const finding of [
-        { outcome: 'paid', transaction },
-        { outcome: 'cancelled' },
-        { outcome: 'spent_elsewhere' },
-        { outcome: 'unused', chainTimeSeconds: validBefore + 61 },
-      ] as const) {
-        assert.deepEqual(spent(finding), says(finding));
+  const unused = { outcome: 'unused', chainTimeSeconds: validBefore } as const;
+  const concluded = (answer: Inconclusive, finding: ChainFinding, first: boolean) =>
+    concludeSettlement(answer, finding, state, { first, at: at(5) });
+
+  test(`${status}, and whatever an inconclusive answer says: what the chain proves counts`, () => {
+    for (const answer of INCONCLUSIVE) {
+      for (const first of [true, false]) {
+        for (const finding of [
+          { outcome: 'paid', transaction },
+          { outcome: 'cancelled' },
+          { outcome: 'spent_elsewhere' },
+          { outcome: 'unused', chainTimeSeconds: validBefore + 61 },
+        ] as const) {
+          assert.deepEqual(concluded(answer, finding, first), says(finding));
+        }
+        assert.equal(concluded(answer, { outcome: 'unavailable' }, first), null);
       }
-    });
-    test(`${status}, and to ${which} its nonce is used, and the chain gives no answer or has not seen it: unknown`, () => {
-      const unused = { outcome: 'unused', chainTimeSeconds: validBefore } as const;
-      for (const finding of [{ outcome: 'unavailable' } as const, unused]) {
-        assert.deepEqual(spent(finding), settlementUnknown({ cause: 'nonce_used' }));
-      }
-    });
-    test(`${status}, and to ${which} its nonce is used, and there is no chain to ask: the answer alone counts`, () => {
-      assert.deepEqual(spent({ outcome: 'no_chain' }), recordSettleAnswer({ outcome: 'nonce_used' }, call));
-    });
-  }
+    }
+  });
+  test(`${status}, and unused on chain: only a final refusal of the first and only call ends it`, () => {
+    assert.deepEqual(concluded(refusal, unused, true), paymentRejected());
+    assert.equal(concluded(refusal, unused, false), null);
+    assert.equal(concluded(open, unused, true), null);
+  });
+  test(`${status}, and an inconclusive answer: recorded as unknown, with its code and its transaction`, () => {
+    assert.deepEqual(
+      settlementUnknownOf(state, open, at(5)),
+      settlementUnknown({ cause: 'pending', transaction }),
+    );
+    assert.deepEqual(
+      settlementUnknownOf(state, refusal, at(5)),
+      settlementUnknown({ cause: 'insufficient_funds', transaction: null }),
+    );
+  });
 }
+
+test('the transaction that an answer named is kept until another answer names one', () => {
+  const after = (...events: readonly PaymentEvent[]) => {
+    const { state } = givenPayment(paymentReserved(), ...events);
+    return 'transaction' in state ? state.transaction : undefined;
+  };
+  const named = settlementUnknown({ transaction: '0xa' });
+  assert.equal(after(), null);
+  assert.equal(after(named), '0xa');
+  assert.equal(after(named, settlementRetried()), '0xa');
+  assert.equal(after(named, settlementRetried(), settlementUnknown()), '0xa');
+  assert.equal(after(named, settlementRetried(), settlementUnknown({ transaction: '0xb' })), '0xb');
+  assert.equal(after(named, paymentReleased(), paymentReserved()), null);
+});

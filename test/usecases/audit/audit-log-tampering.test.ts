@@ -406,7 +406,7 @@ describe('payments', () => {
   });
   test('an event of another job in a payment cannot be', async () => {
     const own = await givenRecord({ log: false });
-    own.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout' });
+    own.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout', transaction: null });
     await assert.rejects(own.paid());
     const { stream } = nth(own.log.events, 'SettlementUnknown');
     await given(own, stream, settlementRetried({ jobId: OTHER_JOB_ID }));

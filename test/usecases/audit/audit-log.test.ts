@@ -58,7 +58,7 @@ async function interrupted(it: Record): Promise<void> {
 
 /** Each is a payment whose first settle call has no answer; the events after it differ. */
 async function unknowns(it: Record): Promise<void> {
-  const lost = { outcome: 'unknown', cause: 'timeout' } as const;
+  const lost = { outcome: 'unknown', cause: 'timeout', transaction: null } as const;
   for (const [key, then] of [
     ['retried', () => execute(it.it, { presented: otherPayment('c1'), key: 'retried' })],
     [
@@ -175,7 +175,7 @@ test('what is open at the end is noted, and no finding', async () => {
   await crashed(it.paid());
   it.log.onNext('JobStarted', dies('before'));
   await crashed(it.paid());
-  it.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout' });
+  it.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout', transaction: null });
   await assert.rejects(it.paid(), unconfirmed);
   await it.paid();
   const { findings, summary } = await audit(it.log.events);
@@ -193,7 +193,7 @@ test('what is open at the end is noted, and no finding', async () => {
 test('a late settlement of a payment that was given up is honest, and serves its job', async () => {
   const it = await givenRecord({ log: false });
   const presented = otherPayment('d1');
-  it.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout' });
+  it.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout', transaction: null });
   await assert.rejects(execute(it.it, { presented, key: null }), unconfirmed);
   it.clock.advance(HOUR_MS);
   const stream = `payment-${presented.hash}`;

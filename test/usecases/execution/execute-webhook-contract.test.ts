@@ -202,6 +202,7 @@ test('a wallet’s own payment is served, however many calls name the wallet: no
     common.payments.move(payment);
     return unknown;
   });
+  common.payments.scriptLookUp({ outcome: 'unavailable' });
   await assert.rejects(execute(world(common), own), isUnconfirmed);
   // A process that knows of no open payment, so that those calls take all the slots there are for the client.
   const it = world(common);

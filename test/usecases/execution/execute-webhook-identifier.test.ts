@@ -94,8 +94,9 @@ test('a settlement of unknown fate: a repeat with the id and a new payment gets 
   const it = world();
   it.payments.scriptSettle((presented) => {
     it.payments.move(presented);
-    return { outcome: 'unknown', cause: 'timeout' };
+    return { outcome: 'unknown', cause: 'timeout', transaction: null };
   });
+  it.payments.scriptLookUp({ outcome: 'unavailable' });
   await assert.rejects(execute(it, call('1')), /not confirmed/);
   it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xabc' });
   const served = await execute(it, call('2'));

@@ -22,7 +22,7 @@ test('payment_reused: another authorization with the nonce of an unconfirmed pay
   it.payments.scriptSettle(unknown);
   await assert.rejects(execute(it), isUnconfirmed);
   for (const other of OTHERS) assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
-  assert.deepEqual([it.payments.calls.settle, it.payments.calls.lookUp], [1, 0]);
+  assert.deepEqual([it.payments.calls.settle, it.payments.calls.lookUp], [1, 1]);
   assert.equal(outcomeOf(await execute(it)), 'ran');
   for (const other of OTHERS) assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
   assert.equal(outcomeOf(await execute(it)), 'replayed');

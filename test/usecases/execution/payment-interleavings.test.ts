@@ -6,9 +6,9 @@ import fc from 'fast-check';
 import { STREAM } from '#src/domain/events.ts';
 import type { SettleAnswer } from '#src/domain/payment/state.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { PresentedPayment } from '#src/ports/payments.ts';
+import type { Authorization, PresentedPayment } from '#src/ports/payments.ts';
 import { quiet } from '#test/support/fakes.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
+import { nonceUsed, otherPayment } from '#test/support/fakes-payments.ts';
 import { type Shared, shared, type World, world } from '#test/support/fakes-world.ts';
 import { type Answer, execute, paidWith } from '#test/support/given-call.ts';
 import { outcomeOf, SETTLEMENT_WATCH } from '#test/support/given-payment.ts';
@@ -27,11 +27,11 @@ type Story = {
   readonly settles: readonly Settles[];
   /** How often time passes while calls are under way, each as long as a settlement is waited for. */
   readonly pauses: number;
-  /** Whether the chain can be asked. */
+  /** Whether the node of the chain answers. */
   readonly chain: boolean;
 };
 
-const UNKNOWN: SettleAnswer = { outcome: 'unknown', cause: 'timeout' };
+const UNKNOWN: SettleAnswer = { outcome: 'unknown', cause: 'timeout', transaction: null };
 
 /** A deployment whose every step outside the process is taken in the order that the scheduler draws. */
 function deployment(s: fc.Scheduler, { settles, chain }: Pick<Story, 'settles' | 'chain'>) {
@@ -50,18 +50,18 @@ function deployment(s: fc.Scheduler, { settles, chain }: Pick<Story, 'settles' |
       return result();
     };
   };
+  const node = { up: chain };
   const them: World[] = [];
   const chainSeconds = (): number => Math.floor((them[0] as World).clock.now() / 1000);
   const expired = ({ validBefore }: PresentedPayment) => chainSeconds() > Number(validBefore);
   const move = (payment: PresentedPayment): SettleAnswer => {
-    if (payments.ledger.has(payment.nonce)) return { outcome: 'nonce_used' };
+    if (payments.ledger.has(payment.nonce)) return nonceUsed;
     return expired(payment) ? { outcome: 'rejected', reason: 'expired' } : payments.move(payment);
   };
   const settle = (payment: PresentedPayment, how: Settles): SettleAnswer => {
-    const moved = payments.ledger.has(payment.nonce);
     if (how === 'settles') return move(payment);
     if (how === 'terminal') return { outcome: 'rejected', reason: 'insufficient_funds' };
-    if (how === 'nonce used') return moved || chain ? { outcome: 'nonce_used' } : UNKNOWN;
+    if (how === 'nonce used') return nonceUsed;
     if (how === 'lost') move(payment);
     return UNKNOWN;
   };
@@ -73,9 +73,9 @@ function deployment(s: fc.Scheduler, { settles, chain }: Pick<Story, 'settles' |
       const known = payments.calls.settle < settles.length;
       return known ? payments.settle(payment) : move(payment);
     }),
-    lookUp: step('lookUp', async (payment: PresentedPayment) => {
-      if (!chain) return { outcome: 'no_chain' } as const;
-      const transaction = payments.ledger.get(payment.nonce);
+    lookUp: step('lookUp', async ({ nonce }: Authorization) => {
+      if (!node.up) return { outcome: 'unavailable' } as const;
+      const transaction = payments.ledger.get(nonce);
       if (transaction !== undefined) return { outcome: 'paid', transaction } as const;
       return { outcome: 'unused', chainTimeSeconds: chainSeconds() } as const;
     }),
@@ -91,7 +91,7 @@ function deployment(s: fc.Scheduler, { settles, chain }: Pick<Story, 'settles' |
   };
   const stepped = { ...log, append: step('append', append), readStream: step('read', log.readStream) };
   for (let i = 0; i < PROCESSES; i++) them.push(world(common, { log: stepped, payments: ports }));
-  return { common, them };
+  return { common, them, node };
 }
 
 const pass = (them: readonly World[], ms: number) => {
@@ -154,8 +154,10 @@ const MAY_BE = new Set([
   'event_log_unavailable',
 ]);
 
-async function play(s: fc.Scheduler, story: Story): Promise<Shared & { readonly them: readonly World[] }> {
-  const { common, them } = deployment(s, story);
+type Played = Shared & { readonly them: readonly World[]; readonly node: { up: boolean } };
+
+async function play(s: fc.Scheduler, story: Story): Promise<Played> {
+  const { common, them, node } = deployment(s, story);
   const time = Array.from({ length: story.pauses }, async () => {
     await s.schedule(Promise.resolve(), 'time passes');
     pass(them, SETTLEMENT_WATCH);
@@ -169,7 +171,7 @@ async function play(s: fc.Scheduler, story: Story): Promise<Shared & { readonly 
     await quiet();
   }
   assertOneJobEach(common, them);
-  return { ...common, them };
+  return { ...common, them, node };
 }
 
 const caller = (payments: readonly (0 | 1)[], keys: readonly Caller['key'][]): fc.Arbitrary<Caller> =>
@@ -187,8 +189,9 @@ const storyOf = (callers: fc.Arbitrary<Caller>): fc.Arbitrary<Story> =>
     chain: fc.boolean(),
   });
 
-/** Repeats the payment one call at a time until it is served, or surely never moved. */
-async function persist(s: fc.Scheduler, it: Awaited<ReturnType<typeof play>>, last: Caller): Promise<string> {
+/** Repeats the payment one call at a time until it is served, or surely never moved. The node of the chain answers again. */
+async function persist(s: fc.Scheduler, it: Played, last: Caller): Promise<string> {
+  it.node.up = true;
   let outcome = 'never asked';
   for (let i = 0; i < 15; i++) {
     pass(it.them, SETTLEMENT_WATCH);

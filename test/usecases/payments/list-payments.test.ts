@@ -131,7 +131,7 @@ test('reserved again for another job, it is that job’s payment', async () => {
 });
 
 test('settled with an unknown transaction: listed without one', async () => {
-  const nameless = paymentSettled({ transaction: null, evidence: 'nonce_consumed' });
+  const nameless = paymentSettled({ transaction: null });
   assert.deepEqual(await stateOf([paymentReserved(), settlementUnknown(), nameless]), [
     ['unserved', at(5), null],
   ]);

@@ -1,0 +1,54 @@
+// The client of the chain's node: JSON-RPC calls that end with their caller's signal.
+import { createPublicClient, http, type PublicClient } from 'viem';
+import { type AbortSignalLike, withTimeout } from '#src/lib/time.ts';
+
+/** `code`: for the log. The library's messages are not logged: they contain the URL, which may contain a secret. */
+export class NoAnswer extends Error {
+  readonly code: string;
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}
+
+/** Time limit of one call; a call that fails is repeated once. */
+const CALL_MS = 4000;
+
+/** `signal`: ends all calls of this client, also one that waits for its answer. */
+export const rpcClient = (rpcUrl: string, signal?: AbortSignal): PublicClient =>
+  createPublicClient({
+    transport: http(rpcUrl, {
+      timeout: CALL_MS,
+      retryCount: 1,
+      retryDelay: 100,
+      fetchFn: (url, init) => fetch(url, { ...init, signal: joined(init?.signal, signal) }),
+    }),
+  });
+
+const joined = (...signals: readonly (AbortSignal | null | undefined)[]): AbortSignal =>
+  AbortSignal.any(signals.filter((signal) => signal instanceof AbortSignal));
+
+/**
+ * Runs calls with one client, all within `ms` and until `signal` aborts: then its calls are aborted and this throws
+ * `NoAnswer`, as it does for an answer that is missing or unusable.
+ */
+export async function queryNode<T>(
+  rpcUrl: string,
+  { ms, signal }: { readonly ms: number; readonly signal: AbortSignalLike | undefined },
+  work: (client: PublicClient) => Promise<T>,
+): Promise<T> {
+  const calls = new AbortController();
+  const stopped = Promise.withResolvers<never>();
+  const stop = () => stopped.reject(new NoAnswer('stopped'));
+  if (signal?.aborted) stop();
+  signal?.addEventListener('abort', stop, { once: true });
+  try {
+    const query = Promise.race([work(rpcClient(rpcUrl, calls.signal)), stopped.promise]);
+    return await withTimeout(query, ms, () => new NoAnswer('timeout'));
+  } catch (error) {
+    throw error instanceof NoAnswer ? error : new NoAnswer('rpc_failed');
+  } finally {
+    signal?.removeEventListener('abort', stop);
+    calls.abort();
+  }
+}
