@@ -56,9 +56,9 @@ export const VARIABLES = {
     'a node of the network, for what the facilitator leaves open; required with `X402_ENABLED`',
   ),
   X402_CONFIRM_SECONDS: variable(
-    values.wholeNumber(1, 60),
+    values.wholeNumber(0, 60),
     '30',
-    'how long a paid call waits for the chain after a settlement without a conclusive answer; then it answers 503 `payment_unconfirmed`',
+    'how long a paid call polls the chain after a settlement without a conclusive answer, then it answers 503 `payment_unconfirmed`; 0 looks once',
   ),
   X402_FACILITATOR_TIMEOUT_MS: variable(
     values.wholeNumber(100, 40_000),

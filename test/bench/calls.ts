@@ -209,6 +209,7 @@ export const paidMeasure: Measure = {
         X402_ENABLED: 'true',
         X402_PAY_TO: newPayer().address,
         X402_FACILITATOR_URL: facilitator.url,
+        X402_RPC_URL: 'http://127.0.0.1:9',
         DATA_DIR: join(world.folder, 'paid'),
       });
       const count = options.count(400, 150, 32);

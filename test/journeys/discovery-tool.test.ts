@@ -47,6 +47,7 @@ describe('the discovery tool', () => {
       X402_ENABLED: 'true',
       X402_PAY_TO: newPayer().address,
       X402_FACILITATOR_URL: facilitator.url,
+      X402_RPC_URL: 'http://127.0.0.1:9',
     });
   });
   after(async () => {

@@ -222,7 +222,7 @@ describe('the books after random kills and faults', () => {
   const environments: Record<string, string>[] = [];
 
   async function begin(count: 1 | 2, env: Record<string, string>): Promise<void> {
-    const paid = await makePaidWorld({ rpc: true, embedded: count === 1 });
+    const paid = await makePaidWorld({ embedded: count === 1 });
     worlds.push(paid);
     const story = play(paid, count, env);
     story.catch(() => undefined);

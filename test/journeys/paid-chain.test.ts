@@ -29,7 +29,7 @@ describe('the chain decides', () => {
   let late: readonly Sample[];
   before(async () => {
     if (needs.skip) return;
-    paid = await makePaidWorld({ rpc: true });
+    paid = await makePaidWorld();
     service = await paid.start();
     // A facilitator refuses authorizations that expire within 6 s.
     late = await paid.samples(service, 'late', { terms: { maxTimeoutSeconds: 20 } });

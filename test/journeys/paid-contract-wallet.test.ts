@@ -54,7 +54,7 @@ describe('contract wallets', () => {
   let service: Service;
   before(async () => {
     if (needs.skip) return;
-    paid = await makePaidWorld({ rpc: true });
+    paid = await makePaidWorld();
     service = await paid.start({ TRUSTED_PROXIES: '127.0.0.0/8' });
   });
   after(() => paid?.end());
@@ -206,7 +206,7 @@ if (LONG)
     before(async () => {
       if (both.skip) return;
       server = await postgresServer();
-      paid = await makePaidWorld({ rpc: true });
+      paid = await makePaidWorld();
       const env = { DATABASE_URL: await server.newDatabase(), TRUSTED_PROXIES: '127.0.0.0/8' };
       // One after the other: the first makes the key file.
       const left = await paid.start(env);

@@ -54,7 +54,7 @@ describe('a client that signs on every repeat', () => {
   let service: Service;
   before(async () => {
     if (anvil.skip) return;
-    paid = await makePaidWorld({ rpc: true });
+    paid = await makePaidWorld();
     service = await paid.start();
   });
   after(() => paid?.end());
@@ -209,7 +209,7 @@ if (LONG)
     before(async () => {
       if (needs.skip) return;
       server = await postgresServer();
-      paid = await makePaidWorld({ rpc: true });
+      paid = await makePaidWorld();
       const DATABASE_URL = await server.newDatabase();
       // One after the other: the first makes the key file.
       const left = await paid.start({ DATABASE_URL });

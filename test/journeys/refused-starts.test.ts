@@ -93,6 +93,7 @@ describe('a start is refused', () => {
       X402_ENABLED: 'true',
       X402_PAY_TO: `0x${'1'.repeat(40)}`,
       X402_FACILITATOR_URL: 'http://127.0.0.1:9',
+      X402_RPC_URL: 'http://127.0.0.1:9',
     };
     const stderr = await refusedStart({ ...X402, X402_NETWORK: 'eip155:31337' });
     assert.match(stderr, /^wrong configuration:\n {2}X402_NETWORK .*X402_ASSET/);

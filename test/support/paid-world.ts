@@ -6,6 +6,7 @@ import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { mined } from '#src/demo/payments/transactions.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { type NodeFront, startNodeFront } from './node-front.ts';
 import { EXECUTE, type PaidPath } from './paid-call.ts';
 import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';
 import { LONG } from './property-runs.ts';
@@ -31,6 +32,8 @@ export type Sample = {
 
 export type PaidWorld = World & {
   readonly chain: LocalChain;
+  /** Through which the service looks at the chain. */
+  readonly node: NodeFront;
   readonly proxy: FaultProxy;
   readonly payTo: Hex;
   /** New payers with a full purse each. */
@@ -57,22 +60,20 @@ export type SampleOptions = {
   readonly route?: PaidPath;
 };
 
-export type PaidWorldOptions = WorldOptions & {
-  /** The service may ask the chain (X402_RPC_URL). */
-  readonly rpc?: boolean;
-};
-
-export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOptions = {}): Promise<PaidWorld> {
+/** Calls look at the chain once after a settle call without a conclusive answer: X402_CONFIRM_SECONDS is 0. */
+export async function makePaidWorld(options: WorldOptions = {}): Promise<PaidWorld> {
   const world = await makeWorld(options);
   const chain = await startLocalChain();
   const facilitator = await startLocalFacilitator({ rpcUrl: chain.url });
   const proxy = await startFaultProxy(facilitator.url);
+  const node = await startNodeFront(chain.url);
   const payTo = newPayer().address;
   const paying: Environment = {
     X402_ENABLED: 'true',
     X402_PAY_TO: payTo,
     X402_FACILITATOR_URL: proxy.url,
-    ...(rpc ? { X402_RPC_URL: chain.url } : {}),
+    X402_RPC_URL: node.url,
+    X402_CONFIRM_SECONDS: '0',
   };
   /** What each payer is known to have paid. */
   const paidBy = new Map<Payer, bigint>();
@@ -126,6 +127,7 @@ export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOption
     ...world,
     env: { ...world.env, ...paying },
     chain,
+    node,
     proxy,
     payTo,
     payers,
@@ -156,6 +158,7 @@ export async function makePaidWorld({ rpc = false, ...options }: PaidWorldOption
     async end() {
       await world.end();
       await proxy.down();
+      await node.down();
       await facilitator.stop();
       await chain.stop();
     },

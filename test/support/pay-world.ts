@@ -32,6 +32,8 @@ export function payWorld() {
       X402_ENABLED: 'true',
       X402_PAY_TO: PAY_TO,
       X402_FACILITATOR_URL: facilitator.url,
+      X402_RPC_URL: 'http://127.0.0.1:9',
+      X402_CONFIRM_SECONDS: '0',
     });
     front.behind(service.url);
   });
