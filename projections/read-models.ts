@@ -1,6 +1,7 @@
 // All queries of the rows, over a store that may be unavailable: each returns within its time limit or throws the fault
 // `read_models_unavailable`. Links, statuses and the meaning of a missing row are up to http.
 import { Fault } from '#src/domain/refusal.ts';
+import { isDefect } from '#src/lib/defect.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { MODELS, type Needs } from './registry.ts';
@@ -125,23 +126,6 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
       );
     });
   };
-}
-
-/** Of a statement that is wrong whatever is stored: cardinality, data, integrity, syntax or a name. */
-const OF_STATEMENTS = /^(?:21|22|23|42)/;
-/** Want of a privilege; a table or schema of a generation that was dropped meanwhile. */
-const OF_THE_STORE: readonly string[] = ['42501', '42P01'];
-/** What JavaScript throws where code is wrong. The drivers' own are wrapped by drizzle. */
-const OF_CODE = [TypeError, RangeError, ReferenceError, SyntaxError];
-
-/** Whether a query failed by a defect of this program, and not because its store is unavailable. */
-export function isDefect(thrown: unknown): boolean {
-  if (OF_CODE.some((kind) => thrown instanceof kind)) return true;
-  for (let at = thrown; at instanceof Error; at = at.cause) {
-    if ('code' in at && typeof at.code === 'string' && /^[0-9A-Z]{5}$/.test(at.code))
-      return OF_STATEMENTS.test(at.code) && !OF_THE_STORE.includes(at.code);
-  }
-  return false;
 }
 
 /** The fault that a reader gets while the rows cannot be read, or are not known to be complete. */

@@ -1,7 +1,9 @@
 // `relay rebuild`: builds this release's generation from the event log, beside the current one if there is one, and flips
 // the pointer to it; or builds a scratch one and compares. Reads continue meanwhile.
+
 import { sql } from 'drizzle-orm';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { RebuildStore, RebuildTransaction } from '#src/ports/rebuild-store.ts';
@@ -26,7 +28,7 @@ import { READ_MODELS, type ReadModel } from './registry.ts';
 import { type Db, rowsOf } from './rows.ts';
 
 /** What was asked for cannot be done; nothing was changed. The message is for a person. */
-export class CannotRebuild extends Error {}
+export class CannotRebuild extends OperatorError {}
 
 export type RebuildDeps = {
   readonly log: Pick<EventLog, 'readAll' | 'readStream' | 'head'>;

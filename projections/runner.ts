@@ -1,6 +1,7 @@
 // The runner: projects the event log into this release's generation of read models, in every process, and gives readers
 // the handle of its rows once they are validated. It survives the absence of the store and of the log.
 import { LIMITS } from '#src/domain/limits.ts';
+import { isDefect } from '#src/lib/defect.ts';
 import { latch } from '#src/lib/latch.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
@@ -19,7 +20,7 @@ import { pendingEvents } from './pending.ts';
 import { makeProgress, type Progress } from './progress.ts';
 import { type ProjectionHead, Projector, readHead } from './projection.ts';
 import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
-import { isDefect, unavailable } from './read-models.ts';
+import { unavailable } from './read-models.ts';
 import { READ_MODELS, type ReadModel } from './registry.ts';
 import type { Db } from './rows.ts';
 import {

@@ -5,6 +5,7 @@ import { folderProblem, misspelledVariables } from './config-checks.ts';
 import { isLoopback, type Parse, Problem } from './config-values.ts';
 import { VARIABLES } from './config-variables.ts';
 import type { Mode } from './domain/event-fields.ts';
+import { OperatorError } from './lib/operator-error.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -15,13 +16,12 @@ export type Config = Frozen<ReturnType<typeof configOf>>;
 export type ConfigFault = { readonly variable: string; readonly problem: string };
 
 /** All that is wrong with the environment. Shows no value: DATABASE_URL has a password. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   readonly faults: readonly ConfigFault[];
   constructor(faults: readonly ConfigFault[]) {
     super(
       `wrong configuration:\n${faults.map((fault) => `  ${fault.variable} ${fault.problem}`).join('\n')}`,
     );
-    this.name = 'ConfigError';
     this.faults = faults;
   }
 }

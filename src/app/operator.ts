@@ -1,5 +1,6 @@
 // For commands next to a running service: no process lock is taken, because the event log is safe for several processes and
 // a lock would prevent a service from starting.
+
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
@@ -10,6 +11,7 @@ import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import { acquireFileLock, createLockFile, type FileLock } from '#src/adapters/signing/file-lock.ts';
 import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type AuditDeps, type Auditor, makeAuditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
@@ -20,10 +22,9 @@ import { eventStoreLog } from './stores.ts';
 export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
 
 /** DATA_DIR contains no event log. */
-export class NoEventLog extends Error {
+export class NoEventLog extends OperatorError {
   constructor(file: string) {
     super(`there is no event log at ${file}: DATA_DIR must be that of the service`);
-    this.name = 'NoEventLog';
   }
 }
 

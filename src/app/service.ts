@@ -1,4 +1,5 @@
 // The composition root: the only place where a port meets an adapter, and where the parts start and stop in order.
+
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
@@ -10,6 +11,7 @@ import { serve } from '#src/adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { App } from '#src/http/app.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
@@ -19,6 +21,7 @@ import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
+import { startError } from './start-errors.ts';
 import { openStores } from './stores.ts';
 import { countedLog, openTelemetry, tracedLog } from './telemetry.ts';
 
@@ -72,7 +75,7 @@ export async function startService(config: Config, stop?: AbortSignal): Promise<
     ending.abort();
     // The error of the start is reported, not one of its undoing.
     await ending.end().catch(() => undefined);
-    throw error;
+    throw startError(error);
   } finally {
     stop?.removeEventListener('abort', ending.abort);
   }
@@ -91,6 +94,8 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const telemetry = await openTelemetry(config, clock, ending);
   const { logger, figures, tracer } = telemetry;
 
+  // Added first, so it runs last.
+  ending.push(async () => logger.info('the service has ended'));
   const stores = await openStores(config, logger, ending);
   const { readStore, exclusive } = stores;
   const log = countedLog(tracedLog(stores.log, tracer), figures, clock);
@@ -175,24 +180,29 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   // Opening the embedded read models occupies the thread for 0.4 s, so it begins here. A shared database may be
   // unavailable for any time.
   const rows = exclusive ? readStore.shared() : Promise.resolve();
-  const opened = rows.then(
-    () => undefined,
-    (cause: unknown) => {
-      throw new UnusableReadModels('cannot be opened', cause);
-    },
-  );
+  const endsBy = (problem: string) => (cause: unknown) => {
+    logger.error(`the embedded read models ${problem}: the service ends`, { cause });
+    throw new UnusableReadModels(problem, cause);
+  };
+  const opened = rows.then(() => undefined, endsBy('cannot be opened'));
   opened.catch(() => undefined);
-  const damaged = stores.damaged.catch((cause: unknown) => {
-    throw new UnusableReadModels('are damaged; the next start replays them from the event log', cause);
-  });
+  const damaged = stores.damaged.catch(endsBy('are damaged; the next start replays them from the event log'));
   damaged.catch(() => undefined);
-  return { url, baseUrl, opened, damaged, stop: ending.end };
+  return {
+    url,
+    baseUrl,
+    opened,
+    damaged,
+    stop() {
+      logger.info('the service stops: it finishes what is in flight', { inFlight: slots.inFlight() });
+      return ending.end();
+    },
+  };
 }
 
-class UnusableReadModels extends Error {
+class UnusableReadModels extends OperatorError {
   constructor(problem: string, cause: unknown) {
     super(`the embedded read models ${problem}: ${String((cause as Error)?.message ?? cause)}`, { cause });
-    this.name = 'UnusableReadModels';
   }
 }
 

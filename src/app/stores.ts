@@ -1,15 +1,18 @@
 // Where events and rows are kept, by tier: all embedded, an embedded log with a shared Postgres, or EventStoreDB with it.
 // The adapters of the other tiers are not loaded.
+
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { type Config, ConfigError } from '#src/config.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
 import type { Ending, Undo } from './shutdown.ts';
+import { demandWritable } from './start-errors.ts';
 
 export type Stores = {
   readonly log: EventLog;
@@ -29,6 +32,7 @@ export async function openStores(
   ending: Pick<Ending, 'push' | 'signal'>,
 ): Promise<Stores> {
   const { dataDir, eventStoreUrl, databaseUrl } = config;
+  if (eventStoreUrl === null) demandWritable([dataDir, ...LOG_FILES.map((name) => join(dataDir, name))]);
   const { promise: damaged, reject: onDamage } = Promise.withResolvers<never>();
   if (databaseUrl === null) {
     const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
@@ -50,6 +54,9 @@ export async function openStores(
   return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres', damaged };
 }
 
+/** SQLite's own files among them: a log restored by another user has one of them left over. */
+const LOG_FILES = ['events.db', 'events.db-wal', 'events.db-shm', 'events.lock'];
+
 async function embeddedLog(dataDir: string, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
   const taken = await acquireProcessLock(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
@@ -59,12 +66,11 @@ async function embeddedLog(dataDir: string, tenancy: 'alone' | 'shared', undo: U
 }
 
 /** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */
-export class NoEventStore extends Error {
+export class NoEventStore extends OperatorError {
   constructor() {
     super(
       'the event log of EVENTSTORE_URL does not answer, or refuses this user, password or CA (the log states which): correct it and start the service again',
     );
-    this.name = 'NoEventStore';
   }
 }
 

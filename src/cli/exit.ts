@@ -1,14 +1,19 @@
 // Exit codes, and the two kinds of failure that a command ends with. `process.exitCode` is the code so far.
+
 import { CommanderError } from 'commander';
+import { isDefect } from '#src/lib/defect.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { systemCode } from '#src/lib/system-error.ts';
+import { isOutage } from '#src/ports/outage.ts';
 
 export const EXIT = { good: 0, foundWrong: 1, couldNotRun: 2 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** The command cannot run: exit 2. The message is for a person. */
-export class CannotRun extends Error {}
+export class CannotRun extends OperatorError {}
 
 /** The command ran and found a problem: exit 1. The message is for a person. */
-export class FoundWrong extends Error {}
+export class FoundWrong extends OperatorError {}
 
 /** The action of a command: the process exits with 1 if `work` returns false. */
 export const exiting =
@@ -35,7 +40,18 @@ export function oneLine(error: unknown): string {
   );
 }
 
-/** The code of a system error, such as `ENOENT`; null if it has none. */
-export function systemCode(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+/** What is printed of an error: one line for a person, or the stack of a defect. */
+export const lastWords = (error: unknown): string =>
+  isKnown(error) ? oneLine(error) : String((error as Error)?.stack ?? error);
+
+/** Of the operator, a part that is unavailable, or the system; anything else is a defect of this program. */
+function isKnown(error: unknown): boolean {
+  if (error instanceof OperatorError || isOutage(error)) return true;
+  if (isDefect(error)) return false;
+  const code = systemCode(rootOf(error));
+  return code !== null && !code.startsWith('ERR_');
+}
+
+function rootOf(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
 }

@@ -1,6 +1,7 @@
 // relay export: writes the event log to a file that anyone can audit. The file is written as FILE.part, flushed to the
 // disk and renamed: a file under its own name is complete. A run that was interrupted continues FILE.part, a later run
 // continues FILE with the newer events.
+
 import {
   closeSync,
   copyFileSync,
@@ -16,10 +17,11 @@ import {
 } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { systemCode } from '#src/lib/system-error.ts';
 import { containsEvent, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
 import { type ExportEnd, endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
 import type { EventLog } from '../ports/event-log.ts';
-import { CannotRun, systemCode } from './exit.ts';
+import { CannotRun } from './exit.ts';
 import { type ExistingExport, NO_EXPORT, readExisting } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
 import { type Print, plain, printer, printJson, showProgress } from './terminal.ts';

@@ -1,7 +1,9 @@
 // Reads a source that the user names (a file, `-` for standard input, a URL), limited in size and time.
+
 import { createReadStream } from 'node:fs';
+import { systemCode } from '#src/lib/system-error.ts';
 import { parsedJson } from '../domain/canonical-json.ts';
-import { CannotRun, systemCode } from './exit.ts';
+import { CannotRun } from './exit.ts';
 
 /** A receipt or key set is a few kilobytes long. */
 const MAX_BYTES = 1024 * 1024;

@@ -4,7 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
 import { addDemo } from './demo.ts';
-import { exitOf, oneLine } from './exit.ts';
+import { exitOf, lastWords, oneLine } from './exit.ts';
 import { addExport } from './export.ts';
 import { addKeys } from './keys.ts';
 import { addMigrate } from './migrate.ts';
@@ -54,7 +54,7 @@ async function run(args: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = exitOf(error);
     // Commander has printed its own.
-    if (!(error instanceof CommanderError)) printError(oneLine(error));
+    if (!(error instanceof CommanderError)) printError(lastWords(error));
   }
 }
 

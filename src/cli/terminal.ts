@@ -1,8 +1,10 @@
 // Output: lines, marks, tables, progress, JSON. Colours appear on a terminal only (never with NO_COLOR). Text from
 // outside cannot control the terminal.
+
 import { styleText } from 'node:util';
 import { SingleBar } from 'cli-progress';
-import { EXIT, systemCode } from './exit.ts';
+import { systemCode } from '#src/lib/system-error.ts';
+import { EXIT } from './exit.ts';
 
 export type Style = 'green' | 'red' | 'yellow' | 'dim' | 'bold';
 

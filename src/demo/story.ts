@@ -1,5 +1,6 @@
 // The demo: executes one webhook through the real route, verifies its receipt offline, and repeats the call. Each fact
 // compares a claim of the relay with what was received.
+
 import { randomUUID } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,11 +9,12 @@ import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import { sleep } from '#src/lib/time.ts';
 import { callLoopback, type DemoTarget, type Received } from './target.ts';
 
 /** Ends the demo: the service did not do what the demo needs next. */
-export class StoryFailed extends Error {}
+export class StoryFailed extends OperatorError {}
 
 /** The request that the demo sends. */
 const HEADERS = { 'x-order-source': 'relay demo' };

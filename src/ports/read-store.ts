@@ -1,4 +1,5 @@
 // The store of the read models' rows. They can always be rebuilt from the event log.
+import { OperatorError } from '#src/lib/operator-error.ts';
 
 /** `Db`: the handle that queries run on; the rooms that query know its type, ports do not. */
 export interface ReadStore<Db> {
@@ -31,12 +32,11 @@ export type TableLayout = {
 };
 
 /** Another process has the embedded read models open: one process only. */
-export class ReadStoreInUse extends Error {
+export class ReadStoreInUse extends OperatorError {
   /** The process that holds them, where it could be read. */
   readonly pid: number | null;
   constructor(pid: number | null) {
     super(`the embedded read models are in use by process ${pid ?? 'unknown'}`);
-    this.name = 'ReadStoreInUse';
     this.pid = pid;
   }
 }

@@ -77,8 +77,8 @@ const NEVER: readonly (readonly [rule: string, broken: (from: string, to: string
     (from, to) => from === 'src/domain' && !['src/domain', 'src/lib'].includes(to),
   ],
   [
-    'ports → anything but domain',
-    (from, to) => from === 'src/ports' && !['src/ports', 'src/domain'].includes(to),
+    'ports → anything but domain and lib',
+    (from, to) => from === 'src/ports' && !['src/ports', 'src/domain', 'src/lib'].includes(to),
   ],
 ];
 const isProjection = (room: string) => room === 'projections' || isModel(room);

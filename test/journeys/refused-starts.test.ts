@@ -1,8 +1,9 @@
 // Refused starts: each ends at once with code 2 and a message that names the problem, and damages nothing.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { type Environment, type Service, spawnService } from '#test/support/service.ts';
@@ -17,6 +18,7 @@ async function refusedStart(env: Environment): Promise<string> {
   assert.doesNotMatch(stdout, /"listening"/);
   assert.notEqual(stderr, '');
   assert.doesNotMatch(stderr, /\n\s+at /, 'words, no stack');
+  if (!stderr.startsWith('wrong configuration')) assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
   return stderr;
 }
 
@@ -102,6 +104,33 @@ describe('a start is refused', () => {
     const asset = `0x${'2'.repeat(40)}`;
     const paid = await world.start({ ...X402, X402_NETWORK: 'eip155:31337', X402_ASSET: asset }, 'listening');
     assert.equal((await paid.stop()).code, 0);
+  });
+
+  test('foreign and damaged files in DATA_DIR: one line with the file', async () => {
+    const cases: readonly (readonly [name: string, content: string, says: RegExp])[] = [
+      [
+        'events.db',
+        'no database, but longer than the header of one: '.repeat(20),
+        /events\.db is damaged, or not a database/,
+      ],
+      [
+        'events.lock',
+        'no database, but longer than the header of one: '.repeat(20),
+        /events\.lock is no lock file/,
+      ],
+    ];
+    for (const [name, content, says] of cases) {
+      const DATA_DIR = join(world.folder, `foreign-${name}`);
+      mkdirSync(DATA_DIR);
+      writeFileSync(join(DATA_DIR, name), content);
+      assert.match(await refusedStart({ DATA_DIR }), says);
+    }
+    const DATA_DIR = join(world.folder, 'foreign-database');
+    mkdirSync(DATA_DIR);
+    const other = new DatabaseSync(join(DATA_DIR, 'events.db'));
+    other.exec('CREATE TABLE mine (x)');
+    other.close();
+    assert.match(await refusedStart({ DATA_DIR }), /events\.db is a database, but not an event log/);
   });
 
   test('a port in use', async () => {

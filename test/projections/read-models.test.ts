@@ -1,7 +1,7 @@
 // Queries over a store that does not answer: each fails at its own limit.
 import { deepEqual, equal, ok, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
-import { isDefect, readModels } from '#projections/read-models.ts';
+import { readModels } from '#projections/read-models.ts';
 import type { Db } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { collectingLogger, letPass, manualClock, quiet } from '#test/support/fakes.ts';
@@ -40,32 +40,6 @@ test('read-models: what the store throws is the cause of the fault', async () =>
   });
   const fault = await models.proof.recent(1).catch((thrown: unknown) => thrown);
   equal(fault instanceof Error && fault.cause, cause);
-});
-
-/** As drizzle wraps what the driver threw. */
-const query = (cause: unknown) => new Error('Failed query: select 1', { cause });
-const sqlState = (code: string) => query(Object.assign(new Error('refused'), { code }));
-
-test('read-models: a wrong statement and an error of our code are defects; whatever the store may recover from is not', () => {
-  for (const code of ['42601', '42703', '42883', '22P02', '23505', '21000'])
-    equal(isDefect(sqlState(code)), true, code);
-  for (const code of [
-    '42501',
-    '42P01',
-    '3F000',
-    '08006',
-    '53300',
-    '57P01',
-    '40001',
-    'XX001',
-    '25006',
-    '0A000',
-  ])
-    equal(isDefect(sqlState(code)), false, code);
-  equal(isDefect(new TypeError('undefined is not an object')), true);
-  equal(isDefect(query(new TypeError('the driver lost its socket'))), false);
-  equal(isDefect(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })), false);
-  equal(isDefect(query(new Error('PGlite is closed'))), false);
 });
 
 test('read-models: a defect is thrown as it is, and is logged if its caller was answered before', async () => {

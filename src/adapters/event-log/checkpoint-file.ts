@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { systemCode } from '#src/lib/system-error.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 
 /** Readable by everyone: checkpoints are public. */
@@ -14,7 +15,7 @@ export function checkpointFile(path: string): CheckpointStore {
       try {
         return await readFile(path, 'utf8');
       } catch (error) {
-        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+        if (systemCode(error) === 'ENOENT') return null;
         throw error;
       }
     },

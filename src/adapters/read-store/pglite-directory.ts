@@ -13,7 +13,8 @@ import {
 import { join } from 'node:path';
 import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
-import { ReadStoreInUse } from '../../ports/read-store.ts';
+import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
+import { ReadStoreInUse } from '#src/ports/read-store.ts';
 
 export type PgliteDirectory = {
   /** PGlite's own directory. */
@@ -73,17 +74,13 @@ function takeLock(path: string, pidFile: string): DatabaseSync {
       return state;
     } catch (error) {
       state.close();
-      if (isBusy(error)) throw new ReadStoreInUse(readPid(pidFile));
+      if (isSqliteBusy(error)) throw new ReadStoreInUse(readPid(pidFile));
       if (lastTry) throw error;
       // No database any more: nothing in it is worth more than a replay.
       rmSync(path, { force: true });
     }
   }
   throw new Error('unreachable');
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && /locked|busy/i.test(error.message);
 }
 
 function readPid(pidFile: string): number | null {

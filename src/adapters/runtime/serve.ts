@@ -1,5 +1,7 @@
 // The HTTP server under Bun and Deno, and how it stops: in-flight answers first, then the sockets.
+
 import http from 'node:http';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '../../ports/clock.ts';
 
 export type Handler = (request: Request, peer: { readonly clientAddress: string }) => Promise<Response>;
@@ -14,10 +16,9 @@ export type Listening = {
 };
 
 /** The address or the port cannot be had. */
-export class CannotListen extends Error {
+export class CannotListen extends OperatorError {
   constructor({ hostname, port }: ListenOptions, cause: unknown) {
     super(`cannot listen at ${hostname}:${port}: it is taken, or not this machine's to give`, { cause });
-    this.name = 'CannotListen';
   }
 }
 

@@ -1,5 +1,6 @@
 // The key file: private signing keys and the HMAC secret, as JSON, readable by its owner alone. The event log decides
 // which of its keys signs, and since when.
+
 import { createPrivateKey, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import {
   closeSync,
@@ -22,6 +23,8 @@ import { Value } from '@sinclair/typebox/value';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
 import { oneOf } from '#src/domain/event-fields.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { systemCode } from '#src/lib/system-error.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
 import { acquireFileLock, createLockFile } from './file-lock.ts';
@@ -36,11 +39,10 @@ export type KeyFileFault =
   | 'key_file_unusable';
 
 /** The key file cannot be used. The message names the file and contains no part of its content. */
-export class KeyFileError extends Error {
+export class KeyFileError extends OperatorError {
   readonly code: KeyFileFault;
   constructor(code: KeyFileFault, path: string, problem: string, cause?: unknown) {
     super(`key file ${path} ${problem}`, { cause });
-    this.name = 'KeyFileError';
     this.code = code;
   }
 }
@@ -210,7 +212,7 @@ function openForReading(path: string): number {
   try {
     return openSync(path, 'r');
   } catch (error) {
-    const code = systemCode(error);
+    const code = systemCode(error) ?? 'unknown';
     if (code === 'ENOENT') {
       const next = 'correct SIGNING_KEYS_FILE, or make one with `relay keys init`';
       throw new KeyFileError('key_file_missing', path, `is not there: ${next}`);
@@ -288,13 +290,14 @@ function asKeyFileError<T>(path: string, verb: string, work: () => T): T {
     return work();
   } catch (error) {
     if (error instanceof KeyFileError) throw error;
-    throw new KeyFileError('key_file_unusable', path, `cannot be ${verb} (${systemCode(error)})`, error);
+    throw new KeyFileError(
+      'key_file_unusable',
+      path,
+      `cannot be ${verb} (${systemCode(error) ?? 'unknown'})`,
+      error,
+    );
   }
 }
 
 const isKeyFileError = (error: unknown, code: KeyFileFault): boolean =>
   error instanceof KeyFileError && error.code === code;
-
-/** `ENOENT` and the like. */
-const systemCode = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown';

@@ -1,4 +1,5 @@
 // The signing keys that this relay has announced in the event log: read, cached, and announced at the first start.
+
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, type KeyEvent, STREAM } from '#src/domain/events.ts';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
@@ -9,24 +10,19 @@ import {
   type KeyRecord,
   recordOf,
 } from '#src/domain/signing-keys/keys.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
 
 /** The key file contains other keys or another secret than the event log: the process must not start, nor change keys. */
-export class KeyMismatch extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = 'KeyMismatch';
-  }
-}
+export class KeyMismatch extends OperatorError {}
 
 /** The event log answers reads, and stores nothing in time. */
-export class LogTakesNothing extends Error {
+export class LogTakesNothing extends OperatorError {
   constructor() {
     super('the event log takes no events: the signing keys cannot be announced; start again when it does');
-    this.name = 'LogTakesNothing';
   }
 }
 

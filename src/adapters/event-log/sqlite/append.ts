@@ -1,13 +1,15 @@
 // Appends to the embedded log with group commit: concurrent appends share one transaction and one fsync, and a failed one
 // is rolled back alone.
+
 import type { DatabaseSync } from 'node:sqlite';
+import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import {
   type Appended,
   type ExpectedRevision,
   type NewEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
-import { isBusy, nextTurn, pauseBetweenTries, unavailable } from './file.ts';
+import { nextTurn, pauseBetweenTries, unavailable } from './file.ts';
 import { positionText } from './read.ts';
 
 type EventRow = {
@@ -176,7 +178,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       rollBack();
       begin.run();
     } catch (cause) {
-      if (!isBusy(cause)) failing = true;
+      if (!isSqliteBusy(cause)) failing = true;
       const now = performance.now();
       const over = waiting.filter(({ until }) => until <= now);
       waiting = waiting.filter(({ until }) => until > now);

@@ -1,5 +1,6 @@
 // The embedded event log: one SQLite file that several processes of one machine share, on node:sqlite alone.
 
+import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import {
   type EventLog,
   EventLogUnavailable,
@@ -7,7 +8,7 @@ import {
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import { eventRow, groupCommit } from './append.ts';
-import { isBusy, isDamage, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
+import { isDamage, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
 import { LAST_REVISION, logReader, positionNumber, positionText } from './read.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
@@ -31,7 +32,7 @@ const HEALTH_LIMIT_MS = 2000;
 export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<EventLog> {
   const { file, lockTimeoutMs = 5000, onCommit, now = Date.now } = options;
   const db = await retryWhileBusy(() => openLogFile(file), lockTimeoutMs).catch((cause: unknown) => {
-    throw isBusy(cause) ? unavailable(cause) : cause;
+    throw isSqliteBusy(cause) ? unavailable(cause) : cause;
   });
   const reader = logReader(db);
   const watch = commitWatch(db);

@@ -2,6 +2,8 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { isSqliteBusy, isSqliteDamage, isSqliteDenied } from '#src/lib/sqlite-error.ts';
 import { sleep } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
@@ -44,11 +46,20 @@ const SCHEMA = `
 export function openLogFile(file: string): DatabaseSync {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   createPrivate(file);
+  try {
+    return openDatabase(file);
+  } catch (error) {
+    throw openingError(file, error);
+  }
+}
+
+function openDatabase(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: 0 });
   try {
     refuseForeign(db, file);
     const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
-    if (mode !== 'wal') throw new Error(`event log ${file}: no write-ahead log here (journal mode ${mode})`);
+    if (mode !== 'wal')
+      throw new OperatorError(`event log ${file}: no write-ahead log here (journal mode ${mode})`);
     // FULL: the write-ahead log is synced before COMMIT returns. The size limit frees disk space after a burst.
     db.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384');
     if (versionOf(db) === 0) createSchema(db);
@@ -57,6 +68,16 @@ export function openLogFile(file: string): DatabaseSync {
     db.close();
     throw error;
   }
+}
+
+/** An error that SQLite has at opening, as the operator reads it. */
+function openingError(file: string, cause: unknown): unknown {
+  const problem = isSqliteDamage(cause)
+    ? 'is damaged, or not a database: put back a backup; `relay audit --integrity` lists what can be read'
+    : isSqliteDenied(cause)
+      ? 'cannot be opened for writing: correct owner and mode of the file, of its -wal and -shm, and of their folder'
+      : null;
+  return problem === null ? cause : new OperatorError(`event log ${file} ${problem}`, { cause });
 }
 
 /**
@@ -75,9 +96,9 @@ function refuseForeign(db: DatabaseSync, file: string): void {
   const version = versionOf(db);
   const known = number(db, 'PRAGMA application_id') === APPLICATION_ID;
   const empty = number(db, 'SELECT count(*) FROM sqlite_schema') === 0;
-  if (!known && !empty) throw new Error(`${file} is a database, but not an event log`);
+  if (!known && !empty) throw new OperatorError(`${file} is a database, but not an event log`);
   if (version > SCHEMA_VERSION) {
-    throw new Error(
+    throw new OperatorError(
       `event log ${file} has schema version ${version}; this program supports up to ${SCHEMA_VERSION}`,
     );
   }
@@ -102,30 +123,14 @@ function number(db: DatabaseSync, sql: string): number {
   return Number(Object.values(row)[0]);
 }
 
-/** Whether another connection holds the lock that the call needs; then the call had no effect. */
-export function isBusy(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = 'errcode' in error ? error.errcode : undefined;
-  // SQLITE_BUSY with its extended forms, and SQLITE_PROTOCOL (a lost race for the write-ahead log's locks).
-  if (typeof code === 'number') return (code & 0xff) === 5 || (code & 0xff) === 15;
-  // Deno omits the code if the failing call was exec().
-  return /database is locked|locking protocol/.test(error.message);
-}
-
 /** What a call that SQLite refused with `cause` throws. */
 export function unavailable(cause: unknown): EventLogUnavailable {
   return cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
 }
 
-/** SQLITE_CORRUPT and SQLITE_NOTADB: the file is malformed, such as one restored beside the -wal of another. */
-export function isDamage(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (error instanceof EventLogUnavailable) return isDamage(error.cause);
-  const code = 'errcode' in error ? error.errcode : undefined;
-  if (typeof code === 'number') return (code & 0xff) === 11 || (code & 0xff) === 26;
-  // Deno omits the code if the failing call was exec().
-  return /database disk image is malformed|file is not a database/.test(error.message);
-}
+/** As `isSqliteDamage`, also of the error that a call threw for it. */
+export const isDamage = (error: unknown): boolean =>
+  isSqliteDamage(error instanceof EventLogUnavailable ? error.cause : error);
 
 /** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */
 export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {
@@ -134,7 +139,7 @@ export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<
     try {
       return run();
     } catch (error) {
-      if (!isBusy(error) || performance.now() >= end) throw error;
+      if (!isSqliteBusy(error) || performance.now() >= end) throw error;
     }
     await pauseBetweenTries(tries);
   }

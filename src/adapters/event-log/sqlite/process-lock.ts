@@ -1,9 +1,12 @@
 // A lock file beside the log's file, locked while the process runs: exclusively, so that no other process serves this log,
 // or shared with other processes. The kernel releases it however the process ends.
+
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { isBusy, retryWhileBusy } from './file.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { isSqliteBusy, isSqliteDamage } from '#src/lib/sqlite-error.ts';
+import { retryWhileBusy } from './file.ts';
 
 export type ProcessLock = { release(): void };
 
@@ -11,14 +14,13 @@ export type ProcessLock = { release(): void };
 export type ProcessLockMode = 'alone' | 'shared';
 
 /** Another process serves this log, and one of the two requires it `alone`. */
-export class LogInUse extends Error {
+export class LogInUse extends OperatorError {
   constructor(wanted: ProcessLockMode) {
     super(
       wanted === 'alone'
         ? 'other processes serve this event log: embedded read models are for a single process, set DATABASE_URL'
         : 'a process with embedded read models serves this event log alone: set DATABASE_URL for that process too',
     );
-    this.name = 'LogInUse';
   }
 }
 
@@ -34,7 +36,10 @@ export async function acquireProcessLock(file: string, mode: ProcessLockMode): P
     return { release: () => lock.close() };
   } catch (error) {
     lock.close();
-    throw isBusy(error) ? new LogInUse(mode) : error;
+    if (isSqliteBusy(error)) throw new LogInUse(mode);
+    if (isSqliteDamage(error))
+      throw new OperatorError(`${file} is no lock file: delete it`, { cause: error });
+    throw error;
   }
 }
 

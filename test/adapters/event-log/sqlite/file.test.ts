@@ -98,7 +98,7 @@ test(
       foreign.close();
       const text = `${file}.txt`;
       writeFileSync(text, 'not a database, only some text that is long enough to be looked at. '.repeat(20));
-      await assert.rejects(sqliteEventLog({ file: text }), /not a database/);
+      await assert.rejects(sqliteEventLog({ file: text }), /\.txt is damaged, or not a database/);
     }),
 );
 
