@@ -96,7 +96,7 @@ export type IntegerParameter = {
 };
 
 /** A whole number in plain digits, once, within its bounds; the default if it is absent. Other parameters are ignored. */
-export function readInteger(url: string, parameter: IntegerParameter): number | Refused<'invalid_request'> {
+export function readInteger(url: string, parameter: IntegerParameter): number | InvalidRequest {
   const { name, min, max } = parameter;
   const query = queryOf(url);
   const given = query === '' ? [] : new URLSearchParams(query).getAll(name);

@@ -79,8 +79,9 @@ export function healthRoutes({ health, settings, operators }: HealthDeps): Endpo
 const checksShown = shownBy(HealthResponse.properties.checks);
 
 /** Headers by which proxies name their caller, and those that browsers add to the requests of a page. */
-const ADDED =
-  /^(?:forwarded|via|x-forwarded-.+|x-real-ip|.+-client-ip|cf-connecting-ip|origin|referer|sec-fetch-.+)$/;
+const ADDED = /^(?:forwarded|via|x-forwarded-.+|x-real-ip|.+-client-ip|cf-connecting-ip|origin|referer)$/;
+/** Sec-Fetch-Site of a request that a page of another site makes (W3C Fetch Metadata, 2.3). */
+const FOREIGN = /^(?:cross|same)-site$/;
 
 /**
  * Without METRICS_PUBLIC, metrics are served to this machine only: not to what a proxy on it forwards, nor to a page in its
@@ -90,6 +91,7 @@ function isFromThisMachine(request: Request): boolean {
   const { headers } = request;
   if (!isLoopback(contextOf(request).client) || [...headers.keys()].some((name) => ADDED.test(name)))
     return false;
+  if (FOREIGN.test(headers.get('sec-fetch-site') ?? '')) return false;
   // A proxy that adds no header, or a page whose name resolves to this address, still sends another Host.
   const hostname = URL.parse(`http://${headers.get('host') ?? 'localhost'}/`)?.hostname ?? '';
   return hostname === 'localhost' || isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));

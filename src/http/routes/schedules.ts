@@ -17,7 +17,7 @@ import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
-import { invalid, schemaCheck } from '#src/http/request/validation.ts';
+import { invalid, MAX_FAULTS, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
 import { normalizedShown, PolicyCheckResponse, Verdict, verdictShown, Warnings } from './policy.ts';
@@ -42,8 +42,8 @@ const SchedulePreviewResponse = Closed({
   next: Closed({ capabilities: Link, decide: Link, execute: Link }),
 });
 
-/** The schedule is checked apart: its faults have a code of their own. */
-const check = schemaCheck(
+/** The schedule is checked apart: its faults alone have a code of their own. */
+const outerCheck = schemaCheck(
   Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
 );
 const typeCheck = schemaCheck(
@@ -98,6 +98,17 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
     }),
   ];
 }
+
+/** Beside other faults those of the schedule are listed too, so that a caller corrects all at once. */
+const check: typeof outerCheck = {
+  ...outerCheck,
+  faults(value) {
+    const schedule =
+      typeof value === 'object' && value !== null && 'schedule' in value ? value.schedule : null;
+    const inner = isSchedule(schedule) ? [] : malformedSchedule(schedule).details;
+    return [...outerCheck.faults(value), ...inner].slice(0, MAX_FAULTS);
+  },
+};
 
 const isSchedule = (given: unknown): given is Schedule =>
   onceCheck.matches(given) || dailyCheck.matches(given);

@@ -6,7 +6,7 @@ import { parseTilePath } from '#src/domain/transparency/tiles.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/request/read.ts';
-import { readInteger } from '#src/http/request/validation.ts';
+import { invalidRequest, readInteger } from '#src/http/request/validation.ts';
 import { taggedAnswer } from '#src/http/response/conditional-get.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
@@ -66,8 +66,8 @@ export function transparencyRoutes({ transparency, progress }: TransparencyDeps)
     }),
     endpoint(ROUTES.logConsistency, null, async ({ request }) => {
       const [from, to] = [readInteger(request.url, size('from')), readInteger(request.url, size('to'))];
-      if (typeof from !== 'number') return from;
-      if (typeof to !== 'number') return to;
+      if (typeof from !== 'number' || typeof to !== 'number')
+        return invalidRequest([from, to].flatMap((size) => (typeof size === 'number' ? [] : size.details)));
       const proof = await findForSure(progress, () => transparency.consistency(from, to), noLog);
       // What is cached permanently has one address.
       const caching = new URL(request.url).search === `?from=${from}&to=${to}` ? FOR_EVER : FEW_SECONDS;

@@ -90,9 +90,20 @@ test('metrics: nor is one of a page in a browser on this machine', async () => {
     ['origin', 'null'],
     ['referer', 'https://evil.example/'],
     ['sec-fetch-site', 'cross-site'],
+    ['sec-fetch-site', 'same-site'],
   ] as const) {
     assert.equal(await isShown({ [name]: value }, LOOPBACK), false, name);
   }
+});
+
+test('metrics: shown to a person in a browser on this machine, and to programs that send its headers', async () => {
+  for (const headers of [
+    { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+    { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' },
+    // Node's fetch.
+    { 'sec-fetch-mode': 'cors' },
+  ])
+    assert.equal(await isShown(headers, LOOPBACK), true, JSON.stringify(headers));
 });
 
 test('metrics: METRICS_PUBLIC=true shows them to everybody', async () => {

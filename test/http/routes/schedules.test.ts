@@ -130,8 +130,9 @@ test('faults of the webhook come before those of the schedule', async () => {
   const client = clientOf(realWorld());
   const [slow, unnamed] = [{ timeoutMs: 5 }, { headers: { 'a b': 'c' } }];
   for (const [webhook, schedule, paths] of [
-    [slow, {}, ['/webhook/timeoutMs']],
-    [slow, undefined, ['/webhook/timeoutMs']],
+    [slow, {}, ['/webhook/timeoutMs', '/schedule/type']],
+    [slow, undefined, ['/webhook/timeoutMs', '/schedule']],
+    [slow, { ...DAILY, timeOfDay: '24:00' }, ['/webhook/timeoutMs', '/schedule/timeOfDay']],
     [slow, DAILY, ['/webhook/timeoutMs']],
     // What no schema can say.
     [unnamed, { ...DAILY, timezone: 'Mars/Phobos' }, ['/webhook/headers', '/schedule/timezone']],

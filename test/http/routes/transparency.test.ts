@@ -121,7 +121,8 @@ test('receipt_not_ready: 409 with Retry-After until a checkpoint has the receipt
 });
 
 const BAD_SIZES = [
-  ['', '/from'],
+  ['', '/from', '/to'],
+  ['?from=x&to=y', '/from', '/to'],
   ['?from=1', '/to'],
   ['?from=&to=5', '/from'],
   ['?from=1&to=5&to=5', '/to'],
@@ -134,13 +135,16 @@ const BAD_SIZES = [
   ['?from=6&to=5', '/from'],
 ] as const;
 
-for (const [query, path] of BAD_SIZES) {
+for (const [query, ...paths] of BAD_SIZES) {
   test(`consistency${query || ' of nothing'}: 400 invalid_request with what is wrong`, async () => {
     const { status, code, details } = await errorOf(await client.call(`/log/consistency${query}`));
     assert.deepEqual([status, code], [400, 'invalid_request']);
-    const [fault, ...more] = details as { path: string; message: string }[];
-    assert.deepEqual([fault?.path, more.length], [path, 0]);
-    assert.ok((fault?.message.length ?? 0) > 5);
+    const faults = details as { path: string; message: string }[];
+    assert.deepEqual(
+      faults.map(({ path }) => path),
+      paths,
+    );
+    for (const { message } of faults) assert.ok(message.length > 5);
   });
 }
 
