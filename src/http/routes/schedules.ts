@@ -103,9 +103,9 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
 const check: typeof outerCheck = {
   ...outerCheck,
   faults(value) {
-    const schedule =
-      typeof value === 'object' && value !== null && 'schedule' in value ? value.schedule : null;
-    const inner = isSchedule(schedule) ? [] : malformedSchedule(schedule).details;
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    const schedule = isObject && 'schedule' in value ? value.schedule : null;
+    const inner = !isObject || isSchedule(schedule) ? [] : malformedSchedule(schedule).details;
     return [...outerCheck.faults(value), ...inner].slice(0, MAX_FAULTS);
   },
 };
