@@ -32,6 +32,7 @@ import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { decisionFacts, wireReads } from './reads.ts';
+import type { RunningRecovery } from './recovery.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
 import { type Telemetry, tracedOutbound, tracedPayments, tracedResolver } from './telemetry.ts';
@@ -47,13 +48,15 @@ export type AppParts = {
   readonly models: ReadModels;
   readonly runner: ProjectionRunner;
   readonly slots: Slots;
+  readonly recovery: Pick<RunningRecovery, 'foundRunning' | 'unclosable'>;
   readonly receiptLog: () => ReceiptLog | null;
   readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
   readonly telemetry: Telemetry;
 };
 
 export async function wireApp(parts: AppParts): Promise<App> {
-  const { config, baseUrl, owner, journal, stores, models, runner, slots, receiptLog, checkpoints } = parts;
+  const { config, baseUrl, owner, journal, stores, models, runner, slots } = parts;
+  const { recovery, receiptLog, checkpoints } = parts;
   const { log, clock, entropy, logger, ending } = journal;
   const { signer, keyedHash, directory } = parts.keys;
   const { figures, tracer, logger: detail } = parts.telemetry;
@@ -99,6 +102,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     slots,
     exclusive: stores.exclusive,
     watch: streamWatch(clock),
+    foundRunning: recovery.foundRunning,
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
@@ -149,6 +153,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
       eventLogUp: eventLog.ok,
       readModelsUp: rows.ok,
       executionsInFlight: slots.inFlight(),
+      unclosableJobs: recovery.unclosable(),
       lag: runner.lag(),
     });
   }

@@ -2,8 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { type ReadModels, readModels } from '#projections/read-models.ts';
-import { type ProjectionRunner, startProjections } from '#projections/runner.ts';
+import { readModels } from '#projections/read-models.ts';
+import { startProjections } from '#projections/runner.ts';
 import { withTree } from '#projections/with-tree.ts';
 import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
@@ -13,13 +13,12 @@ import { SERVICE } from '#src/domain/limits.ts';
 import type { App } from '#src/http/app.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { isOutage } from '#src/ports/outage.ts';
 import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
-import { jobRecovery, type RecoverDeps } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
+import { startRecovery } from './recovery.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
 import { startError } from './start-errors.ts';
 import { openStores } from './stores.ts';
@@ -125,13 +124,13 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
   const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
-  const recovering = recoverUntil(ending.signal, { ...closing, models, runner, exclusive });
+  const recovery = startRecovery(ending.signal, { ...closing, models, runner, exclusive });
   let signing: ReturnType<typeof checkpoints.keep> | null = null;
   ending.push(async () => {
     await untilIdle({ slots, log, clock, logger }, ending.left());
     await signing?.stop();
     ending.abort();
-    await recovering;
+    await recovery.ended;
   });
 
   ending.signal.throwIfAborted();
@@ -157,7 +156,8 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
       withTree: async (work) => withTree(await runner.open(), work),
     });
     const { stopping } = ending;
-    const running = { owner, slots, stopping, receiptLog: checkpoints.promised, checkpoints, telemetry };
+    const { promised: receiptLog } = checkpoints;
+    const running = { owner, slots, recovery, stopping, receiptLog, checkpoints, telemetry };
     app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
   } catch (error) {
     app.reject(error);
@@ -203,44 +203,5 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 class UnusableReadModels extends OperatorError {
   constructor(problem: string, cause: unknown) {
     super(`the embedded read models ${problem}: ${String((cause as Error)?.message ?? cause)}`, { cause });
-  }
-}
-
-/** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */
-const SWEEP_MS = 5000;
-const RETRY_MS = 500;
-/** Looked at in one sweep; the oldest come first, so a later sweep gets to the others. */
-const CANDIDATES_MAX = 1000;
-
-/**
- * Closes the jobs of dead processes. Resolves when `ending` aborts and the sweep in hand is done. `exclusive`: a lock
- * proves that no other process serves this log.
- */
-async function recoverUntil(
-  ending: AbortSignal,
-  parts: Omit<RecoverDeps, 'candidates'> & {
-    readonly models: ReadModels;
-    readonly runner: ProjectionRunner;
-    readonly exclusive: boolean;
-  },
-): Promise<void> {
-  const { models, runner, clock, logger } = parts;
-  const candidates = () => models.monitoring.recoveryCandidates(CANDIDATES_MAX);
-  const recovery = jobRecovery({ ...parts, candidates });
-  let { exclusive } = parts;
-  while (!ending.aborted) {
-    let pause = SWEEP_MS;
-    try {
-      // What died with an earlier process is known only once the read models have all of its events.
-      if (exclusive && !(await runner.reachedHead())) pause = RETRY_MS;
-      else {
-        await recovery.sweep({ exclusive });
-        exclusive = false;
-      }
-    } catch (cause) {
-      pause = exclusive ? RETRY_MS : SWEEP_MS;
-      if (!isOutage(cause)) logger.bug('recovery of interrupted jobs failed', { cause });
-    }
-    await clock.sleep(pause, ending);
   }
 }

@@ -31,6 +31,8 @@ export type StateNow = {
   readonly eventLogUp: boolean;
   readonly readModelsUp: boolean;
   readonly executionsInFlight: number;
+  /** Jobs of dead processes whose closing fails. */
+  readonly unclosableJobs: number;
   /** `lagEvents`: null if it is unknown. */
   readonly lag: { readonly lagEvents: number | null; readonly lagMs: number };
 };

@@ -12,7 +12,14 @@ import { faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { readFigures } from '#test/support/figures.ts';
 
 const lag = { lagEvents: 0, lagMs: 0 };
-const state = { storage: 's', executionsInFlight: 0, lag, eventLogUp: true, readModelsUp: true };
+const state = {
+  storage: 's',
+  executionsInFlight: 0,
+  unclosableJobs: 0,
+  lag,
+  eventLogUp: true,
+  readModelsUp: true,
+};
 
 function world() {
   const clock = manualClock();

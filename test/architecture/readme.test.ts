@@ -226,6 +226,7 @@ test('operating: its alert rules name metrics that the service exposes', async (
     eventLogUp: true,
     readModelsUp: true,
     executionsInFlight: 0,
+    unclosableJobs: 0,
     lag: { lagEvents: 0, lagMs: 0 },
   });
   const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(OPERATING) ?? [];

@@ -95,6 +95,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     owner,
     exclusive: false,
     watch: streamWatch(clock),
+    foundRunning: () => undefined,
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     confirmWaitMs: 0,

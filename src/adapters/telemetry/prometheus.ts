@@ -77,6 +77,10 @@ export function prometheusFigures(build: BuildInfo): Figures {
   const info = gauge('relay_build_info', 'What runs here; always 1.', ['version', 'runtime', 'storage']);
   const memory = gauge('process_resident_memory_bytes', 'Memory that the process holds.');
   const executions = gauge('relay_executions_in_flight', 'Executions that hold a slot of MAX_IN_FLIGHT.');
+  const unclosable = gauge(
+    'relay_jobs_unclosable',
+    'Jobs of dead processes whose closing fails; the log has the cause.',
+  );
   const log = gauge('relay_event_log_up', 'Whether the event log answers: 1 or 0.');
   const rows = gauge('relay_read_models_up', 'Whether the store of the read models answers: 1 or 0.');
   const lagEvents = gauge(
@@ -114,11 +118,12 @@ export function prometheusFigures(build: BuildInfo): Figures {
       if (outcome === 'stored') for (const event of events) countFact(event);
     },
     internalError: () => internalErrors.inc(),
-    async exposition({ storage, eventLogUp, readModelsUp, executionsInFlight, lag }) {
+    async exposition({ storage, eventLogUp, readModelsUp, executionsInFlight, unclosableJobs, lag }) {
       info.set({ ...build, storage }, 1);
       log.set(Number(eventLogUp));
       rows.set(Number(readModelsUp));
       executions.set(executionsInFlight);
+      unclosable.set(unclosableJobs);
       lagSeconds.set(lag.lagMs / 1000);
       // Unknown is no number: the series is left out.
       if (lag.lagEvents === null) lagEvents.remove();

@@ -14,12 +14,15 @@ import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { loadClaim, loadJob, loadPayment, type View } from '#src/usecases/event-streams.ts';
+import type { Recovery } from './recover-jobs.ts';
 import type { GuessLimit } from './remembered-payments.ts';
 
 export type LookUpDeps = {
   readonly log: EventLog;
   readonly clock: Pick<Clock, 'now'>;
   readonly guesses: GuessLimit;
+  /** Reports a job that runs: its owner may be dead, and the read models unavailable. */
+  readonly foundRunning: Recovery['foundRunning'];
 };
 
 export type Lookup = {
@@ -187,7 +190,10 @@ type KnownJob =
 async function findJob(deps: LookUpDeps, jobId: string): Promise<KnownJob | null> {
   const { state } = await loadJob(deps.log, jobId);
   if (state.status === 'absent') return null;
-  if (state.status === 'running') return { kind: 'refused', refusal: inProgress(jobId) };
+  if (state.status === 'running') {
+    deps.foundRunning(jobId);
+    return { kind: 'refused', refusal: inProgress(jobId) };
+  }
   return { kind: 'completed', job: state };
 }
 

@@ -31,27 +31,27 @@ import {
 } from '#src/usecases/event-streams.ts';
 import { checkWalletFailures } from './admission.ts';
 import { accountOf, type Call, isContract, unprovenPayer } from './execution-call.ts';
-import { findKnown, inProgress } from './idempotency.ts';
+import { findKnown, inProgress, type LookUpDeps } from './idempotency.ts';
 import type { StreamWatch } from './recover-jobs.ts';
-import type { GuessLimit, UnconfirmedPayments } from './remembered-payments.ts';
+import type { UnconfirmedPayments } from './remembered-payments.ts';
 import type { VerifyLimit } from './verify-limit.ts';
 
-export type PaymentDeps = JournalDeps & {
-  readonly payments: Payments;
-  readonly owner: string;
-  /** A lock proves that no other process is running: what another owner began is not under way any more. */
-  readonly exclusive: boolean;
-  /** Payment streams found in the middle of another's settlement. */
-  readonly watch: StreamWatch;
-  readonly unconfirmed: UnconfirmedPayments;
-  readonly guesses: GuessLimit;
-  readonly verifies: VerifyLimit;
-  readonly quota: Quota;
-  /** The longest that a call polls the chain after a settle call without a conclusive answer. */
-  readonly confirmWaitMs: number;
-  /** Aborts when the process is asked to stop: the chain is not polled any more. */
-  readonly stopping?: AbortSignalLike;
-};
+export type PaymentDeps = JournalDeps &
+  LookUpDeps & {
+    readonly payments: Payments;
+    readonly owner: string;
+    /** A lock proves that no other process is running: what another owner began is not under way any more. */
+    readonly exclusive: boolean;
+    /** Payment streams found in the middle of another's settlement. */
+    readonly watch: StreamWatch;
+    readonly unconfirmed: UnconfirmedPayments;
+    readonly verifies: VerifyLimit;
+    readonly quota: Quota;
+    /** The longest that a call polls the chain after a settle call without a conclusive answer. */
+    readonly confirmWaitMs: number;
+    /** Aborts when the process is asked to stop: the chain is not polled any more. */
+    readonly stopping?: AbortSignalLike;
+  };
 
 /** `verified` false: the payment is known by now, so that its stream is the answer. */
 export async function verifyPayment(

@@ -1,4 +1,5 @@
 // Jobs whose process is gone are closed once, with a receipt, and never sent again. Leases are observed, not compared.
+import { STREAM } from '#src/domain/events.ts';
 import { TIMES } from '#src/domain/limits.ts';
 import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -44,67 +45,117 @@ export function streamWatch(clock: Pick<Clock, 'monotonic'>, limit = 10_000): St
 export type RecoverDeps = CloseDeps & {
   /** This process: its own live jobs are never closed at once. */
   readonly owner: string;
-  /** Jobs whose rows show them as running. Only candidates: the stream decides. */
+  /** Jobs whose rows show them as running. Only candidates: the stream decides. Throws if the rows are unavailable. */
   readonly candidates: () => Promise<readonly string[]>;
 };
 
-type Recovery = {
-  /** Returns the jobs that it closed. `exclusive`: a lock proves that no other process runs: its jobs are closed at once. */
+export type Recovery = {
+  /**
+   * Returns the jobs that it closed. `exclusive`: a lock proves that no other process runs: its jobs are closed at once.
+   * Throws what `candidates` throws after the jobs that callers have found were looked at.
+   */
   sweep(options?: { exclusive?: boolean }): Promise<readonly string[]>;
+  /** A caller has found this job running: it is a candidate even while the rows are unavailable. */
+  foundRunning(jobId: string): void;
+  /** Jobs whose closing failed at the last try, other than by an unavailable part. */
+  unclosable(): number;
 };
+
+/** Jobs that callers have found; beyond it the oldest are forgotten until they are found again. */
+const FOUND_MAX = 1000;
+/** Until the next try to close a job whose closing failed. */
+const REPEAT_MS = { first: 5000, most: 300_000 };
+
+type Failure = { readonly tries: number; readonly until: number };
 
 export function jobRecovery(deps: RecoverDeps): Recovery {
   const watch = streamWatch(deps.clock);
+  const found = new Map<string, true>();
+  const failures = new Map<string, Failure>();
+  /** Causes of the failures that exist now: one line for each, however many jobs it concerns and however often. */
+  const logged = new Set<string>();
+
+  async function sweepOnce(exclusive: boolean): Promise<string[]> {
+    const [rows] = await Promise.allSettled([deps.candidates()]);
+    const candidates = new Set([...(rows.status === 'fulfilled' ? rows.value : []), ...found.keys()]);
+    const closed: string[] = [];
+    const running = new Set<string>();
+    for (const jobId of candidates) {
+      // Another process closes the rest.
+      if (deps.ending?.aborted) break;
+      const stream = STREAM.job(jobId);
+      const { until } = failures.get(jobId) ?? { until: 0 };
+      if (deps.clock.monotonic() < until) {
+        running.add(stream);
+        continue;
+      }
+      try {
+        const state = await closeIfOrphaned(deps, watch, jobId, exclusive);
+        if (state === 'running') running.add(stream);
+        else found.delete(jobId);
+        if (state === 'closed') closed.push(jobId);
+        failures.delete(jobId);
+      } catch (cause) {
+        if (isOutage(cause)) throw cause;
+        // One stream that cannot be read or closed does not keep the others from being closed.
+        running.add(stream);
+        noteFailure(jobId, cause);
+      }
+    }
+    watch.keepOnly(running);
+    for (const jobId of failures.keys()) if (!running.has(STREAM.job(jobId))) failures.delete(jobId);
+    if (failures.size === 0) logged.clear();
+    if (rows.status === 'rejected') throw rows.reason;
+    return closed;
+  }
+
+  function noteFailure(jobId: string, cause: unknown): void {
+    const { tries } = failures.get(jobId) ?? { tries: 0 };
+    const pause = Math.min(REPEAT_MS.most, REPEAT_MS.first * 2 ** tries);
+    failures.set(jobId, { tries: tries + 1, until: deps.clock.monotonic() + pause });
+    const text = String(cause);
+    if (logged.has(text)) return;
+    logged.add(text);
+    deps.logger.bug('an interrupted job could not be closed; recovery repeats, at least every 5 minutes', {
+      jobId,
+      cause,
+    });
+  }
+
   return {
     async sweep({ exclusive = false } = {}) {
       try {
-        return await sweepOnce(deps, watch, exclusive);
+        return await sweepOnce(exclusive);
       } catch (error) {
         // What happened while the event log was unavailable was not observed.
         if (error instanceof EventLogUnavailable) watch.reset();
         throw error;
       }
     },
+    foundRunning(jobId) {
+      found.set(jobId, true);
+      if (found.size > FOUND_MAX) deleteOldest(found);
+    },
+    unclosable: () => failures.size,
   };
 }
 
-async function sweepOnce(deps: RecoverDeps, watch: StreamWatch, exclusive: boolean): Promise<string[]> {
-  const candidates = await deps.candidates();
-  const closed: string[] = [];
-  const running = new Set<string>();
-  for (const jobId of candidates) {
-    // Another process closes the rest.
-    if (deps.ending?.aborted) break;
-    try {
-      if (await closeIfOrphaned(deps, watch, jobId, exclusive, running)) closed.push(jobId);
-    } catch (cause) {
-      // One stream that cannot be read or closed does not keep the others from being closed.
-      if (isOutage(cause)) throw cause;
-      deps.logger.bug('an interrupted job could not be closed; recovery repeats', { jobId, cause });
-    }
-  }
-  watch.keepOnly(running);
-  return closed;
-}
-
-/** Adds the stream to `running` if the job still runs. Returns true if it was closed here. */
+/** `running`: not known to be orphaned, or another process wrote to it first. */
 async function closeIfOrphaned(
   deps: RecoverDeps,
   watch: StreamWatch,
   jobId: string,
   exclusive: boolean,
-  running: Set<string>,
-): Promise<boolean> {
+): Promise<'ended' | 'running' | 'closed'> {
   const view = await loadJob(deps.log, jobId);
-  if (view.state.status !== 'running') return false;
-  running.add(view.stream);
+  if (view.state.status !== 'running') return 'ended';
   const { leaseMs, owner } = view.state.started;
   const unchanged = watch.unchangedFor(view.stream, String(view.expected));
   const orphaned = exclusive && owner !== deps.owner;
-  if (!orphaned && unchanged < leaseMs + TIMES.recoveryGraceMs) return false;
-  if ((await closeUnsent(deps, view, 'interrupted_unknown', appendOnce)) === null) return false;
+  if (!orphaned && unchanged < leaseMs + TIMES.recoveryGraceMs) return 'running';
+  if ((await closeUnsent(deps, view, 'interrupted_unknown', appendOnce)) === null) return 'running';
   deps.logger.warn('an interrupted job was closed by recovery', { jobId });
-  return true;
+  return 'closed';
 }
 
 /** An append of unknown fate is not repeated here: the next sweep reads what is stored, and a shutdown need not wait. */

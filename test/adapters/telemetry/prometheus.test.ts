@@ -12,6 +12,7 @@ const NOW: StateNow = {
   eventLogUp: true,
   readModelsUp: false,
   executionsInFlight: 3,
+  unclosableJobs: 2,
   lag: { lagEvents: 7, lagMs: 1500 },
 };
 const figures = () => prometheusFigures({ version: '1.2.3', runtime: 'some 4' });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { leaseMs } from '#src/domain/job/commands.ts';
 import { TIMES } from '#src/domain/limits.ts';
+import { Fault } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
@@ -17,6 +18,7 @@ import {
   type World,
   world,
 } from '#test/support/fakes-world.ts';
+import { DEMO, execute } from '#test/support/given-call.ts';
 import { attemptRetried, JOB_ID, jobStarted, OTHER_JOB_ID } from '#test/support/given-events.ts';
 
 const STREAM = `job-${JOB_ID}`;
@@ -260,4 +262,113 @@ test('a process that ends looks at no further candidate', async () => {
   });
   assert.deepEqual(await recovery.sweep(), []);
   assert.deepEqual(read, [STREAM]);
+});
+
+// ── jobs that cannot be closed, and rows that are unavailable ───────────────────────────────────────────
+
+const UNREADABLE = 'job_unreadable';
+
+/** A recoverer whose reads of streams are counted. */
+function counting(it: World, candidates: () => Promise<readonly string[]>) {
+  let reads = 0;
+  const readStream: typeof it.log.readStream = (...given) => {
+    reads++;
+    return it.log.readStream(...given);
+  };
+  const recovery = jobRecovery({ ...it.deps, log: { ...it.log, readStream }, candidates });
+  return { ...it, recovery, reads: () => reads };
+}
+
+async function unreadable(common: Shared, jobId: string) {
+  const odd = { id: crypto.randomUUID(), type: 'JobStarted', data: { v: 2 }, metadata: {} };
+  await common.log.append(`job-${jobId}`, 'no_stream', [odd]);
+}
+
+test('jobs that cannot be closed are tried less and less often, logged once a cause, and counted', async () => {
+  const common = await orphan();
+  const candidates = [UNREADABLE, `${UNREADABLE}2`];
+  for (const jobId of candidates) await unreadable(common, jobId);
+  const it = counting(world(common), async () => candidates);
+  const triesAt: number[] = [];
+  for (let second = 0; second < 1200; second += 5) {
+    const before = it.reads();
+    await it.recovery.sweep();
+    if (it.reads() > before) triesAt.push(second);
+    it.clock.advance(5000);
+  }
+  assert.deepEqual(triesAt, [0, 5, 15, 35, 75, 155, 315, 615, 915]);
+  assert.equal(it.recovery.unclosable(), 2);
+  assert.deepEqual(
+    it.logger.lines.map(({ level, message }) => [level, message]),
+    [['bug', 'an interrupted job could not be closed; recovery repeats, at least every 5 minutes']],
+  );
+  candidates.length = 0;
+  await it.recovery.sweep();
+  assert.equal(it.recovery.unclosable(), 0);
+});
+
+test('a job that a caller has found running is closed after its lease although the rows are unavailable', async () => {
+  const rows = new Fault('read_models_unavailable', 'no rows');
+  const it = counting(world(await orphan()), () => Promise.reject(rows));
+  const { recovery } = it;
+  await assert.rejects(recovery.sweep(), rows);
+  it.clock.advance(WATCH);
+  recovery.foundRunning(JOB_ID);
+  for (let ms = 0; ms < WATCH; ms += 5000) {
+    await assert.rejects(recovery.sweep(), rows);
+    assert.deepEqual(await typesIn(it, STREAM), ['JobStarted'], `after ${ms} ms`);
+    it.clock.advance(5000);
+  }
+  await assert.rejects(recovery.sweep(), rows);
+  assert.deepEqual(await typesIn(it, STREAM), ['JobStarted', ...CLOSING]);
+  const reads = it.reads();
+  await assert.rejects(recovery.sweep(), rows);
+  assert.equal(it.reads(), reads, 'it is no candidate any more');
+});
+
+test('a lock proves it dead: a job that a caller has found is closed at the next sweep, before the rows are complete', async () => {
+  const it = world(await orphan());
+  const recovery = jobRecovery({
+    ...it.deps,
+    candidates: () => Promise.reject(new Fault('read_models_unavailable', 'still replaying')),
+  });
+  recovery.foundRunning(JOB_ID);
+  await assert.rejects(recovery.sweep({ exclusive: true }));
+  assert.deepEqual(await typesIn(it, STREAM), ['JobStarted', ...CLOSING]);
+});
+
+test('found jobs are bounded: beyond 1000 the oldest are forgotten', async () => {
+  const it = counting(world(), async () => []);
+  for (let n = 0; n < 3000; n++) it.recovery.foundRunning(`job_${n}`);
+  await it.recovery.sweep();
+  assert.equal(it.reads(), 1000);
+});
+
+test('while the rows are unavailable, the process that gets a repeat closes the job of a dead owner, and replays it', async () => {
+  const common = shared();
+  const dead = world(common);
+  dead.outbound.script(() => new Promise(() => undefined));
+  void execute(dead, DEMO);
+  await quiet();
+  const it = world(common);
+  const recovery = jobRecovery({
+    ...it.deps,
+    candidates: () => Promise.reject(new Fault('read_models_unavailable', 'no rows')),
+  });
+  const deps = { ...it.deps, foundRunning: recovery.foundRunning };
+  const repeat = () => letPass(it.clock, execute({ deps }, DEMO));
+  const first = await repeat();
+  assert.equal(first.kind === 'refused' && first.refusal.refused, 'idempotency_in_progress');
+  for (let ms = 0; ms <= WATCH; ms += 5000) {
+    await recovery.sweep().catch(() => undefined);
+    it.clock.advance(5000);
+  }
+  await recovery.sweep().catch(() => undefined);
+  const again = await repeat();
+  assert.ok(again.kind === 'replayed', again.kind);
+  assert.deepEqual(
+    [again.execution.job.status, again.execution.job.errorCategory],
+    ['failed', 'interrupted_unknown'],
+  );
+  assert.equal(it.outbound.sent.length, 0);
 });
