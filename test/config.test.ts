@@ -114,6 +114,7 @@ test('config: every variable is read into its value', () => {
       rpcUrl: 'https://rpc.example/key',
       facilitatorTimeoutMs: 5000,
       confirmWaitMs: 7000,
+      login: null,
     },
     keyFile: { path: '/etc/relay/keys.json', create: false },
     policy: {

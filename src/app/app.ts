@@ -147,11 +147,16 @@ export async function wireApp(parts: AppParts): Promise<App> {
   /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
   const readModelHealth = async () => ({ ok: (await readStore.health()).ok && runner.readable() });
   async function exposition() {
-    const [eventLog, rows] = await Promise.all([log.health(), readModelHealth()]);
+    const [eventLog, rows, facilitator] = await Promise.all([
+      log.health(),
+      readModelHealth(),
+      payments.health(),
+    ]);
     return figures.exposition({
       storage: stores.driver,
       eventLogUp: eventLog.ok,
       readModelsUp: rows.ok,
+      facilitator,
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),
       lag: runner.lag(),

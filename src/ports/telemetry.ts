@@ -1,6 +1,7 @@
 // Metrics of the process and traces of single calls. Neither contains a URL, header, body, key, payer, signature or
 // address; the id of a job is public.
 import type { NewEvent } from './event-log.ts';
+import type { FacilitatorHealth } from './payments.ts';
 
 /** Result of an append. `conflict`: wrong expected revision. `unknown`: the event log is unavailable. */
 export type AppendOutcome = 'stored' | 'conflict' | 'unknown' | 'failed';
@@ -30,6 +31,8 @@ export type StateNow = {
   readonly storage: string;
   readonly eventLogUp: boolean;
   readonly readModelsUp: boolean;
+  /** null: none is needed (demo mode). */
+  readonly facilitator: FacilitatorHealth | null;
   readonly executionsInFlight: number;
   /** Jobs of dead processes whose closing fails. */
   readonly unclosableJobs: number;

@@ -19,6 +19,7 @@ const state = {
   lag,
   eventLogUp: true,
   readModelsUp: true,
+  facilitator: null,
 };
 
 function world() {
