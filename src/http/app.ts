@@ -104,7 +104,7 @@ function endpointsOf(deps: AppDeps, meter: ProcessMeter, route: Routed): readonl
     ...statusPageRoutes(deps, facts, summaries),
     ...verifyPageRoutes(deps, facts),
     ...transparencyRoutes(deps),
-    ...docsPageRoutes(facts, () => endpoints),
+    ...docsPageRoutes(facts, deps, () => endpoints),
   ];
   endpoints.push(...mcpRoutes(deps, facts, endpoints, route));
   return endpoints;

@@ -137,7 +137,7 @@ test('every link on the pages has a target, and every fragment an element', need
 
 /** Everything that the Tab key must reach; of a radio group, the checked one. */
 const STOPS = `[...document.querySelectorAll(
-  'a[href], summary, [tabindex="0"], textarea, button, input[type=file], input:checked',
+  'a[href], summary, [tabindex="0"], textarea, button, input[type=file], input[type=search], input:checked',
 )].filter((one) => one.checkVisibility())`;
 
 /** The focused element: its index among the page's tab stops (-1: none), and whether the focus is visible. */
@@ -179,3 +179,29 @@ test(
     assert.equal(await page.evaluate('document.activeElement.id'), 'main');
   },
 );
+
+test('the docs page folds its operations, and its filter shows those that match', needs, async () => {
+  const { page } = await browser.open(`${service.url}/docs`, { viewport: PHONE });
+  const height = await page.evaluate<number>('document.documentElement.scrollHeight');
+  assert.ok(height < 12_000, `${height} px`);
+  const shown = () => page.locator('.operation:visible h3').allTextContents();
+  const all = (await shown()).length;
+  await page.getByRole('searchbox', { name: 'Filter' }).fill('verify receipt');
+  const found = await shown();
+  assert.ok(found.includes('Verify a receipt') && found.length < all, found.join());
+  assert.equal(await page.locator('#filter-state').textContent(), `${found.length} of ${all} operations`);
+  assert.equal(await page.locator('.contents a:visible[href^="#op-"]').count(), found.length);
+  await page.getByRole('searchbox').fill('');
+  assert.equal((await shown()).length, all);
+  await page.context().close();
+});
+
+test('a snippet is copied by its button', needs, async () => {
+  const { page } = await browser.open(service.url, { permissions: ['clipboard-read', 'clipboard-write'] });
+  await page.getByRole('button', { name: 'Copy' }).first().click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+  assert.equal(copied, await page.locator('pre[data-copy]').first().textContent());
+  assert.match(copied, /^curl .*\/api\/execute\/webhook/);
+  await page.context().close();
+});

@@ -84,7 +84,10 @@ test(
   async () => {
     await on('/verify', async (page, heard) => {
       await page.getByRole('textbox', { name: 'Receipt' }).fill(JSON.stringify(executed));
-      assert.match(await verified(page), /^verified Every check holds/);
+      assert.match(
+        await verified(page),
+        /^verified The receipt is genuine: every check holds\. The call that it records succeeded: answer 200\./,
+      );
       assert.equal(await page.evaluate('document.activeElement.id'), 'result-title');
       const text = await textOf(page, '#findings');
       for (const words of [
@@ -294,7 +297,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
         proofPath(),
         async (page, heard) => {
           await ended(page, 'own-state');
-          assert.match(await textOf(page, '#own-state'), /^verified Your browser has verified it/);
+          assert.match(await textOf(page, '#own-state'), /^verified Your browser has verified the receipt/);
           const rows = await rowsOf(page, '#own-check');
           assert.equal(rows.length, RECEIPT_CHECKS.length + 2);
           for (const [i, name] of [...RECEIPT_CHECKS, 'receipt_logged'].entries())

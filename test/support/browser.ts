@@ -3,7 +3,10 @@
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { chromiumPath } from './requirements.ts';
 
-export type Window = Pick<BrowserContextOptions, 'colorScheme' | 'viewport' | 'javaScriptEnabled'>;
+export type Window = Pick<
+  BrowserContextOptions,
+  'colorScheme' | 'viewport' | 'javaScriptEnabled' | 'permissions'
+>;
 
 /** What a page said and asked for while it was open. */
 export type Heard = {

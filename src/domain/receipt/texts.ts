@@ -24,6 +24,27 @@ export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   receipt_logged: 'It is in the transparency log, or not yet due there',
 };
 
+/** What a failed check compared, in words; null if it compared nothing. `details`: of the check. */
+export function comparedText(details: unknown): string | null {
+  if (typeof details !== 'object' || details === null || Array.isArray(details)) return null;
+  const parts = Object.entries(details).map(([name, value]) => `${wordsOf(name)}: ${valueText(value)}`);
+  return parts.length === 0 ? null : parts.join('; ');
+}
+
+/** `notBefore` as `not before`. */
+const wordsOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+function valueText(value: unknown): string {
+  if (value === null || value === undefined) return 'none';
+  if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(valueText).join(', ');
+  if (typeof value !== 'object') return String(value);
+  return `(${comparedText(value) ?? 'nothing'})`;
+}
+
+/** How the call ended, as a verified receipt states it. */
+export const outcomeText = (payload: ReceiptPayload): string =>
+  `The call that it records ${payload.outcome.status}: ${statementOf(payload).answer}.`;
+
 /** Shown instead of disclosures if the receipt does not verify. */
 export const NOT_OPENED = 'Not opened: disclosures prove nothing if the receipt does not verify.';
 

@@ -9,19 +9,23 @@ import { type Endpoint, endpoint, type Operation } from '#src/http/endpoint.ts';
 import { errorsOf, parametersOf, UNPAID } from '#src/http/openapi.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { ChallengeBody } from '#src/http/response/errors.ts';
-import { CACHE_SHORTLY } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom } from './page.ts';
+import { ASK_AGAIN, pagesFrom } from './page.ts';
 
-export function docsPageRoutes(facts: Facts, endpoints: () => readonly Endpoint[]): Endpoint[] {
+export function docsPageRoutes(
+  facts: Facts,
+  { verifyScript }: { readonly verifyScript: string },
+  endpoints: () => readonly Endpoint[],
+): Endpoint[] {
   const page = () => ({
     title: `${SERVICE.name}: interface`,
     description: `Every operation of ${SERVICE.name}: parameters, bodies, answers and prices.`,
     path: ROUTES.docsPage.path,
     wide: true,
+    scripted: true,
     content: contentOf(endpoints(), facts.mode === 'demo'),
   });
-  const published = pagesFrom(facts.baseUrl).published(publisher(facts), page, CACHE_SHORTLY);
+  const published = pagesFrom(facts.baseUrl, verifyScript).published(publisher(facts), page, ASK_AGAIN);
   return [endpoint(ROUTES.docsPage, null, published)];
 }
 
@@ -42,6 +46,7 @@ function contentOf(endpoints: readonly Endpoint[], isDemo: boolean): Markup {
       ? 'This deployment runs in demo mode and charges no one; prices apply where payment is enforced.'
       : markup`A paid operation answers 402 with its terms; <a href="${ROUTES.pricing.path}">pricing</a> says when it is charged.`
   } Errors have one body, shown <a href="#errors">at the end</a>; a 402 has x402’s, and <code>${ROUTES.mcp.path}</code> answers in JSON-RPC.</p>
+<p id="filter-field" hidden><label for="filter">Filter</label><input type="search" id="filter" autocomplete="off" aria-describedby="filter-state"><span class="note" id="filter-state" role="status"></span></p>
 <div class="docs"><nav class="contents" aria-label="Operations">${byTag.map(([tag, of]) => contents(tag, of))}</nav>
 <div>${byTag.map(([tag, of]) => section(tag, of, isDemo))}${errors}</div></div>`;
 }
@@ -62,10 +67,14 @@ const NOTHING = markup``;
 
 function article({ id, route, operation }: Listed, isDemo: boolean): Markup {
   const { method, path, summary, description } = route;
-  return markup`<article class="operation"><h3 id="op-${id}">${summary}</h3>
+  return markup`<article class="operation" data-operation="op-${id}"><h3 id="op-${id}">${summary}</h3>
 <p class="address"><span class="method">${method}</span> <code>${pathTemplate(path)}</code> ${price(operation, isDemo)}</p>
-${description === summary ? NOTHING : markup`<p>${description}</p>`}${parameters(path, operation)}${request(operation)}${answers(operation)}</article>`;
+${description === summary ? NOTHING : markup`<p>${withCode(description)}</p>`}<details><summary>Request and answers</summary>${parameters(path, operation)}${request(operation)}${answers(operation)}</details></article>`;
 }
+
+/** What stands between backticks is code. */
+const withCode = (text: string): Markup =>
+  markup`${text.split('`').map((part, i) => (i % 2 === 0 ? markup`${part}` : markup`<code>${part}</code>`))}`;
 
 function price({ paidUsd }: Operation, isDemo: boolean): Markup {
   if (paidUsd === undefined) return NOTHING;
@@ -81,13 +90,16 @@ function parameters(path: string, operation: Operation): Markup {
 
 function request({ body, example }: Operation): Markup {
   if (body === undefined) return NOTHING;
-  const shown = example === undefined ? NOTHING : code(JSON.stringify(example, null, 2));
+  const shown =
+    example === undefined
+      ? NOTHING
+      : markup`<pre class="wrap" data-copy><code>${JSON.stringify(example, null, 2)}</code></pre>`;
   return markup`<h4>Request</h4>${bodyOf(body)}${shown}`;
 }
 
 const bodyOf = (body: TSchema | string) =>
   typeof body === 'string'
-    ? markup`<p class="note">${body}</p>`
+    ? markup`<p class="note">${withCode(body)}</p>`
     : markup`<p class="note">${JSON_TYPE}</p>${code(shapeOf(body))}`;
 
 const code = (text: string): Markup => markup`<pre class="wrap"><code>${text}</code></pre>`;
@@ -101,7 +113,7 @@ function answers(operation: Operation): Markup {
   const all: Operation['answers'] = { ...operation.answers, ...unpaid, ...Object.fromEntries(failures) };
   const entries = Object.entries(all).map(([status, [text, body]]) => {
     const shown = body === null ? NOTHING : markup`<details><summary>Body</summary>${bodyOf(body)}</details>`;
-    return markup`<li><code>${status}</code> ${text}${shown}</li>`;
+    return markup`<li><code>${status}</code> ${withCode(text)}${shown}</li>`;
   });
   return markup`<h4>Answers</h4><ul class="answers">${entries}</ul>`;
 }
@@ -145,7 +157,9 @@ function memberOf(name: string, member: Schema, isRequired: boolean, indent: str
   const limits = LIMITING.filter((limit) => member[limit] !== undefined).map(
     (limit) => `${limit} ${JSON.stringify(member[limit])}`,
   );
-  const note = [limits.join(', '), member.description ?? ''].filter((part) => part !== '').join('. ');
+  const note = [limits.join(', '), member.description?.replaceAll('`', '') ?? '']
+    .filter((part) => part !== '')
+    .join('. ');
   const shape = shapeOf(member, indent);
   return `${indent}${name}${isRequired ? '' : '?'}: ${shape};${note === '' ? '' : ` // ${note}`}`;
 }

@@ -13,18 +13,19 @@ import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
 import { CACHE_BRIEFLY, pagesFrom, RECENT_PROOFS } from './page.ts';
 
-export type FrontPageDeps = Moment & ReadsOf<'proof'> & { readonly logger: Logger };
+export type FrontPageDeps = Moment &
+  ReadsOf<'proof'> & { readonly logger: Logger; readonly verifyScript: string };
 
 export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
   const { reads } = deps;
-  const pages = pagesFrom(facts.baseUrl);
+  const pages = pagesFrom(facts.baseUrl, deps.verifyScript);
   const logFailure = failureLog(deps);
-  const [opening, closing] = [openingOf(facts), tryIt(facts)];
+  const [opening, course, closing] = [openingOf(facts), markup`${steps(facts)}${cost(facts)}`, tryIt(facts)];
   const shown = (list: readonly ProofRecord[] | null) => {
-    const content = markup`${opening}${recentProofs(list)}${closing}`;
+    const content = markup`${opening}${firstReceipt(facts, list)}${course}${recentProofs(list)}${closing}`;
     const title = `${SERVICE.name}: one HTTPS call, with a receipt anyone can verify`;
     const { path } = ROUTES.frontPage;
-    return pages.prepared({ title, description: DESCRIPTION, path, content }, CACHE_BRIEFLY);
+    return pages.prepared({ title, description: DESCRIPTION, path, content, scripted: true }, CACHE_BRIEFLY);
   };
   const withProofs = ofTheMoment(deps, async (_: 'proofs') =>
     shown(await reads.proof.recent(LIMITS.recentProofs.default)),
@@ -45,8 +46,21 @@ const DESCRIPTION =
   'A relay that makes one HTTPS request for an AI agent and hands back a signed receipt of what was sent and how it ended.';
 
 const openingOf = (facts: Facts): Markup => markup`<h1>One HTTPS call, with a receipt anyone can verify</h1>
-<p class="lead">${SERVICE.name} makes one HTTPS request for an AI agent and hands back a signed receipt: what was sent, when, and how it ended. There is no account; ${priceInShort(facts)}</p>
-${steps(facts)}${cost(facts)}`;
+<p class="lead">${SERVICE.name} makes one HTTPS request for an AI agent and hands back a signed receipt: what was sent, when, and how it ended. There is no account; ${priceInShort(facts)}</p>`;
+
+/** The newest receipt that verifies, and the call that makes one. */
+function firstReceipt(facts: Facts, proofs: readonly ProofRecord[] | null): Markup {
+  const proof = proofs?.find(({ receiptId, receiptVerified }) => receiptId !== null && receiptVerified);
+  const { receiptId = null } = proof ?? {};
+  const newest =
+    proof === undefined || receiptId === null
+      ? markup`<p>There is none to show yet. This call makes one:</p>`
+      : markup`<dl class="facts"><dt>Receipt</dt><dd><a href="${ROUTES.proofPage.path.replace(/:\w+/, () => receiptId)}"><code>${receiptId}</code></a></dd>
+<dt>It proves</dt><dd>${proof.method}${outcome(proof)}, ${proof.status}</dd>
+<dt>Issued</dt><dd><time datetime="${proof.updatedAt}">${readable(proof.updatedAt)}</time></dd></dl>
+<p>Open it and your own browser verifies it. This call makes one of yours:</p>`;
+  return markup`<section class="own" aria-labelledby="newest-receipt"><h2 id="newest-receipt">A receipt of this relay</h2>${newest}${snippetCode(snippet(facts, 'curl-execute'))}</section>`;
+}
 
 const isDemo = ({ mode }: Facts) => mode === 'demo';
 
@@ -88,12 +102,15 @@ function cost(facts: Facts): Markup {
 }
 
 function tryIt(facts: Facts): Markup {
-  return markup`<h2>Try it</h2>${code(snippet(facts, 'curl-decide'))}${code(snippet(facts, 'curl-execute'))}
+  return markup`<h2>Try it</h2>${code(snippet(facts, 'curl-decide'))}
 <p>More, in TypeScript, Python and for MCP clients: <a href="${ROUTES.snippets.path}">snippets</a>. The whole interface: <a href="${ROUTES.docsPage.path}">docs</a>.</p>`;
 }
 
 const code = ({ title, description, code }: Snippet) =>
-  markup`<h3>${title}</h3><p>${description}</p><pre tabindex="0" role="region" aria-label="${title}"><code>${code}</code></pre>`;
+  markup`<h3>${title}</h3><p>${description}</p>${snippetCode({ title, code })}`;
+
+const snippetCode = ({ title, code }: Pick<Snippet, 'title' | 'code'>) =>
+  markup`<pre tabindex="0" role="region" aria-label="${title}" data-copy><code>${code}</code></pre>`;
 
 function route({ method, path }: RouteFacts): Markup {
   return markup`<code>${method} ${pathTemplate(path)}</code>`;

@@ -20,8 +20,8 @@ export type Page = {
   /** The page's one address, without a host; absent where it has none (an error). */
   readonly path?: string;
   readonly wide?: boolean;
-  /** It runs the verifier. All it says must be there without it, too. */
-  readonly verifies?: boolean;
+  /** It runs the pages' script: the verifier, copy buttons, the filter. All it says must be there without it, too. */
+  readonly scripted?: boolean;
 };
 
 type HeaderValues = Readonly<Record<string, string>>;
@@ -44,7 +44,7 @@ export function pagesFrom(baseUrl: string, script = ''): Pages {
     'content-security-policy': policyOf(script === '' ? '' : scriptPolicy(integrity, base)),
     'referrer-policy': 'no-referrer',
   };
-  const textOf = (page: Page) => pageText(base, page, page.verifies ? scriptOf(integrity) : NOTHING);
+  const textOf = (page: Page) => pageText(base, page, page.scripted ? scriptOf(integrity) : NOTHING);
   return {
     answer: (status, page, further) =>
       new Response(textOf(page), { status, headers: { ...headers, ...further } }),
@@ -58,7 +58,19 @@ export function pagesFrom(baseUrl: string, script = ''): Pages {
   };
 }
 
+/** A page accepts only its own release's script: caches ask again each time, which costs a few bytes. */
+export const ASK_AGAIN = { 'cache-control': 'no-cache' } as const;
 export const CACHE_BRIEFLY = { 'cache-control': 'public, max-age=5' } as const;
+
+/** The answer of a page to a request that it cannot read. `problem`: a sentence. */
+export function unreadable(pages: Pages, problem: string, path: string): Response {
+  const title = 'The address cannot be read';
+  const content = markup`<h1>${title}</h1><p class="lead">${problem}</p><p><a href="${path}">The page with its usual values</a>.</p>`;
+  return pages.answer(400, { title, description: title, content }, { 'cache-control': 'no-store' });
+}
+
+export const isBrowser = ({ headers }: Request): boolean =>
+  /\btext\/html\b/.test(headers.get('accept') ?? '');
 
 /** The answer of a page whose records cannot be read now. */
 export function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): Response {
@@ -125,8 +137,7 @@ const entries = (list: readonly Entry[]): Markup =>
   )}`;
 
 const NAVIGATION = entries([
-  ['Home', ROUTES.frontPage],
-  ['Recent proofs', ROUTES.frontPage, RECENT_PROOFS],
+  ['Proofs', ROUTES.frontPage, RECENT_PROOFS],
   ['Verify', ROUTES.verifyPage],
   ['Status', ROUTES.statusPage],
   ['Docs', ROUTES.docsPage],

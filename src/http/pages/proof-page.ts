@@ -3,7 +3,7 @@
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
-import { CHECK_LABELS } from '#src/domain/receipt/texts.ts';
+import { CHECK_LABELS, comparedText } from '#src/domain/receipt/texts.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
@@ -16,7 +16,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, RECENT_PROOFS, unavailable } from './page.ts';
+import { isBrowser, pagesFrom, RECENT_PROOFS, unavailable } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
@@ -50,7 +50,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
         description: 'The state of one relayed call, with every check of its receipt.',
         path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
         content: proof(standing, links, deps.transparency.latest() !== null),
-        verifies: typeof standing.report?.receiptId === 'string',
+        scripted: typeof standing.report?.receiptId === 'string',
       });
     }),
     endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
@@ -66,8 +66,6 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
 
 const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead">${message}</p>
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
-
-const isBrowser = ({ headers }: Request) => /\btext\/html\b/.test(headers.get('accept') ?? '');
 
 /** `logged`: this relay keeps a transparency log. */
 function proof(standing: Standing, links: Links, logged: boolean): Markup {
@@ -124,7 +122,8 @@ const reportFacts = ({
   Key: keyId ?? 'unknown',
   Signature: signatureVerified ? 'verified' : 'not verified',
 })}
-<h2>Checked by this relay</h2><table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table>`;
+<details open${{ markup: checks.every(({ ok }) => ok) ? ' id="relay-checks"' : '' }}><summary>Checked by this relay: ${checks.filter(({ ok }) => ok).length} of ${checks.length} checks hold</summary>
+<table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table></details>`;
 
 const facts = (rows: Readonly<Record<string, string | number>>) =>
   markup`<dl class="facts">${Object.entries(rows).map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
@@ -135,7 +134,8 @@ function checkRow({ name, ok, details }: Check): Markup {
 }
 
 function row(name: Check['name'], colour: string, result: string, compared?: unknown): Markup {
-  const values = compared === undefined ? '' : markup`<br><code>${JSON.stringify(compared)}</code>`;
+  const text = comparedText(compared);
+  const values = text === null ? '' : markup`<br><span class="note">${text}</span>`;
   return markup`<tr><td><span class="pill ${colour}">${result}</span></td>
 <td>${CHECK_LABELS[name]} <code class="muted">${name}</code>${values}</td></tr>`;
 }
@@ -187,9 +187,9 @@ export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2><ul>
  */
 export const commandLine = (keys: string, proof: string | null): Markup =>
   proof === null
-    ? markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+    ? markup`<pre class="wrap" data-copy><code>curl -sf ${keys} &gt; jwks.json
 relay verify receipt.json --keys jwks.json</code></pre>`
-    : markup`<pre class="wrap"><code>curl -sf ${keys} &gt; jwks.json
+    : markup`<pre class="wrap" data-copy><code>curl -sf ${keys} &gt; jwks.json
 curl -sf ${proof} &gt; receipt.tlog-proof
 relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof</code></pre>
 <p class="note">A receipt is in the transparency log some seconds after its issue: before, <code>curl</code> fails, and there is no proof to give yet.</p>`;

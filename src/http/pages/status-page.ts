@@ -9,7 +9,7 @@ import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
 import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, pagesFrom, unavailable } from './page.ts';
+import { CACHE_BRIEFLY, isBrowser, pagesFrom, unavailable, unreadable } from './page.ts';
 import { duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
@@ -32,7 +32,10 @@ export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summarie
   return [
     endpoint(ROUTES.statusPage, null, async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
-      if (typeof wanted !== 'number') return wanted;
+      if (typeof wanted !== 'number') {
+        const problems = wanted.details.map((fault) => `${fault.path.slice(1)}: ${fault.message}.`).join(' ');
+        return isBrowser(request) ? unreadable(pages, problems, path) : wanted;
+      }
       try {
         const answer = await drawn(wanted);
         return answer();
@@ -75,9 +78,12 @@ function tiles({ stats, failureRate, durations, projection, process }: Monitorin
   ];
   return markup`<dl class="tiles">${figures.map(
     ([name, figure, note]) =>
-      markup`<div><dt>${name}</dt><dd>${figure}<p class="note">${note}</p></dd></div>`,
+      markup`<div><dt>${name}</dt><dd>${unbroken(figure)}<p class="note">${note}</p></dd></div>`,
   )}</dl>`;
 }
+
+/** A figure and its unit stay on one line. */
+const unbroken = (text: string) => text.replace(/(\d) (?=\D)/g, '$1\u00a0');
 
 function failures({ recentFailures, windowMs: shown }: MonitoringResponse): Markup {
   if (recentFailures.length === 0)

@@ -1,20 +1,17 @@
-// The page where anyone verifies a receipt in their own browser, and the script that it and the proof page run.
+// The page where anyone verifies a receipt in their own browser, and the script that pages run.
 import type { Facts } from '#src/discovery/facts.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { pagesFrom, styleRoute } from './page.ts';
+import { ASK_AGAIN, pagesFrom, styleRoute } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
 
 type VerifyPageDeps = {
   readonly transparency: Pick<Transparency, 'latest'>;
   readonly verifyScript: string;
 };
-
-/** A page accepts only its own release's script: caches ask again each time, which costs a few bytes. */
-const ASK_AGAIN = { 'cache-control': 'no-cache' } as const;
 
 export function verifyPageRoutes({ transparency, verifyScript }: VerifyPageDeps, facts: Facts): Endpoint[] {
   const pages = pagesFrom(facts.baseUrl, verifyScript);
@@ -25,7 +22,7 @@ export function verifyPageRoutes({ transparency, verifyScript }: VerifyPageDeps,
       'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
     path: ROUTES.verifyPage.path,
     content: content(facts.baseUrl, logged),
-    verifies: true,
+    scripted: true,
   });
   const published = (logged: boolean) => pages.published(publish, page(logged), ASK_AGAIN);
   const [logged, unlogged] = [published(true), published(false)];

@@ -1,7 +1,7 @@
 // Checks as rows of a table: the result, a label, and the check's name.
 
 import type { Check } from '../../domain/receipt/report.ts';
-import { CHECK_LABELS } from '../../domain/receipt/texts.ts';
+import { CHECK_LABELS, comparedText } from '../../domain/receipt/texts.ts';
 import { element } from './dom.ts';
 
 /** `unchecked`: the check was not possible, or its input was missing. */
@@ -50,11 +50,12 @@ export function rowOf(check: Check): Row {
   const words = CHECK_LABELS[name];
   if (name === 'receipt_logged') return { ...logRow(check), name };
   if (ok) return { state: 'verified', words, name };
+  const compared = comparedText(details);
   return {
     state: 'failed',
     words,
     name,
-    ...(details === undefined ? {} : { more: JSON.stringify(details) }),
+    ...(compared === null ? {} : { more: compared }),
   };
 }
 

@@ -4,7 +4,7 @@
 import { parsedJson } from '../../domain/canonical-json.ts';
 import { toBase64 } from '../../domain/encoding.ts';
 import { allChecksHold, type ReceiptReport } from '../../domain/receipt/document.ts';
-import { CHECK_LABELS } from '../../domain/receipt/texts.ts';
+import { CHECK_LABELS, outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { webPrimitives } from '../primitives.ts';
@@ -20,8 +20,12 @@ export async function checkProofPage(section: HTMLElement): Promise<void> {
   try {
     const found = await examine(section.dataset);
     const verdict = found.report.differences.length > 0 ? 'failed' : overall(found.rows);
-    state.replaceChildren(pill(verdict), ` ${VERDICTS[verdict]}`);
+    const { payload } = found.report;
+    const outcome = verdict === 'failed' || payload === null ? '' : ` ${outcomeText(payload)}`;
+    state.replaceChildren(pill(verdict), ` ${VERDICTS[verdict]}${outcome}`);
     findings.replaceChildren(...shown(found));
+    // Its table is nearly the one above. One with a failed check has no such id.
+    document.getElementById('relay-checks')?.removeAttribute('open');
   } catch (error) {
     state.replaceChildren(pill('unchecked'), ` Your browser could not check it. ${reasonOf(error)}`);
     const again = element('button', { type: 'button' }, 'Try again');
@@ -31,7 +35,7 @@ export async function checkProofPage(section: HTMLElement): Promise<void> {
 }
 
 const VERDICTS = {
-  verified: 'Your browser has verified it: every check below holds.',
+  verified: 'Your browser has verified the receipt: every check below holds.',
   failed: 'At least one check does not hold: do not rely on this receipt.',
   unchecked: 'The checks that could be made hold; one could not be made.',
 } as const;

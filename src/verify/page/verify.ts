@@ -7,6 +7,7 @@ import {
   type ReceiptReport,
   readReceiptDocument,
 } from '../../domain/receipt/document.ts';
+import { outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { Unusable } from '../given.ts';
 import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
@@ -85,8 +86,10 @@ function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'disclosures'> {
   };
 }
 
-const verdictText = ({ ok, problem }: ReceiptReport): string =>
-  ok ? 'Every check holds.' : (problem ?? 'At least one check does not hold: do not rely on this receipt.');
+const verdictText = ({ ok, problem, payload }: ReceiptReport): string =>
+  ok
+    ? `The receipt is genuine: every check holds. ${payload === null ? '' : outcomeText(payload)}`
+    : (problem ?? 'At least one check does not hold: do not rely on this receipt.');
 
 const NO_PROOF: Row = {
   state: 'unchecked',

@@ -4,7 +4,7 @@ import { pricing } from '#src/discovery/documents/pricing.ts';
 import type { AppDeps } from '#src/http/app.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
 import { type Client, clientOf } from '#test/support/http-client.ts';
-import { fakeWorld, JOB, proofRecord } from '#test/support/http-deps.ts';
+import { fakeWorld, JOB, proofRecord, RECEIPT } from '#test/support/http-deps.ts';
 
 const shown = (world: AppDeps = fakeWorld()) => shownBy(clientOf(world));
 
@@ -16,13 +16,13 @@ const shownBy = async (client: Client) => {
 const withProofs = (recent: AppDeps['reads']['proof']['recent']) =>
   fakeWorld({ reads: { proof: { recent, recentFailures: async () => [] } } });
 
-test('the front page is small, kept only shortly and has no script', async () => {
+test('the front page is small, kept only shortly and has no inline script', async () => {
   const { status, headers, text } = await shown();
   assert.equal(status, 200);
   assert.equal(headers.get('content-type'), 'text/html; charset=utf-8');
   assert.equal(headers.get('cache-control'), 'public, max-age=5');
   assert.ok(Buffer.byteLength(text) < 25_000, `${Buffer.byteLength(text)} bytes`);
-  assert.doesNotMatch(text, /<script|javascript:| on\w+=/i);
+  assert.doesNotMatch(text, /<script(?! type="module" src="\/verify\.js\?)|javascript:| on\w+=/i);
 });
 
 test('it lists the newest proofs as the read models contain them, each linked to its page', async () => {
@@ -47,6 +47,20 @@ test('it lists the newest proofs as the read models contain them, each linked to
   const later = await shownBy(client);
   assert.match(later.text, /No call has been made yet/);
   assert.ok(!later.text.includes(JOB));
+});
+
+test('it begins with the newest receipt that verifies, and with the call that makes one', async () => {
+  const unverified = proofRecord({ receiptVerified: false, receiptId: 'rcpt_unverified' });
+  const cases = [
+    [[unverified, proofRecord()], `<a href="/proof/${RECEIPT}">`],
+    [[unverified], 'There is none to show yet'],
+    [[], 'There is none to show yet'],
+  ] as const;
+  for (const [proofs, words] of cases) {
+    const { text } = await shown(withProofs(async () => proofs));
+    const [first = ''] = text.split('<h2>How a call goes');
+    for (const part of [words, 'curl', '/api/execute/webhook']) assert.ok(first.includes(part), part);
+  }
 });
 
 test('it says in words how each call ended', async () => {
@@ -82,8 +96,8 @@ test('the content of records is shown as text', async () => {
     withProofs(async () => [proofRecord({ jobId: evil, createdAt: evil, method: evil as 'POST' })]),
   );
   assert.ok(!text.includes('<img'));
-  // Twice the id, twice the time, once the method.
-  assert.equal(text.split('&quot;&gt;&lt;img src=x onerror=').length - 1, 5);
+  // Twice the id, twice the time, and the method in the list and beside the newest receipt.
+  assert.equal(text.split('&quot;&gt;&lt;img src=x onerror=').length - 1, 6);
 });
 
 test('demo mode states that no one is charged; if payment is enforced, the price is at the top', async () => {

@@ -61,7 +61,7 @@ test('one style sheet of this relay passes, under an address with its hash, and 
 
 test('a page that verifies runs that one script, by its hash, and may ask this relay alone', async () => {
   const script = 'said("\u2026");';
-  const page = { title: 'A', description: 'B', content: markup`<h1>C</h1>`, verifies: true };
+  const page = { title: 'A', description: 'B', content: markup`<h1>C</h1>`, scripted: true };
   const response = pagesFrom('https://relay.example', script).answer(200, page);
   const hash = `sha256-${createHash('sha256').update(script).digest('base64')}`;
   const scripts = (await response.text()).match(/<script[^>]*>/g);

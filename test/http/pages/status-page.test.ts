@@ -58,7 +58,7 @@ test('status: the figures of the monitoring endpoint, in words, tiles, plots and
   assert.equal(headers.get('content-type'), 'text/html; charset=utf-8');
   assert.equal(headers.get('cache-control'), 'public, max-age=5');
   assert.match(text, /<h1>Status: <span class="ok">ok<\/span><\/h1>/);
-  const { Uptime, ...tiles } = tilesOf(text);
+  const { Uptime, ...tiles } = tilesOf(text.replaceAll('\u00a0', ' '));
   assert.deepEqual(tiles, {
     Executions: '4',
     'Failure rate': '25 %',
@@ -164,6 +164,10 @@ test('status: another window is 400, never clamped', async () => {
     const { status, headers } = await asked(world(), query);
     assert.deepEqual([status, headers.get('cache-control')], [400, 'no-store']);
   }
+  const accept = 'text/html,*/*;q=0.8';
+  const page = await clientOf(world()).call('/status?windowMs=5', { headers: { accept } });
+  assert.deepEqual([page.status, page.headers.get('content-type')], [400, 'text/html; charset=utf-8']);
+  assert.match(await page.text(), /windowMs: Expected one integer from 60000 to .*<a href="\/status">/s);
 });
 
 test('status: recent failures link to their proofs, and their content is shown as text', async () => {
