@@ -80,6 +80,8 @@ test('config: every variable is read into its value', () => {
     X402_ASSET: '0x2222222222222222222222222222222222222222',
     X402_FACILITATOR_TIMEOUT_MS: '5000',
     X402_CONFIRM_SECONDS: '7',
+    X402_RECONCILE_SECONDS: '30',
+    X402_CONFIRMATIONS: '12',
     SIGNING_KEYS_FILE: '/etc/relay/keys.json',
     POLICY_MODE: 'allowlist',
     POLICY_BLOCK_HOSTS: 'bad.example, *.Worse.example',
@@ -114,7 +116,8 @@ test('config: every variable is read into its value', () => {
       rpcUrl: 'https://rpc.example/key',
       facilitatorTimeoutMs: 5000,
       confirmWaitMs: 7000,
-      login: null,
+      reconcileMs: 30_000,
+      confirmations: 12,
     },
     keyFile: { path: '/etc/relay/keys.json', create: false },
     policy: {
@@ -183,6 +186,8 @@ const WRONG: Record<string, readonly string[]> = {
   X402_ASSET: ['USDC', '0x0'],
   X402_RPC_URL: ['rpc', 'wss://rpc.example'],
   X402_FACILITATOR_TIMEOUT_MS: ['0', '20s', '40001'],
+  X402_RECONCILE_SECONDS: ['0', '3601', '1m'],
+  X402_CONFIRMATIONS: ['-1', 'safe', '1.5'],
   ALLOW_FREE_RELAY: ['yes'],
   POLICY_MODE: ['closed', 'Open', 'toString', '__proto__'],
   POLICY_BLOCK_HOSTS: [

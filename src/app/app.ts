@@ -32,6 +32,7 @@ import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { decisionFacts, wireReads } from './reads.ts';
+import { type Reconciling, startReconciling } from './reconciling.ts';
 import type { RunningRecovery } from './recovery.ts';
 import type { Stores } from './stores.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
@@ -54,7 +55,9 @@ export type AppParts = {
   readonly telemetry: Telemetry;
 };
 
-export async function wireApp(parts: AppParts): Promise<App> {
+export async function wireApp(
+  parts: AppParts,
+): Promise<{ readonly app: App; readonly reconciling: Reconciling }> {
   const { config, baseUrl, owner, journal, stores, models, runner, slots } = parts;
   const { recovery, receiptLog, checkpoints } = parts;
   const { log, clock, entropy, logger, ending } = journal;
@@ -78,6 +81,12 @@ export async function wireApp(parts: AppParts): Promise<App> {
       });
   const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer });
   const payments = tracedPayments(paying.payments, tracer);
+  const reconciling = startReconciling({
+    ...journal,
+    chain: paying.chain,
+    payments,
+    stopping: parts.stopping,
+  });
   const settings = settingsOf(parts, targets);
 
   const execution = {
@@ -147,23 +156,24 @@ export async function wireApp(parts: AppParts): Promise<App> {
   /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
   const readModelHealth = async () => ({ ok: (await readStore.health()).ok && runner.readable() });
   async function exposition() {
-    const [eventLog, rows, facilitator] = await Promise.all([
+    const [eventLog, rows, chain] = await Promise.all([
       log.health(),
       readModelHealth(),
-      payments.health(),
+      reconciling.health(),
     ]);
     return figures.exposition({
       storage: stores.driver,
       eventLogUp: eventLog.ok,
       readModelsUp: rows.ok,
-      facilitator,
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),
       lag: runner.lag(),
+      payments: reconciling.figures(),
+      chain,
     });
   }
 
-  return createApp({
+  const app = createApp({
     clock,
     entropy,
     logger,
@@ -203,6 +213,7 @@ export async function wireApp(parts: AppParts): Promise<App> {
     },
     operators: { figures, tracer, detail, exposition },
   });
+  return { app, reconciling };
 }
 
 /**
@@ -217,8 +228,12 @@ async function wirePayments(
     logger,
     signer,
   }: Pick<JournalDeps, 'clock' | 'logger'> & Pick<Keys, 'signer'> & { readonly baseUrl: string },
-): Promise<{ readonly payments: Payments; readonly protocol: PaymentProtocol | null }> {
-  if (x402 === null) return { payments: demoPayments(), protocol: null };
+): Promise<{
+  readonly payments: Payments;
+  readonly protocol: PaymentProtocol | null;
+  readonly chain: Parameters<typeof startReconciling>[0]['chain'];
+}> {
+  if (x402 === null) return { payments: demoPayments(), protocol: null, chain: null };
   const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
     import('#src/adapters/payments/x402.ts'),
     import('#src/adapters/payments/requirements.ts'),
@@ -232,7 +247,8 @@ async function wirePayments(
   });
   // Logs problems of facilitator, chain and clock at start; nothing waits for it.
   void paid.payments.health();
-  return paid;
+  const { scan, payee } = paid;
+  return { ...paid, chain: { scan, payee, intervalMs: x402.reconcileMs } };
 }
 
 const TERMS = { network: 'X402_NETWORK', asset: 'X402_ASSET', priceUsd: 'X402_PRICE' } as const;

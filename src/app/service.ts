@@ -158,7 +158,9 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     const { stopping } = ending;
     const { promised: receiptLog } = checkpoints;
     const running = { owner, slots, recovery, stopping, receiptLog, checkpoints, telemetry };
-    app.resolve(await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running }));
+    const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running });
+    ending.push(() => wired.reconciling.ended);
+    app.resolve(wired.app);
   } catch (error) {
     app.reject(error);
     throw error;

@@ -1,7 +1,8 @@
 // relay payments: the payments that need an operator (paid and not served, interrupted, or unconfirmed), their resolution
 // by hand, their refunds, and the balance.
 import { type Command, InvalidArgumentError } from 'commander';
-import { balancePayments, listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
+import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
 import { type Refunded, recordRefund } from '#src/usecases/payments/record-refund.ts';
 import {
   type OperatorVerdict,

@@ -1,7 +1,8 @@
 // Metrics of the process and traces of single calls. Neither contains a URL, header, body, key, payer, signature or
 // address; the id of a job is public.
+import type { OpenState } from '../domain/payment/ledger.ts';
+import type { ChainHealth } from './chain-scan.ts';
 import type { NewEvent } from './event-log.ts';
-import type { FacilitatorHealth } from './payments.ts';
 
 /** Result of an append. `conflict`: wrong expected revision. `unknown`: the event log is unavailable. */
 export type AppendOutcome = 'stored' | 'conflict' | 'unknown' | 'failed';
@@ -26,18 +27,40 @@ export type AnsweredRequest = {
   readonly seconds: number;
 };
 
+/** `oldestSeconds`: how long the oldest of them has been in this state; 0 without one. */
+export type OpenPayments = {
+  readonly payments: number;
+  readonly units: number;
+  readonly oldestSeconds: number;
+};
+
+/** What monitoring shows of payments. Units are atomic. */
+export type PaymentFigures = {
+  /** Sums of the configured asset. */
+  readonly units: Readonly<
+    Record<'charged' | 'served' | 'refunded' | 'open' | 'missing' | 'received' | 'unattributed', number>
+  >;
+  /** As in `relay payments --balance`. */
+  readonly balanced: boolean;
+  readonly open: Readonly<Record<OpenState, OpenPayments>>;
+  /** The last block that was compared with the books, and its time (Unix); null: none yet. */
+  readonly reconciled: { readonly block: number; readonly timeSeconds: number } | null;
+};
+
 export type StateNow = {
   /** As in `sqlite+pglite`. */
   readonly storage: string;
   readonly eventLogUp: boolean;
   readonly readModelsUp: boolean;
-  /** null: none is needed (demo mode). */
-  readonly facilitator: FacilitatorHealth | null;
   readonly executionsInFlight: number;
   /** Jobs of dead processes whose closing fails. */
   readonly unclosableJobs: number;
   /** `lagEvents`: null if it is unknown. */
   readonly lag: { readonly lagEvents: number | null; readonly lagMs: number };
+  /** null in demo mode, and until the event log was read once. */
+  readonly payments: PaymentFigures | null;
+  /** null in demo mode. */
+  readonly chain: ChainHealth | null;
 };
 
 export type Exposition = { readonly contentType: string; readonly text: string };

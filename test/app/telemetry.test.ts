@@ -19,7 +19,8 @@ const state = {
   lag,
   eventLogUp: true,
   readModelsUp: true,
-  facilitator: null,
+  payments: null,
+  chain: null,
 };
 
 function world() {

@@ -8,6 +8,7 @@ import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { ConfigError, readBuyerKey, readConfig } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
 import { RESULTS_FILE, readmeSection, readmeTable, readResults } from '#test/bench/results.ts';
+import { PAYMENT_FIGURES } from '#test/support/figures.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
@@ -15,7 +16,6 @@ const GUIDES = [
   'README.md',
   'src/README.md',
   'src/OPERATING.md',
-  'src/CHARGING.md',
   'src/DECISIONS.md',
   'src/verify/README.md',
   'projections/README.md',
@@ -226,10 +226,11 @@ test('operating: its alert rules name metrics that the service exposes', async (
     storage: 'embedded',
     eventLogUp: true,
     readModelsUp: true,
-    facilitator: { ok: true },
     executionsInFlight: 0,
     unclosableJobs: 0,
     lag: { lagEvents: 0, lagMs: 0 },
+    payments: PAYMENT_FIGURES,
+    chain: { ok: true },
   });
   const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(OPERATING) ?? [];
   const expressions = [...rules.matchAll(/expr: (.+)$/gm)].map(([, expression = '']) => expression);

@@ -2,7 +2,6 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PaymentPayloadV2Schema } from '@x402/core/schemas';
-import { type Guard, refusalOf } from './facilitator-login.ts';
 
 export type FacilitatorCall = {
   readonly nonce: string;
@@ -86,11 +85,7 @@ const failed = ({ payer, network }: FacilitatorCall, errorReason: string) => ({
 
 type Operation = 'verify' | 'settle' | 'supported';
 
-/** `guard`: refuses requests with 401. Its operations are the last part of any path. */
-export async function facilitatorDouble(
-  networks = ['eip155:8453'],
-  guard?: Guard,
-): Promise<FacilitatorDouble> {
+export async function facilitatorDouble(networks = ['eip155:8453']): Promise<FacilitatorDouble> {
   const calls = { verify: 0, settle: 0, supported: 0 };
   const ledger = new Map<string, string>();
   const scripts: Record<Operation, Behaviour[]> = { verify: [], settle: [], supported: [] };
@@ -118,11 +113,9 @@ export async function facilitatorDouble(
     void respond(request, response);
   });
   async function respond(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    const operation = (request.url ?? '').split('/').at(-1) as Operation;
+    const operation = (request.url ?? '').slice(1) as Operation;
     if (!(operation in calls)) return send(response, { status: 404, body: 'no such operation' });
     calls[operation]++;
-    const reason = (await guard?.check(request)) ?? null;
-    if (reason !== null) return send(response, { status: 401, body: refusalOf(reason, request) });
     const call = callOf(await textOf(request));
     if (operation !== 'supported') {
       last = call;

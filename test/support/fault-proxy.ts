@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 
 /**
  * Before the facilitator acts: `http_500` (a text), `json_500`, `not_json` (200 with a text), `refuse` (connection
- * closed), `hang` (no answer until the caller gives up or the proxy ends). After it has acted: `cut` (connection
+ * closed), `hang` (no answer until the caller gives up or the proxy ends), `invented` (a settlement that never happened, with
+ * a hash). After it has acted: `cut` (connection
  * closed), `hang_after`, `json_500_after`, `pending` (settlement_pending, with the transaction).
  */
 export type Fault =
@@ -14,6 +15,7 @@ export type Fault =
   | 'not_json'
   | 'refuse'
   | 'hang'
+  | 'invented'
   | 'cut'
   | 'hang_after'
   | 'json_500_after'
@@ -89,7 +91,7 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
     body: string,
     call: FacilitatorCall | null,
   ): Promise<void> {
-    const early = call === null ? null : beforeActing(call.fault);
+    const early = call === null ? null : beforeActing(call);
     if (early === 'hang') return;
     if (early === 'refuse') {
       response.destroy();
@@ -142,7 +144,7 @@ type Early = {
   readonly body: string;
 };
 
-function beforeActing(fault: Fault): Early | 'hang' | 'refuse' | null {
+function beforeActing({ fault, nonce }: FacilitatorCall): Early | 'hang' | 'refuse' | null {
   const plain = { 'content-type': 'text/plain' };
   const json = { 'content-type': 'application/json' };
   switch (fault) {
@@ -155,10 +157,14 @@ function beforeActing(fault: Fault): Early | 'hang' | 'refuse' | null {
       return { head: [500, json], body: '{"error":"internal error","message":"signature value invalid"}' };
     case 'not_json':
       return { head: [200, plain], body: '<html>all is well</html>' };
+    case 'invented':
+      return { head: [200, json], body: JSON.stringify({ ...INVENTED, transaction: nonce }) };
     default:
       return null;
   }
 }
+
+const INVENTED = { success: true, network: 'eip155:8453' };
 
 function answer(response: ServerResponse, fault: Fault, status: number, said: string): void {
   const json = { 'content-type': 'application/json' };

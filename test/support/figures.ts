@@ -1,5 +1,6 @@
 // Prometheus' text format, read as strictly as a test needs: families with help and type, series by their labels.
 import assert from 'node:assert/strict';
+import type { PaymentFigures } from '#src/ports/telemetry.ts';
 
 export type Figures = {
   /** The series' value; null where there is none. `labels`: as written, in any order. */
@@ -48,3 +49,27 @@ export function readFigures(text: string): Figures {
 
 const keyOf = (name: string, labels: Readonly<Record<string, string>>) =>
   JSON.stringify([name, Object.entries(labels).sort()]);
+
+const none = { payments: 0, units: 0, oldestSeconds: 0 };
+
+/** A served payment, one that is not on the chain, and one of an hour that is to be refunded. */
+export const PAYMENT_FIGURES: PaymentFigures = {
+  units: {
+    charged: 9000,
+    served: 6000,
+    refunded: 0,
+    open: 3000,
+    missing: 3000,
+    received: 6001,
+    unattributed: 1,
+  },
+  balanced: true,
+  open: {
+    unserved: none,
+    refundable: { payments: 1, units: 3000, oldestSeconds: 3600 },
+    refunding: none,
+    unknown: none,
+    missing: { payments: 1, units: 3000, oldestSeconds: 60 },
+  },
+  reconciled: { block: 1060, timeSeconds: 1_767_323_165 },
+};

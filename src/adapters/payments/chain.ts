@@ -208,7 +208,7 @@ function readTransfer({ address, data, topics }: DataLog, asset: string): Transf
 }
 
 /** A block at or before `time` (Unix seconds), at most one range before it: doubling steps back, then binary search. */
-async function blockBefore(client: PublicClient, time: bigint, latest: Block): Promise<bigint> {
+export async function blockBefore(client: PublicClient, time: bigint, latest: Block): Promise<bigint> {
   const timeOf = async (blockNumber: bigint) => (await client.getBlock({ blockNumber })).timestamp;
   let after = latest.number;
   let step = 512n;

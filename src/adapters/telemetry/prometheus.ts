@@ -4,6 +4,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { AppendOutcome, Figures } from '#src/ports/telemetry.ts';
+import { paymentGauges } from './payment-gauges.ts';
 
 /** What this process is. */
 type BuildInfo = { readonly version: string; readonly runtime: string };
@@ -11,8 +12,16 @@ type BuildInfo = { readonly version: string; readonly runtime: string };
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'];
 const ATTEMPTS = ['succeeded', ...ErrorCategory.anyOf.map((category) => category.const), 'other'];
 const JOBS = ['succeeded', 'failed', 'other'];
-/** `…_later`: found out after the settle call, from the chain, a spent nonce or by an operator. */
-const SETTLEMENTS = ['settled', 'settled_later', 'rejected', 'rejected_later', 'unknown', 'released'];
+/** `…_later`: found out after the settle call, from the chain or by an operator. */
+const SETTLEMENTS = [
+  'settled',
+  'settled_later',
+  'rejected',
+  'rejected_later',
+  'unknown',
+  'released',
+  'missing',
+];
 const APPENDS: readonly AppendOutcome[] = ['stored', 'conflict', 'unknown', 'failed'];
 
 /** Seconds. An execution may take three attempts of 12 s. */
@@ -83,14 +92,6 @@ export function prometheusFigures(build: BuildInfo): Figures {
   );
   const log = gauge('relay_event_log_up', 'Whether the event log answers: 1 or 0.');
   const rows = gauge('relay_read_models_up', 'Whether the store of the read models answers: 1 or 0.');
-  const facilitatorUp = gauge(
-    'relay_facilitator_up',
-    'Whether paid calls can be verified and settled at the facilitator: 1 or 0; absent in demo mode.',
-  );
-  const loginRefused = gauge(
-    'relay_facilitator_login_refused',
-    'Whether the facilitator refuses our login: 1 or 0; absent in demo mode.',
-  );
   const lagEvents = gauge(
     'relay_projection_lag_events',
     'Events that the read models have yet to show; absent while unknown.',
@@ -99,6 +100,8 @@ export function prometheusFigures(build: BuildInfo): Figures {
     'relay_projection_lag_seconds',
     'How long the oldest of them has waited, or how long it has not been known.',
   );
+
+  const showPayments = paymentGauges(gauge);
 
   function countFact({ type, data }: NewEvent): void {
     const later = data.evidence === 'facilitator' ? '' : '_later';
@@ -109,6 +112,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
     if (type === 'PaymentRejected') settlements(`rejected${later}`);
     if (type === 'SettlementUnknown') settlements('unknown');
     if (type === 'PaymentReleased') settlements('released');
+    if (type === 'PaymentMissing') settlements('missing');
   }
 
   return {
@@ -127,23 +131,17 @@ export function prometheusFigures(build: BuildInfo): Figures {
     },
     internalError: () => internalErrors.inc(),
     async exposition(now) {
-      const { storage, eventLogUp, readModelsUp, facilitator, executionsInFlight, unclosableJobs, lag } = now;
+      const { storage, eventLogUp, readModelsUp, executionsInFlight, unclosableJobs, lag } = now;
       info.set({ ...build, storage }, 1);
       log.set(Number(eventLogUp));
       rows.set(Number(readModelsUp));
-      if (facilitator !== null) {
-        facilitatorUp.set(Number(facilitator.ok));
-        loginRefused.set(Number(!facilitator.ok && facilitator.problem === 'login_refused'));
-      } else {
-        facilitatorUp.remove();
-        loginRefused.remove();
-      }
       executions.set(executionsInFlight);
       unclosable.set(unclosableJobs);
       lagSeconds.set(lag.lagMs / 1000);
       // Unknown is no number: the series is left out.
       if (lag.lagEvents === null) lagEvents.remove();
       else lagEvents.set(lag.lagEvents);
+      showPayments(now.payments, now.chain);
       memory.set(process.memoryUsage().rss);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },

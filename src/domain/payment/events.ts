@@ -199,9 +199,8 @@ export const ChainReconciled = declareEvent('chain', 'reconciledAt', {
   transfers: Count,
   /** The payments that they pay, by the hash in the name of their streams. */
   confirmed: Type.Array(Hex),
-  /** Of these, the ones that the books did not have as charged. */
+  /** Payments that the round recorded as charged, and as missing. */
   settledFound: Count,
-  /** Payments found missing in this round. */
   missing: Count,
   unattributed: Type.Array(Unattributed),
   reconciledAt: Instant,

@@ -1,6 +1,6 @@
 // The payments that need an operator's attention: one read of the whole event log.
 
-import { isBalanced, type OpenState, openState, type Sums } from '#src/domain/payment/ledger.ts';
+import { type OpenState, openState } from '#src/domain/payment/ledger.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { readLedger } from './read-ledger.ts';
@@ -39,22 +39,4 @@ export async function listPayments(
     rows.push({ id, state, payer, network, asset, amount, transaction, jobId, since });
   }
   return rows.sort((a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0));
-}
-
-/** Amounts in atomic units. `balanced`: charged = served + refunded + open. */
-type Balance = { readonly [K in keyof Sums]: string } & { readonly balanced: boolean };
-
-/** One row for each asset that was charged or refunded. Throws for an event that it cannot read. */
-export async function balancePayments(log: EventLog): Promise<readonly Balance[]> {
-  const { books } = await readLedger(log);
-  return books.map((sums) => ({
-    network: sums.network,
-    asset: sums.asset,
-    charged: String(sums.charged),
-    served: String(sums.served),
-    refunded: String(sums.refunded),
-    open: String(sums.open),
-    missing: String(sums.missing),
-    balanced: isBalanced(sums),
-  }));
 }

@@ -1,7 +1,8 @@
-// The ledger: the payments of an event log that are open, and the sums of all of them.
+// The ledger: the payments of an event log that are open, the charges that no comparison with the chain has confirmed yet,
+// and the sums of all of them.
 
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, typesIn } from '#src/domain/events.ts';
+import { type DomainEvent, type EventOf, isPaymentEvent, STREAM, typesIn } from '#src/domain/events.ts';
 import {
   type Books,
   enter,
@@ -12,57 +13,223 @@ import {
   type Money,
   NO_ENTRY,
 } from '#src/domain/payment/ledger.ts';
-import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
+import {
+  accountKey,
+  addEarlierRound,
+  addRound,
+  type ChainAccount,
+  type ChainBooks,
+  isCharged,
+} from '#src/domain/payment/reconciliation.ts';
+import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/state.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { loadPayment } from '#src/usecases/event-streams.ts';
+import { standingRounds } from './standing-rounds.ts';
 
-const TYPES = [...typesIn('payment'), 'JobStarted', 'JobCompleted'];
+/** A charge whose transfer is in no block that was compared so far. */
+export type UnconfirmedCharge = {
+  readonly account: ChainAccount;
+  readonly amount: bigint;
+  /** Unix ms. */
+  readonly settledAt: number;
+};
+
+/** The comparison with the chain of one account. */
+export type Comparison = {
+  readonly books: ChainBooks;
+  /** Of its last round in the stream. */
+  readonly revision: bigint;
+};
+
+export type Ledger = {
+  /** Open payments by stream; the newest are left out while there are more than the limit. */
+  readonly entries: ReadonlyMap<string, LedgerEntry>;
+  /** By the payment's stream. */
+  readonly unconfirmed: ReadonlyMap<string, UnconfirmedCharge>;
+  readonly books: Books;
+  /** By the key of the account. */
+  readonly comparisons: ReadonlyMap<string, Comparison>;
+  /** Last revision of each stream of comparisons. */
+  readonly revisions: ReadonlyMap<string, bigint>;
+  /** By the key of the account: when its first payment was reserved, Unix ms. */
+  readonly firstReserved: ReadonlyMap<string, number>;
+  /** Reads the events that the log has beyond those that were read. Throws for an event that it cannot read. */
+  catchUp(betweenPages?: () => Promise<void>): Promise<void>;
+};
+
+const TYPES = [...typesIn('payment'), 'JobStarted', 'JobCompleted', 'ChainReconciled'];
 
 const PAGE = 512;
 
-/** One read of the whole event log. Keeps the open payments in memory. Throws for an event that it cannot read. */
-export async function readLedger(log: EventLog) {
+/** One read of the whole event log. */
+export async function readLedger(log: EventLog): Promise<Ledger> {
   const ledger = openLedger(log);
-  for (let after: string | null = null; ; ) {
-    const page = await log.readAll({ after, max: PAGE, types: TYPES });
-    for (const recorded of page) await ledger.add(recorded);
-    after = page.at(-1)?.position ?? null;
-    if (page.length < PAGE) return ledger;
-  }
+  await ledger.catchUp();
+  return ledger;
 }
 
-function openLedger(log: EventLog) {
+/**
+ * Empty until it catches up. `maxEntries`: of what is open beyond it, only the names are kept until there is room; then
+ * their streams are read again.
+ */
+export function openLedger(log: EventLog, maxEntries = Number.POSITIVE_INFINITY): Ledger {
+  const payments = openPayments(log, maxEntries);
+  const chains = openComparisons(log, payments.charges);
+  let after: string | null = null;
+  return {
+    entries: payments.entries,
+    unconfirmed: payments.unconfirmed,
+    firstReserved: payments.firstReserved,
+    comparisons: chains.comparisons,
+    revisions: chains.revisions,
+    get books() {
+      return payments.books();
+    },
+    async catchUp(betweenPages = async () => undefined) {
+      for (;;) {
+        const page = await log.readAll({ after, max: PAGE, types: TYPES });
+        for (const recorded of page) {
+          const event = ledgerEvent(recorded);
+          if (event.type === 'ChainReconciled') await chains.add(recorded, event);
+          else await payments.add(recorded, event);
+          after = recorded.position;
+        }
+        if (page.length < PAGE) break;
+        await betweenPages();
+      }
+      if (after !== null) await payments.fill(after);
+    },
+  };
+}
+
+function openPayments(log: EventLog, maxEntries: number) {
   let books: Books = [];
   const entries = new Map<string, LedgerEntry>();
+  /** Streams of the open payments that are not kept. */
+  const leftOut = new Set<string>();
+  const unconfirmed = new Map<string, UnconfirmedCharge>();
+  const firstReserved = new Map<string, number>();
   /** The stream of each open payment: a job's later events name the job alone. */
   const streams = new Map<string, string>();
   /** What the running jobs were paid with. */
   const paidWith = new Map<string, Money>();
+
+  const charges = {
+    /** The charge of this payment, unless it is none or missing, is unconfirmed from now on. */
+    unconfirm(stream: string, payment: Payment): void {
+      unconfirmed.delete(stream);
+      if (!('settled' in payment) || !isCharged(payment)) return;
+      const { network, asset, payTo: payee, amount } = payment.reserved;
+      const settledAt = Date.parse(payment.settled.settledAt);
+      unconfirmed.set(stream, { account: { network, asset, payee }, amount: BigInt(amount), settledAt });
+    },
+    confirm: (stream: string) => unconfirmed.delete(stream),
+  };
+
   return {
     entries,
-    get books() {
-      return books;
+    unconfirmed,
+    firstReserved,
+    charges,
+    books: () => books,
+    /** Keeps the oldest of those that were left out, if there is room for many. */
+    async fill(position: string): Promise<void> {
+      for (const stream of entries.size < maxEntries / 2 ? leftOut : []) {
+        if (entries.size >= maxEntries) return;
+        entries.set(stream, await entryAt(log, stream, (event) => event.position <= position));
+        leftOut.delete(stream);
+      }
     },
-    async add(recorded: RecordedEvent): Promise<void> {
-      const event = ledgerEvent(recorded);
+    async add(recorded: RecordedEvent, event: LedgerEvent): Promise<void> {
       const { jobId } = event.data;
       const ofJob = event.type === 'JobStarted' || event.type === 'JobCompleted';
       if (event.type === 'JobStarted' && event.data.payment !== null) paidWith.set(jobId, event.data.payment);
+      if (event.type === 'PaymentReserved') noteFirst(firstReserved, event);
       const stream = ofJob ? streams.get(jobId) : recorded.stream;
-      const before = (stream !== undefined && entries.get(stream)) || (await entryBefore(log, recorded));
+      const isBefore = ({ position }: RecordedEvent) => position < recorded.position;
+      const before =
+        stream === undefined
+          ? NO_ENTRY
+          : leftOut.has(stream)
+            ? await entryAt(log, stream, isBefore)
+            : (entries.get(stream) ?? (await entryBefore(log, recorded)));
       const after = evolveEntry(before, event);
       books = enter(books, event, before, after, paidWith.get(jobId) ?? null);
       if (event.type === 'JobCompleted') paidWith.delete(jobId);
       if (stream === undefined || after === before || after.payment.status === 'absent') return;
+      if (isCharged(before.payment) !== isCharged(after.payment)) charges.unconfirm(stream, after.payment);
       const name = after.payment.reserved.jobId;
-      if (isOpen(after)) {
-        entries.set(stream, after);
-        streams.set(name, stream);
-      } else {
+      if (!isOpen(after)) {
         entries.delete(stream);
+        leftOut.delete(stream);
         streams.delete(name);
+        return;
       }
+      streams.set(name, stream);
+      if (entries.has(stream) || (entries.size < maxEntries && !leftOut.has(stream)))
+        entries.set(stream, after);
+      else leftOut.add(stream);
     },
   };
+}
+
+function noteFirst(first: Map<string, number>, { data }: EventOf<'PaymentReserved'>): void {
+  const key = accountKey({ ...data, payee: data.payTo });
+  if (!first.has(key)) first.set(key, Date.parse(data.reservedAt));
+}
+
+function openComparisons(log: EventLog, charges: ReturnType<typeof openPayments>['charges']) {
+  const comparisons = new Map<string, Comparison>();
+  const revisions = new Map<string, bigint>();
+
+  /** The books of the rounds that stand before this one. The payments of those that it replaces are unconfirmed again. */
+  async function booksBefore(
+    { stream, revision }: RecordedEvent,
+    { data }: EventOf<'ChainReconciled'>,
+  ): Promise<ChainBooks | null> {
+    let books: ChainBooks | null = null;
+    for await (const round of standingRounds(log, stream, data, revision - 1n)) {
+      if (round.toBlock < data.fromBlock) books = addEarlierRound(books, round);
+      else
+        for (const hash of round.confirmed) {
+          const name = STREAM.payment(hash);
+          charges.unconfirm(name, (await loadPayment(log, name)).state);
+        }
+    }
+    return books;
+  }
+
+  return {
+    comparisons,
+    revisions,
+    async add(recorded: RecordedEvent, event: EventOf<'ChainReconciled'>): Promise<void> {
+      const { stream, revision } = recorded;
+      const key = accountKey(event.data);
+      const known = comparisons.get(key)?.books ?? null;
+      const replaces = known !== null && event.data.fromBlock <= known.toBlock;
+      const before = replaces ? await booksBefore(recorded, event) : known;
+      comparisons.set(key, { books: addRound(before, event.data), revision });
+      revisions.set(stream, revision);
+      for (const hash of event.data.confirmed) charges.confirm(STREAM.payment(hash));
+    },
+  };
+}
+
+/** The entry of a payment after those of its events, and of its job's, that `counts` returns true for. */
+async function entryAt(
+  log: EventLog,
+  stream: string,
+  counts: (event: RecordedEvent) => boolean,
+): Promise<LedgerEntry> {
+  const paid = (await log.readStream(stream)).filter(counts);
+  const jobs = new Set(paid.flatMap(({ data }) => (typeof data.jobId === 'string' ? [data.jobId] : [])));
+  const ran = await Promise.all([...jobs].map((jobId) => log.readStream(STREAM.job(jobId))));
+  return [...paid, ...ran.flat().filter(counts)]
+    .sort((a, b) => (a.position < b.position ? -1 : 1))
+    .map(decodeEvent)
+    .filter((event) => event !== null)
+    .filter(isLedgerEvent)
+    .reduce(evolveEntry, NO_ENTRY);
 }
 
 /** Of a payment that is not open. Events that can change it are rare: its stream is read for them. */
@@ -71,7 +238,7 @@ async function entryBefore(log: EventLog, { stream, revision, type }: RecordedEv
   const payment = (await log.readStream(stream, { max: Number(revision) + 1 }))
     .slice(0, -1)
     .map(ledgerEvent)
-    .filter((event) => event.type !== 'JobStarted' && event.type !== 'JobCompleted')
+    .filter(isPaymentEvent)
     .reduce(evolvePayment, absentPayment);
   return { payment, job: payment.status === 'settled' ? 'executed' : 'absent', since: '' };
 }
@@ -83,11 +250,16 @@ const CHANGES_CLOSED: ReadonlySet<string> = new Set([
   'PaymentRefunded',
 ]);
 
-function ledgerEvent(recorded: RecordedEvent): LedgerEvent {
+type ReadEvent = LedgerEvent | EventOf<'ChainReconciled'>;
+
+function ledgerEvent(recorded: RecordedEvent): ReadEvent {
   const event = decodeEvent(recorded);
-  if (event === null || !isLedgerEvent(event))
+  if (event === null || !isReadEvent(event))
     throw new Error(`an event of ${recorded.stream} cannot be read: ${recorded.type} ${recorded.revision}`);
   return event;
 }
 
-const isLedgerEvent = (event: DomainEvent): event is LedgerEvent => TYPES.some((type) => type === event.type);
+const isLedgerEvent = (event: DomainEvent): event is LedgerEvent =>
+  isReadEvent(event) && event.type !== 'ChainReconciled';
+
+const isReadEvent = (event: DomainEvent): event is ReadEvent => TYPES.some((type) => type === event.type);

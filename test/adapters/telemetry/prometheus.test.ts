@@ -5,16 +5,17 @@ import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Figures, StateNow } from '#src/ports/telemetry.ts';
-import { readFigures } from '#test/support/figures.ts';
+import { PAYMENT_FIGURES, readFigures } from '#test/support/figures.ts';
 
 const NOW: StateNow = {
   storage: 'sqlite+pglite',
   eventLogUp: true,
   readModelsUp: false,
-  facilitator: { ok: true },
   executionsInFlight: 3,
   unclosableJobs: 2,
   lag: { lagEvents: 7, lagMs: 1500 },
+  payments: null,
+  chain: null,
 };
 const figures = () => prometheusFigures({ version: '1.2.3', runtime: 'some 4' });
 const read = async (of: Figures, now = NOW) => readFigures((await of.exposition(now)).text);
@@ -57,20 +58,6 @@ test('figures: an unknown lag is absent, and present again once it is known', as
   assert.equal((await read(of)).of('relay_projection_lag_events'), 7);
 });
 
-test('figures: the facilitator, and whether it refuses our login; absent where none is needed', async () => {
-  const of = figures();
-  const names = ['relay_facilitator_up', 'relay_facilitator_login_refused'];
-  const seen = async (facilitator: StateNow['facilitator']) => {
-    const now = await read(of, { ...NOW, facilitator });
-    return names.map((name) => now.of(name));
-  };
-  assert.deepEqual(await seen(null), [null, null]);
-  assert.deepEqual(await seen({ ok: true }), [1, 0]);
-  assert.deepEqual(await seen({ ok: false, problem: 'no_answer' }), [0, 0]);
-  assert.deepEqual(await seen({ ok: false, problem: 'login_refused' }), [0, 1]);
-  assert.deepEqual(await seen(null), [null, null]);
-});
-
 test('figures: attempts and jobs count by outcome, each from 0', async () => {
   const of = figures();
   const categories = ErrorCategory.anyOf.map((one) => one.const);
@@ -108,6 +95,7 @@ test('figures: settlements count by what was learnt, and whether at once or late
     ['rejected_later', 'PaymentRejected', 'operator'],
     ['unknown', 'SettlementUnknown', null],
     ['released', 'PaymentReleased', null],
+    ['missing', 'PaymentMissing', null],
   ];
   for (const [, type, evidence] of rows) store(of, event(type, { evidence }));
   store(of, event('PaymentReserved', {}), event('SettlementRetried', {}), event('IdempotencyKeyClaimed', {}));
@@ -122,6 +110,7 @@ test('figures: settlements count by what was learnt, and whether at once or late
     rejected_later: 2,
     unknown: 1,
     released: 1,
+    missing: 1,
   });
 });
 
@@ -181,4 +170,34 @@ test('figures: two in one process are two', async () => {
   const [one, other] = [figures(), figures()];
   store(one, event('JobCompleted', { status: 'failed' }));
   assert.equal((await read(other)).of('relay_jobs_total', { status: 'failed' }), 0);
+});
+
+test('figures: payments and the chain’s node; absent in demo mode', async () => {
+  const of = figures();
+  const demo = await read(of);
+  const names = [
+    'relay_payments_balanced',
+    'relay_chain_reconciled_block',
+    'relay_chain_reconciled_timestamp_seconds',
+  ];
+  for (const name of names) assert.equal(demo.of(name), null, name);
+  assert.equal(demo.of('relay_chain_node', { state: 'ok' }), null);
+  const seen = await read(of, { ...NOW, payments: PAYMENT_FIGURES, chain: { ok: true } });
+  for (const [sum, value] of Object.entries(PAYMENT_FIGURES.units))
+    assert.equal(seen.of('relay_payment_units', { sum }), value, sum);
+  assert.equal(seen.of('relay_payments_balanced'), 1);
+  assert.equal(seen.of('relay_payments_open', { state: 'missing' }), 1);
+  assert.equal(seen.of('relay_payments_open_units', { state: 'refundable' }), 3000);
+  assert.equal(seen.of('relay_payments_open_oldest_seconds', { state: 'refundable' }), 3600);
+  assert.equal(seen.of('relay_payments_open_oldest_seconds', { state: 'unknown' }), 0);
+  assert.equal(seen.of('relay_chain_reconciled_block'), 1060);
+  assert.equal(seen.of('relay_chain_reconciled_timestamp_seconds'), 1_767_323_165);
+  assert.equal(seen.of('relay_chain_node', { state: 'ok' }), 1);
+  const none = { ...PAYMENT_FIGURES, balanced: false, reconciled: null };
+  const chain = { ok: false, problem: 'other_chain' } as const;
+  const unknown = await read(figures(), { ...NOW, payments: none, chain });
+  assert.equal(unknown.of('relay_payments_balanced'), 0);
+  assert.equal(unknown.of('relay_chain_reconciled_timestamp_seconds'), 0);
+  assert.equal(unknown.of('relay_chain_node', { state: 'ok' }), 0);
+  assert.equal(unknown.of('relay_chain_node', { state: 'other_chain' }), 1);
 });

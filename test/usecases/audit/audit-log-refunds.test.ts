@@ -1,7 +1,7 @@
 // Refunds in an audit: an honest one is clean; one without its charge, a second one, and one of another amount are found.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { balancePayments } from '#src/usecases/payments/list-payments.ts';
+import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import { recordRefund } from '#src/usecases/payments/record-refund.ts';
 import {
   audit,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { balancePayments } from '#src/usecases/payments/list-payments.ts';
+import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import { recordRefund } from '#src/usecases/payments/record-refund.ts';
 import { quiet } from '#test/support/fakes.ts';
 import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
-import { balancePayments, listPayments } from '#src/usecases/payments/list-payments.ts';
+import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
+import { listPayments } from '#src/usecases/payments/list-payments.ts';
 import { type RefundRequest, recordRefund } from '#src/usecases/payments/record-refund.ts';
 import { given, typesIn, world } from '#test/support/fakes-world.ts';
 import {

@@ -1,0 +1,39 @@
+// The rounds of a comparison with the chain that stand: those that no later round replaced.
+
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import type { ChainReconciled } from '#src/domain/payment/events.ts';
+import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+
+const PAGE = 256;
+
+/**
+ * The newest first, up to this revision, in constant memory. A round stands if each newer one that stands begins after its
+ * last block. Throws for an event that it cannot read.
+ */
+export async function* standingRounds(
+  log: EventLog,
+  stream: string,
+  account: ChainAccount,
+  upTo?: bigint,
+): AsyncGenerator<ChainReconciled, void, undefined> {
+  const key = accountKey(account);
+  let next = upTo;
+  let before = Number.POSITIVE_INFINITY;
+  for (;;) {
+    const from = next === undefined ? {} : { from: next };
+    const page = await log.readStream(stream, { ...from, direction: 'backwards', max: PAGE });
+    for (const recorded of page) {
+      const event = decodeEvent(recorded);
+      if (event?.type !== 'ChainReconciled') {
+        throw new Error(`an event of ${stream} cannot be read: ${recorded.type} ${recorded.revision}`);
+      }
+      if (accountKey(event.data) !== key || event.data.toBlock >= before) continue;
+      before = event.data.fromBlock;
+      yield event.data;
+    }
+    const last = page.at(-1)?.revision ?? 0n;
+    if (last === 0n) return;
+    next = last - 1n;
+  }
+}

@@ -1,0 +1,195 @@
+// Asks the chain about the payments that a comparison leaves open: charges without a transfer, and payments of unknown fate
+// whose authorization has ended.
+
+import type { EventOf } from '#src/domain/events.ts';
+import type { PaymentReserved } from '#src/domain/payment/events.ts';
+import { isMissing, type LedgerEntry } from '#src/domain/payment/ledger.ts';
+import {
+  accountKey,
+  type ChainAccount,
+  type ChainBlock,
+  isCharged,
+  isDue,
+  missingCharge,
+  settledByChain,
+} from '#src/domain/payment/reconciliation.ts';
+import {
+  type ChainFinding,
+  isBound,
+  isReturned,
+  isSurelyOver,
+  type Payment,
+  reconcile,
+} from '#src/domain/payment/state.ts';
+import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
+import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { Payments } from '#src/ports/payments.ts';
+import {
+  appendPayment,
+  type JournalDeps,
+  loadJob,
+  loadPayment,
+  type View,
+} from '#src/usecases/event-streams.ts';
+import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+
+export type JudgeDeps = JournalDeps & {
+  readonly scan: Pick<ChainScan, 'blockOf'>;
+  readonly lookUp: Payments['lookUp'];
+};
+
+/** A comparison up to a block, and what it found before open payments are judged. */
+export type Compared = {
+  readonly account: ChainAccount;
+  readonly upTo: ChainBlock;
+  /** Streams of the payments that the compared blocks pay. */
+  readonly confirmed: ReadonlySet<string>;
+  /** Authorizations that ended in these blocks. */
+  readonly ended: ReadonlySet<string>;
+  readonly signal: AbortSignalLike;
+  /** Another process has continued the comparison: what this one found counts no more. */
+  readonly isOvertaken: () => Promise<boolean>;
+  readonly turns: Turns;
+};
+
+export type Judged = {
+  readonly settled: readonly string[];
+  readonly missing: readonly string[];
+  readonly rejected: readonly string[];
+  /** A block with a transfer that the node left out of its answer; null: none. */
+  readonly unread: number | null;
+};
+
+/** Payments for which the chain is asked in one round. */
+const LOOK_UPS = 50;
+/** Consecutive look-ups without an answer after which the others wait for the next round. */
+const FAILURES = 3;
+/** A charge that was found missing by mistake, as by a process that was frozen meanwhile, is found again within this. */
+const RECENT_MS = 86_400_000;
+
+/** Stops when the signal aborts, or when another process continues the comparison. */
+export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compared): Promise<Judged> {
+  const judged = { settled: [] as string[], missing: [] as string[], rejected: [] as string[] };
+  let unread: number | null = null;
+  let failures = 0;
+  for (const stream of compared.turns.take(candidates(deps, ledger, compared), LOOK_UPS)) {
+    if (compared.signal.aborted || failures >= FAILURES) break;
+    const view = await loadPayment(deps.log, stream);
+    const { state } = view;
+    if (state.status === 'absent' || !isOpenTo(state)) continue;
+    const finding = await deps.lookUp(state.reserved);
+    failures = finding.outcome === 'unavailable' ? failures + 1 : 0;
+    if (isCharged(state)) unread = earlier(unread, await unreadBlock(deps, finding, compared));
+    const fact = await factOf(deps, state, finding, compared.upTo);
+    if (fact === null) continue;
+    if (await compared.isOvertaken()) break;
+    if (await append(deps, view, fact)) judged[LISTS[fact.type]].push(stream);
+  }
+  return { ...judged, unread };
+}
+
+const LISTS = { PaymentSettled: 'settled', PaymentMissing: 'missing', PaymentRejected: 'rejected' } as const;
+
+/** The chain can still change what the books say of it. */
+const isOpenTo = (payment: Payment): boolean => isCharged(payment) || isMissing(payment) || isBound(payment);
+
+function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readonly string[] {
+  const { account, upTo, confirmed } = compared;
+  const key = accountKey(account);
+  const found: string[] = [];
+  for (const [stream, charge] of ledger.unconfirmed)
+    if (!confirmed.has(stream) && accountKey(charge.account) === key && isDue(charge.settledAt, upTo))
+      found.push(stream);
+  const now = deps.clock.now();
+  for (const [stream, entry] of ledger.entries)
+    if (!confirmed.has(stream) && isOf(entry, key) && mayHaveEnded(entry, compared, now)) found.push(stream);
+  return found;
+}
+
+const isOf = ({ payment }: LedgerEntry, key: string): boolean =>
+  payment.status !== 'absent' && accountKey({ ...payment.reserved, payee: payment.reserved.payTo }) === key;
+
+function mayHaveEnded({ payment, since }: LedgerEntry, { upTo, ended }: Compared, nowMs: number): boolean {
+  if (payment.status === 'absent' || isCharged(payment)) return false;
+  if (isMissing(payment)) return nowMs - Date.parse(since) < RECENT_MS;
+  return (
+    isBound(payment) && (isSurelyOver(payment.reserved, upTo.time) || ended.has(endKey(payment.reserved)))
+  );
+}
+
+/** Identifies an authorization among those of one asset. */
+export const endKey = ({ payer, nonce }: Pick<PaymentReserved, 'payer' | 'nonce'>): string =>
+  `${payer} ${nonce}`;
+
+type Fact = EventOf<'PaymentSettled' | 'PaymentMissing' | 'PaymentRejected'>;
+
+async function factOf(
+  deps: JudgeDeps,
+  payment: Payment,
+  finding: ChainFinding,
+  upTo: ChainBlock,
+): Promise<Fact | null> {
+  const at = new Date(deps.clock.now()).toISOString();
+  if (isCharged(payment)) return missingCharge(payment, finding, upTo, at);
+  if (isReturned(payment)) {
+    const { jobId } = payment.reserved;
+    return finding.outcome === 'paid' ? settledByChain(jobId, finding.transaction, at) : null;
+  }
+  if (!isBound(payment)) return null;
+  const fact = reconcile(finding, payment, at);
+  // A missing charge that bought a call stays listed: the call was made for nothing.
+  const isOver = fact?.type === 'PaymentRejected' && payment.status === 'missing';
+  return isOver && (await hasStarted(deps, payment.reserved.jobId)) ? null : fact;
+}
+
+const hasStarted = async ({ log }: JudgeDeps, jobId: string): Promise<boolean> =>
+  (await loadJob(log, jobId)).state.status !== 'absent';
+
+/** The transfer of a charge is in a compared block, and the node's answer for these blocks did not contain it. */
+async function unreadBlock(
+  deps: JudgeDeps,
+  finding: ChainFinding,
+  compared: Compared,
+): Promise<number | null> {
+  if (finding.outcome !== 'paid' || finding.transaction === null) return null;
+  const block = await deps.scan.blockOf(finding.transaction, compared.signal).catch(onlyUnavailable);
+  return block !== null && block <= compared.upTo.number ? block : null;
+}
+
+/** The next round asks again. */
+function onlyUnavailable(error: unknown): null {
+  if (error instanceof ChainUnavailable) return null;
+  throw error;
+}
+
+const earlier = (a: number | null, b: number | null): number | null =>
+  a === null || b === null ? (a ?? b) : Math.min(a, b);
+
+/** false: another process has appended to the payment meanwhile; the next round judges it again. */
+async function append(deps: JudgeDeps, view: View<Payment>, fact: Fact): Promise<boolean> {
+  try {
+    await appendPayment(deps, view, fact);
+    return true;
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return false;
+    throw error;
+  }
+}
+
+/** Takes turns: a candidate is taken again only after each other one was. */
+export type Turns = { take(candidates: readonly string[], max: number): readonly string[] };
+
+export function openTurns(): Turns {
+  let turn = 0;
+  let lastTurn = new Map<string, number>();
+  return {
+    take(candidates, max) {
+      turn++;
+      const last = (one: string) => lastTurn.get(one) ?? 0;
+      const taken = [...candidates].sort((a, b) => last(a) - last(b)).slice(0, max);
+      lastTurn = new Map(candidates.map((one) => [one, last(one)]));
+      for (const one of taken) lastTurn.set(one, turn);
+      return taken;
+    },
+  };
+}

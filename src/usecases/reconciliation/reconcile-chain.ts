@@ -1,0 +1,198 @@
+// One round of the comparison of the books with the chain: reads the transfers to the payee in the blocks since the last
+// round that still stands, records what they prove, and ends with ChainReconciled. A round that is cut off appends nothing
+// that its repeat would not append.
+
+import { type EventOf, STREAM } from '#src/domain/events.ts';
+import { type ChainReconciled, chainAccount } from '#src/domain/payment/events.ts';
+import {
+  accountKey,
+  type ChainAccount,
+  type ChainBlock,
+  hashOfStream,
+} from '#src/domain/payment/reconciliation.ts';
+import { isBound } from '#src/domain/payment/state.ts';
+import type { ChainScan, Scan } from '#src/ports/chain-scan.ts';
+import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
+import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+import { standingRounds } from '#src/usecases/payments/standing-rounds.ts';
+import { endKey, type JudgeDeps, type Judged, judgeOpen, type Turns } from './judge-open.ts';
+import { type SettledTransfers, settleTransfers } from './settle-transfers.ts';
+
+export type ReconcileDeps = JudgeDeps & { readonly scan: ChainScan };
+
+export type RoundOptions = {
+  readonly account: ChainAccount;
+  /** Compares again from this block on, or from an earlier one; null: continues. */
+  readonly from: number | null;
+  readonly signal: AbortSignalLike;
+  readonly turns: Turns;
+};
+
+/** What a round found, by the streams of the payments. */
+export type RoundFound = Pick<Judged, 'settled' | 'missing' | 'rejected' | 'unread'>;
+
+export type Round =
+  /** No block to compare has been added since the last round. */
+  | { readonly kind: 'up_to_date'; readonly upTo: ChainBlock }
+  /** Another process was faster, or the chain was reorganised meanwhile: the next round continues. */
+  | { readonly kind: 'overtaken' }
+  | {
+      readonly kind: 'reconciled';
+      readonly round: ChainReconciled;
+      /** Of its event. */
+      readonly revision: bigint;
+      readonly found: RoundFound;
+      /** Blocks remain. */
+      readonly more: boolean;
+    };
+
+/** Blocks and transfers of one round: they bound its time, and the size of its event. */
+const BLOCKS = 20_000;
+const TRANSFERS = 1000;
+/** Payers whose cancelled and spent authorizations are looked for. */
+const PAYERS = 100;
+
+/** Throws `ChainUnavailable`, and what the event log throws. The ledger is read first. */
+export async function reconcileChain(
+  deps: ReconcileDeps,
+  ledger: Ledger,
+  options: RoundOptions,
+): Promise<Round> {
+  const { scan } = deps;
+  const { account, signal, turns } = options;
+  await ledger.catchUp();
+  const stream = STREAM.chain(chainAccount(account));
+  const expected = ledger.revisions.get(stream) ?? 'no_stream';
+  const head = await scan.safeBlock(signal);
+  const from = await firstBlock(deps, ledger, options, head);
+  if (from > head.number) return { kind: 'up_to_date', upTo: head };
+
+  const last = Math.min(head.number, from + BLOCKS - 1);
+  const payers = payersOf(ledger, account);
+  const scanned = await scan.scan(
+    { payee: account.payee, from, to: last, maxTransfers: TRANSFERS, payers },
+    signal,
+  );
+  const upTo = await consistentBlock(scan, scanned, head, signal);
+  if (upTo === null) return { kind: 'overtaken' };
+
+  const paid = await settleTransfers(deps, ledger, account, scanned.transfers);
+  const isOvertaken = async () => {
+    const [newest] = await deps.log.readStream(stream, { direction: 'backwards', max: 1 });
+    return (newest?.revision ?? 'no_stream') !== expected;
+  };
+  const judged = await judgeOpen(deps, ledger, {
+    account,
+    upTo,
+    confirmed: new Set(paid.confirmed),
+    ended: new Set(scanned.ended.map(endKey)),
+    signal,
+    isOvertaken,
+    turns,
+  });
+  if (signal.aborted) return { kind: 'overtaken' };
+
+  const event = roundOf(deps, { account, from, upTo, paid, judged });
+  const { missing, rejected, unread } = judged;
+  const found = { settled: [...paid.settled, ...judged.settled], missing, rejected, unread };
+  try {
+    const events = envelope(deps, [event], stream);
+    const { nextRevision: revision } = await appendUntilKnown(deps, stream, expected, events);
+    return { kind: 'reconciled', round: event.data, revision, found, more: upTo.number < head.number };
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return { kind: 'overtaken' };
+    throw error;
+  }
+}
+
+/** After the last round whose block is still in the chain, and at or before `from`. */
+async function firstBlock(
+  { scan, log }: ReconcileDeps,
+  ledger: Ledger,
+  { account, from, signal }: RoundOptions,
+  head: ChainBlock,
+): Promise<number> {
+  const known = ledger.comparisons.get(accountKey(account))?.books ?? null;
+  if (known === null) return from ?? (await beginning(scan, ledger, account, head, signal));
+  const stands = async ({ toBlock, blockHash }: Pick<ChainReconciled, 'toBlock' | 'blockHash'>) =>
+    (await scan.block(toBlock, signal))?.hash === blockHash;
+  const limit = from ?? known.toBlock + 1;
+  if (limit > known.toBlock && (await stands(known))) return known.toBlock + 1;
+  for await (const round of standingRounds(log, STREAM.chain(chainAccount(account)), account))
+    if (round.toBlock < limit && (await stands(round))) return round.toBlock + 1;
+  return Math.min(limit, known.fromBlock);
+}
+
+/** An authorization is used at most this long before the clock of this process says that it was reserved. */
+const CLOCKS_SECONDS = 900;
+
+/** Of the first round: the block of the account's first reservation; the newest one if there is none. */
+async function beginning(
+  scan: ChainScan,
+  ledger: Ledger,
+  account: ChainAccount,
+  head: ChainBlock,
+  signal: AbortSignalLike,
+): Promise<number> {
+  const first = ledger.firstReserved.get(accountKey(account));
+  if (first === undefined) return head.number;
+  const before = await scan.blockBefore(Math.floor(first / 1000) - CLOCKS_SECONDS, signal);
+  return Math.min(before, head.number);
+}
+
+function payersOf(ledger: Ledger, account: ChainAccount): readonly string[] {
+  const key = accountKey(account);
+  const payers = new Set<string>();
+  for (const { payment } of ledger.entries.values()) {
+    if (payers.size >= PAYERS) break;
+    if (!isBound(payment) || payment.status === 'settled') continue;
+    const { network, asset, payTo: payee, payer } = payment.reserved;
+    if (accountKey({ network, asset, payee }) === key) payers.add(payer);
+  }
+  return [...payers];
+}
+
+/** The last block that was read; null: the chain was reorganised while it was read, which the head's hash shows. */
+async function consistentBlock(
+  scan: ChainScan,
+  scanned: Scan,
+  head: ChainBlock,
+  signal: AbortSignalLike,
+): Promise<ChainBlock | null> {
+  const upTo = scanned.to === head.number ? head : await scan.block(scanned.to, signal);
+  const now = await scan.block(head.number, signal);
+  return now?.hash === head.hash ? upTo : null;
+}
+
+type RoundFacts = {
+  readonly account: ChainAccount;
+  readonly from: number;
+  readonly upTo: ChainBlock;
+  readonly paid: SettledTransfers;
+  readonly judged: Judged;
+};
+
+const instant = (ms: number) => new Date(ms).toISOString();
+
+function roundOf(
+  { clock }: ReconcileDeps,
+  { account, from, upTo, paid, judged }: RoundFacts,
+): EventOf<'ChainReconciled'> {
+  const data: ChainReconciled = {
+    v: 1,
+    ...account,
+    fromBlock: from,
+    toBlock: upTo.number,
+    blockHash: upTo.hash,
+    blockTime: instant(upTo.time * 1000),
+    received: String(paid.received),
+    transfers: paid.transfers,
+    confirmed: paid.confirmed.map(hashOfStream),
+    settledFound: paid.settled.length + judged.settled.length,
+    missing: judged.missing.length,
+    unattributed: [...paid.unattributed],
+    reconciledAt: instant(clock.now()),
+  };
+  return { type: 'ChainReconciled', data };
+}

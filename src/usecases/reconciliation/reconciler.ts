@@ -1,0 +1,177 @@
+// Compares the books with the chain as long as the service runs: one round after the other until the newest block that
+// counts, then again after the interval. Of several processes the first one that finishes a round has made it; the others
+// wait an interval from then on.
+
+import { STREAM } from '#src/domain/events.ts';
+import { chainAccount } from '#src/domain/payment/events.ts';
+import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
+import { ChainUnavailable } from '#src/ports/chain-scan.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import { isOutage } from '#src/ports/outage.ts';
+import type { PaymentFigures } from '#src/ports/telemetry.ts';
+import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
+import { openTurns } from './judge-open.ts';
+import { paymentFigures } from './payment-figures.ts';
+import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
+
+export type ReconcilerDeps = ReconcileDeps & {
+  readonly payee: string;
+  readonly intervalMs: number;
+  /** Aborts when the service begins to end. */
+  readonly stopping: AbortSignalLike;
+  /** Open payments that are kept in memory. */
+  readonly maxEntries?: number;
+};
+
+export type Reconciler = {
+  /** Resolves when `stopping` aborts and the call in hand has ended. Never rejects. */
+  run(): Promise<void>;
+  /** As of the last look at the event log; null before the first one. */
+  figures(): PaymentFigures | null;
+};
+
+/** About 40 MB. */
+const MAX_ENTRIES = 20_000;
+/** The thread is free for calls between two pages of the first look at a long log. */
+const PAGE_PAUSE_MS = 2;
+
+export function chainReconciler(deps: ReconcilerDeps): Reconciler {
+  const { log, clock, logger, scan, payee, intervalMs, stopping, maxEntries = MAX_ENTRIES } = deps;
+  const own: ChainAccount = { network: scan.network, asset: scan.asset, payee };
+  const turns = openTurns();
+  const others = roundsOfOthers();
+  const reports = problemReports(deps);
+  const ledger = openLedger(log, maxEntries);
+  let isRead = false;
+
+  const breathe = () => clock.sleep(PAGE_PAUSE_MS, stopping);
+
+  /** All rounds of one account until its newest block. */
+  async function compare(account: ChainAccount): Promise<void> {
+    const stream = STREAM.chain(chainAccount(account));
+    let from: number | null = null;
+    let isRepeated = false;
+    while (!stopping.aborted) {
+      const before = ledger.comparisons.get(accountKey(account))?.books.toBlock ?? null;
+      const round = await reconcileChain(deps, ledger, { account, from, signal: stopping, turns });
+      if (round.kind !== 'reconciled') return;
+      others.own(stream, round.revision);
+      reports.round(round, before, from);
+      from = null;
+      if (round.more) continue;
+      if (round.found.unread === null || isRepeated) return;
+      // Once a look: a node that leaves it out again is asked after the interval.
+      isRepeated = true;
+      from = round.found.unread;
+      reports.unread(from);
+    }
+  }
+
+  /** ms until the next look. */
+  async function look(): Promise<number> {
+    await ledger.catchUp(breathe);
+    isRead = true;
+    const waits = [intervalMs];
+    for (const account of accountsOf(ledger, own)) {
+      const stream = STREAM.chain(chainAccount(account));
+      const wait = others.wait(stream, ledger.revisions.get(stream) ?? null, clock.monotonic(), intervalMs);
+      if (wait > 0) waits.push(wait);
+      else await compare(account);
+    }
+    // For the figures.
+    await ledger.catchUp(breathe);
+    reports.problem(null);
+    return Math.min(...waits);
+  }
+
+  return {
+    async run() {
+      while (!stopping.aborted) {
+        let wait = intervalMs;
+        try {
+          wait = await look();
+        } catch (cause) {
+          if (cause instanceof ChainUnavailable) reports.problem(cause.code);
+          else if (!isOutage(cause) && !stopping.aborted)
+            logger.bug('the comparison of the books with the chain failed', { cause });
+        }
+        await clock.sleep(wait, stopping);
+      }
+    },
+    figures: () => (isRead ? paymentFigures(ledger, own, clock.now()) : null),
+  };
+}
+
+/** The own account, and earlier payees of the same asset as long as something of theirs is open. */
+function accountsOf(ledger: Ledger, own: ChainAccount): readonly ChainAccount[] {
+  const accounts = new Map([[accountKey(own), own]]);
+  const add = (account: ChainAccount) => {
+    const key = accountKey(account);
+    const isOurs = account.network === own.network && account.asset.toLowerCase() === own.asset;
+    if (isOurs && !accounts.has(key)) accounts.set(key, { ...own, payee: account.payee.toLowerCase() });
+  };
+  for (const { account } of ledger.unconfirmed.values()) add(account);
+  for (const { payment } of ledger.entries.values())
+    if (payment.status !== 'absent') add({ ...payment.reserved, payee: payment.reserved.payTo });
+  return [...accounts.values()];
+}
+
+/** Rounds that other processes made, and when this one noticed them. */
+function roundsOfOthers() {
+  const seen = new Map<string, { readonly revision: bigint; readonly at: number }>();
+  return {
+    own(stream: string, revision: bigint): void {
+      seen.set(stream, { revision, at: Number.NEGATIVE_INFINITY });
+    },
+    /** ms until this process is to make a round. */
+    wait(stream: string, revision: bigint | null, now: number, intervalMs: number): number {
+      const before = seen.get(stream);
+      if (revision !== null && before?.revision !== revision) {
+        // At the start it is unknown when it was made.
+        const at = before === undefined ? Number.NEGATIVE_INFINITY : now;
+        seen.set(stream, { revision, at });
+      }
+      return (seen.get(stream)?.at ?? Number.NEGATIVE_INFINITY) + intervalMs - now;
+    },
+  };
+}
+
+/** Log lines. A problem is logged when it begins, and when it is over. */
+function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
+  let problem: string | null = null;
+  return {
+    problem(code: string | null): void {
+      if (code === problem) return;
+      if (code !== null) logger.warn('the books are not compared with the chain', { code });
+      else logger.info('the books are compared with the chain again');
+      problem = code;
+    },
+    unread(block: number): void {
+      const message = 'the node left a transfer out of its answer; the blocks are read again';
+      logger.warn(message, { block });
+    },
+    round(
+      { round, found }: Extract<Round, { kind: 'reconciled' }>,
+      before: number | null,
+      from: number | null,
+    ): void {
+      const { fromBlock, toBlock } = round;
+      if (before !== null && fromBlock <= before && from === null)
+        logger.warn('the chain was reorganised; its blocks are compared again', { fromBlock, before });
+      const payments = found.missing;
+      if (payments.length > 0) {
+        const message = 'charges are not on the chain; see `relay payments --missing`';
+        logger.error(message, { payments, toBlock });
+      }
+      if (found.settled.length > 0) {
+        const message = 'payments of unknown fate are on the chain: they are charged';
+        logger.info(message, { payments: found.settled, toBlock });
+      }
+      if (round.unattributed.length > 0) {
+        const transfers = round.unattributed.reduce((sum, row) => sum + row.transfers, 0);
+        const message = 'transfers to the payee pay for nothing in the books; see `relay payments reconcile`';
+        logger.warn(message, { transfers, fromBlock, toBlock });
+      }
+    },
+  };
+}

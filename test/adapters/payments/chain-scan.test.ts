@@ -1,0 +1,196 @@
+// Blocks and transfers as a node returns them: logs that were not asked for, refused ranges, unknown tags, no answer.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Hex, numberToHex, pad } from 'viem';
+import { chainScan } from '#src/adapters/payments/chain-scan.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { ChainUnavailable } from '#src/ports/chain-scan.ts';
+import {
+  CANCELLED,
+  HEAD,
+  hashOf,
+  type NodeLog,
+  startScriptedNode,
+  TRANSFER,
+  timeOf,
+  USED,
+} from '#test/support/scripted-node.ts';
+import { PAY_TO, UNREACHABLE_URL, USDC } from './lab.ts';
+
+const ASSET = USDC.toLowerCase();
+const PAYER = '0x2222222222222222222222222222222222222222';
+const OTHER = '0x3333333333333333333333333333333333333333';
+const NONCE = `0x${'7'.repeat(64)}`;
+const TX = `0x${'ab'.repeat(32)}`;
+const topic = (address: string) => pad(address.toLowerCase() as Hex);
+
+const log = (
+  block: number,
+  logIndex: number,
+  topics: readonly string[],
+  changes: Partial<NodeLog> = {},
+): NodeLog => ({
+  address: USDC,
+  topics,
+  data: '0x',
+  blockNumber: block,
+  logIndex,
+  transactionHash: TX,
+  ...changes,
+});
+const transfer = (block: number, logIndex: number, changes: Partial<NodeLog> = {}, value = 3000n): NodeLog =>
+  log(block, logIndex, [TRANSFER, topic(PAYER), topic(PAY_TO)], {
+    data: numberToHex(value, { size: 32 }),
+    ...changes,
+  });
+const used = (block: number, logIndex: number, changes: Partial<NodeLog> = {}) =>
+  log(block, logIndex, [USED, topic(PAYER), NONCE], changes);
+
+const scanOf = (rpcUrl: string, confirmations: number | null = null) =>
+  chainScan({ rpcUrl, network: 'eip155:8453', asset: ASSET, confirmations, clock: systemClock() });
+const request = (from: number, to: number, payers: readonly string[] = []) => ({
+  payee: PAY_TO,
+  from,
+  to,
+  maxTransfers: 1000,
+  payers,
+});
+const paid = { transaction: TX, block: 50, sender: PAYER, amount: 3000n, nonce: NONCE };
+const unavailable = (code: string) => (error: unknown) =>
+  error instanceof ChainUnavailable && error.code === code;
+
+test('a transfer right after the use of its sender’s authorization has its nonce', async () => {
+  await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
+  assert.deepEqual(await scanOf(node.url).scan(request(1, 100)), { to: 100, transfers: [paid], ended: [] });
+});
+
+test('any other transfer has none', async () => {
+  for (const logs of [
+    [transfer(50, 5)],
+    [used(50, 3), transfer(50, 5)],
+    [used(50, 6), transfer(50, 5)],
+    [used(50, 4, { transactionHash: `0x${'cd'.repeat(32)}` }), transfer(50, 5)],
+    [used(49, 4), transfer(50, 5)],
+    [used(50, 4, { topics: [USED, topic(OTHER), NONCE] }), transfer(50, 5)],
+    [used(50, 4, { topics: [CANCELLED, topic(PAYER), NONCE] }), transfer(50, 5)],
+    [used(50, 4, { address: OTHER }), transfer(50, 5)],
+  ]) {
+    await using node = await startScriptedNode(logs);
+    const { transfers } = await scanOf(node.url).scan(request(1, 100));
+    assert.deepEqual(transfers, [{ ...paid, nonce: null }]);
+  }
+});
+
+test('a node that filters loosely or repeats itself: what was not asked for does not count', async () => {
+  await using node = await startScriptedNode([
+    used(50, 4),
+    transfer(50, 5),
+    transfer(50, 5),
+    transfer(50, 7, { address: OTHER }),
+    transfer(50, 8, { topics: [TRANSFER, topic(PAYER), topic(OTHER)] }),
+    transfer(50, 9, { topics: [USED, topic(PAYER), topic(PAY_TO)] }),
+    transfer(50, 10, { topics: [TRANSFER, topic(PAYER), topic(PAY_TO), NONCE] }),
+    transfer(50, 11, { removed: true }),
+    transfer(50, 12, { blockNumber: null }),
+    transfer(50, 13, { data: '0x' }),
+    transfer(0, 1),
+    transfer(101, 1),
+  ]);
+  node.faults.isLoose = true;
+  const { transfers } = await scanOf(node.url).scan(request(1, 100));
+  assert.deepEqual(transfers, [paid]);
+});
+
+test('what moves nothing is left out: no amount, or from the payee itself', async () => {
+  await using node = await startScriptedNode([
+    transfer(50, 5, {}, 0n),
+    transfer(50, 6, { topics: [TRANSFER, topic(PAY_TO), topic(PAY_TO)] }),
+  ]);
+  assert.deepEqual((await scanOf(node.url).scan(request(1, 100))).transfers, []);
+});
+
+test('authorizations of the payers asked for that were used or cancelled', async () => {
+  await using node = await startScriptedNode([
+    used(50, 4),
+    log(60, 1, [CANCELLED, topic(OTHER), NONCE]),
+    log(70, 1, [USED, topic('0x4444444444444444444444444444444444444444'), NONCE]),
+  ]);
+  const { ended } = await scanOf(node.url).scan(request(1, 100, [PAYER, OTHER]));
+  assert.deepEqual(ended, [
+    { payer: PAYER, nonce: NONCE },
+    { payer: OTHER, nonce: NONCE },
+  ]);
+});
+
+test('refused ranges shrink, all blocks are read once, and larger ranges are tried again later', async () => {
+  await using node = await startScriptedNode([used(9_000, 4), transfer(9_000, 5)]);
+  node.faults.maxBlocks = 30;
+  const scan = scanOf(node.url);
+  const { to, transfers } = await scan.scan(request(1, HEAD));
+  assert.equal(to, HEAD);
+  assert.deepEqual(transfers, [{ ...paid, block: 9_000 }]);
+  const taken = node.ranges.filter(([from, last]) => last - from < 30);
+  assert.equal(taken[0]?.[0], 1);
+  // Its second request, for authorizations, is of the same range.
+  const ranges = taken.filter(([from], i) => taken[i - 1]?.[0] !== from);
+  for (const [i, [from]] of ranges.entries()) if (i > 0) assert.equal(from, (ranges[i - 1]?.[1] ?? 0) + 1);
+  const refused = node.ranges.length - taken.length;
+  assert.ok(refused >= 2 && refused < 15, `${refused} refused`);
+});
+
+test('a node that takes large ranges gets them: at most 2000 blocks', async () => {
+  await using node = await startScriptedNode();
+  await scanOf(node.url).scan(request(1, HEAD));
+  const sizes = node.ranges.map(([from, to]) => to - from + 1);
+  assert.equal(Math.max(...sizes), 2000);
+  assert.ok(sizes.length < 15, `${sizes.length} requests`);
+});
+
+test('a node that refuses a single block: unavailable', async () => {
+  await using node = await startScriptedNode();
+  node.faults.maxBlocks = 0;
+  await assert.rejects(scanOf(node.url).scan(request(1, 100)), unavailable('rpc_failed'));
+});
+
+test('enough transfers: the scan ends with their range', async () => {
+  const many = Array.from({ length: 300 }, (_, i) => transfer(i + 1, 1));
+  await using node = await startScriptedNode(many);
+  const { to, transfers } = await scanOf(node.url).scan({ ...request(1, 300), maxTransfers: 50 });
+  assert.deepEqual([to, transfers.length], [100, 100]);
+});
+
+test('the block that counts: the safe one, or a number of blocks before the last', async () => {
+  await using node = await startScriptedNode();
+  const safe = (number: number) => ({ number, hash: hashOf(number), time: timeOf(number) });
+  assert.deepEqual(await scanOf(node.url).safeBlock(), safe(HEAD - 10));
+  assert.deepEqual(await scanOf(node.url, 0).safeBlock(), safe(HEAD));
+  assert.deepEqual(await scanOf(node.url, 64).safeBlock(), safe(HEAD - 64));
+  assert.deepEqual(await scanOf(node.url, HEAD + 5).safeBlock(), safe(0));
+  node.faults.safe = 'unknown';
+  await assert.rejects(scanOf(node.url).safeBlock(), unavailable('no_safe_block'));
+  assert.deepEqual(await scanOf(node.url, 3).safeBlock(), safe(HEAD - 3));
+});
+
+test('a node of another chain, that does not answer, or is not there', async () => {
+  await using node = await startScriptedNode();
+  node.faults.chainId = 1;
+  await assert.rejects(scanOf(node.url).safeBlock(), unavailable('other_chain'));
+  await assert.rejects(scanOf(UNREACHABLE_URL).safeBlock(), unavailable('rpc_failed'));
+  node.faults.hangs = new Set(['eth_getLogs']);
+  const stop = new AbortController();
+  const scanning = scanOf(node.url).scan(request(1, 100), stop.signal);
+  stop.abort();
+  await assert.rejects(scanning, unavailable('stopped'));
+});
+
+test('blocks and transactions that there are, and that there are not', async () => {
+  await using node = await startScriptedNode([transfer(50, 5)]);
+  const scan = scanOf(node.url);
+  assert.deepEqual(await scan.block(7), { number: 7, hash: hashOf(7), time: timeOf(7) });
+  assert.equal(await scan.block(HEAD + 1), null);
+  assert.equal(await scan.blockOf(TX), 50);
+  assert.equal(await scan.blockOf(`0x${'00'.repeat(32)}`), null);
+  const before = await scan.blockBefore(timeOf(5000));
+  assert.ok(before <= 5000 && before > 4000, String(before));
+  assert.equal(await scan.blockBefore(timeOf(-100)), 0);
+});

@@ -1,0 +1,336 @@
+// One round: what the chain has, given what the books say.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { FIRST_BLOCK } from '#test/support/fakes-chain.ts';
+import { at, paymentRejected, paymentReleased } from '#test/support/given-events.ts';
+import { made, reconciledWorld } from '#test/support/reconciled-world.ts';
+
+const STRANGER = '0x4444444444444444444444444444444444444444';
+
+describe('a transfer of an authorization', () => {
+  test('whose payment is unknown: settled, by the chain, for its own job', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'unknown');
+    it.chain.pay(payment.reserved);
+    it.pass(10);
+    const { round, found } = await made(it.round());
+    assert.deepEqual(await it.types(payment), ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
+    const settled = (await it.log.readStream(payment.stream)).at(-1)?.data;
+    assert.equal(settled?.evidence, 'chain');
+    assert.equal(settled?.jobId, payment.jobId);
+    assert.deepEqual(found.settled, [payment.stream]);
+    assert.deepEqual(
+      [round.received, round.transfers, round.settledFound, round.confirmed, round.unattributed],
+      ['3000', 1, 1, [payment.stream.slice('payment-'.length)], []],
+    );
+    assert.deepEqual(await it.states(), { 1: 'unserved' });
+  });
+
+  for (const [title, events] of [
+    ['reserved, and its process ended', []],
+    ['rejected', [paymentRejected({ jobId: 'job_1', rejectedAt: at(5) })]],
+    ['released', [paymentReleased({ jobId: 'job_1', releasedAt: at(5) })]],
+  ] as const) {
+    test(`whose payment is ${title}: settled`, async () => {
+      const it = reconciledWorld();
+      const payment = await it.payment('1', 'reserved');
+      if (events.length > 0) await it.append(payment.stream, ...events);
+      it.chain.pay(payment.reserved);
+      it.pass(10);
+      assert.equal((await made(it.round())).round.settledFound, 1);
+      assert.deepEqual(await it.states(), { 1: 'unserved' });
+      assert.deepEqual(await it.balance(), {
+        charged: '3000',
+        served: '0',
+        refunded: '0',
+        open: '3000',
+        missing: '0',
+        unattributed: '0',
+        received: '3000',
+        upToBlock: it.chain.last().number,
+        balanced: true,
+      });
+    });
+  }
+
+  test('whose payment is charged: confirmed, and nothing is appended to it', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'served');
+    it.chain.pay(payment.reserved);
+    it.pass(10);
+    const { round } = await made(it.round());
+    assert.deepEqual([round.settledFound, round.confirmed.length], [0, 1]);
+    assert.deepEqual(await it.types(payment), ['PaymentReserved', 'PaymentSettled']);
+  });
+
+  test('of another amount with the same nonce: it pays for nothing, and the payment is rejected', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'unknown');
+    it.chain.pay({ ...payment.reserved, amount: '1' });
+    it.pass(10);
+    const { round } = await made(it.round());
+    assert.deepEqual(
+      round.unattributed.map(({ sender, amount }) => [sender, amount]),
+      [[payment.reserved.payer, '1']],
+    );
+    const last = (await it.log.readStream(payment.stream)).at(-1);
+    assert.deepEqual([last?.type, last?.data.reason], ['PaymentRejected', 'authorization_spent_elsewhere']);
+    const { received, charged, unattributed, balanced } = await it.balance();
+    assert.deepEqual([received, charged, unattributed, balanced], ['1', '0', '1', true]);
+  });
+});
+
+describe('a transfer without a payment', () => {
+  test('is unattributed, with its transaction, sender, amount and block', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    it.chain.transfer(STRANGER, 7n);
+    it.chain.mine();
+    const { round } = await made(it.round());
+    const [row, ...others] = round.unattributed;
+    assert.deepEqual(others, []);
+    assert.match(String(row?.transaction), /^0x[0-9a-f]{64}$/);
+    assert.deepEqual(
+      { ...row, transaction: '' },
+      { transaction: '', sender: STRANGER, amount: '7', transfers: 1, block: FIRST_BLOCK + 1 },
+    );
+    assert.equal(round.received, '7');
+    const { received, unattributed, balanced } = await it.balance();
+    assert.deepEqual([received, unattributed, balanced], ['7', '7', true]);
+  });
+
+  test('a flood of dust in one block: 200 rows and one for the rest, the sum complete', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    for (let i = 0; i < 1500; i++) it.chain.transfer(STRANGER, 1n);
+    it.chain.mine();
+    const { round } = await made(it.round());
+    assert.equal(round.unattributed.length, 201);
+    assert.deepEqual(round.unattributed.at(-1), {
+      transaction: null,
+      sender: null,
+      amount: '1300',
+      transfers: 1300,
+      block: FIRST_BLOCK + 1,
+    });
+    assert.equal((await it.balance()).unattributed, '1500');
+  });
+});
+
+describe('a reservation of unknown fate', () => {
+  test('unused a minute after its end: rejected, which frees its key', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'unknown');
+    it.pass(180);
+    assert.equal((await made(it.round())).found.rejected.length, 0);
+    it.pass(2);
+    assert.deepEqual((await made(it.round())).found.rejected, [payment.stream]);
+    const last = (await it.log.readStream(payment.stream)).at(-1);
+    assert.deepEqual(
+      [last?.type, last?.data.reason, last?.data.evidence],
+      ['PaymentRejected', 'unused_after_expiry', 'chain'],
+    );
+    assert.deepEqual(await it.states(), {});
+  });
+
+  test('cancelled by its payer: rejected at once', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'reserved');
+    it.chain.cancel(payment.reserved);
+    it.pass(4);
+    assert.deepEqual((await made(it.round())).found.rejected, [payment.stream]);
+  });
+
+  test('paid in a block that does not count yet: it waits', async () => {
+    const it = reconciledWorld();
+    it.chain.node.safeLag = 3;
+    const payment = await it.payment('1', 'unknown');
+    it.chain.mine(5);
+    it.chain.pay(payment.reserved);
+    it.chain.mine();
+    assert.equal((await made(it.round())).round.settledFound, 0);
+    assert.deepEqual(await it.types(payment), ['PaymentReserved', 'SettlementUnknown']);
+    it.chain.mine(3);
+    assert.equal((await made(it.round())).round.settledFound, 1);
+  });
+});
+
+describe('a charge without a transfer', () => {
+  test('is missing within two rounds of a minute; served all the same, and never hidden', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    it.pass(50);
+    const payment = await it.payment('1', 'served');
+    it.pass(10);
+    assert.equal((await made(it.round())).round.missing, 0);
+    it.pass(60);
+    const { round } = await made(it.round());
+    assert.equal(round.missing, 1);
+    const last = (await it.log.readStream(payment.stream)).at(-1);
+    assert.deepEqual(
+      [last?.type, last?.data.finding, last?.data.upToBlock],
+      ['PaymentMissing', 'unused', round.toBlock],
+    );
+    assert.deepEqual(await it.states(), { 1: 'missing' });
+    const { charged, served, missing, received, balanced } = await it.balance();
+    assert.deepEqual([charged, served, missing, received, balanced], ['3000', '3000', '3000', '0', true]);
+    it.pass(600);
+    await made(it.round());
+    assert.deepEqual(await it.states(), { 1: 'missing' });
+  });
+
+  test('cancelled in front of its settlement: missing', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'served');
+    it.chain.cancel(payment.reserved);
+    it.pass(60);
+    await made(it.round());
+    assert.equal((await it.log.readStream(payment.stream)).at(-1)?.data.finding, 'cancelled');
+  });
+
+  test('whose transfer is in a block that does not count yet: not missing', async () => {
+    const it = reconciledWorld();
+    it.chain.node.safeLag = 2;
+    await it.payment('1', 'served');
+    it.pass(60);
+    const late = await it.payment('2', 'served');
+    it.chain.pay(late.reserved);
+    it.pass(2);
+    assert.equal((await made(it.round())).round.missing, 1);
+    assert.deepEqual(await it.states(), { 1: 'missing' });
+    assert.equal((await it.balance()).balanced, true);
+  });
+
+  test('of which the node is behind: not missing', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'served');
+    it.pass(60);
+    const behind = async () => ({ outcome: 'unused', chainTimeSeconds: it.chain.last().time - 20 }) as const;
+    Object.assign(it.deps, { lookUp: behind });
+    assert.equal((await made(it.round())).round.missing, 0);
+    assert.equal((await it.types(payment)).includes('PaymentMissing'), false);
+  });
+
+  test('that the chain shows later: settled again, and not missing', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'served');
+    it.pass(60);
+    assert.equal((await made(it.round())).round.missing, 1);
+    it.chain.pay(payment.reserved);
+    it.pass(60);
+    assert.equal((await made(it.round())).round.settledFound, 1);
+    assert.deepEqual(await it.states(), {});
+    const { charged, served, missing, received, balanced } = await it.balance();
+    assert.deepEqual([charged, served, missing, received, balanced], ['3000', '3000', '0', '3000', true]);
+  });
+
+  test('whose call never started and that can never be paid: taken back', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'settled');
+    it.pass(60);
+    await made(it.round());
+    assert.deepEqual(await it.states(), { 1: 'missing' });
+    it.pass(122);
+    assert.deepEqual((await made(it.round())).found.rejected, [payment.stream]);
+    assert.deepEqual(await it.states(), {});
+    const { charged, open, missing, balanced } = await it.balance();
+    assert.deepEqual([charged, open, missing, balanced], ['0', '0', '0', true]);
+  });
+});
+
+describe('the first round', () => {
+  test('without a payment begins now', async () => {
+    const it = reconciledWorld();
+    it.chain.transfer(STRANGER, 5n);
+    it.pass(100);
+    const { round } = await made(it.round());
+    assert.deepEqual(
+      [round.fromBlock, round.toBlock, round.received],
+      [FIRST_BLOCK + 50, FIRST_BLOCK + 50, '0'],
+    );
+  });
+
+  test('begins before the first payment of the account', async () => {
+    const it = reconciledWorld();
+    it.pass(4000);
+    const payment = await it.payment('1', 'unknown');
+    it.chain.pay(payment.reserved);
+    it.pass(4000);
+    const { round } = await made(it.round());
+    assert.equal(round.fromBlock, FIRST_BLOCK + (4000 - 900) / 2);
+    assert.equal(round.settledFound, 1);
+  });
+
+  test('of a long chain takes several rounds, without a gap', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'unknown');
+    it.chain.mine(25_000);
+    it.chain.pay(payment.reserved);
+    it.chain.mine();
+    const first = await made(it.round());
+    assert.deepEqual(
+      [first.more, first.round.fromBlock, first.round.toBlock, first.round.transfers],
+      [true, FIRST_BLOCK, FIRST_BLOCK + 19_999, 0],
+    );
+    // Its authorization is over, so that the chain is asked about it before its block is compared.
+    assert.equal(first.round.settledFound, 1);
+    const second = await made(it.round());
+    assert.deepEqual(
+      [second.more, second.round.fromBlock, second.round.confirmed.length],
+      [false, FIRST_BLOCK + 20_000, 1],
+    );
+    assert.equal((await it.round()).kind, 'up_to_date');
+  });
+
+  test('more transfers than one round takes: the blocks are divided', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    for (let block = 0; block < 3; block++) {
+      for (let i = 0; i < 600; i++) it.chain.transfer(STRANGER, 1n);
+      it.chain.mine();
+    }
+    const first = await made(it.round());
+    assert.deepEqual([first.more, first.round.transfers], [true, 1200]);
+    const second = await made(it.round());
+    assert.deepEqual([second.more, second.round.transfers], [false, 600]);
+    assert.equal((await it.compared())?.received, 1800n);
+  });
+});
+
+test('no new block that counts: nothing is appended', async () => {
+  const it = reconciledWorld();
+  await made(it.round());
+  const { length } = it.log.events;
+  for (let i = 0; i < 3; i++) assert.equal((await it.round()).kind, 'up_to_date');
+  assert.equal(it.log.events.length, length);
+});
+
+test('a node that is down: nothing is appended', async () => {
+  const it = reconciledWorld();
+  await it.payment('1', 'served');
+  it.pass(100);
+  it.chain.node.isDown = true;
+  const { length } = it.log.events;
+  await assert.rejects(it.round(), { code: 'unreachable' });
+  assert.equal(it.log.events.length, length);
+});
+
+test('a node that leaves a transfer out: the charge is not missing, and the block to read again is found', async () => {
+  const it = reconciledWorld();
+  await made(it.round());
+  const payment = await it.payment('1', 'served');
+  it.chain.pay(payment.reserved);
+  const { number } = it.chain.mine();
+  const finding = await it.chain.lookUp(payment.reserved);
+  assert.ok(finding.outcome === 'paid' && finding.transaction !== null);
+  it.chain.node.omits.add(finding.transaction);
+  it.pass(60);
+  const { found, round } = await made(it.round());
+  assert.deepEqual([found.missing, round.transfers, found.unread], [[], 0, number]);
+  assert.equal((await it.balance()).balanced, true);
+  it.chain.node.omits.clear();
+  const again = await made(it.round(found.unread));
+  assert.deepEqual([again.round.transfers, again.found.unread], [1, null]);
+  const { received, charged, balanced } = await it.balance();
+  assert.deepEqual([received, charged, balanced], ['3000', '3000', true]);
+});

@@ -1,0 +1,314 @@
+// Rounds that meet each other, die in their middle, or find another chain than before.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { ChainFinding } from '#src/domain/payment/state.ts';
+import { openLedger } from '#src/usecases/payments/read-ledger.ts';
+import { ACCOUNT, FIRST_BLOCK } from '#test/support/fakes-chain.ts';
+import { Crash, dies, gate } from '#test/support/fakes-log.ts';
+import { runs } from '#test/support/property-runs.ts';
+import { made, type ReconciledWorld, reconciledWorld, type Sample } from '#test/support/reconciled-world.ts';
+
+const STRANGER = '0x4444444444444444444444444444444444444444';
+const count = (it: ReconciledWorld, type: string) =>
+  it.log.events.filter((event) => event.type === type).length;
+
+/** One payment to find, one to miss, and one that is over. */
+async function work(it: ReconciledWorld) {
+  const found = await it.payment('1', 'unknown');
+  const lost = await it.payment('2', 'served');
+  const over = await it.payment('3', 'unknown');
+  it.chain.pay(found.reserved);
+  it.pass(300);
+  return { found, lost, over };
+}
+
+async function assertDone(it: ReconciledWorld) {
+  assert.deepEqual(await it.states(), { 1: 'unserved', 2: 'missing' });
+  assert.deepEqual(
+    ['PaymentSettled', 'PaymentMissing', 'PaymentRejected'].map((type) => count(it, type)),
+    [2, 1, 1],
+  );
+  const { charged, missing, received, balanced } = await it.balance();
+  assert.deepEqual([charged, missing, received, balanced], ['6000', '3000', '3000', true]);
+}
+
+describe('two processes', () => {
+  test('at once: each fact is recorded once, and one of them makes the round', async () => {
+    const it = reconciledWorld();
+    await work(it);
+    const others = [it.openProcess(), it.openProcess(), it.openProcess()];
+    const rounds = await Promise.all([it, ...others].map(({ round }) => round()));
+    assert.deepEqual(rounds.map(({ kind }) => kind).sort(), [
+      'overtaken',
+      'overtaken',
+      'overtaken',
+      'reconciled',
+    ]);
+    assert.equal(count(it, 'ChainReconciled'), 1);
+    await assertDone(it);
+  });
+
+  test('a slow one ends after the fast one: it records nothing', async () => {
+    const it = reconciledWorld();
+    await work(it);
+    const slow = it.openProcess();
+    const { frozen, reached, open } = gate();
+    slow.log.onNext('ChainReconciled', frozen);
+    const late = slow.round();
+    await reached;
+    await made(it.round()).catch(() => undefined);
+    open();
+    assert.equal((await late).kind === 'reconciled', false);
+    await assertDone(it);
+  });
+
+  test('one was frozen between its look at the chain and its record of a missing charge, which the chain got meanwhile', async () => {
+    const it = reconciledWorld();
+    const { reserved } = await it.payment('1', 'served');
+    it.pass(60);
+    const slow = it.openProcess();
+    const { frozen, reached, open } = gate();
+    slow.log.onNext('PaymentMissing', frozen);
+    const late = slow.round();
+    await reached;
+    it.chain.pay(reserved);
+    it.pass(2);
+    assert.equal((await made(it.round())).round.missing, 0);
+    open();
+    assert.equal((await late).kind, 'overtaken');
+    // Its record is false, and a later round takes it back.
+    assert.deepEqual(await it.states(), { 1: 'missing' });
+    it.pass(60);
+    await made(it.round());
+    assert.deepEqual(await it.states(), {});
+    it.pass(60);
+    const { found } = await made(it.round());
+    assert.notEqual(found.unread, null);
+    await made(it.round(found.unread));
+    const { charged, missing, received, balanced } = await it.balance();
+    assert.deepEqual([charged, missing, received, balanced], ['3000', '0', '3000', true]);
+  });
+
+  test('one is overtaken before it has recorded a missing charge: it does not record it', async () => {
+    const it = reconciledWorld();
+    const { reserved } = await it.payment('1', 'served');
+    it.pass(60);
+    const slow = it.openProcess();
+    const lookUp = async (): Promise<ChainFinding> => {
+      const finding = await it.chain.lookUp({ ...reserved });
+      it.chain.pay(reserved);
+      it.pass(2);
+      await made(it.round());
+      return finding;
+    };
+    Object.assign(slow.deps, { lookUp });
+    assert.equal((await slow.round()).kind, 'overtaken');
+    assert.equal(count(it, 'PaymentMissing'), 0);
+  });
+});
+
+describe('a process that dies', () => {
+  for (const type of ['PaymentSettled', 'PaymentMissing', 'PaymentRejected', 'ChainReconciled'])
+    for (const when of ['before', 'after'] as const)
+      test(`${when} ${type} is stored: the next round ends with the same facts`, async () => {
+        const it = reconciledWorld();
+        await work(it);
+        const dying = it.openProcess();
+        dying.log.onNext(type, dies(when));
+        await assert.rejects(dying.round(), Crash);
+        const result = await it.round();
+        assert.equal(
+          result.kind,
+          type === 'ChainReconciled' && when === 'after' ? 'up_to_date' : 'reconciled',
+        );
+        await assertDone(it);
+        assert.equal(count(it, 'ChainReconciled'), 1);
+      });
+});
+
+describe('a reorganisation', () => {
+  /** Served and confirmed in a compared block; three rounds of ten blocks each before it, and one after. */
+  async function confirmed() {
+    const it = reconciledWorld();
+    for (let i = 0; i < 3; i++) {
+      it.pass(20);
+      await made(it.round());
+    }
+    const payment = await it.payment('1', 'served');
+    it.chain.pay(payment.reserved);
+    const { number } = it.chain.mine();
+    it.pass(20);
+    await made(it.round());
+    it.pass(20);
+    await made(it.round());
+    assert.equal((await it.balance()).received, '3000');
+    return { it, payment, block: number };
+  }
+
+  test('that removes a settlement: missing within two rounds, in the balance, and found again when it is mined again', async () => {
+    const { it, payment, block } = await confirmed();
+    it.chain.reorganise(block);
+    const { round } = await made(it.round());
+    assert.ok(round.fromBlock <= block);
+    assert.equal((await it.balance()).balanced, true);
+    it.pass(20);
+    assert.equal((await made(it.round())).round.missing, 1);
+    assert.deepEqual(await it.states(), { 1: 'missing' });
+    const removed = await it.balance();
+    assert.deepEqual(
+      [removed.charged, removed.missing, removed.received, removed.balanced],
+      ['3000', '3000', '0', true],
+    );
+    it.chain.pay(payment.reserved);
+    it.pass(60);
+    await made(it.round());
+    assert.deepEqual(await it.states(), {});
+    const { missing, received, balanced } = await it.balance();
+    assert.deepEqual([missing, received, balanced], ['0', '3000', true]);
+  });
+
+  test('goes back to the last round whose block is still there, and no further', async () => {
+    const { it, block } = await confirmed();
+    const before = it.log.events.filter(({ type }) => type === 'ChainReconciled');
+    it.chain.reorganise(block + 5);
+    const { round } = await made(it.round());
+    const standing = before.filter(({ data }) => Number(data.toBlock) < block + 5).at(-1);
+    assert.equal(round.fromBlock, Number(standing?.data.toBlock) + 1);
+    assert.equal(round.missing, 0);
+    assert.equal((await it.balance()).received, '3000');
+  });
+
+  test('of the whole chain: from the first block that was compared', async () => {
+    const { it } = await confirmed();
+    const first = it.log.events.find(({ type }) => type === 'ChainReconciled');
+    it.chain.reorganise(FIRST_BLOCK + 1);
+    const { round } = await made(it.round());
+    assert.equal(round.fromBlock, first?.data.fromBlock);
+    it.pass(20);
+    await made(it.round());
+    const { missing, received, balanced } = await it.balance();
+    assert.deepEqual([missing, received, balanced], ['3000', '0', true]);
+  });
+
+  test('a process that starts after it has the same books as one that saw it', async () => {
+    const { it, block } = await confirmed();
+    it.chain.reorganise(block);
+    await made(it.round());
+    const { ledger } = it.restart();
+    await ledger.catchUp();
+    await it.ledger.catchUp();
+    assert.deepEqual([...ledger.comparisons], [...it.ledger.comparisons]);
+    assert.deepEqual([...ledger.unconfirmed], [...it.ledger.unconfirmed]);
+    assert.deepEqual(ledger.books, it.ledger.books);
+  });
+
+  test('while a round is made: the round counts for nothing', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    const payment = await it.payment('1', 'unknown');
+    it.chain.pay(payment.reserved);
+    it.pass(20);
+    const other = it.openProcess();
+    const scan: typeof it.chain.scan.scan = async (request) => {
+      const answer = await it.chain.scan.scan(request);
+      it.chain.reorganise(FIRST_BLOCK + 1);
+      return answer;
+    };
+    Object.assign(other.deps, { scan: { ...it.chain.scan, scan } });
+    assert.equal((await other.round()).kind, 'overtaken');
+    assert.deepEqual(await it.types(payment), ['PaymentReserved', 'SettlementUnknown']);
+  });
+});
+
+// ── conservation ────────────────────────────────────────────────────────────────────────────────────────
+
+type Step =
+  | {
+      readonly kind: 'payment';
+      readonly state: 'reserved' | 'unknown' | 'settled' | 'served';
+      readonly paid: boolean;
+    }
+  | { readonly kind: 'transfer'; readonly amount: number }
+  | { readonly kind: 'pass'; readonly seconds: number }
+  | { readonly kind: 'pay_late' | 'cancel'; readonly which: number }
+  | { readonly kind: 'reorganise'; readonly depth: number }
+  | { readonly kind: 'round'; readonly process: number; readonly dies: string | null };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    kind: fc.constant('payment' as const),
+    state: fc.constantFrom('reserved', 'unknown', 'settled', 'served'),
+    paid: fc.boolean(),
+  }),
+  fc.record({ kind: fc.constant('transfer' as const), amount: fc.integer({ min: 1, max: 9 }) }),
+  fc.record({ kind: fc.constant('pass' as const), seconds: fc.integer({ min: 2, max: 200 }) }),
+  fc.record({ kind: fc.constantFrom('pay_late' as const, 'cancel' as const), which: fc.nat(9) }),
+  fc.record({ kind: fc.constant('reorganise' as const), depth: fc.integer({ min: 1, max: 120 }) }),
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('round' as const),
+      process: fc.nat(1),
+      dies: fc.option(
+        fc.constantFrom('PaymentSettled', 'PaymentMissing', 'PaymentRejected', 'ChainReconciled'),
+        {
+          freq: 5,
+        },
+      ),
+    }),
+  },
+);
+
+test('any history: charged = served + refunded + open, and received is what the chain has, and charged - missing + unattributed', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+      const it = reconciledWorld();
+      const processes = [it.openProcess(), it.openProcess()];
+      const samples: Sample[] = [];
+      const ended = new Set<Sample>();
+      await it.round();
+      for (const one of steps) {
+        if (one.kind === 'payment') {
+          const sample = await it.payment(String(samples.length + 1), one.state);
+          samples.push(sample);
+          if (one.paid) it.chain.pay(sample.reserved);
+          if (one.paid) ended.add(sample);
+        } else if (one.kind === 'transfer') it.chain.transfer(STRANGER, BigInt(one.amount));
+        else if (one.kind === 'pass') it.pass(one.seconds);
+        else if (one.kind === 'reorganise') {
+          const last = it.chain.last().number;
+          it.chain.reorganise(Math.max(FIRST_BLOCK + 1, last - one.depth));
+        } else if (one.kind === 'round') {
+          const process = one.dies === null ? processes[one.process] : it.openProcess();
+          if (one.dies !== null) process?.log.onNext(one.dies, dies('after'));
+          await process?.round().catch((error: unknown) => assert.ok(error instanceof Crash));
+        } else {
+          const sample = samples[one.which];
+          if (sample === undefined || ended.has(sample)) continue;
+          ended.add(sample);
+          if (one.kind === 'cancel') it.chain.cancel(sample.reserved);
+          else it.chain.pay(sample.reserved);
+        }
+      }
+      // The last rounds: everything that is due by then is judged.
+      for (let i = 0; i < 6; i++) {
+        it.pass(200);
+        await it.round();
+      }
+      const [all, few] = [openLedger(it.log), openLedger(it.log, 2)];
+      await Promise.all([all.catchUp(), few.catchUp()]);
+      assert.deepEqual(few.books, all.books, 'books of a ledger that keeps little');
+      const compared = await it.compared();
+      assert.equal(compared?.received, it.chain.received(ACCOUNT.payee), 'received');
+      if (samples.length === 0) return;
+      const { charged, served, refunded, open, missing, unattributed, received, balanced } =
+        await it.balance();
+      assert.equal(balanced, true);
+      assert.equal(BigInt(charged), BigInt(served) + BigInt(refunded) + BigInt(open));
+      assert.equal(BigInt(received), BigInt(charged) - BigInt(missing) + BigInt(unattributed));
+      for (const state of Object.values(await it.states())) assert.notEqual(state, 'unknown');
+    }),
+    { numRuns: runs(150) },
+  );
+});

@@ -1,0 +1,228 @@
+// The comparison as it runs beside the service: its rhythm, several processes, a node that fails, its end, its figures.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { chainReconciler, type ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
+import { quiet } from '#test/support/fakes.ts';
+import { ACCOUNT } from '#test/support/fakes-chain.ts';
+import { type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
+
+const STRANGER = '0x4444444444444444444444444444444444444444';
+const INTERVAL = 60_000;
+
+function started(it: ReconciledWorld, changes: Partial<ReconcilerDeps> = {}) {
+  const { deps, logger, log } = it.openProcess();
+  const ending = new AbortController();
+  const all = { ...deps, payee: ACCOUNT.payee, intervalMs: INTERVAL, stopping: ending.signal, ...changes };
+  const reconciler = chainReconciler(all);
+  const ended = reconciler.run();
+  return {
+    reconciler,
+    lines: logger.lines,
+    log,
+    stop: () => {
+      ending.abort();
+      return ended;
+    },
+  };
+}
+const rounds = (it: ReconciledWorld, stream?: string) =>
+  it.log.events.filter(
+    (event) => event.type === 'ChainReconciled' && (stream ?? event.stream) === event.stream,
+  );
+
+async function minutes(it: ReconciledWorld, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    await quiet();
+    it.pass(60);
+    for (let j = 0; j < 10; j++) await quiet();
+  }
+}
+
+test('a round at the start, and one after each interval; none without a new block', async () => {
+  const it = reconciledWorld();
+  const one = started(it);
+  await minutes(it, 3);
+  assert.equal(rounds(it).length, 4);
+  it.chain.node.safeLag = 1_000_000;
+  await minutes(it, 3);
+  assert.equal(rounds(it).length, 4);
+  await one.stop();
+});
+
+test('two processes: one round an interval, by one of them', async () => {
+  const it = reconciledWorld();
+  const both = [started(it), started(it)];
+  await minutes(it, 5);
+  const count = rounds(it).length;
+  assert.ok(count >= 5 && count <= 7, `${count} rounds`);
+  await both[0]?.stop();
+  await minutes(it, 3);
+  assert.ok(rounds(it).length >= count + 2, 'the other one continues');
+  await both[1]?.stop();
+});
+
+test('a node that is down is logged once, and once when it is back; then everything is compared', async () => {
+  const it = reconciledWorld();
+  const one = started(it);
+  await minutes(it, 1);
+  const payment = await it.payment('1', 'unknown');
+  it.chain.pay(payment.reserved);
+  it.chain.node.isDown = true;
+  await minutes(it, 5);
+  it.chain.node.isDown = false;
+  await minutes(it, 2);
+  const messages = one.lines.map(({ message }) => message);
+  assert.deepEqual(messages, [
+    'the books are not compared with the chain',
+    'payments of unknown fate are on the chain: they are charged',
+    'the books are compared with the chain again',
+  ]);
+  assert.deepEqual(one.lines[0]?.fields, { code: 'unreachable' });
+  assert.deepEqual(await it.states(), { 1: 'unserved' });
+  await one.stop();
+});
+
+test('what it finds is logged: missing charges, strangers’ transfers, a reorganisation', async () => {
+  const it = reconciledWorld();
+  const one = started(it);
+  await minutes(it, 1);
+  const payment = await it.payment('1', 'served');
+  it.chain.transfer(STRANGER, 5n);
+  await minutes(it, 2);
+  const [missing, unattributed] = one.lines;
+  assert.deepEqual([missing?.level, unattributed?.level], ['error', 'warn']);
+  assert.match(missing?.message ?? '', /^charges are not on the chain; see/);
+  assert.match(unattributed?.message ?? '', /^transfers to the payee pay for nothing/);
+  const { data } = rounds(it).find((event) => event.data.missing === 1) ?? assert.fail();
+  assert.deepEqual(missing?.fields, { payments: [payment.stream], toBlock: data.toBlock });
+  it.chain.reorganise(it.chain.last().number - 5);
+  await minutes(it, 1);
+  assert.equal(one.lines[2]?.message, 'the chain was reorganised; its blocks are compared again');
+  await one.stop();
+});
+
+test('a transfer that the node left out is read again at once, and once a look', async () => {
+  const it = reconciledWorld();
+  const one = started(it);
+  await minutes(it, 1);
+  const payment = await it.payment('1', 'served');
+  it.chain.pay(payment.reserved);
+  it.chain.mine();
+  const finding = await it.chain.lookUp(payment.reserved);
+  assert.ok(finding.outcome === 'paid');
+  it.chain.node.omits.add(finding.transaction);
+  const before = rounds(it).length;
+  await minutes(it, 3);
+  assert.ok(rounds(it).length <= before + 6);
+  assert.deepEqual(await it.states(), {});
+  it.chain.node.omits.clear();
+  await minutes(it, 2);
+  const { received, charged, balanced } = await it.balance();
+  assert.deepEqual([received, charged, balanced], ['3000', '3000', true]);
+  await one.stop();
+});
+
+test('an earlier payee is compared as long as something of its payments is open', async () => {
+  const it = reconciledWorld();
+  const payment = await it.payment('1', 'unknown');
+  it.chain.pay(payment.reserved);
+  const one = started(it, { payee: STRANGER });
+  await minutes(it, 2);
+  assert.deepEqual(await it.states(), { 1: 'unserved' });
+  assert.ok(rounds(it, `chain-${ACCOUNT.network}:${ACCOUNT.payee}`).length > 0);
+  assert.ok(rounds(it, `chain-${ACCOUNT.network}:${STRANGER}`).length > 0);
+  await one.stop();
+});
+
+test('it ends while it waits for the interval, for the node, and before it reads a long log', async () => {
+  const it = reconciledWorld();
+  const waiting = started(it);
+  await minutes(it, 1);
+  await waiting.stop();
+
+  let asked = () => {};
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve;
+  });
+  const scan: ReconcilerDeps['scan'] = {
+    ...it.chain.scan,
+    safeBlock: (signal) => {
+      asked();
+      return new Promise((_, reject) =>
+        signal?.addEventListener('abort', () => reject(new Error('aborted')), { once: true }),
+      );
+    },
+  };
+  const hanging = started(it, { scan });
+  await isAsked;
+  await hanging.stop();
+  assert.deepEqual(hanging.lines, []);
+});
+
+test('an event log that is down is waited for, and no defect', async () => {
+  const it = reconciledWorld();
+  const one = started(it);
+  await minutes(it, 1);
+  one.log.setAway(true);
+  await minutes(it, 2);
+  one.log.setAway(false);
+  const count = rounds(it).length;
+  await minutes(it, 2);
+  assert.ok(rounds(it).length > count);
+  assert.deepEqual(one.lines, []);
+  await one.stop();
+});
+
+test('its figures: sums, what is open and for how long, the last block', async () => {
+  const it = reconciledWorld();
+  const one = started(it);
+  assert.equal(one.reconciler.figures(), null);
+  await minutes(it, 1);
+  const served = await it.payment('1', 'served');
+  const open = await it.payment('2', 'settled');
+  it.chain.pay(served.reserved);
+  it.chain.pay(open.reserved);
+  it.chain.transfer(STRANGER, 5n);
+  await it.payment('3', 'unknown');
+  await minutes(it, 1);
+  const figures = one.reconciler.figures();
+  assert.deepEqual(figures?.units, {
+    charged: 6000,
+    served: 3000,
+    refunded: 0,
+    open: 3000,
+    missing: 0,
+    received: 6005,
+    unattributed: 5,
+  });
+  assert.equal(figures?.balanced, true);
+  const { unserved, unknown, missing } = figures?.open ?? assert.fail();
+  assert.deepEqual([unserved.payments, unknown.payments, missing.payments], [1, 1, 0]);
+  assert.ok(unserved.oldestSeconds > 59 && unserved.oldestSeconds <= 60, String(unserved.oldestSeconds));
+  assert.deepEqual(figures?.reconciled, { block: it.chain.last().number, timeSeconds: it.chain.last().time });
+  await one.stop();
+});
+
+test('more is open than it keeps: the sums are those of all, the older ones are judged, then the others', async () => {
+  const it = reconciledWorld();
+  for (let i = 1; i <= 8; i++) await it.payment(String(i), 'unknown');
+  for (let i = 10; i <= 14; i++) it.chain.pay((await it.payment(String(i), 'settled')).reserved);
+  const one = started(it, { maxEntries: 4 });
+  await minutes(it, 1);
+  assert.equal(one.reconciler.figures()?.units.open, 15_000);
+  assert.equal(one.reconciler.figures()?.open.unknown.payments, 4);
+  await minutes(it, 6);
+  assert.deepEqual(await it.states(), {
+    10: 'unserved',
+    11: 'unserved',
+    12: 'unserved',
+    13: 'unserved',
+    14: 'unserved',
+  });
+  await it.serve('14');
+  await minutes(it, 1);
+  const { served, open } = one.reconciler.figures()?.units ?? assert.fail();
+  assert.deepEqual([served, open], [3000, 12_000]);
+  assert.equal(one.reconciler.figures()?.balanced, true);
+  await one.stop();
+});
