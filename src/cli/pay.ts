@@ -1,24 +1,30 @@
-// relay pay: buys one call from a relay within the buyer's limits, and verifies the result.
+// relay pay: buys one call from a relay within the buyer's limits, and verifies that the result is this purchase.
 import { randomUUID } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Evidence, Order, PurchaseResult, Send } from '#src/app/buyer.ts';
+import type { Order, PurchaseResult } from '#src/app/buyer.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { readBuyerKey } from '../config.ts';
-import { PRICE } from '../domain/limits.ts';
+import { isSpellableName } from '../domain/destination/url.ts';
+import { METHODS, PRICE } from '../domain/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
-import { collect, readJsonSource } from './read-source.ts';
-import { heading, mark, paint, print, printError, printJson, row, shown } from './terminal.ts';
-import { checkLines, factLines } from './verify.ts';
+import { errorLine, isGood, resultJson, resultLines } from './pay-report.ts';
+import { readJsonSource } from './read-source.ts';
+import { print, printError, printJson } from './terminal.ts';
+import { readKeys } from './verify.ts';
 
 type Options = {
   readonly relay: string;
-  readonly method: string;
+  readonly method: (typeof METHODS)[number];
   readonly header?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly bodyFile?: string;
   readonly key?: string;
+  readonly keys?: string;
+  readonly allowHost?: readonly string[];
   readonly maxPrice?: bigint;
+  readonly budgetUsd?: bigint;
+  readonly ledger?: string;
   readonly network: string;
   readonly payTo?: string;
   readonly dryRun?: true;
@@ -27,27 +33,48 @@ type Options = {
 
 const HELP = `
 The wallet's key is read from RELAY_BUYER_PRIVATE_KEY (0x and 64 hex digits), never from an argument. Before anything is
-signed, the relay's 402 is compared with your limits: network, USDC as the asset, price, payee and URL. At most one payment
-is made: while the outcome is unknown the same one is presented again.
+signed, the relay's 402 is compared with your limits: target host, network, USDC as the asset, price, payee and URL. One
+payment is signed for an order. It can be charged for at most 5 minutes, whatever the 402 asks for, and is presented again
+while the outcome is unknown.
 
-With --key the same command line can be repeated, also after a crash: the relay returns the recorded result, and charges
-no second call. Without it a key is made and printed. relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
+Exit status 0: the target answered 2xx, and the signed receipt is of this very purchase: this payment, method, URL, header
+names, body and idempotency key. 1: it is not, the target failed, or nothing was paid; one line names what differs. 2: the
+command could not run, or the ledger cannot be used.
 
-  relay pay https://target.example/hook --relay https://relay.example --dry-run
-  relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --key order-4711`;
+--keys pins the relay's signing keys; without it, those that the relay publishes before the payment are used.
+--key makes the same command line repeatable, also after a crash: the relay returns the recorded result, and charges no
+second call. Without it a key is made and printed.
+--ledger records each payment before it is sent (no signature, no request). A repeat of an order with the same --key and
+ledger presents the same payment, so that it cannot be charged twice by any relay. With --budget-usd, the payments that
+were signed on one UTC day are limited; a payment counts from its record on, whatever became of it.
+relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
+
+Examples:
+  Compare the offer with your limits, and pay nothing:
+    relay pay https://target.example/hook --relay https://relay.example --dry-run
+  Buy one call; a repeat of the line returns its result:
+    relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --key order-4711
+  For an unattended program: pinned keys, two hosts, at most $0.003 a call and $0.50 a day:
+    relay pay https://hooks.target.example/x --relay https://relay.example --pay-to 0x… --keys jwks.json \\
+      --allow-host target.example --allow-host '*.target.example' --max-price 0.003 --budget-usd 0.50 --ledger ledger.ndjson \\
+      --key order-4711 --json`;
 
 export function addPay(program: Command): void {
   program
     .command('pay')
-    .description('Buy one call from a relay (x402), and verify its receipt.')
+    .description('Buy one call from a relay (x402), and verify that the receipt is of this purchase.')
     .argument('<url>', 'the target to call')
     .requiredOption('--relay <origin>', 'the relay, as in https://relay.example', readRelay)
-    .option('--method <method>', 'POST, PUT, PATCH or DELETE', 'POST')
+    .option('--method <method>', METHODS.join(', '), readMethod, 'POST')
     .option('--header <name: value>', 'for the target; may be repeated', readHeader)
     .option('--body <json>', 'for the target', readJson)
     .option('--body-file <file>', 'the same from a file')
     .option('--key <key>', 'idempotency key of the call: a repeat returns its result')
-    .option('--max-price <usd>', `pay no more than this (default: ${PRICE.usd})`, readPrice)
+    .option('--keys <jwks>', "the relay's signing keys: a file or a URL; no other key is accepted")
+    .option('--allow-host <host>', 'call this host only (*.host: every name under it); may be repeated', readHost)
+    .option('--max-price <usd>', `pay no more than this for the call (default: ${PRICE.usd})`, readPrice)
+    .option('--budget-usd <usd>', 'sign payments for no more than this on a UTC day; needs --ledger', readPrice)
+    .option('--ledger <file>', 'record each payment in this file before it is sent')
     .option('--network <id>', 'pay on this network (CAIP-2)', PRICE.network)
     .option('--pay-to <address>', 'the payee that you expect; no one else is paid', readAddress)
     .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
@@ -66,6 +93,12 @@ function readRelay(text: string): string {
   return url.origin;
 }
 
+function readMethod(text: string): Options['method'] {
+  const method = METHODS.find((one) => one === text.toUpperCase());
+  if (method === undefined) throw new InvalidArgumentError(`It must be one of ${METHODS.join(', ')}.`);
+  return method;
+}
+
 function readHeader(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be Name: value.');
@@ -76,6 +109,14 @@ function readJson(text: string): unknown {
   const value = parsedJson(text);
   if (value === undefined) throw new InvalidArgumentError('It must be JSON.');
   return value;
+}
+
+function readHost(text: string, before: readonly string[] = []): readonly string[] {
+  const host = text.toLowerCase();
+  const isAddress = /^[\d.]+$|^[\da-f:]*:[\da-f:]*$/.test(host);
+  if (!isAddress && !isSpellableName(host.replace(/^\*\./, '')))
+    throw new InvalidArgumentError('It must be a host name without port, or *. and a host name.');
+  return [...before, host];
 }
 
 function readPrice(text: string): bigint {
@@ -90,134 +131,70 @@ function readAddress(text: string): string {
 }
 
 async function pay(url: string, options: Options): Promise<boolean> {
-  const order = await orderOf(url, options);
+  const { dryRun, key = dryRun ? undefined : `pay-${randomUUID()}`, ledger: path, budgetUsd, json } = options;
+  const request = await requestOf(url, options, key);
+  if (budgetUsd !== undefined && path === undefined)
+    throw new CannotRun('--budget-usd needs --ledger FILE, which records what was paid before');
+  const keys = options.keys === undefined ? null : await readKeys(options.keys);
+  const privateKey = dryRun ? null : readBuyerKey();
+  if (!dryRun && privateKey === null)
+    throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
   // Loaded on use: wallets and protocols are large for a command that pays nothing.
-  const { purchase, systemClock } = await import('#src/app/buyer.ts');
-  const { verifierPrimitives } = await import('#src/app/keys.ts');
-  const deps = {
-    send: sendByFetch,
-    clock: systemClock(),
-    primitives: verifierPrimitives,
-    waiting: reportWait,
+  const { keyPayer, limitedSend, openLedger, purchase, systemClock } = await import('#src/app/buyer.ts');
+  const { verifierPrimitives: primitives } = await import('#src/app/keys.ts');
+  const clock = systemClock();
+  const secret = Buffer.from(privateKey?.slice(2) ?? '', 'hex');
+  const ledger =
+    path === undefined || privateKey === null
+      ? null
+      : openLedger({ path, secret, budgetMicroUsd: budgetUsd ?? null, clock });
+  // On the screen before the payment is sent: after a crash it is what finds the result.
+  if (options.key === undefined && key !== undefined) printError(`idempotency key: ${key}`);
+  const order: Order = {
+    relay: options.relay,
+    request,
+    limits: limitsOf(options),
+    payer: privateKey === null ? null : keyPayer(privateKey),
+    keys,
+    repeatable: options.key !== undefined,
   };
+  const deps = { send: limitedSend(), clock, primitives, waiting: reportWait, ledger };
   const result = await purchase(deps, order);
-  if (options.json) printJson(resultJson(result));
-  else print(...resultLines(result, order));
+  report(result, { json, key, hasLedger: ledger !== null });
   return isGood(result);
 }
 
-const isGood = ({ outcome, evidence }: PurchaseResult): boolean =>
-  outcome === 'not_paid' || (outcome === 'delivered' && evidence?.ok === true);
-
-async function orderOf(url: string, options: Options): Promise<Order> {
-  const { relay, method, header, bodyFile, key, network, dryRun } = options;
-  const { maxPrice = readPrice(PRICE.usd), payTo = null } = options;
+async function requestOf(url: string, options: Options, idempotencyKey: string | undefined): Promise<Order['request']> {
+  const { method, header: headers, bodyFile } = options;
   if (URL.parse(url)?.protocol !== 'https:')
     throw new CannotRun(`${url} is not an https URL: a relay calls https URLs only`);
   if (options.body !== undefined && bodyFile !== undefined)
     throw new CannotRun('use either --body or --body-file');
   const body = bodyFile === undefined ? options.body : await readJsonSource(bodyFile);
-  const idempotencyKey = key ?? (dryRun ? undefined : `pay-${randomUUID()}`);
-  const request = { url, method: method.toUpperCase(), headers: header, body, idempotencyKey };
-  const privateKey = dryRun ? null : readBuyerKey();
-  if (!dryRun && privateKey === null)
-    throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
-  // On the screen before the payment is sent: after a crash it is what finds the result.
-  if (key === undefined && !dryRun) printError(`idempotency key: ${idempotencyKey}`);
-  return { relay, request, limits: { maxPriceMicroUsd: maxPrice, network, payTo }, privateKey };
+  return {
+    url,
+    method,
+    ...(headers && { headers: { ...headers } }),
+    ...(body !== undefined && { body }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
 }
 
-/** Longer than the longest execution. */
-const TIMEOUT_MS = 130_000;
-const MAX_BYTES = 4 * 1024 * 1024;
-
-/** Limited in size and time. Redirects are not followed: a payment goes to the address that was named and to no other. */
-const sendByFetch: Send = async (request) => {
-  const response = await fetch(request, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
-  const body = await collect((response.body ?? []) as AsyncIterable<Uint8Array>, MAX_BYTES);
-  if (body === null) throw new Error(`${request.url} answers over ${MAX_BYTES} bytes`);
-  const { status, headers } = response;
-  return new Response(body.length === 0 ? null : body, { status, headers });
-};
-
-const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
-  delivered: 'Delivered.',
-  target_failed: 'The target failed. The attempt was paid for; its receipt states what happened.',
-  policy_refused: 'Not paid: the offer is outside your limits.',
-  not_paid: 'The offer is within your limits. Nothing was paid.',
-  relay_refused:
-    'The relay refused: this call was neither sent to the target nor charged. The signed payment may still be charged if it is presented again.',
-  unfinished:
-    'No final answer yet. The payment may be spent: present the SAME payment again, never a new one.',
-};
+const limitsOf = ({ maxPrice, network, payTo, allowHost }: Options): Order['limits'] => ({
+  maxPriceMicroUsd: maxPrice ?? readPrice(PRICE.usd),
+  network,
+  payTo: payTo ?? null,
+  allowHosts: allowHost ?? null,
+});
 
 function reportWait(why: string, ms: number): void {
   printError(`${why}; the same payment is presented again in ${Math.ceil(ms / 1000)} s`);
 }
 
-/** The payment header is included only while it can still return the result. */
-function resultJson(result: PurchaseResult) {
-  const { evidence, payment, ...rest } = result;
-  const { job, receipt, disclosures, checkpoint, idempotentReplay, links } = evidence?.execution ?? NONE;
-  const header = result.outcome === 'unfinished' && payment && { [payment.name]: payment.value };
-  return {
-    ok: isGood(result),
-    ...rest,
-    payment: payment && { payer: payment.payer, ...(header && { header }) },
-    settlement: evidence?.settlement ?? null,
-    job,
-    receipt,
-    disclosures,
-    checkpoint,
-    idempotentReplay,
-    verification: evidence?.verification ?? null,
-    facts: evidence?.facts ?? [],
-    links,
-  };
-}
+type Shown = { readonly json?: true | undefined; readonly key: string | undefined; readonly hasLedger: boolean };
 
-const NONE = {
-  job: null,
-  receipt: null,
-  disclosures: null,
-  checkpoint: null,
-  idempotentReplay: null,
-  links: {},
-};
-
-function resultLines(result: PurchaseResult, { limits }: Order): readonly string[] {
-  const { relay, policy, evidence, problem, outcome, payment, terms } = result;
-  const lines = [heading(`Offer of ${relay}`)];
-  for (const { name, ok, expected, offered } of policy)
-    lines.push(
-      `  ${mark(ok)} ${name.padEnd(10)}${shown(offered)}${ok ? '' : `, expected ${shown(expected)}`}`,
-    );
-  if (limits.payTo === null && terms !== null)
-    lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
-  if (evidence !== null) lines.push(...evidenceLines(evidence));
-  if (problem !== null) lines.push('', `  ${shown(`${problem.code}: ${problem.message}`)}`);
-  if (outcome === 'unfinished' && payment !== null)
-    lines.push(
-      '',
-      `  Only this header returns the result that you paid for: ${payment.name}: ${payment.value}`,
-    );
-  return [...lines, '', paint(isGood(result) ? 'green' : 'red', OUTCOME_TEXT[outcome])];
-}
-
-function evidenceLines({ execution, settlement, verification, facts }: Evidence): readonly string[] {
-  const { job, receipt, idempotentReplay } = execution;
-  return [
-    '',
-    heading('Result'),
-    row('payment', `${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'unknown'}`),
-    row(
-      'job',
-      `${job.id}, ${job.status}, answer ${job.responseStatus ?? job.errorCategory}, attempts: ${job.attempts}`,
-    ),
-    row('receipt', `${receipt.id}${idempotentReplay ? ', replayed: nothing was sent or charged again' : ''}`),
-    '',
-    heading('Verified offline'),
-    ...checkLines(verification),
-    ...factLines(facts),
-  ];
+function report(result: PurchaseResult, { json, ...how }: Shown): void {
+  if (!json) return print(...resultLines(result, how));
+  printJson(resultJson(result));
+  if (result.error !== null) printError(errorLine(result.error));
 }

@@ -1,7 +1,7 @@
 // The paid demo: a chain, a facilitator and a buyer with worthless coins on this machine. The buyer pays for one call and
 // presents the same payment again.
 import { randomBytes } from 'node:crypto';
-import { addressOf, present, purchase, systemClock } from '#src/app/buyer.ts';
+import { addressOf, keyPayer, present, purchase, systemClock } from '#src/app/buyer.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
@@ -62,24 +62,29 @@ const PRICE_UNITS = microUsd(PRICE.usd) ?? 0n;
 
 /** Pays for the call once. */
 export function paidCaller(relay: string, primitives: Primitives, paid: PaidWorld): Caller {
-  const deps = { send: sendLoopback, clock: systemClock(), primitives, waiting: () => undefined };
-  const limits = { maxPriceMicroUsd: PRICE_UNITS, network: PRICE.network, payTo: paid.payTo };
+  const deps = { send: sendLoopback, clock: systemClock(), primitives, waiting: () => undefined, ledger: null };
+  const limits = {
+    maxPriceMicroUsd: PRICE_UNITS,
+    network: PRICE.network,
+    payTo: paid.payTo,
+    allowHosts: null,
+  };
   const balances: Balances[] = [];
   let purchased: Awaited<ReturnType<typeof purchase>>;
   return {
     async execute(request) {
       balances.push(await paid.balances());
-      purchased = await purchase(deps, { relay, request, limits, privateKey: paid.buyerKey });
+      const payer = keyPayer(paid.buyerKey);
+      purchased = await purchase(deps, { relay, request, limits, payer, keys: null, repeatable: false });
       balances.push(await paid.balances());
       if (purchased.evidence !== null) return purchased.evidence.execution;
-      const { outcome, problem, policy } = purchased;
-      const refused = policy.filter(({ ok }) => !ok).map(({ name, offered }) => `${name}: ${offered}`);
-      throw new StoryFailed(`the purchase ended as ${outcome}: ${problem?.message ?? refused.join(', ')}`);
+      const { outcome, error } = purchased;
+      throw new StoryFailed(`the purchase ended as ${outcome}: ${error?.message}`);
     },
     async repeat(request) {
       const url = `${relay}/api/execute/webhook`;
       const { payment } = purchased;
-      const repeated = payment && (await present(deps, url, JSON.stringify(request), payment));
+      const repeated = payment && (await present(deps, url, JSON.stringify(request), payment.header));
       balances.push(await paid.balances());
       if (repeated?.kind === 'executed') return JSON.parse(repeated.answer.body);
       throw new StoryFailed('the same payment, presented again, returned no result');

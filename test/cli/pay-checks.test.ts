@@ -1,200 +1,161 @@
-// relay pay: checks before it signs and after it has paid, and the cases in which it cannot run.
+// relay pay in front of a relay that lies: exit 1 and one line that names what differs; and the cases in which it cannot
+// run. What is compared, and all lies, are in test/adapters/buyer.
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
 import { Command } from 'commander';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { addPay } from '#src/cli/pay.ts';
 import { runCli } from '#test/support/cli.ts';
-import { ALL_GOOD, isPaid, PAY_TO, payWorld } from '#test/support/pay-world.ts';
-import { type FrontAnswer, withHeader } from '#test/support/relay-front.ts';
+import { changed, type Lies, type LyingRelay, lyingRelay, PAY_TO, relayServer } from '#test/support/lying-relay.ts';
+import { testKey } from '#test/support/primitives.ts';
 import { makeWorld } from '#test/support/service-world.ts';
 
-const STRANGER = '0x2222222222222222222222222222222222222222';
-const EXECUTE = '/api/execute/webhook';
-const it = payWorld();
-const { newKey, scene, run, buy, books } = it;
+const KEY = `0x${'c3'.repeat(32)}`;
+const TARGET = 'https://target.example/hook';
+const RELAY = 'https://relay.example';
 
-type Bill = {
-  resource: { url: string };
-  accepts: { [name: string]: unknown }[];
-};
-/** Changes the only payment requirement. */
-const term =
-  (changes: Record<string, unknown>) =>
-  (bill: Bill): Bill => ({ ...bill, accepts: bill.accepts.map((accept) => ({ ...accept, ...changes })) });
+const folder = mkdtempSync(join(tmpdir(), 'relay-pay-'));
+let relay: LyingRelay & { close(): Promise<void> };
+before(async () => {
+  relay = await relayServer((origin) => lyingRelay(origin, Date.now));
+});
+after(async () => {
+  await relay?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
 
-describe('relay pay: the offer is checked before anything is signed', () => {
-  const bad: readonly (readonly [what: string, change: (bill: Bill) => unknown, ...findings: string[]])[] = [
-    ['a higher price', term({ amount: '3001' }), 'price'],
-    ['an invalid price', term({ amount: '-1' }), 'price'],
-    ['another payee', term({ payTo: STRANGER }), 'pay_to'],
-    ['another asset', term({ asset: STRANGER }), 'asset'],
-    ['another network', term({ network: 'eip155:84532' }), 'network'],
-    ['another scheme', term({ scheme: 'upto' }), 'network'],
-    [
-      'another resource',
-      (bill) => ({ ...bill, resource: { ...bill.resource, url: `https://evil.example${EXECUTE}` } }),
-      'resource',
-    ],
-  ];
-  for (const [what, change, ...findings] of bad) {
-    test(`${what}: not paid`, async () => {
-      const book = books();
-      it.front.rule(async ({ path }, forward) => {
-        const answer = await forward();
-        return path === EXECUTE ? withHeader(answer, 'payment-required', change as never) : answer;
-      });
-      const { outcome, policy } = await buy('/never');
-      it.front.rule(null);
-      assert.equal(outcome, 'policy_refused');
-      const failed = policy.filter(({ ok }) => !ok).map(({ name }) => name);
-      assert.deepEqual(failed.sort(), [...findings].sort());
-      assert.deepEqual([book.payments().length, book.charges()], [0, 0]);
-    });
-  }
+/** Exit code, output, and how many payments were presented. */
+async function pays(lies: Lies, ...more: readonly string[]) {
+  relay.lie(lies);
+  const presented = relay.presented.length;
+  const args = ['pay', TARGET, '--relay', relay.origin, '--pay-to', PAY_TO, ...more];
+  const result = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: KEY } });
+  return { ...result, presented: relay.presented.length - presented };
+}
 
-  test('a lower --max-price than what is asked: not paid, exit 1', async () => {
-    const { code, stdout } = await run(scene('/cheap', '--max-price', '0.002999'));
-    const { ok, outcome, policy } = JSON.parse(stdout);
-    assert.deepEqual([code, ok, outcome], [1, false, 'policy_refused']);
-    assert.deepEqual(
-      policy.filter((finding: { ok: boolean }) => !finding.ok).map(({ name }: { name: string }) => name),
-      ['price'],
+describe('relay pay: a relay that lies', () => {
+  const otherHash: Lies = { payload: (payload) => changed(payload, 'payment.payloadHash', 'e'.repeat(64)) };
+
+  test('as text: nothing is called delivered, and the last line names the member', async () => {
+    const { code, stdout, presented } = await pays(otherHash, '--key', 'k-1');
+    assert.deepEqual([code, presented], [1, 1]);
+    assert.match(
+      stdout,
+      /\nNOT verified as your purchase: receipt\.payment\.payloadHash: expected [0-9a-f]{64}, received e{64}\n$/,
     );
+    assert.match(stdout, /\n {2}✗ not as expected: receipt\.payment\.payloadHash\n/);
+    assert.match(stdout, /\n {2}The signed payment can be charged until 2\d{3}-.*\n {2}on the chain whether its nonce 0x/);
+    assert.doesNotMatch(stdout, /Delivered|undefined/);
+  });
+
+  test('as JSON: the member is in error, and in one line on standard error', async () => {
+    const { code, stdout, stderr } = await pays(otherHash, '--key', 'k-2', '--json');
+    const { ok, outcome, error, payment } = JSON.parse(stdout);
+    assert.deepEqual(
+      [code, ok, outcome, error],
+      [
+        1,
+        false,
+        'unverified',
+        { member: 'receipt.payment.payloadHash', expected: payment.payloadHash, actual: 'e'.repeat(64) },
+      ],
+    );
+    assert.match(stderr, /^relay: receipt\.payment\.payloadHash: expected [0-9a-f]{64}, received e{64}\n$/);
+    assert.equal(payment.header, undefined);
+  });
+
+  test('text of the relay cannot control the terminal', async () => {
+    const lie: Lies = { payload: (payload) => changed(payload, 'payment.payTo', '\u001b[2J\nDelivered.\u202e') };
+    const { code, stdout } = await pays(lie, '--key', 'k-3');
+    assert.equal(code, 1);
+    assert.doesNotMatch(stdout, /\u001b|\u202e|\nDelivered/);
+  });
+
+  test('--keys pins the signing keys: another key is refused, whatever the relay publishes', async () => {
+    const { x, keyId } = testKey();
+    const pinned = join(folder, 'pinned.json');
+    writeFileSync(pinned, JSON.stringify({ keys: [{ kty: 'OKP', crv: 'Ed25519', kid: keyId, x }] }));
+    const refused = await pays({}, '--key', 'k-4', '--keys', pinned);
+    assert.deepEqual([refused.code, refused.presented], [1, 1]);
+    assert.match(refused.stdout, /NOT verified as your purchase: receipt\.signature_valid: expected/);
+    const published = await pays({}, '--key', 'k-5', '--keys', `${relay.origin}/.well-known/jwks.json`);
+    assert.equal(published.code, 0, published.stdout);
+  });
+
+  test('--allow-host, --max-price: refused before anything is signed, in dollars', async () => {
+    const hosts = ['--allow-host', 'other.example', '--allow-host', '*.target.example'];
+    const elsewhere = await pays({}, ...hosts);
+    assert.deepEqual([elsewhere.code, elsewhere.presented], [1, 0]);
+    assert.match(
+      elsewhere.stdout,
+      /\nNot paid: offer\.target_host: expected other\.example or \*\.target\.example, received target\.example\n$/,
+    );
+    const dear = await pays({}, '--max-price', '0.0029');
+    assert.deepEqual([dear.code, dear.presented], [1, 0]);
+    assert.match(dear.stdout, /\nNot paid: offer\.price: expected at most \$0\.0029, received \$0\.003\n$/);
+    assert.match(dear.stdout, /\n {2}✗ price {7}\$0\.003, expected at most \$0\.0029\n/);
+  });
+
+  test('a damaged ledger: exit 2, what to do, and nothing is paid', async () => {
+    const ledger = join(folder, 'damaged.ndjson');
+    writeFileSync(ledger, '{"v":1');
+    const { code, stdout, stderr, presented } = await pays({}, '--ledger', ledger, '--key', 'k-6');
+    assert.deepEqual([code, stdout, presented], [2, '', 0]);
+    assert.match(stderr, /^relay: ledger [^\n]*damaged\.ndjson is damaged[^\n]*remove the line[^\n]*\n$/);
+  });
+
+  test('an unfinished purchase is told how to get the result', async () => {
+    const lie: Lies = {
+      respond: (request, honest) =>
+        request.headers.has('payment-signature')
+          ? Promise.resolve(new Response('', { status: 307, headers: { location: 'https://evil.example/' } }))
+          : honest(),
+    };
+    const bare = await pays(lie);
+    const [, key] = /^relay: idempotency key: (pay-\S+)\n$/.exec(bare.stderr) ?? [];
+    assert.equal(bare.code, 1);
+    assert.match(bare.stdout, /\n {2}Only this header returns the result that you paid for: PAYMENT-SIGNATURE: ey/);
+    assert.match(bare.stdout, new RegExp(`The same command with --key ${key} signs a second payment`));
+    assert.match(bare.stdout, /\nNo final answer, and the payment may be spent: answer: [^\n]*307[^\n]*\n$/);
+    const kept = await pays(lie, '--ledger', join(folder, 'kept.ndjson'));
+    assert.match(kept.stdout, /\n {2}Run the same command again with --key pay-\S+: it presents the same payment/);
+    assert.doesNotMatch(kept.stdout, /PAYMENT-SIGNATURE/);
   });
 
   test('without --pay-to no one is paid, and the offered payee is printed', async () => {
-    const book = books();
-    const args = ['pay', it.world.target.url('/whom'), '--relay', it.front.url];
-    const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
+    relay.lie({});
+    const args = ['pay', TARGET, '--relay', relay.origin];
+    const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: KEY } });
     assert.equal(code, 1);
     assert.match(
       stdout,
       new RegExp(`No one is paid without --pay-to. To pay ${PAY_TO}, name it with --pay-to`),
     );
-    assert.equal(book.payments().length, 0);
   });
 
-  test('--dry-run without --pay-to: nothing but the payee is missing, exit 0', async () => {
-    const args = ['pay', it.world.target.url('/dry'), '--relay', it.front.url, '--dry-run'];
-    const { code, stdout } = await runCli(args);
-    assert.equal(code, 0, stdout);
+  test('--dry-run: needs no key and no payee, pays nothing, exit 0', async () => {
+    relay.lie({});
+    const presented = relay.presented.length;
+    const args = ['pay', TARGET, '--relay', relay.origin, '--dry-run'];
+    const text = await runCli(args);
+    assert.deepEqual([text.code, text.stderr], [0, '']);
     assert.match(
-      stdout,
+      text.stdout,
       /No one is paid without --pay-to.*\n\nThe offer is within your limits\. Nothing was paid\.\n$/,
     );
     const json = await runCli([...args, '--json']);
-    const { ok, outcome, policy } = JSON.parse(json.stdout);
+    const { ok, outcome, policy, terms } = JSON.parse(json.stdout);
     assert.deepEqual([json.code, ok, outcome], [0, true, 'not_paid']);
+    assert.deepEqual([terms.amount, terms.payTo], ['3000', PAY_TO]);
     const failed = policy.filter((finding: { ok: boolean }) => !finding.ok);
     assert.deepEqual(
       failed.map(({ name }: { name: string }) => name),
       ['pay_to'],
     );
-  });
-
-  test('--dry-run: needs no key, pays nothing, executes nothing', async () => {
-    const book = books();
-    const looked = scene('/dry', '--dry-run');
-    const { code, stdout, stderr } = await runCli(looked.args);
-    const { ok, outcome, terms } = JSON.parse(stdout);
-    assert.deepEqual([code, stderr, ok, outcome], [0, '', true, 'not_paid']);
-    assert.deepEqual([terms.amount, terms.payTo], ['3000', PAY_TO]);
-    assert.deepEqual([book.payments().length, book.calls(looked).length], [0, 0]);
-  });
-});
-
-describe('relay pay: the answer is checked', () => {
-  const executionOf = ({ body }: FrontAnswer) => JSON.parse(body);
-  const withBody = (answer: FrontAnswer, execution: object): FrontAnswer => ({
-    ...answer,
-    body: JSON.stringify(execution),
-  });
-  /** The answer of an earlier purchase: valid, but of another purchase. */
-  let earlier: FrontAnswer | undefined;
-  const tamperings: readonly (readonly [
-    string,
-    (answer: FrontAnswer) => FrontAnswer,
-    ...(keyof typeof ALL_GOOD)[],
-  ])[] = [
-    [
-      'a receipt with a broken signature',
-      (answer) => {
-        const { receipt, ...rest } = executionOf(answer);
-        const jws = receipt.jws.replace(/.{8}$/, 'AAAAAAAA');
-        return withBody(answer, { ...rest, receipt: { ...receipt, jws } });
-      },
-      'receipt_verified_offline',
-    ],
-    [
-      'the receipt of another purchase',
-      (answer) => {
-        const { job, receipt, ...rest } = executionOf(answer);
-        const other = executionOf(earlier ?? answer);
-        return withBody(answer, { ...rest, job: other.job, receipt: other.receipt });
-      },
-      'receipt_names_payment',
-      'receipt_binds_request',
-    ],
-    [
-      'no disclosures',
-      (answer) => withBody(answer, { ...executionOf(answer), disclosures: [] }),
-      'receipt_binds_request',
-    ],
-    [
-      'no payment header',
-      (answer) => ({ ...answer, headers: { ...answer.headers, 'payment-response': '' } }),
-      'receipt_names_payment',
-    ],
-    [
-      'another transaction in the payment header',
-      (answer) =>
-        withHeader(answer, 'payment-response', (value: object) => ({
-          ...value,
-          transaction: `0x${'e'.repeat(64)}`,
-        })),
-      'receipt_names_payment',
-    ],
-    [
-      'another payer in the payment header',
-      (answer) => withHeader(answer, 'payment-response', (value: object) => ({ ...value, payer: STRANGER })),
-      'receipt_names_payment',
-    ],
-  ];
-  for (const [what, change, ...failing] of tamperings) {
-    test(`${what}: the failing facts are named`, async () => {
-      it.front.rule(async ({ headers }, forward) => {
-        const answer = await forward();
-        if (!isPaid(headers)) return answer;
-        const changed = change(answer);
-        earlier = answer;
-        return changed;
-      });
-      const { outcome, evidence } = await buy(`/checked-${failing.length}-${what.length}`);
-      it.front.rule(null);
-      assert.deepEqual([outcome, evidence?.ok], ['delivered', false]);
-      const failed = evidence?.facts.filter(({ ok }) => !ok).map(({ name }) => name);
-      assert.deepEqual(failed?.sort(), [...failing].sort());
-      assert.equal(evidence?.facts.length, Object.keys(ALL_GOOD).length);
-    });
-  }
-});
-
-describe('relay pay: keys that cannot be fetched after the payment', () => {
-  test('the answer is shown, unverified: exit 1', async () => {
-    const bought = scene('/keyless');
-    const book = books();
-    let paid = false;
-    it.front.rule(async ({ headers, path }, forward) => {
-      paid ||= isPaid(headers);
-      return paid && path === '/.well-known/jwks.json' ? null : forward();
-    });
-    const result = await run(bought);
-    it.front.rule(null);
-    const { outcome, receipt, verification } = JSON.parse(result.stdout);
-    assert.deepEqual([result.code, outcome, verification.ok], [1, 'delivered', false]);
-    assert.match(receipt.id, /^rcpt_/);
-    assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
+    assert.equal(relay.presented.length, presented);
   });
 });
 
@@ -203,14 +164,12 @@ describe('relay pay: cannot run', () => {
     const free = await makeWorld();
     const service = await free.start();
     const args = ['pay', free.target.url('/free'), '--relay', service.url, '--pay-to', PAY_TO];
-    const { code, stdout, stderr } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
+    const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: KEY } });
     await free.end();
-    assert.deepEqual([code, stdout, free.target.requests.length], [2, '', 0]);
-    assert.match(stderr, /answered 400 instead of 402/);
+    assert.deepEqual([code, free.target.requests.length], [1, 0]);
+    assert.match(stdout, /Not paid: offer\.http\.status: expected 402, received 400: it asks for no payment\n$/);
   });
 
-  const TARGET = 'https://target.example/hook';
-  const RELAY = 'https://relay.example';
   const cases: readonly (readonly string[])[] = [
     [TARGET],
     [TARGET, '--relay', 'relay.example'],
@@ -219,6 +178,12 @@ describe('relay pay: cannot run', () => {
     ['http://target.example', '--relay', RELAY],
     ['nonsense', '--relay', RELAY],
     [TARGET, '--relay', RELAY, '--max-price', 'much'],
+    [TARGET, '--relay', RELAY, '--budget-usd', '1'],
+    [TARGET, '--relay', RELAY, '--budget-usd', '-1', '--ledger', 'l'],
+    [TARGET, '--relay', RELAY, '--allow-host', 'https://target.example'],
+    [TARGET, '--relay', RELAY, '--allow-host', '*'],
+    [TARGET, '--relay', RELAY, '--keys', '/nowhere/jwks.json'],
+    [TARGET, '--relay', RELAY, '--method', 'GET'],
     [TARGET, '--relay', RELAY, '--pay-to', '0x12'],
     [TARGET, '--relay', RELAY, '--body', '{'],
     [TARGET, '--relay', RELAY, '--body', '1', '--body-file', 'b'],
@@ -236,7 +201,7 @@ describe('relay pay: cannot run', () => {
 
   test('a relay that cannot be reached: exit 2 and one line', async () => {
     const args = ['pay', TARGET, '--relay', 'http://127.0.0.1:1', '--key', 'k'];
-    const { code, stdout, stderr } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: newKey() } });
+    const { code, stdout, stderr } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: KEY } });
     assert.deepEqual([code, stdout], [2, '']);
     assert.match(stderr, /^relay: http:\/\/127\.0\.0\.1:1[^\n]+ cannot be reached\n$/);
   });

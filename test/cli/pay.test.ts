@@ -1,10 +1,10 @@
 // relay pay against the real service and a facilitator double: it pays once, never twice.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCli, startCli } from '#test/support/cli.ts';
-import { settledAnswerLost, unsettled } from '#test/support/facilitator-double.ts';
+import { unsettled } from '#test/support/facilitator-double.ts';
 import { ALL_GOOD, factsOf, isPaid, payWorld } from '#test/support/pay-world.ts';
 import { type FrontAnswer, startRelayFront } from '#test/support/relay-front.ts';
 import { waitFor } from '#test/support/service.ts';
@@ -62,7 +62,8 @@ describe('relay pay: buys one call', () => {
     assert.equal(code, 0);
     // Before the payment is sent, so that it is known after a crash.
     assert.match(stderr, /^relay: idempotency key: pay-[0-9a-f-]{36}\n$/);
-    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 5 + 7 + 3);
+    assert.equal(stdout.match(/^ {2}✓ /gm)?.length, 5 + 7 + 4);
+    assert.match(stdout, /\n {2}✓ price {7}\$0\.003\n/);
     assert.doesNotMatch(stdout, /✗|\u001b|undefined/);
     assert.match(stdout, /\nDelivered\.\n$/);
   });
@@ -97,15 +98,21 @@ describe('relay pay: never pays twice', () => {
     assert.match(result.stderr, /no answer; the same payment is presented again in \d+ s/);
   });
 
-  test('503 for an unconfirmed settlement: waits for Retry-After and presents the same payment', async () => {
+  test('503 payment_unconfirmed: waits for Retry-After and presents the same payment', async () => {
     const bought = scene('/unknown');
     const book = books();
-    it.facilitator.scriptSettle(settledAnswerLost);
+    let unclear = 0;
+    it.front.rule(async ({ headers }, forward) => {
+      const answer = await forward();
+      if (!isPaid(headers) || unclear++ > 0) return answer;
+      const body = JSON.stringify({ error: { code: 'payment_unconfirmed', message: 'repeat' } });
+      return { status: 503, headers: { 'retry-after': '1', 'content-type': 'application/json' }, body };
+    });
     const result = await run(bought);
+    it.front.rule(null);
     assert.equal(result.code, 0, result.stdout + result.stderr);
-    assert.match(result.stderr, /503 payment_unconfirmed; the same payment is presented again in 5 s/);
+    assert.match(result.stderr, /503 payment_unconfirmed; the same payment is presented again in 1 s/);
     assert.deepEqual(factsOf(result), ALL_GOOD);
-    assert.equal(JSON.parse(result.stdout).settlement.transaction, null);
     assert.equal(new Set(book.payments()).size, 1);
     assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
   });
@@ -127,8 +134,8 @@ describe('relay pay: never pays twice', () => {
     it.facilitator.scriptSettle(unsettled('insufficient_funds'));
     const { code, stdout } = await run({ ...bought, args });
     assert.equal(code, 1);
-    assert.match(stdout, /\n {2}payment_required: (?!payment_required)[^\n]*insufficient_funds/);
-    assert.match(stdout, /signed payment may still be charged if it is presented again\.\n$/);
+    assert.match(stdout, /\nThe relay refused[^\n]*answer: expected [^\n]*insufficient_funds[^\n]*\n$/);
+    assert.match(stdout, /\n {2}The signed payment can be charged until 2\d{3}-/);
   });
 
   test('a redirect is not followed: the payment goes to no other address', async () => {
@@ -151,27 +158,65 @@ describe('relay pay: never pays twice', () => {
   });
 });
 
-describe('relay pay --key', () => {
-  test('a buyer that is killed after sending gets the result by a repeat, and is charged once', async () => {
+/** Killed after the payment was sent and before its answer came. */
+async function killedBuyer(args: readonly string[], key: string) {
+  let held = false;
+  it.front.rule(async ({ headers }, forward) => {
+    const answer = await forward();
+    if (!isPaid(headers)) return answer;
+    held = true;
+    return new Promise<FrontAnswer>(() => undefined);
+  });
+  const first = startCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: key } });
+  await waitFor('the answer to the payment', () => held);
+  first.signal('SIGKILL');
+  await first.ended;
+  it.front.rule(null);
+}
+
+describe('relay pay: a buyer that is killed after sending', () => {
+  test('with --key, a repeat returns the result, and the call is charged once', async () => {
     const bought = scene('/crash', '--body', '{"a":1}', '--key', 'crash');
     const book = books();
-    let held = false;
-    it.front.rule(async ({ headers }, forward) => {
-      const answer = await forward();
-      if (!isPaid(headers)) return answer;
-      held = true;
-      return new Promise<FrontAnswer>(() => undefined);
-    });
-    const first = startCli(bought.args, { env: { RELAY_BUYER_PRIVATE_KEY: bought.key } });
-    await waitFor('the answer to the payment', () => held);
-    first.signal('SIGKILL');
-    await first.ended;
-    it.front.rule(null);
-
+    await killedBuyer(bought.args, bought.key);
     const result = await run(bought);
-    const { idempotentReplay, outcome } = JSON.parse(result.stdout);
-    assert.deepEqual([result.code, idempotentReplay, outcome], [0, true, 'delivered']);
+    const { idempotentReplay, earlierPayment, outcome } = JSON.parse(result.stdout);
+    assert.deepEqual([result.code, idempotentReplay, earlierPayment, outcome], [0, true, true, 'delivered']);
     assert.deepEqual(factsOf(result), ALL_GOOD);
     assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
+  });
+
+  test('with --ledger, a repeat presents the same payment: no second one is ever signed', async () => {
+    const ledger = join(it.world.folder, 'killed.ndjson');
+    const budget = ['--key', 'crash-2', '--ledger', ledger, '--budget-usd', '0.003'];
+    const bought = scene('/crash-2', '--body', '{"a":1}', ...budget);
+    const book = books();
+    await killedBuyer(bought.args, bought.key);
+    assert.equal(readFileSync(ledger, 'utf8').trimEnd().split('\n').length, 1);
+    const result = await run(bought);
+    const { idempotentReplay, earlierPayment } = JSON.parse(result.stdout);
+    assert.deepEqual([result.code, idempotentReplay, earlierPayment], [0, true, false], result.stdout);
+    const authorizations = book.payments().map((header) => {
+      const { payload } = JSON.parse(Buffer.from(header, 'base64').toString());
+      return JSON.stringify([payload.authorization.nonce, payload.signature]);
+    });
+    assert.deepEqual([authorizations.length, new Set(authorizations).size], [2, 1]);
+    assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
+    // The crash counts as spent.
+    const other = await run({ ...bought, args: [...bought.args, '--key', 'other'] });
+    assert.deepEqual([other.code, JSON.parse(other.stdout).error.member], [1, 'budget_usd']);
+    assert.match(other.stderr, /^relay: budget_usd: expected at most \$0\.003 on .* signed before, and \$0\.003 now\n$/);
+  });
+
+  test('six processes at once with a budget for two: two payments', async () => {
+    const ledger = join(it.world.folder, 'shared.ndjson');
+    const book = books();
+    const scenes = Array.from({ length: 6 }, (_, i) =>
+      scene(`/shared-${i}`, '--key', `shared-${i}`, '--ledger', ledger, '--budget-usd', '0.0089'),
+    );
+    const results = await Promise.all(scenes.map(run));
+    const codes = results.map(({ code }) => code).sort();
+    assert.deepEqual(codes, [0, 0, 1, 1, 1, 1], results.map(({ stderr }) => stderr).join(''));
+    assert.deepEqual([book.payments().length, book.charges()], [2, 2]);
   });
 });

@@ -30,6 +30,7 @@ const FACTS = [
   'replay_not_sent',
   'receipt_names_payment',
   'receipt_binds_request',
+  'answer_matches_receipt',
   'charged_once',
   'replay_not_charged',
   'links_work',

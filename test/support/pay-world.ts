@@ -1,10 +1,6 @@
 // For tests of `relay pay`: a service with payment, a facilitator double, and a proxy between buyer and service that can
 // change answers.
 import { after, before } from 'node:test';
-import { type PurchaseResult, purchase, systemClock } from '#src/app/buyer.ts';
-import { verifierPrimitives } from '#src/app/keys.ts';
-import { PRICE } from '#src/domain/limits.ts';
-import { microUsd } from '#src/domain/payment/price.ts';
 import { type CliResult, runCli } from './cli.ts';
 import { type FacilitatorDouble, facilitatorDouble } from './facilitator-double.ts';
 import { type RelayFront, startRelayFront } from './relay-front.ts';
@@ -68,22 +64,6 @@ export function payWorld() {
       return { path, key: newKey(), args };
     },
     run: ({ args, key }: Scene) => runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: key } }),
-    /** The same purchase without a command line: for what does not depend on output and exit code. */
-    buy: (path: string): Promise<PurchaseResult> =>
-      purchase(
-        {
-          send: (request) => fetch(request, { redirect: 'manual' }),
-          clock: systemClock(),
-          primitives: verifierPrimitives,
-          waiting: () => undefined,
-        },
-        {
-          relay: front.url,
-          request: { url: world.target.url(path) },
-          limits: { maxPriceMicroUsd: microUsd(PRICE.usd) ?? 0n, network: PRICE.network, payTo: PAY_TO },
-          privateKey: newKey(),
-        },
-      ),
     /** Counts charges, payments and calls since this call. */
     books() {
       const [settled, paid] = [facilitator.ledger.size, front.payments.length];
@@ -105,6 +85,7 @@ export const ALL_GOOD = {
   receipt_verified_offline: true,
   receipt_names_payment: true,
   receipt_binds_request: true,
+  answer_matches_receipt: true,
 };
 
 export const isPaid = (headers: Readonly<Record<string, string>>) =>

@@ -1,141 +1,316 @@
-// Evidence of a purchase: the receipt verifies offline, and is bound to this payment and this request.
-import type { PaymentRequirements } from '@x402/core/types';
+// Compares an execution response with the order, the payment and the receipt in it: whether it is the buyer's own purchase.
+// The receipt verifies offline; every other member is compared with what it states, or with what was ordered.
 import { x402Client, x402HTTPClient } from '@x402/fetch';
+import { type Static, Type } from '@sinclair/typebox';
+import { parsedJson } from '#src/domain/canonical-json.ts';
+import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
-import type { PaymentFacts } from '#src/domain/event-fields.ts';
-import { openDisclosures } from '#src/domain/receipt/disclosures.ts';
-import { payloadOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
-import { verifyReceipt } from '#src/domain/receipt/verify.ts';
+import { Nullable } from '#src/domain/event-fields.ts';
+import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
+import type { OpenedDisclosure } from '#src/domain/receipt/disclosures.ts';
+import {
+  type ReceiptReport,
+  receiptDocumentOf,
+  verifyDocument,
+} from '#src/domain/receipt/document.ts';
+import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import type { Check, Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
+import { shapeCheck } from '#src/domain/shape-check.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import type { Payment } from './payment.ts';
+import type { Answer } from './present.ts';
+import { compare, type Mismatch } from './purchase-error.ts';
+
+/** The members of an execution response that a buyer reads. `checkpoint`: a C2SP signed note. */
+const MEMBERS = {
+  mode: Type.String(),
+  idempotentReplay: Type.Boolean(),
+  job: Type.Object({
+    id: Type.String(),
+    status: Type.String(),
+    attempts: Type.Integer(),
+    decisionId: Nullable(Type.String()),
+    responseStatus: Nullable(Type.Integer()),
+    errorCategory: Nullable(Type.String()),
+  }),
+  receipt: Type.Object({
+    id: Type.String(),
+    keyId: Type.String(),
+    jws: Type.String(),
+    signature: Type.String(),
+    replay: Type.Boolean(),
+  }),
+  payment: Type.Object({
+    network: Type.String(),
+    asset: Type.String(),
+    amount: Type.String(),
+    payTo: Type.String(),
+    payer: Type.String(),
+    transaction: Nullable(Type.String()),
+  }),
+  disclosures: Type.Array(Type.String()),
+  checkpoint: Nullable(Type.String()),
+  links: Type.Record(Type.String(), Type.String()),
+} as const;
+export type Execution = { readonly [M in keyof typeof MEMBERS]: Static<(typeof MEMBERS)[M]> };
+
+const CHECKS = Object.entries(MEMBERS).map(([name, schema]) => ({ name, isReadable: shapeCheck(schema) }));
+
+/** The execution response, or the first member that is missing or has another form. */
+function readExecution(body: unknown): { readonly execution: Execution } | Mismatch {
+  const members = (typeof body === 'object' && body !== null ? body : {}) as Readonly<Record<string, unknown>>;
+  const bad = CHECKS.find(({ name, isReadable }) => !isReadable(members[name]));
+  if (bad === undefined) return { execution: members as unknown as Execution };
+  const actual = members[bad.name] === undefined ? 'none' : 'another form';
+  return { member: bad.name, expected: 'as in an execution response', actual };
+}
 
 /** One claim, compared with what was received. */
 export type Fact = { readonly name: string; readonly ok: boolean; readonly words: string };
 
-const fact = (name: string, ok: boolean, words: string): Fact => ({ name, ok, words });
-
-export type Answer = { readonly status: number; readonly headers: Headers; readonly body: string };
-
 /** `transaction` null: settled, but unknown to the relay. */
 export type Settlement = { readonly payer: string | null; readonly transaction: string | null };
-
-/** Who paid, in which transaction (PAYMENT-RESPONSE); null if it is missing or unreadable, or states no success. */
-function readSettlement(headers: Headers): Settlement | null {
-  try {
-    const http = new x402HTTPClient(new x402Client());
-    const { success, payer, transaction } = http.getPaymentSettleResponse((name) => headers.get(name));
-    return success ? { payer: payer ?? null, transaction: transaction || null } : null;
-  } catch {
-    return null;
-  }
-}
-
-/** The members of an execution response that a buyer reads. */
-export type Execution = {
-  readonly idempotentReplay: boolean;
-  readonly job: {
-    readonly id: string;
-    readonly status: string;
-    readonly attempts: number;
-    readonly responseStatus: number | null;
-    readonly errorCategory: string | null;
-  };
-  readonly receipt: { readonly id: string; readonly keyId: string; readonly jws: string };
-  readonly disclosures: readonly string[];
-  /** A C2SP signed note; null if the relay has none yet. */
-  readonly checkpoint: string | null;
-  readonly links: Readonly<Record<string, string>>;
-};
 
 export type Evidence = {
   readonly ok: boolean;
   readonly execution: Execution;
   readonly settlement: Settlement | null;
-  /** The offline report, from the receipt and the published keys only. */
+  /** The offline report, from the receipt and the relay's keys only. */
   readonly verification: VerificationReport;
   readonly facts: readonly Fact[];
+  /** Empty if `ok`. */
+  readonly mismatches: readonly Mismatch[];
+  /** The receipt is of an earlier payment of this wallet with the same idempotency key: this one was not needed. */
+  readonly earlierPayment: boolean;
 };
 
-type ExpectedPurchase = {
-  readonly request: { readonly url: string; readonly body?: unknown };
-  readonly terms: PaymentRequirements;
-  /** Lower case. */
-  readonly payer: string;
-  /** The relay's published keys. */
+export type ExpectedPurchase = {
+  /** Origin. */
+  readonly relay: string;
+  readonly request: NormalRequest;
+  readonly target: Pick<Target, 'href' | 'origin'>;
+  readonly payment: Payment;
+  /** Unix ms. */
+  readonly signedAtMs: number;
+  readonly nowMs: number;
+  /** The relay's pinned or published keys. */
   readonly keys: readonly KeyRecord[];
+  /** The buyer chose the idempotency key and has no record of a payment with it: an earlier one may have bought the job. */
+  readonly mayBeEarlier: boolean;
 };
 
-/** Throws if the answer is not an execution response. */
+/** A relay accepts an authorization only if the clocks differ by less: a receipt may be dated by another clock. */
+const CLOCK_TOLERANCE_SECONDS = 180;
+
+/** Returns a mismatch if the answer is not an execution response. */
 export async function checkExecution(
   primitives: Primitives,
-  answer: Answer,
-  agreed: ExpectedPurchase,
-): Promise<Evidence> {
-  const execution = readExecution(JSON.parse(answer.body));
-  const { job, receipt, disclosures } = execution;
-  const settlement = readSettlement(answer.headers);
-  const named = { jws: receipt.jws, receiptId: receipt.id, jobId: job.id };
-  const verification = await verifyReceipt({ ...named, keys: agreed.keys, job: null, log: null }, primitives);
-  const signed = payloadOf(receipt.jws);
-  const facts = [
-    fact(
-      'receipt_verified_offline',
-      verification.ok,
-      'the receipt verifies offline, with the published keys',
-    ),
-    paymentNamed(signed?.payment ?? null, settlement, agreed),
-    requestBound(signed, disclosures, agreed),
-  ];
-  const ok = facts.every((each) => each.ok);
-  return { ok, execution, settlement, verification, facts };
+  { status, headers, body }: Answer,
+  expected: ExpectedPurchase,
+): Promise<Evidence | Mismatch> {
+  const read = readExecution(parsedJson(body));
+  if (!('execution' in read)) return read;
+  const { execution } = read;
+  const { disclosures } = execution;
+  const { keys } = expected;
+  const document = receiptDocumentOf(execution);
+  const facts = { keys, log: null, receiptId: null, jobId: null, disclosures };
+  const report = await verifyDocument(document, facts, primitives);
+  const { problem: _problem, payload, differences: _differences, opened, ...verification } = report;
+  const settlement = readSettlement(headers);
+  const receiptFaults = faultsOfReceipt(report);
+  if (payload === null || receiptFaults.length > 0) {
+    const fact = groupOf('receipt_verified_offline', WORDS.receipt_verified_offline, receiptFaults);
+    const more = { ok: false, execution, settlement, facts: [fact], mismatches: receiptFaults };
+    return { ...more, verification, earlierPayment: false };
+  }
+  const earlierPayment =
+    expected.mayBeEarlier &&
+    execution.idempotentReplay &&
+    payload.payment?.payloadHash !== expected.payment.payloadHash;
+  const checkpoint = await faultsOfCheckpoint(execution, payload, keys, primitives);
+  const mismatches = {
+    receipt_verified_offline: checkpoint,
+    receipt_names_payment: faultsOfPayment(payload, headers, expected, earlierPayment),
+    receipt_binds_request: faultsOfRequest(payload, opened ?? [], expected),
+    answer_matches_receipt: [
+      ...faultsOfOutcome(payload, status),
+      ...faultsOfText(report, execution),
+      ...faultsOfTime(payload, expected, earlierPayment),
+      ...faultsOfLinks(execution, expected.relay),
+    ],
+  };
+  const all = Object.values(mismatches).flat();
+  return {
+    ok: all.length === 0,
+    execution,
+    settlement,
+    verification,
+    facts: FACTS.map((name) => groupOf(name, WORDS[name], mismatches[name])),
+    mismatches: all,
+    earlierPayment,
+  };
 }
 
-function readExecution(body: Readonly<Record<string, unknown>>): Execution {
-  const { job, receipt, disclosures, links } = body as Partial<Execution>;
-  const readable =
-    typeof job?.id === 'string' &&
-    typeof receipt?.id === 'string' &&
-    typeof receipt.jws === 'string' &&
-    Array.isArray(disclosures) &&
-    typeof links === 'object';
-  if (!readable)
-    throw new Error('the answer of the relay is not an execution response; the payment may be spent');
-  return body as unknown as Execution;
+const WORDS = {
+  receipt_verified_offline: "the receipt verifies offline, with the relay's keys",
+  receipt_names_payment: 'the receipt names this payment: its hash, payer, payee, amount, asset, network, transaction',
+  receipt_binds_request: 'the receipt is bound to this method, URL, header names, body and idempotency key',
+  answer_matches_receipt: 'the answer reports what the receipt states: outcome, attempts, time',
+} as const;
+const FACTS = Object.keys(WORDS) as readonly (keyof typeof WORDS)[];
+
+const groupOf = (name: string, words: string, faults: readonly Mismatch[]): Fact =>
+  faults.length === 0
+    ? { name, ok: true, words }
+    : { name, ok: false, words: `not as expected: ${faults.map(({ member }) => member).join(', ')}` };
+
+/** Checks of the receipt that fail; first the one that explains the others. */
+const faultsOfReceipt = ({ checks, keyId }: ReceiptReport): readonly Mismatch[] =>
+  checks
+    .filter(({ ok }) => !ok)
+    .sort((a, b) => Number(isCause(b)) - Number(isCause(a)))
+    .map(({ name, details }) => ({
+      member: `receipt.${name}`,
+      expected: 'a receipt that verifies with the keys of the relay',
+      actual: details === undefined ? `a receipt that names key ${keyId ?? 'none'}` : JSON.stringify(details),
+    }));
+
+/** Nothing of an unreadable payload holds. */
+const isCause = ({ name }: Check): boolean => name === 'payload_version_supported';
+
+async function faultsOfCheckpoint(
+  { checkpoint }: Execution,
+  payload: ReceiptPayload,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<readonly Mismatch[]> {
+  if (checkpoint === null || !keys.some(({ purpose }) => purpose === 'checkpoint')) return [];
+  const verified = await verifyCheckpoint(checkpoint, keys, primitives);
+  const origin = logOf(payload)?.origin ?? verified?.origin;
+  if (verified !== null && verified.origin === origin) return [];
+  const actual = verified === null ? 'a note that does not verify' : `a checkpoint of ${verified.origin}`;
+  return [{ member: 'checkpoint', expected: `a checkpoint of ${origin ?? 'the relay'}, signed by it`, actual }];
 }
 
 /** The transaction is compared with the one in the payment header of the answer. */
-function paymentNamed(
-  named: PaymentFacts | null,
-  settlement: Settlement | null,
-  { terms: { scheme, network, asset, amount, payTo }, payer }: ExpectedPurchase,
-): Fact {
-  const name = 'receipt_names_payment';
-  const expected = { scheme, network, asset, amount, payTo, payer };
-  const differs = Object.entries(expected)
-    .filter(([member, value]) => !sameText(named?.[member as keyof typeof expected], value))
-    .map(([member]) => member);
-  if (settlement === null || !sameText(settlement.payer, payer)) differs.push('payer in the payment header');
-  if (settlement?.transaction !== named?.transaction) differs.push('transaction');
-  const words = 'the receipt names this payment: payer, payee, amount, asset, network, transaction';
-  return differs.length === 0
-    ? fact(name, true, words)
-    : fact(name, false, `the receipt names another ${differs.join(', ')}`);
+function faultsOfPayment(
+  { payment: named, mode }: ReceiptPayload,
+  headers: Headers,
+  { payment: { terms, authorization, payloadHash } }: ExpectedPurchase,
+  earlier: boolean,
+): readonly Mismatch[] {
+  if (named === null || mode !== 'x402') return [{ member: 'receipt.payment', expected: 'a payment', actual: 'none' }];
+  const header = settlementOf(headers);
+  const { scheme, network, asset, amount, payTo } = terms;
+  const agreed = { payer: authorization.from, scheme, network, asset, amount, payTo };
+  const members = Object.entries(agreed) as [keyof typeof agreed, string][];
+  return [
+    ...members.flatMap(([member, value]) =>
+      compare(`receipt.payment.${member}`, value.toLowerCase(), named[member].toLowerCase()),
+    ),
+    ...(earlier ? [] : compare('receipt.payment.payloadHash', payloadHash, named.payloadHash)),
+    ...(/^0x[0-9a-f]{64}$/i.test(named.transaction ?? '')
+      ? []
+      : compare('receipt.payment.transaction', '0x and 64 hex digits', named.transaction)),
+    ...compare('payment_response.success', true, header?.success),
+    ...compare('payment_response.payer', authorization.from, header?.payer?.toLowerCase()),
+    ...compare('payment_response.network', network, header?.network),
+    ...compare('payment_response.transaction', named.transaction, header?.transaction),
+  ];
 }
 
-const sameText = (a: string | null | undefined, b: string): boolean => a?.toLowerCase() === b.toLowerCase();
+const isSettlement = shapeCheck(
+  Type.Object({
+    success: Type.Boolean(),
+    payer: Type.Optional(Type.String()),
+    network: Type.String(),
+    transaction: Type.String(),
+  }),
+);
 
-/** The disclosures open commitments of the receipt to this URL and this body. */
-function requestBound(
-  signed: ReceiptPayload | null,
-  disclosures: readonly string[],
-  { request }: ExpectedPurchase,
-): Fact {
-  const body = request.body === undefined ? '' : JSON.stringify(request.body);
-  const url = new URL(request.url);
-  url.hash = '';
-  const opened = signed === null ? [] : openDisclosures(signed, disclosures);
-  const opens = (name: string, value: string) =>
-    opened.some((one) => one.ok && one.name === name && one.value === value);
-  const ok = opens('target_url', url.href) && opens('request_body_sha256', toHex(sha256(utf8(body))));
-  return fact('receipt_binds_request', ok, 'the receipt is bound to this URL and body');
+/** PAYMENT-RESPONSE; null if it is missing or unreadable. */
+function settlementOf(headers: Headers) {
+  try {
+    const http = new x402HTTPClient(new x402Client());
+    const value: unknown = http.getPaymentSettleResponse((name) => headers.get(name));
+    return isSettlement(value) ? value : null;
+  } catch {
+    return null;
+  }
 }
+
+/** Who paid, in which transaction; null if the answer states no success. */
+function readSettlement(headers: Headers): Settlement | null {
+  const header = settlementOf(headers);
+  return header?.success ? { payer: header.payer ?? null, transaction: header.transaction || null } : null;
+}
+
+/** The disclosures open commitments of the receipt to this request, and nothing else. */
+function faultsOfRequest(
+  { request: signed, decisionId }: ReceiptPayload,
+  opened: readonly OpenedDisclosure[],
+  { request, target }: ExpectedPurchase,
+): readonly Mismatch[] {
+  const { method, headers, body, idempotencyKey } = request;
+  const values = new Map(opened.flatMap((one) => (one.ok ? [[one.name, one.value] as const] : [])));
+  const wanted = {
+    target_url: target.href,
+    target_origin: target.origin,
+    header_names: Object.keys(headers).sort(),
+    request_body_sha256: toHex(sha256(utf8(body === undefined ? '' : JSON.stringify(body)))),
+    idempotency_key: idempotencyKey,
+  };
+  return [
+    ...compare('receipt.request.method', method, signed.method),
+    ...compare('receipt.decisionId', null, decisionId),
+    ...Object.entries(wanted).flatMap(([name, value]) => compare(`disclosures.${name}`, value, values.get(name))),
+    ...opened.flatMap((one, index) =>
+      one.ok ? [] : compare(`disclosures.${one.name ?? index}`, 'a commitment of the receipt', one.problem),
+    ),
+  ];
+}
+
+/** 200 for a success, 502 for a failure; a success is an answer 2xx of the target. */
+function faultsOfOutcome({ outcome, attempts }: ReceiptPayload, status: number): readonly Mismatch[] {
+  const succeeded = outcome.status === 'succeeded';
+  const answered = outcome.responseStatus ?? 0;
+  const last = attempts.at(-1);
+  return [
+    ...compare('http.status', succeeded ? 200 : 502, status),
+    ...(succeeded && (answered < 200 || answered > 299)
+      ? compare('receipt.outcome.responseStatus', '200 to 299', outcome.responseStatus)
+      : []),
+    ...(succeeded ? compare('receipt.attempts.outcome', 'succeeded', last?.outcome) : []),
+  ];
+}
+
+/** Readable members of the answer that differ from the signed ones. */
+const faultsOfText = ({ differences }: ReceiptReport, execution: Execution): readonly Mismatch[] => [
+  ...differences.flatMap((member) => compare(member, 'as in the signed receipt', valueAt(execution, member))),
+  ...compare('receipt.replay', execution.idempotentReplay, execution.receipt.replay),
+];
+
+const valueAt = (value: unknown, path: string): unknown =>
+  path
+    .split('.')
+    .reduce((within, name) => (within as Readonly<Record<string, unknown>> | undefined)?.[name], value);
+
+/** An earlier payment's receipt may be of any time before. */
+function faultsOfTime(
+  { iat }: ReceiptPayload,
+  { signedAtMs, nowMs }: ExpectedPurchase,
+  earlier: boolean,
+): readonly Mismatch[] {
+  const from = earlier ? 0 : Math.floor(signedAtMs / 1000) - CLOCK_TOLERANCE_SECONDS;
+  const to = Math.ceil(nowMs / 1000) + CLOCK_TOLERANCE_SECONDS;
+  if (iat >= from && iat <= to) return [];
+  return compare('receipt.iat', `${from} to ${to} (Unix seconds)`, iat);
+}
+
+/** All of them lead to the relay. */
+const faultsOfLinks = ({ links }: Execution, relay: string): readonly Mismatch[] =>
+  Object.entries(links)
+    .filter(([, url]) => URL.parse(url)?.origin !== relay)
+    .flatMap(([name, url]) => compare(`links.${name}`, `a URL of ${relay}`, url));

@@ -1,233 +1,242 @@
-// One purchase: the 402 is compared with the buyer's limits before anything is signed. The same payment is presented until
-// the relay gives a final answer; a second one is never made.
-import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
-import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { x402Client, x402HTTPClient } from '@x402/fetch';
-import { privateKeyToAccount } from 'viem/accounts';
+// One purchase: the 402 is compared with the buyer's limits before anything is signed. One payment is signed and presented
+// until the relay gives a final answer; the result is the buyer's only if every member of it is as ordered.
 import { parsedJson } from '#src/domain/canonical-json.ts';
-import { showUsd } from '#src/domain/payment/price.ts';
+import { readTarget, type Target } from '#src/domain/destination/url.ts';
+import {
+  type NormalRequest,
+  normaliseRequest,
+  type WebhookRequest,
+} from '#src/domain/job/webhook-request.ts';
+import { receiptDocumentOf } from '#src/domain/receipt/document.ts';
+import { readReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
+import { isRefused } from '#src/domain/refusal.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import type { Clock } from '#src/ports/clock.ts';
-import { type Answer, checkExecution, type Evidence } from './evidence.ts';
-import { type BuyerLimits, checkOffer, type Finding } from './offer.ts';
+import { checkExecution, type Evidence } from './evidence.ts';
+import { type Ledger, type LedgerOrder, type LedgerRecord } from './ledger.ts';
+import { type BuyerLimits, type Finding, judgeOffer, microUsdOf, type Offer, readOffer, type Terms, type ToSign } from './offer.ts';
+import { newPayment, type Payer, type Payment, samePayment } from './payment.ts';
+import { type Answer, type PresentDeps, type Problem, present } from './present.ts';
+import { PurchaseError } from './purchase-error.ts';
 
-/** The header that carries a payment. It is charged once; presented again, it returns the recorded answer. */
-type PaymentHeader = {
-  readonly name: string;
-  readonly value: string;
-  /** Lower case. */
-  readonly payer: string;
-};
-
-/** One HTTP request without following redirects; rejects if no complete answer came. */
-export type Send = (request: Request) => Promise<Response>;
-
-type PurchaseDeps = {
-  readonly send: Send;
-  readonly clock: Clock;
+type PurchaseDeps = PresentDeps & {
   readonly primitives: Primitives;
-  /** Called before each wait. */
-  readonly waiting: (why: string, ms: number) => void;
+  /** null: nothing is recorded, and the day's sum is not limited. */
+  readonly ledger: Ledger | null;
 };
 
 export type Order = {
   /** Origin of the relay. */
   readonly relay: string;
   /** Body of the execution, as the route takes it. */
-  readonly request: { readonly url: string; readonly body?: unknown };
-  readonly limits: Omit<BuyerLimits, 'resourceUrl'>;
+  readonly request: WebhookRequest;
+  readonly limits: BuyerLimits;
   /** null: compare the offer only, do not pay. */
-  readonly privateKey: `0x${string}` | null;
+  readonly payer: Payer | null;
+  /** The relay's signing keys, from a source that the buyer trusts; null: those that the relay publishes. */
+  readonly keys: readonly KeyRecord[] | null;
+  /** The buyer may have ordered the same with the same idempotency key before: that purchase's result is accepted. */
+  readonly repeatable: boolean;
 };
 
-type Problem = { readonly code: string; readonly message: string };
-
 export type PurchaseResult = {
+  /** `unverified`: an answer that is not proven to be this purchase. `unfinished`: no final answer. */
   readonly outcome:
     | 'delivered'
     | 'target_failed'
-    | 'policy_refused'
+    | 'unverified'
     | 'not_paid'
+    | 'policy_refused'
     | 'relay_refused'
     | 'unfinished';
+  /** Why it is not a verified purchase; null if it is one, or if nothing was to be paid. */
+  readonly error: PurchaseError | null;
   readonly relay: string;
   /** What was compared with the limits, and accepted if all findings are good. */
-  readonly terms: PaymentRequirements | null;
+  readonly terms: Terms | null;
   readonly policy: readonly Finding[];
-  readonly payment: PaymentHeader | null;
-  /** Of a relay that refused or did not finish. */
+  readonly payment: Payment | null;
+  /** Of a relay that refused. */
   readonly problem: Problem | null;
   readonly evidence: Evidence | null;
 };
 
 const PATH = '/api/execute/webhook';
 
-/** Throws if the relay cannot be reached or requires no payment; a refusal or a problem is part of the result. */
+/** Throws if the relay cannot be reached, or the ledger cannot be used; what the relay answers is part of the result. */
 export async function purchase(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
-  const { relay, limits, privateKey } = order;
-  const url = `${relay}${PATH}`;
-  const account = privateKey === null ? null : privateKeyToAccount(privateKey);
-  const required = await paymentRequired(deps, url);
-  const { accepted: terms, findings: policy } = checkOffer(required, { ...limits, resourceUrl: url });
-  const offer = { ...NOTHING, relay, terms, policy };
-  // Nothing is signed in a dry run: it needs no payee.
-  const needless = account === null && limits.payTo === null ? 'pay_to' : null;
-  const allowed = policy.every(({ ok, name }) => ok || name === needless);
-  if (!allowed || terms === null) return { ...offer, outcome: 'policy_refused' };
-  if (account === null) return { ...offer, outcome: 'not_paid' };
-
-  const network = limits.network as `${string}:${string}`;
-  const client = x402Client.fromConfig({
-    schemes: [{ network, client: new ExactEvmScheme(account) }],
-    spendControls: { maxAmountPerPayment: showUsd(limits.maxPriceMicroUsd) },
-  });
-  const payload = await client.createPaymentPayload({ ...required, accepts: [terms] });
-  const [header] = Object.entries(new x402HTTPClient(client).encodePaymentSignatureHeader(payload));
-  if (header === undefined) throw new Error('the x402 client made no payment header');
-  const payment = { name: header[0], value: header[1], payer: account.address.toLowerCase() };
-  return delivery(deps, order, { payment, terms, policy });
+  try {
+    return await buy(deps, order);
+  } catch (error) {
+    if (error instanceof PurchaseError) return { ...NOTHING, relay: order.relay, outcome: 'policy_refused', error };
+    throw error;
+  }
 }
 
-const NOTHING = { payment: null, problem: null, evidence: null } as const;
+const NOTHING = { error: null, terms: null, policy: [], payment: null, problem: null, evidence: null } as const;
 
-/** Throws unless the answer is a 402 of version 2. The body is empty: a relay without payment must not execute the call. */
-async function paymentRequired({ send }: PurchaseDeps, url: string): Promise<PaymentRequired> {
+type Ordered = {
+  readonly url: string;
+  readonly target: Target;
+  readonly request: NormalRequest;
+  readonly name: LedgerOrder | null;
+};
+
+/** Throws `PurchaseError` for what ends a purchase before its offer is compared. */
+async function buy(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
+  const { relay, limits, payer } = order;
+  const ordered = readOrder(order);
+  const { url, target, name } = ordered;
+  const recorded = name === null ? null : ((await deps.ledger?.find(name)) ?? null);
+  const offer = recorded === null ? await askOffer(deps, url) : offerOf(recorded, url);
+  const { required, findings: policy } = judgeOffer(offer, limits, {
+    resourceUrl: url,
+    targetHost: target.hostname,
+  });
+  const result = { ...NOTHING, relay, terms: required?.accepts[0] ?? null, policy };
+  // Nothing is signed in a dry run: it needs no payee.
+  const needless = payer === null && limits.payTo === null ? 'pay_to' : null;
+  const bad = policy.find((finding) => !finding.ok && finding.name !== needless);
+  if (bad !== undefined || required === null) return { ...result, outcome: 'policy_refused', error: refusalOf(bad) };
+  if (payer === null) return { ...result, outcome: 'not_paid' };
+  try {
+    const keys = order.keys ?? (await publishedKeys(deps, relay));
+    const paid = await signOnce(deps, { payer, required, name, recorded });
+    return { ...result, payment: paid.payment, ...(await deliver(deps, order, ordered, { ...paid, keys })) };
+  } catch (error) {
+    if (error instanceof PurchaseError) return { ...result, outcome: 'policy_refused', error };
+    throw error;
+  }
+}
+
+const refusalOf = (bad: Finding | undefined): PurchaseError =>
+  new PurchaseError(
+    bad === undefined
+      ? { member: 'offer', expected: 'readable terms', actual: 'none' }
+      : { member: `offer.${bad.name}`, expected: bad.expected, actual: bad.offered },
+  );
+
+/** Throws an error if the request is none that a relay takes. */
+function readOrder({ relay, request, payer }: Order): Ordered {
+  const target = readTarget(request.url);
+  if (isRefused(target)) throw new Error(target.message);
+  const normal = normaliseRequest(request, target.href);
+  const { idempotencyKey } = normal;
+  const name =
+    payer === null || idempotencyKey === null
+      ? null
+      : { relay, payer: payer.address, idempotencyKey, request: JSON.stringify(normal) };
+  return { url: `${relay}${PATH}`, target, request: normal, name };
+}
+
+/** The 402. The body is empty: a relay without payment must not execute the call. */
+async function askOffer({ send }: PurchaseDeps, url: string): Promise<Offer> {
   const headers = { 'content-type': 'application/json' };
   const answer = await send(new Request(url, { method: 'POST', headers, body: '{}' })).catch((cause) => {
     throw new Error(`${url} cannot be reached`, { cause });
   });
-  if (answer.status !== 402)
-    throw new Error(`${url} answered ${answer.status} instead of 402: it requires no payment now`);
-  try {
-    const http = new x402HTTPClient(new x402Client());
-    const required = http.getPaymentRequiredResponse((name) => answer.headers.get(name));
-    const { x402Version, resource, accepts } = required;
-    if (x402Version === 2 && typeof resource?.url === 'string' && Array.isArray(accepts)) return required;
-  } catch {
-    // Reported below.
+  if (answer.status !== 402) {
+    const actual = `${answer.status}: it asks for no payment`;
+    throw new PurchaseError({ member: 'offer.http.status', expected: '402', actual });
   }
-  throw new Error(`${url} does not send readable payment requirements of x402 version 2`);
+  const offer = readOffer(answer.headers);
+  if (offer !== null) return offer;
+  const expected = 'payment requirements of x402 version 2 in the header PAYMENT-REQUIRED';
+  throw new PurchaseError({ member: 'offer', expected, actual: 'none that are readable' });
 }
 
-/** The relay's published keys. */
-async function keysOf({ send }: PurchaseDeps, relay: string): Promise<readonly KeyRecord[]> {
-  const answer = await send(new Request(`${relay}/.well-known/jwks.json`));
-  return fromJwkSet(parsedJson(await answer.text())) ?? [];
+const offerOf = ({ terms }: LedgerRecord, url: string): Offer => ({
+  x402Version: 2,
+  resource: { url },
+  accepts: [terms],
+});
+
+/** Throws `PurchaseError`: without keys no receipt can be verified, so nothing is paid. */
+async function publishedKeys({ send }: PurchaseDeps, relay: string): Promise<readonly KeyRecord[]> {
+  const url = `${relay}/.well-known/jwks.json`;
+  const text = await send(new Request(url))
+    .then((answer) => answer.text())
+    .catch(() => '');
+  const keys = fromJwkSet(parsedJson(text)) ?? [];
+  if (keys.length > 0) return keys;
+  throw new PurchaseError({ member: 'keys', expected: `signing keys at ${url}`, actual: 'none' });
+}
+
+type Paid = { readonly payment: Payment; readonly signedAtMs: number; readonly isRecorded: boolean };
+
+/** The payment of this order: the recorded one if there is one, else a new one, recorded before it is returned. */
+async function signOnce(
+  { ledger, clock }: PurchaseDeps,
+  {
+    payer,
+    required,
+    name,
+    recorded,
+  }: {
+    readonly payer: Payer;
+    readonly required: ToSign;
+    readonly name: LedgerOrder | null;
+    readonly recorded: LedgerRecord | null;
+  },
+): Promise<Paid> {
+  const again = async (record: LedgerRecord): Promise<Paid> => ({
+    payment: await samePayment(payer, { ...required, accepts: [record.terms] }, record),
+    signedAtMs: Date.parse(record.at),
+    isRecorded: true,
+  });
+  if (recorded !== null) return again(recorded);
+  const signedAtMs = clock.now();
+  const sign = () => newPayment(payer, required, clock);
+  if (ledger === null || name === null) return { payment: await sign(), signedAtMs, isRecorded: false };
+  const claimed = await ledger.claim(name, microUsdOf(required.accepts[0]) ?? 0n, sign);
+  return claimed.kind === 'recorded'
+    ? again(claimed.record)
+    : { payment: claimed.payment, signedAtMs, isRecorded: false };
 }
 
 /** Presents the payment, and checks the answer. */
-async function delivery(
+async function deliver(
   deps: PurchaseDeps,
-  { relay, request }: Order,
-  paid: { payment: PaymentHeader; terms: PaymentRequirements; policy: readonly Finding[] },
-): Promise<PurchaseResult> {
-  const { payment, terms } = paid;
-  const presented = await present(deps, `${relay}${PATH}`, JSON.stringify(request), payment);
-  const state = { ...NOTHING, relay, ...paid };
-  if (presented.kind === 'refused') return { ...state, outcome: 'relay_refused', problem: presented.problem };
-  if (presented.kind === 'unfinished') {
-    const { last } = presented;
-    const message = last === NO_ANSWER ? 'the relay did not answer' : `no final answer: the last was ${last}`;
-    return { ...state, outcome: 'unfinished', problem: { code: 'unfinished', message } };
+  order: Order,
+  { url, request, target }: Ordered,
+  { payment, signedAtMs, isRecorded, keys }: Paid & { readonly keys: readonly KeyRecord[] },
+): Promise<Pick<PurchaseResult, 'outcome' | 'error' | 'problem' | 'evidence'>> {
+  const presented = await present(deps, url, JSON.stringify(order.request), payment.header);
+  if (presented.kind !== 'executed') {
+    const actual = presented.kind === 'refused' ? presented.actual : presented.last;
+    const error = new PurchaseError({ member: 'answer', expected: 'an execution, 200 or 502', actual });
+    if (presented.kind === 'unfinished') return { outcome: 'unfinished', error, problem: null, evidence: null };
+    return { outcome: 'relay_refused', error, problem: presented.problem, evidence: null };
   }
   const { answer } = presented;
-  // The result is shown even if the keys cannot be fetched now: it then fails verification.
-  const keys = await keysOf(deps, relay).catch(() => []);
-  const agreed = { request, terms, payer: payment.payer, keys };
-  const evidence = await checkExecution(deps.primitives, answer, agreed);
-  return { ...state, outcome: answer.status === 200 ? 'delivered' : 'target_failed', evidence };
+  const evidence = await checkExecution(deps.primitives, answer, {
+    relay: order.relay,
+    request,
+    target,
+    payment,
+    signedAtMs,
+    nowMs: deps.clock.now(),
+    keys: await keysFor(deps, order, keys, answer),
+    mayBeEarlier: order.repeatable && !isRecorded,
+  });
+  if ('member' in evidence)
+    return { outcome: 'unverified', error: new PurchaseError(evidence), problem: null, evidence: null };
+  const [mismatch] = evidence.mismatches;
+  if (mismatch !== undefined)
+    return { outcome: 'unverified', error: new PurchaseError(mismatch), problem: null, evidence };
+  const outcome = answer.status === 200 ? 'delivered' : 'target_failed';
+  return { outcome, error: null, problem: null, evidence };
 }
 
-export type Presented =
-  /** An execution response: delivered, or attempted and failed. */
-  | { readonly kind: 'executed'; readonly answer: Answer }
-  /** A final refusal: nothing was sent to the target. */
-  | { readonly kind: 'refused'; readonly problem: Problem }
-  /** No final answer in time: the same header may be presented again. `last`: the latest result. */
-  | { readonly kind: 'unfinished'; readonly last: string };
-
-const NO_ANSWER = 'no answer';
-
-/** How long a payment is presented repeatedly. */
-export const PRESENT_MS = 120_000;
-const FIRST_PAUSE_MS = 1000;
-const LONGEST_PAUSE_MS = 15_000;
-const LONGEST_RETRY_AFTER_MS = 60_000;
-
-/** POSTs `body` (JSON) with the payment, waits as the relay asks, and repeats with the same header. */
-export async function present(
-  { send, clock, waiting }: Pick<PurchaseDeps, 'send' | 'clock' | 'waiting'>,
-  url: string,
-  body: string,
-  payment: Pick<PaymentHeader, 'name' | 'value'>,
-): Promise<Presented> {
-  const until = clock.monotonic() + PRESENT_MS;
-  const headers = { 'content-type': 'application/json', [payment.name]: payment.value };
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
-    const answer = await completeAnswer(send, new Request(url, { method: 'POST', headers, body }));
-    const final = answer === null ? null : finalAnswer(answer);
-    if (final !== null) return final;
-    const why =
-      answer === null ? NO_ANSWER : [answer.status, errorOf(answer)?.code].filter(Boolean).join(' ');
-    const wait = retryAfterMs(answer) ?? pause;
-    if (clock.monotonic() + wait > until) return { kind: 'unfinished', last: why };
-    waiting(why, wait);
-    await clock.sleep(wait);
-  }
+/** Published keys are fetched again if the receipt names a newer one. */
+async function keysFor(
+  deps: PurchaseDeps,
+  { relay, keys: pinned }: Order,
+  keys: readonly KeyRecord[],
+  { body }: Answer,
+): Promise<readonly KeyRecord[]> {
+  const document = receiptDocumentOf(parsedJson(body));
+  const kid = document.kind === null ? null : readReceipt(document.jws).jws?.header.kid;
+  if (pinned !== null || keys.some(({ keyId }) => keyId === kid)) return keys;
+  return publishedKeys(deps, relay).catch(() => keys);
 }
-
-/** Returns null if there was no answer. */
-async function completeAnswer(send: Send, request: Request): Promise<Answer | null> {
-  try {
-    const response = await send(request);
-    return { status: response.status, headers: response.headers, body: await response.text() };
-  } catch {
-    return null;
-  }
-}
-
-/** null: presenting the same header again may still bring the result. Only the relay's own error is a final refusal. */
-function finalAnswer(answer: Answer): Presented | null {
-  const { status } = answer;
-  const body = jsonObject(answer.body);
-  if ((status === 200 || status === 502) && 'job' in body && 'receipt' in body)
-    return { kind: 'executed', answer };
-  if (status >= 300 && status < 400)
-    return { kind: 'unfinished', last: `${status}, and redirects are not followed` };
-  const error = errorOf(answer);
-  // 508: the relay would call itself; a repeat cannot succeed.
-  const final = status === 508 || (status >= 400 && status < 500 && !TEMPORARY.has(status));
-  if (error === null || !final || error.code === 'idempotency_in_progress') return null;
-  return { kind: 'refused', problem: error };
-}
-
-/** Request timeout, too many requests: not charged, and temporary. */
-const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
-
-/** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */
-function errorOf({ status, body }: Answer): Problem | null {
-  const { error } = jsonObject(body);
-  // The text of a 402 begins with its code if it has a reason.
-  if (typeof error === 'string')
-    return status === 402 ? { code: UNPAID, message: error.replace(`${UNPAID}: `, '') } : null;
-  const { code, message } = (error ?? {}) as Record<string, unknown>;
-  return typeof code === 'string' ? { code, message: String(message ?? '') } : null;
-}
-
-const UNPAID = 'payment_required';
-
-function retryAfterMs(answer: Answer | null): number | null {
-  const text = answer?.headers.get('retry-after') ?? '';
-  return /^\d{1,6}$/.test(text) ? Math.min(Number(text) * 1000, LONGEST_RETRY_AFTER_MS) : null;
-}
-
-/** Empty if the text is no JSON object. */
-function jsonObject(text: string): Readonly<Record<string, unknown>> {
-  const value = parsedJson(text);
-  return typeof value === 'object' && value !== null ? { ...value } : {};
-}
-
-/** The wallet's address, with its checksum. */
-export const addressOf = (privateKey: `0x${string}`): `0x${string}` =>
-  privateKeyToAccount(privateKey).address;

@@ -4,10 +4,11 @@ import { createHash } from 'node:crypto';
 import { PaymentPayloadV1Schema, PaymentPayloadV2Schema, z } from '@x402/core/schemas';
 import { recover } from 'tiny-secp256k1';
 import { keccak256 } from 'viem';
-import { canonicalJson, parsedJson } from '#src/domain/canonical-json.ts';
+import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromUtf8 } from '#src/domain/encoding.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { identityText } from '#src/domain/payment/events.ts';
+import { payloadHash } from '#src/domain/payment/payload-hash.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
@@ -93,7 +94,7 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
     signer: byKey ? 'recovered' : 'contract',
     nonce,
     validBefore: authorization.validBefore,
-    payloadHash: sha256Hex(canonicalJson({ authorization, signature })),
+    payloadHash: payloadHash({ authorization, signature }),
     x402Version,
     identifier,
     carried,

@@ -1,120 +1,482 @@
-// Presenting a payment: for how long, how often, and which answers are final.
+// A purchase from a relay that lies: nothing but the buyer's own purchase is accepted, the member that differs is named,
+// and at most one payment is signed.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { PRESENT_MS, present, purchase } from '#src/adapters/buyer/purchase.ts';
+import { describe, test } from 'node:test';
+import { keyPayer } from '#src/adapters/buyer/payment.ts';
+import { type Order, type PurchaseResult, purchase } from '#src/adapters/buyer/purchase.ts';
 import { letPass, manualClock } from '#test/support/fakes.ts';
-import { primitives } from '#test/support/primitives.ts';
+import {
+  changed,
+  hashOf,
+  type Lies,
+  type LyingRelay,
+  lyingRelay,
+  PAY_TO,
+  type Told,
+  type Tree,
+} from '#test/support/lying-relay.ts';
+import { primitives, testKey } from '#test/support/primitives.ts';
 
-const PAYMENT = { name: 'PAYMENT-SIGNATURE', value: 'the one payment' };
-const answer = (status: number, body: unknown, headers: Record<string, string> = {}) => {
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
-  return { status, body: text, response: () => new Response(text, { status, headers }) };
+const STRANGER = '0x2222222222222222222222222222222222222222';
+const EXECUTE = '/api/execute/webhook';
+const KEYS = [`0x${'a1'.repeat(32)}`, `0x${'b2'.repeat(32)}`] as const;
+
+const REQUEST: Order['request'] = {
+  url: 'https://target.example/hook?x=1#part',
+  method: 'PUT',
+  headers: { 'X-Order': '1', Accept: 'text/plain' },
+  body: { order: 4711, text: 'ü' },
+  idempotencyKey: 'order-4711',
 };
-type Answer = ReturnType<typeof answer>;
-const error = (code: string) => ({ error: { code, message: 'words' } });
-const DONE = answer(200, { job: {}, receipt: {} });
 
-/** Each call gets the next answer, then always the last one; null: no answer. */
-async function presented(...answers: readonly (Answer | null)[]) {
-  const clock = manualClock();
-  const sent: unknown[] = [];
-  const send = async (request: Request) => {
-    const next = answers[Math.min(sent.length, answers.length - 1)] ?? null;
-    const { method, url, headers } = request;
-    const payment = headers.get('PAYMENT-SIGNATURE');
-    sent.push([method, url, await request.text(), headers.get('content-type'), payment]);
-    if (next === null) throw new Error('no answer');
-    return next.response();
-  };
-  const deps = { send, clock, waiting: () => undefined };
-  const result = await letPass(clock, present(deps, 'https://relay.example/x', '{}', PAYMENT));
-  return { result, sent, slept: clock.slept, elapsed: clock.monotonic() };
+type Bought = { readonly result: PurchaseResult; readonly signed: number; readonly presented: number };
+
+function world() {
+  const manual = manualClock();
+  // The stock client reads the machine's clock.
+  const clock = { ...manual, now: () => Date.now() + manual.monotonic() };
+  const failing = (request: { readonly url: string }) => (request.url.endsWith('/fails') ? 500 : 200);
+  const relay = lyingRelay('https://relay.example', () => clock.now(), failing);
+  async function buy(change: Partial<Order> = {}, wallet: `0x${string}` = KEYS[0]): Promise<Bought> {
+    const before = relay.presented.length;
+    const payer = keyPayer(wallet);
+    let signed = 0;
+    const counted: typeof payer = {
+      ...payer,
+      pay(...asked) {
+        signed++;
+        return payer.pay(...asked);
+      },
+    };
+    const order: Order = {
+      relay: relay.origin,
+      request: REQUEST,
+      limits: { maxPriceMicroUsd: 3000n, network: 'eip155:8453', payTo: PAY_TO, allowHosts: null },
+      payer: counted,
+      keys: null,
+      repeatable: false,
+      ...change,
+    };
+    const deps = { send: relay.send, clock, primitives, waiting: () => undefined, ledger: null };
+    const result = await letPass(manual, purchase(deps, order));
+    const headers = relay.presented.slice(before);
+    assert.ok(new Set(headers).size <= 1, 'one payment is presented');
+    return { result, signed, presented: headers.length };
+  }
+  return { clock, relay, buy };
 }
 
-test('the same call is repeated with the same payment until a result is returned', async () => {
-  const { result, sent } = await presented(null, answer(503, error('payment_unconfirmed')), DONE);
-  assert.equal(result.kind, 'executed');
-  assert.equal(sent.length, 3);
-  const same = ['POST', 'https://relay.example/x', '{}', 'application/json', 'the one payment'];
-  for (const call of sent) assert.deepEqual(call, same);
-});
+const good = ({ result }: Bought): void => {
+  assert.equal(result.error, null, result.error?.message ?? '');
+  assert.equal(result.outcome, 'delivered');
+};
+const decoded = ({ presented: [first = ''] }: LyingRelay) => Buffer.from(first, 'base64').toString('utf8');
+const membersOf = ({ evidence, error }: PurchaseResult) =>
+  evidence?.mismatches.map(({ member }) => member) ?? [error?.member];
 
-test('Retry-After is respected; without it the pauses grow up to a limit', async () => {
-  const later = answer(503, error('payment_unconfirmed'), { 'retry-after': '7' });
-  assert.deepEqual((await presented(later, later, DONE)).slept, [7000, 7000]);
-  const { slept } = await presented(null, null, null, null, null, null, DONE);
-  assert.deepEqual(slept, [1000, 2000, 4000, 8000, 15_000, 15_000]);
-});
-
-test('presenting ends within two minutes, whatever the value of Retry-After', async () => {
-  for (const headers of [{}, { 'retry-after': '999999' }, { 'retry-after': 'nonsense' }]) {
-    const { result, elapsed } = await presented(answer(503, error('facilitator_unavailable'), headers));
-    assert.deepEqual(result, {
-      kind: 'unfinished',
-      last: '503 facilitator_unavailable',
-    });
-    assert.ok(elapsed <= PRESENT_MS, String(elapsed));
-  }
-});
-
-test('a final refusal of the relay ends the purchase at once', async () => {
-  const refusals = [
-    [402, { x402Version: 1, error: 'payment_required: insufficient_funds' }, 'payment_required'],
-    [400, error('unsafe_target'), 'unsafe_target'],
-    [409, error('payment_reused'), 'payment_reused'],
-    [409, error('idempotency_conflict'), 'idempotency_conflict'],
-    [508, error('relay_loop'), 'relay_loop'],
-  ] as const;
-  for (const [status, body, code] of refusals) {
-    const { result, sent } = await presented(answer(status, body));
+describe('an honest relay', () => {
+  test('every fact holds, and the payment is named by its hash', async () => {
+    const { relay, buy } = world();
+    const bought = await buy();
+    good(bought);
+    const { evidence, payment } = bought.result;
     assert.deepEqual(
-      [result.kind, result.kind === 'refused' && result.problem.code, sent.length],
-      ['refused', code, 1],
+      evidence?.facts.map(({ name, ok }) => [name, ok]),
+      [
+        ['receipt_verified_offline', true],
+        ['receipt_names_payment', true],
+        ['receipt_binds_request', true],
+        ['answer_matches_receipt', true],
+      ],
     );
-  }
+    const presented = JSON.parse(decoded(relay));
+    assert.equal(payment?.payloadHash, hashOf(presented.payload));
+    assert.deepEqual([bought.signed, bought.presented], [1, 1]);
+  });
+
+  test('without a body, headers and key; with a trailing dot and a default port', async () => {
+    const { buy } = world();
+    good(await buy({ request: { url: 'https://Target.example.:443' } }));
+  });
+
+  test('a failed target is a verified result, and no delivery', async () => {
+    const { buy } = world();
+    const { result } = await buy({ request: { ...REQUEST, url: 'https://target.example/fails' } });
+    assert.deepEqual([result.outcome, result.error], ['target_failed', null]);
+  });
+
+  test('published keys are fetched again if the receipt names a newer one', async () => {
+    const { relay, buy } = world();
+    let asked = 0;
+    relay.lie({
+      respond: (request, honest) =>
+        request.url.endsWith('/jwks.json') && asked++ === 0
+          ? Promise.resolve(Response.json({ keys: [jwkOf(testKey())] }))
+          : honest(),
+    });
+    good(await buy());
+    assert.equal(asked, 2);
+  });
 });
 
-test('the reason of a 402 is the message, without its code', async () => {
-  for (const [text, message] of [
-    ['payment_required: insufficient_funds', 'insufficient_funds'],
-    ['payment_required', 'payment_required'],
-  ] as const) {
-    const { result } = await presented(answer(402, { x402Version: 1, error: text }));
-    assert.deepEqual(result.kind === 'refused' && result.problem, { code: 'payment_required', message });
-  }
-});
+const jwkOf = ({ keyId, x }: ReturnType<typeof testKey>) => ({ kty: 'OKP', crv: 'Ed25519', kid: keyId, x });
 
-test('after an answer that is not final the same payment is presented again: it may be spent', async () => {
-  const passing = [
-    answer(200, ''),
-    answer(200, {}),
-    answer(404, 'no such page'),
-    answer(403, { error: 'denied' }),
-    answer(409, error('idempotency_in_progress')),
-    answer(429, error('too_many_in_flight')),
-    answer(500, error('internal_error')),
-    answer(502, 'bad gateway'),
-    answer(504, ''),
+/** The only requirement of the 402, with one member changed. */
+const term =
+  (member: string, value: unknown): NonNullable<Lies['offer']> =>
+  (required) =>
+    changed(required, `accepts.0.${member}`, value);
+
+describe('an offer outside the limits is not signed', () => {
+  const other = (name: string, change: Lies, member: string) => [name, change, member] as const;
+  const lies = [
+    other('a higher price', { offer: term('amount', '3001') }, 'offer.price'),
+    other('a negative price', { offer: term('amount', '-1') }, 'offer.price'),
+    other('another payee', { offer: term('payTo', STRANGER) }, 'offer.pay_to'),
+    other('another asset', { offer: term('asset', STRANGER) }, 'offer.asset'),
+    other('another method', { offer: term('extra.assetTransferMethod', 'permit2') }, 'offer.asset'),
+    other('another network', { offer: term('network', 'eip155:84532') }, 'offer.network'),
+    other('another scheme', { offer: term('scheme', 'upto') }, 'offer.network'),
+    other('no validity', { offer: term('maxTimeoutSeconds', 0) }, 'offer.network'),
+    other('no domain', { offer: term('extra', {}) }, 'offer.network'),
+    other('a null as terms', { offer: (bill) => changed(bill, 'accepts', [null]) }, 'offer'),
+    other('no terms', { offer: (bill) => changed(bill, 'accepts', []) }, 'offer.network'),
+    other(
+      'another resource',
+      { offer: (bill) => changed(bill, 'resource.url', `https://evil.example${EXECUTE}`) },
+      'offer.resource',
+    ),
+    other('version 1', { offer: (bill) => changed(bill, 'x402Version', 1) }, 'offer'),
+    other('no base64', { offer: () => '%%%' }, 'offer'),
+    other('null', { offer: () => Buffer.from('null').toString('base64') }, 'offer'),
+    other(
+      'HTML',
+      { respond: async () => new Response('<h1>Pay</h1>', { status: 402, headers: { 'content-type': 'text/html' } }) },
+      'offer',
+    ),
+    other('a redirect', { respond: async () => Response.redirect('https://evil.example/', 307) }, 'offer.http.status'),
+    other('no payment', { respond: async () => Response.json({}, { status: 400 }) }, 'offer.http.status'),
   ];
-  for (const each of passing) {
-    const { result, sent } = await presented(each, DONE);
-    assert.deepEqual([result.kind, sent.length], ['executed', 2], `${each.status} ${each.body}`);
+  for (const [name, lie, member] of lies)
+    test(`${name}: ${member}`, async () => {
+      const { relay, buy } = world();
+      relay.lie(lie);
+      const { result, signed, presented } = await buy();
+      assert.deepEqual([result.outcome, result.error?.member], ['policy_refused', member], result.error?.message ?? '');
+      assert.deepEqual([signed, presented, result.payment], [0, 0, null]);
+    });
+
+  test('the price is compared and shown in dollars', async () => {
+    const { relay, buy } = world();
+    relay.lie({ offer: term('amount', '1234567') });
+    const { error } = (await buy()).result;
+    assert.deepEqual([error?.expected, error?.actual], ['at most $0.003', '$1.234567']);
+  });
+
+  test('of several terms the first within the limits is paid', async () => {
+    const { relay, buy } = world();
+    relay.lie({
+      offer: (bill) => {
+        const [first] = bill.accepts as Tree[];
+        return { ...bill, accepts: [{ ...first, scheme: 'upto' }, { ...first, amount: '9000' }, first] };
+      },
+    });
+    good(await buy());
+  });
+
+  for (const [allowHosts, ok] of [
+    [['target.example'], true],
+    [['other.example', '*.example'], true],
+    [['*.target.example'], false],
+    [['evil.example'], false],
+  ] as const)
+    test(`allowed hosts ${allowHosts}: ${ok ? 'paid' : 'not paid'}`, async () => {
+      const { buy } = world();
+      const limits = { maxPriceMicroUsd: 3000n, network: 'eip155:8453', payTo: PAY_TO, allowHosts };
+      const { result, signed } = await buy({ limits });
+      assert.deepEqual([result.error?.member, signed], ok ? [undefined, 1] : ['offer.target_host', 0]);
+    });
+
+  test('no keys are published: nothing is paid', async () => {
+    for (const body of ['<h1>', '{"keys":[]}', '{}']) {
+      const { relay, buy } = world();
+      relay.lie({
+        respond: async (request, honest) =>
+          request.url.endsWith('/jwks.json') ? new Response(body) : honest(),
+      });
+      const { result, signed } = await buy();
+      assert.deepEqual([result.error?.member, signed], ['keys', 0]);
+    }
+  });
+});
+
+describe('an authorization lives for at most 300 s', () => {
+  for (const [asked, lives] of [
+    [10 * 365 * 86_400, 300],
+    [300, 300],
+    [120, 120],
+  ] as const)
+    test(`the 402 asks for ${asked} s`, async () => {
+      const { relay, buy, clock } = world();
+      relay.lie({ offer: asked === 120 ? (bill) => bill : term('maxTimeoutSeconds', asked) });
+      const bought = await buy();
+      good(bought);
+      const { payload, accepted } = JSON.parse(decoded(relay));
+      const validFor = Number(payload.authorization.validBefore) - Math.floor(clock.now() / 1000);
+      assert.ok(validFor >= lives - 5 && validFor <= lives + 1, String(validFor));
+      assert.equal(accepted.maxTimeoutSeconds, asked);
+    });
+});
+
+describe('an answer that is not this purchase', () => {
+  const signed = (path: string, value: unknown): Lies => ({ payload: (payload) => changed(payload, path, value) });
+  const shown = (path: string, value: unknown): Lies => ({
+    answer: (told) => ({ ...told, body: changed(told.body, path, value) }),
+  });
+  const header = (path: string, value: unknown): Lies => ({
+    answer: (told) => ({ ...told, header: changed(told.header ?? {}, path, value) }),
+  });
+  const status = (code: number): Lies => ({ answer: (told) => ({ ...told, status: code }) });
+  const HASH = `0x${'e'.repeat(64)}`;
+
+  const lies: readonly (readonly [string, Lies, ...string[]])[] = [
+    ['another payment’s hash', signed('payment.payloadHash', 'e'.repeat(64)), 'receipt.payment.payloadHash'],
+    ['another payer', signed('payment.payer', STRANGER), 'receipt.payment.payer'],
+    ['another payee', signed('payment.payTo', STRANGER), 'receipt.payment.payTo'],
+    ['another amount', signed('payment.amount', '9000'), 'receipt.payment.amount'],
+    ['another asset', signed('payment.asset', STRANGER), 'receipt.payment.asset'],
+    ['another network', signed('payment.network', 'eip155:84532'), 'receipt.payment.network'],
+    ['another scheme', signed('payment.scheme', 'upto'), 'receipt.payment.scheme'],
+    ['no transaction', signed('payment.transaction', null), 'receipt.payment.transaction'],
+    ['an empty transaction', signed('payment.transaction', ''), 'receipt.payment.transaction'],
+    ['a transaction of words', signed('payment.transaction', 'paid'), 'receipt.payment.transaction'],
+    ['an unpaid receipt', signed('payment', null), 'payment'],
+    ['a receipt of demo mode', signed('mode', 'demo'), 'receipt.payment'],
+    ['another method', signed('request.method', 'DELETE'), 'receipt.request.method'],
+    ['a failure under 200', { ...signed('outcome.status', 'failed'), ...status(200) }, 'http.status'],
+    ['a success without an answer', signed('outcome.responseStatus', null), 'receipt.outcome.responseStatus'],
+    ['a success whose target answered 500', signed('outcome.responseStatus', 500), 'receipt.outcome.responseStatus'],
+    ['a success whose attempt failed', signed('attempts.0.outcome', 'failed'), 'receipt.attempts.outcome'],
+    ['an old date', signed('iat', 1_600_000_000), 'receipt.iat'],
+    ['a date far ahead', signed('iat', 4_000_000_000), 'receipt.iat'],
+    ['an unknown version', signed('v', 9), 'receipt.payload_version_supported'],
+    ['a decision that was not ordered', signed('decisionId', 'dec_0'), 'receipt.decisionId'],
+    ['another signing key', { signer: testKey() }, 'receipt.signature_valid'],
+    ['a success under 502', status(502), 'http.status'],
+    ['a failed outcome in the text', shown('job.status', 'failed'), 'job.status'],
+    ['another job', shown('job.id', 'job_0'), 'receipt.payload_job_id'],
+    ['another receipt id', shown('receipt.id', 'rcpt_0'), 'receipt.receipt_present'],
+    ['another number of attempts', shown('job.attempts', 3), 'job.attempts'],
+    ['another answer of the target', shown('job.responseStatus', 201), 'job.responseStatus'],
+    ['another key id', shown('receipt.keyId', 'other'), 'receipt.keyId'],
+    ['another amount in the text', shown('payment.amount', '1'), 'payment.amount'],
+    ['a replay that is none', shown('idempotentReplay', true), 'receipt.replay'],
+    ['a link elsewhere', shown('links.job', 'https://evil.example/'), 'links.job'],
+    ['a forged checkpoint', shown('checkpoint', 'relay.example/receipts\n1\nAAAA\n\n— x y\n'), 'checkpoint'],
+    ['no disclosures', shown('disclosures', []), 'disclosures.target_url'],
+    ['no members', { answer: (told) => ({ ...told, body: { job: {}, receipt: {} } }) }, 'mode'],
+    ['no payment header', { answer: (told) => ({ ...told, header: null }) }, 'payment_response.success'],
+    ['a payment header of no success', header('success', false), 'payment_response.success'],
+    ['another transaction in the header', header('transaction', HASH), 'payment_response.transaction'],
+    ['no transaction in the header', header('transaction', ''), 'payment_response.transaction'],
+    ['another payer in the header', header('payer', STRANGER), 'payment_response.payer'],
+    ['another network in the header', header('network', 'eip155:1'), 'payment_response.network'],
+  ];
+  for (const [name, lie, member] of lies)
+    test(`${name}: ${member}`, async () => {
+      const { relay, buy } = world();
+      relay.lie(lie);
+      const bought = await buy();
+      const { outcome, error, payment } = bought.result;
+      assert.deepEqual([outcome, error?.member], ['unverified', member], membersOf(bought.result).join());
+      assert.notEqual(error?.expected, error?.actual);
+      assert.deepEqual([bought.signed, bought.presented], [1, 1]);
+      assert.notEqual(payment, null);
+    });
+
+  const orders: readonly (readonly [string, Tree, string])[] = [
+    ['another URL', { url: 'https://target.example/other' }, 'disclosures.target_url'],
+    ['another body', { body: { order: 1 } }, 'disclosures.request_body_sha256'],
+    ['no body', { body: undefined }, 'disclosures.request_body_sha256'],
+    ['other header names', { headers: { 'x-order': '1' } }, 'disclosures.header_names'],
+    ['another idempotency key', { idempotencyKey: 'order-1' }, 'disclosures.idempotency_key'],
+    ['no idempotency key', { idempotencyKey: undefined }, 'disclosures.idempotency_key'],
+    ['another method, truly signed', { method: 'POST' }, 'receipt.request.method'],
+  ];
+  for (const [name, change, member] of orders)
+    test(`it executed ${name}: ${member}`, async () => {
+      const { relay, buy } = world();
+      relay.lie({ order: (order) => JSON.parse(JSON.stringify({ ...order, ...change })) });
+      const { result, signed } = await buy();
+      assert.deepEqual([result.outcome, result.error?.member, signed], ['unverified', member, 1]);
+    });
+
+  test('forged disclosures: each that opens no commitment is named', async () => {
+    const { relay, buy } = world();
+    const forgery = (name: string, value: unknown) =>
+      Buffer.from(JSON.stringify(['A'.repeat(22), name, value])).toString('base64url');
+    relay.lie({
+      answer: (told) => {
+        const [, ...rest] = told.body.disclosures as string[];
+        const disclosures = [forgery('target_url', 'https://target.example/hook?x=1'), ...rest];
+        return { ...told, body: { ...told.body, disclosures } };
+      },
+    });
+    const { result } = await buy();
+    assert.equal(result.error?.member, 'disclosures.target_url');
+    relay.lie({
+      answer: (told) => {
+        const disclosures = [...(told.body.disclosures as string[]), forgery('extra', 'x'), 'nonsense'];
+        return { ...told, body: { ...told.body, disclosures } };
+      },
+    });
+    const more = await buy({ request: { ...REQUEST, idempotencyKey: 'order-2' } });
+    assert.deepEqual(membersOf(more.result), ['disclosures.extra', 'disclosures.6']);
+  });
+
+  /** The latest answer is given to every later purchase. */
+  const repeating = (relay: LyingRelay, path = relay.told.at(-1)) =>
+    relay.lie({ answer: () => path as Told });
+
+  test('an old receipt of the same wallet', async () => {
+    const { relay, buy } = world();
+    good(await buy());
+    repeating(relay);
+    const again = await buy({ request: { ...REQUEST, idempotencyKey: 'order-2' } });
+    assert.deepEqual(membersOf(again.result), ['receipt.payment.payloadHash', 'disclosures.idempotency_key']);
+    assert.equal(again.signed, 1);
+  });
+
+  test('an old receipt of the same order is no proof of a new purchase', async () => {
+    const { relay, buy } = world();
+    good(await buy());
+    repeating(relay);
+    assert.deepEqual(membersOf((await buy()).result), ['receipt.payment.payloadHash']);
+    // Nor if the same key was given: the relay does not even call it a replay.
+    assert.deepEqual(membersOf((await buy({ repeatable: true })).result), ['receipt.payment.payloadHash']);
+  });
+
+  test('somebody else’s receipt', async () => {
+    const { relay, buy } = world();
+    good(await buy({}, KEYS[1]));
+    repeating(relay);
+    const { result } = await buy({ repeatable: true });
+    assert.equal(result.error?.member, 'receipt.payment.payer');
+    assert.ok(membersOf(result).includes('receipt.payment.payloadHash'));
+  });
+
+  test('a receipt of another relay’s key, published by the liar: pinned keys refuse it', async () => {
+    const { relay, buy } = world();
+    const pinned = testKey();
+    const { result } = await buy({ keys: [pinned.record] });
+    assert.deepEqual([result.outcome, result.error?.member], ['unverified', 'receipt.signature_valid']);
+    good(await buy({ keys: [relay.key.record], request: { ...REQUEST, idempotencyKey: 'k-2' } }));
+    const retired = { ...relay.key.record, notAfter: 1 };
+    const late = await buy({ keys: [retired], request: { ...REQUEST, idempotencyKey: 'k-3' } });
+    assert.equal(late.result.error?.member, 'receipt.key_valid_at_issue');
+  });
+
+  test('every member of the answer is compared: changed, removed or of another type, none is accepted', async () => {
+    const { relay, buy } = world();
+    good(await buy());
+    const body = relay.told[0]?.body ?? {};
+    const paths = leafPaths(body);
+    assert.ok(paths.length > 25, String(paths.length));
+    let number = 0;
+    for (const path of paths)
+      for (const value of [undefined, null, 7, 'x', [], {}, true]) {
+        const lie = lieOf(path, value);
+        if (lie === null) continue;
+        relay.lie({ answer: lie });
+        const { result } = await buy({ request: { ...REQUEST, idempotencyKey: `n-${++number}` } });
+        assert.notEqual(result.error, null, `${path} = ${JSON.stringify(value)}`);
+        assert.notEqual(result.outcome, 'delivered');
+      }
+  });
+
+  /** null: it is the honest value. */
+  function lieOf(path: string, value: unknown): ((told: Told) => Told) | null {
+    const honest = ['checkpoint', 'job.decisionId', 'job.errorCategory'].includes(path) ? null : undefined;
+    if (value === honest && honest === null) return null;
+    // A relay may leave a link out: nothing is done with it.
+    if (path.startsWith('links.') && value === undefined) return null;
+    return (told) => ({ ...told, body: changed(told.body, path, value) });
   }
 });
 
-test('a 402 without readable requirements of version 2 is not paid', async () => {
-  const header = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');
-  for (const value of ['%%%', header(null), header({}), header({ x402Version: 1, accepts: [] })]) {
-    let calls = 0;
-    const send = async () => {
-      calls++;
-      return new Response('{}', { status: 402, headers: { 'PAYMENT-REQUIRED': value } });
-    };
-    const deps = { send, clock: manualClock(), primitives, waiting: () => undefined };
-    const limits = { maxPriceMicroUsd: 3000n, network: 'eip155:8453', payTo: null };
-    const request = { url: 'https://target.example/' };
-    const order = { relay: 'https://relay.example', request, limits, privateKey: null };
-    await assert.rejects(purchase(deps, order));
-    assert.equal(calls, 1);
-  }
+function leafPaths(tree: unknown, path = ''): readonly string[] {
+  if (typeof tree !== 'object' || tree === null) return [path];
+  return Object.entries(tree).flatMap(([name, value]) => leafPaths(value, path === '' ? name : `${path}.${name}`));
+}
+
+describe('an unclear answer: the same payment is presented again, and never a second one', () => {
+  /** The answer to every paid request; the call is executed or not. */
+  const answering = (make: () => Response | Promise<Response>, executed = false): Lies => ({
+    async respond(request, honest) {
+      if (request.headers.get('PAYMENT-SIGNATURE') === null) return honest();
+      if (executed) await honest();
+      return make();
+    },
+  });
+  const html = () => new Response('<h1>hi</h1>', { status: 200, headers: { 'content-type': 'text/html' } });
+  const bill = (amount: string) => {
+    const accepts = [{ scheme: 'exact', network: 'eip155:8453', amount, payTo: PAY_TO }];
+    const value = Buffer.from(JSON.stringify({ x402Version: 2, accepts })).toString('base64');
+    return Response.json({ error: 'payment_required' }, { status: 402, headers: { 'PAYMENT-REQUIRED': value } });
+  };
+  const endings: readonly (readonly [string, Lies, PurchaseResult['outcome'], RegExp])[] = [
+    ['HTML', answering(html), 'unfinished', /200 without an execution \(text\/html\)/],
+    ['an answer without receipt', answering(() => Response.json({ job: {} })), 'unfinished', /^200 without/],
+    ['no answer', answering(() => Promise.reject(new Error('cut'))), 'unfinished', /^no answer$/],
+    ['a gateway’s 502', answering(() => new Response('', { status: 502 })), 'unfinished', /^502 without/],
+    [
+      '503 payment_unconfirmed without end',
+      answering(() => Response.json({ error: { code: 'payment_unconfirmed' } }, { status: 503 })),
+      'unfinished',
+      /^503 payment_unconfirmed$/,
+    ],
+    ['a redirect', answering(() => Response.redirect('https://evil.example/', 307)), 'unfinished', /^307, and redirects/],
+    ['a 402 after paying', answering(() => bill('3000')), 'relay_refused', /^402 payment_required/],
+    ['a higher price in a second 402', answering(() => bill('9000')), 'relay_refused', /^402 payment_required/],
+    ['a 402 after executing', answering(() => bill('3000'), true), 'relay_refused', /^402 payment_required/],
+  ];
+  for (const [name, lie, outcome, actual] of endings)
+    test(`${name}: ${outcome}, one payment`, async () => {
+      const { relay, buy, clock } = world();
+      relay.lie(lie);
+      const { result, signed } = await buy();
+      assert.deepEqual([result.outcome, result.error?.member, signed], [outcome, 'answer', 1]);
+      assert.match(result.error?.actual ?? '', actual);
+      assert.ok(clock.monotonic() <= 120_000);
+    });
+
+  test('answers that are lost twice: the third is this purchase, as a replay', async () => {
+    const { relay, buy } = world();
+    let lost = 0;
+    relay.lie({
+      async respond(request, honest) {
+        const answer = await honest();
+        if (request.headers.get('PAYMENT-SIGNATURE') !== null && lost++ < 2) throw new Error('cut');
+        return answer;
+      },
+    });
+    const bought = await buy();
+    good(bought);
+    assert.deepEqual([bought.signed, bought.presented], [1, 3]);
+    assert.equal(bought.result.evidence?.execution.idempotentReplay, true);
+    assert.equal(bought.result.evidence?.earlierPayment, false);
+  });
+});
+
+describe('a later run of the same order with its key, without a ledger', () => {
+  test('the recorded result is accepted as an earlier payment’s; a generated key’s is not', async () => {
+    const { buy, clock } = world();
+    good(await buy({ repeatable: true }));
+    clock.advance(86_400_000);
+    const again = await buy({ repeatable: true });
+    good(again);
+    assert.equal(again.result.evidence?.earlierPayment, true);
+    const foreign = await buy({ repeatable: false });
+    assert.deepEqual(membersOf(foreign.result), ['receipt.payment.payloadHash', 'receipt.iat']);
+  });
 });

@@ -1,0 +1,136 @@
+// The one payment of a purchase: an EIP-3009 authorization, signed by the buyer's wallet and checked before it is sent.
+import type { PaymentPayload } from '@x402/core/types';
+import { authorizationTypes } from '@x402/evm';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { x402Client, x402HTTPClient } from '@x402/fetch';
+import { type Static, Type } from '@sinclair/typebox';
+import type { Hex } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { payloadHash } from '#src/domain/payment/payload-hash.ts';
+import { shapeCheck } from '#src/domain/shape-check.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { Terms, type ToSign } from './offer.ts';
+
+const Address = Type.String({ pattern: '^0x[0-9a-f]{40}$' });
+const Decimal = Type.String({ pattern: '^(0|[1-9]\\d{0,77})$' });
+
+/** What is signed, hexadecimal in lower case. It charges at most once: the chain accepts a nonce of a payer once. */
+export const Authorization = Type.Object({
+  from: Address,
+  to: Address,
+  value: Decimal,
+  validAfter: Decimal,
+  validBefore: Decimal,
+  nonce: Type.String({ pattern: '^0x[0-9a-f]{64}$' }),
+});
+export type Authorization = Static<typeof Authorization>;
+
+const isSigned = shapeCheck(
+  Type.Object({ authorization: Authorization, signature: Type.String({ pattern: '^0x[0-9a-f]+$' }) }),
+);
+
+/** A payment without its signature: enough for the wallet to sign the same one again. */
+export const UnsignedPayment = Type.Object({
+  terms: Terms,
+  authorization: Authorization,
+  /** SHA-256 of the signed authorization, hex; receipts contain it. */
+  payloadHash: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+});
+export type UnsignedPayment = Static<typeof UnsignedPayment>;
+
+export type Payment = {
+  readonly terms: Terms;
+  readonly authorization: Authorization;
+  readonly payloadHash: string;
+  /** Carries the signature. It is charged once; presented again, it returns the recorded answer. */
+  readonly header: { readonly name: string; readonly value: string };
+};
+
+/** The buyer's wallet. */
+export type Payer = {
+  /** Lower case. */
+  readonly address: string;
+  /** A payment of the only requirement: a new one, or the recorded authorization signed again. */
+  pay(required: ToSign, recorded: Authorization | null): Promise<PaymentPayload>;
+};
+
+/** New payments are made by the stock client. */
+export function keyPayer(privateKey: Hex): Payer {
+  const account = privateKeyToAccount(privateKey);
+  const scheme = new ExactEvmScheme(account);
+  return {
+    address: account.address.toLowerCase(),
+    async pay(required, recorded) {
+      const [accepted] = required.accepts;
+      const { network } = accepted;
+      if (recorded === null)
+        return x402Client
+          // The offer was compared with the buyer's limits.
+          .fromConfig({ schemes: [{ network, client: scheme }], spendControls: { maxAmountPerPayment: false } })
+          .createPaymentPayload(required);
+      const { name, version } = accepted.extra;
+      const signature = await account.signTypedData({
+        domain: { name, version, chainId: chainIdOf(network), verifyingContract: accepted.asset as Hex },
+        types: authorizationTypes,
+        primaryType: 'TransferWithAuthorization',
+        message: {
+          from: recorded.from as Hex,
+          to: recorded.to as Hex,
+          value: BigInt(recorded.value),
+          validAfter: BigInt(recorded.validAfter),
+          validBefore: BigInt(recorded.validBefore),
+          nonce: recorded.nonce as Hex,
+        },
+      });
+      const payload = { authorization: recorded, signature };
+      return { x402Version: 2, resource: required.resource, accepted, payload };
+    },
+  };
+}
+
+const chainIdOf = (network: string): number => Number(network.slice(network.indexOf(':') + 1));
+
+/** Whatever a 402 asks for, an authorization lives no longer. (A payment of scheduled runs would live until its run.) */
+const LONGEST_SECONDS = LIMITS.authorizationSeconds.max;
+
+/** Throws if the wallet signs anything but the requirement. */
+export async function newPayment(payer: Payer, required: ToSign, clock: Pick<Clock, 'now'>): Promise<Payment> {
+  const [terms] = required.accepts;
+  const maxTimeoutSeconds = Math.min(terms.maxTimeoutSeconds, LONGEST_SECONDS);
+  const payload = await payer.pay({ ...required, accepts: [{ ...terms, maxTimeoutSeconds }] }, null);
+  const payment = paymentOf(terms, payload);
+  const { from, to, value, validBefore } = payment.authorization;
+  const agreed =
+    from === payer.address &&
+    to === terms.payTo.toLowerCase() &&
+    value === terms.amount &&
+    Number(validBefore) <= Math.ceil(clock.now() / 1000) + maxTimeoutSeconds;
+  if (!agreed) throw new Error('the wallet signed another authorization than the relay asks for: it is not sent');
+  return payment;
+}
+
+/** The recorded payment, signed again: the same authorization, so that it cannot be charged a second time. */
+export async function samePayment(payer: Payer, required: ToSign, recorded: UnsignedPayment): Promise<Payment> {
+  const payload = await payer.pay(required, recorded.authorization);
+  return { ...paymentOf(required.accepts[0], payload), payloadHash: recorded.payloadHash };
+}
+
+function paymentOf(accepted: Terms, made: PaymentPayload): Payment {
+  const payload: PaymentPayload = { ...made, accepted };
+  const signed = lowerCase(made.payload);
+  const http = new x402HTTPClient(new x402Client());
+  const [header] = Object.entries(http.encodePaymentSignatureHeader(payload));
+  if (!isSigned(signed) || header === undefined)
+    throw new Error('the wallet made no signed authorization (EIP-3009)');
+  const [name, value] = header;
+  const { authorization } = signed;
+  return { terms: accepted, authorization, payloadHash: payloadHash(signed), header: { name, value } };
+}
+
+/** Every text within: one authorization has one spelling. */
+const lowerCase = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value), (_name, one) => (typeof one === 'string' ? one.toLowerCase() : one));
+
+/** The wallet's address, with its checksum. */
+export const addressOf = (privateKey: Hex): Hex => privateKeyToAccount(privateKey).address;

@@ -1,0 +1,132 @@
+// What relay pay prints of a purchase: as text, and as JSON.
+import type { Evidence, PurchaseResult } from '#src/app/buyer.ts';
+import { heading, mark, paint, row, shown } from './terminal.ts';
+import { checkLines, factLines } from './verify.ts';
+
+export const isGood = ({ outcome }: PurchaseResult): boolean =>
+  outcome === 'not_paid' || outcome === 'delivered';
+
+type Failure = NonNullable<PurchaseResult['error']>;
+
+/** One line that names the member that differs. */
+export const errorLine = ({ member, expected, actual }: Failure): string =>
+  `${shown(member)}: expected ${shown(expected)}, received ${shown(actual)}`;
+
+/** The payment header is included only while it can still return the result. */
+export function resultJson(result: PurchaseResult) {
+  const { evidence, payment, error, ...rest } = result;
+  const { job, receipt, disclosures, checkpoint, idempotentReplay, links } = evidence?.execution ?? NONE;
+  const { name, value } = payment?.header ?? {};
+  const header = result.outcome === 'unfinished' && name !== undefined && { [name]: value };
+  return {
+    ok: isGood(result),
+    ...rest,
+    error: error && { member: error.member, expected: error.expected, actual: error.actual },
+    payment: payment && {
+      payer: payment.authorization.from,
+      nonce: payment.authorization.nonce,
+      validBefore: validUntil(payment),
+      payloadHash: payment.payloadHash,
+      ...(header && { header }),
+    },
+    settlement: evidence?.settlement ?? null,
+    job,
+    receipt,
+    disclosures,
+    checkpoint,
+    idempotentReplay,
+    earlierPayment: evidence?.earlierPayment ?? null,
+    verification: evidence?.verification ?? null,
+    facts: evidence?.facts ?? [],
+    links,
+  };
+}
+
+const NONE = {
+  job: null,
+  receipt: null,
+  disclosures: null,
+  checkpoint: null,
+  idempotentReplay: null,
+  links: {},
+};
+
+type PaymentMade = NonNullable<PurchaseResult['payment']>;
+
+const validUntil = ({ authorization }: PaymentMade): string =>
+  new Date(Number(authorization.validBefore) * 1000).toISOString();
+
+/** How the command was called. `key`: the idempotency key of the call. */
+export type How = { readonly key: string | undefined; readonly hasLedger: boolean };
+
+export function resultLines(result: PurchaseResult, how: How): readonly string[] {
+  const { relay, policy, evidence, payment, terms, error, outcome } = result;
+  const lines = policy.length === 0 ? [] : [heading(`Offer of ${relay}`)];
+  for (const { name, ok, expected, offered } of policy)
+    lines.push(
+      `  ${mark(ok)} ${name.padEnd(12)}${shown(offered)}${ok ? '' : `, expected ${shown(expected)}`}`,
+    );
+  if (terms !== null && policy.some(({ name, ok, expected }) => name === 'pay_to' && !ok && expected === 'none given'))
+    lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
+  if (evidence !== null) lines.push(...evidenceLines(evidence));
+  const advice = payment === null ? [] : adviceOf(outcome, payment, how, evidence);
+  const text = paint(isGood(result) ? 'green' : 'red', OUTCOME_TEXT[outcome]);
+  const why = error === null ? '' : ` ${errorLine(error)}`;
+  return [...lines, ...(advice.length === 0 ? [] : ['', ...advice.map((line) => `  ${line}`)]), '', `${text}${why}`];
+}
+
+/** Followed by the member that differs, if there is one. */
+const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
+  delivered: 'Delivered.',
+  target_failed: 'The target failed. The attempt was paid for; its receipt states what happened.',
+  unverified: 'NOT verified as your purchase:',
+  policy_refused: 'Not paid:',
+  not_paid: 'The offer is within your limits. Nothing was paid.',
+  relay_refused: 'The relay refused, and states that nothing was sent to the target:',
+  unfinished: 'No final answer, and the payment may be spent:',
+};
+
+function adviceOf(
+  outcome: PurchaseResult['outcome'],
+  payment: PaymentMade,
+  { key, hasLedger }: How,
+  evidence: Evidence | null,
+): readonly string[] {
+  const { name, value } = payment.header;
+  const until = validUntil(payment);
+  if (evidence?.earlierPayment && outcome !== 'unverified')
+    return [
+      'The receipt is of an earlier payment of yours with this --key. The payment that was signed now is not needed;',
+      `a relay that lies could charge it until ${until}. With --ledger a repeat signs no second payment.`,
+    ];
+  if (outcome === 'unfinished' && hasLedger)
+    return [`Run the same command again with --key ${shown(key)}: it presents the same payment, never a second one.`];
+  if (outcome === 'unfinished')
+    return [
+      `Only this header returns the result that you paid for: ${name}: ${value}`,
+      `Send the same request with it again. The same command with --key ${shown(key)} signs a second payment, which an`,
+      'honest relay does not charge.',
+    ];
+  if (outcome === 'relay_refused' || outcome === 'unverified')
+    return [
+      `The signed payment can be charged until ${until}. Before you order again with another --key, look`,
+      `on the chain whether its nonce ${payment.authorization.nonce} is used.`,
+    ];
+  return [];
+}
+
+function evidenceLines({ execution, settlement, verification, facts }: Evidence): readonly string[] {
+  const { job, receipt, idempotentReplay } = execution;
+  const { responseStatus, errorCategory, attempts } = job;
+  return [
+    '',
+    heading('Result'),
+    row('payment', shown(`${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'unknown'}`)),
+    row('job', shown(`${job.id}, ${job.status}, answer ${responseStatus ?? errorCategory}, attempts: ${attempts}`)),
+    row('receipt', shown(`${receipt.id}${idempotentReplay ? ', replayed: nothing was sent or charged again' : ''}`)),
+    '',
+    heading('Verified offline'),
+    ...checkLines(verification),
+    ...factLines(facts),
+  ];
+}
