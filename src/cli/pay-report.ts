@@ -57,7 +57,11 @@ const validUntil = ({ authorization }: PaymentMade): string =>
   new Date(Number(authorization.validBefore) * 1000).toISOString();
 
 /** How the command was called. `key`: the idempotency key of the call. */
-export type How = { readonly key: string | undefined; readonly hasLedger: boolean };
+export type How = {
+  readonly key: string | undefined;
+  readonly hasPayee: boolean;
+  readonly hasLedger: boolean;
+};
 
 export function resultLines(result: PurchaseResult, how: How): readonly string[] {
   const { relay, policy, evidence, payment, terms, error, outcome } = result;
@@ -66,13 +70,18 @@ export function resultLines(result: PurchaseResult, how: How): readonly string[]
     lines.push(
       `  ${mark(ok)} ${name.padEnd(12)}${shown(offered)}${ok ? '' : `, expected ${shown(expected)}`}`,
     );
-  if (terms !== null && policy.some(({ name, ok, expected }) => name === 'pay_to' && !ok && expected === 'none given'))
+  if (!how.hasPayee && terms !== null)
     lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
   if (evidence !== null) lines.push(...evidenceLines(evidence));
   const advice = payment === null ? [] : adviceOf(outcome, payment, how, evidence);
   const text = paint(isGood(result) ? 'green' : 'red', OUTCOME_TEXT[outcome]);
   const why = error === null ? '' : ` ${errorLine(error)}`;
-  return [...lines, ...(advice.length === 0 ? [] : ['', ...advice.map((line) => `  ${line}`)]), '', `${text}${why}`];
+  return [
+    ...lines,
+    ...(advice.length === 0 ? [] : ['', ...advice.map((line) => `  ${line}`)]),
+    '',
+    `${text}${why}`,
+  ];
 }
 
 /** Followed by the member that differs, if there is one. */
@@ -100,7 +109,9 @@ function adviceOf(
       `a relay that lies could charge it until ${until}. With --ledger a repeat signs no second payment.`,
     ];
   if (outcome === 'unfinished' && hasLedger)
-    return [`Run the same command again with --key ${shown(key)}: it presents the same payment, never a second one.`];
+    return [
+      `Run the same command again with --key ${shown(key)}: it presents the same payment, never a second one.`,
+    ];
   if (outcome === 'unfinished')
     return [
       `Only this header returns the result that you paid for: ${name}: ${value}`,
@@ -121,9 +132,18 @@ function evidenceLines({ execution, settlement, verification, facts }: Evidence)
   return [
     '',
     heading('Result'),
-    row('payment', shown(`${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'unknown'}`)),
-    row('job', shown(`${job.id}, ${job.status}, answer ${responseStatus ?? errorCategory}, attempts: ${attempts}`)),
-    row('receipt', shown(`${receipt.id}${idempotentReplay ? ', replayed: nothing was sent or charged again' : ''}`)),
+    row(
+      'payment',
+      shown(`${settlement?.payer ?? 'unknown'}, transaction ${settlement?.transaction ?? 'unknown'}`),
+    ),
+    row(
+      'job',
+      shown(`${job.id}, ${job.status}, answer ${responseStatus ?? errorCategory}, attempts: ${attempts}`),
+    ),
+    row(
+      'receipt',
+      shown(`${receipt.id}${idempotentReplay ? ', replayed: nothing was sent or charged again' : ''}`),
+    ),
     '',
     heading('Verified offline'),
     ...checkLines(verification),

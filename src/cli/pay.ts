@@ -8,7 +8,7 @@ import { readBuyerKey } from '../config.ts';
 import { isSpellableName } from '../domain/destination/url.ts';
 import { METHODS, PRICE } from '../domain/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
-import { errorLine, isGood, resultJson, resultLines } from './pay-report.ts';
+import { errorLine, type How, isGood, resultJson, resultLines } from './pay-report.ts';
 import { readJsonSource } from './read-source.ts';
 import { print, printError, printJson } from './terminal.ts';
 import { readKeys } from './verify.ts';
@@ -71,9 +71,17 @@ export function addPay(program: Command): void {
     .option('--body-file <file>', 'the same from a file')
     .option('--key <key>', 'idempotency key of the call: a repeat returns its result')
     .option('--keys <jwks>', "the relay's signing keys: a file or a URL; no other key is accepted")
-    .option('--allow-host <host>', 'call this host only (*.host: every name under it); may be repeated', readHost)
+    .option(
+      '--allow-host <host>',
+      'call this host only (*.host: every name under it); may be repeated',
+      readHost,
+    )
     .option('--max-price <usd>', `pay no more than this for the call (default: ${PRICE.usd})`, readPrice)
-    .option('--budget-usd <usd>', 'sign payments for no more than this on a UTC day; needs --ledger', readPrice)
+    .option(
+      '--budget-usd <usd>',
+      'sign payments for no more than this on a UTC day; needs --ledger',
+      readPrice,
+    )
     .option('--ledger <file>', 'record each payment in this file before it is sent')
     .option('--network <id>', 'pay on this network (CAIP-2)', PRICE.network)
     .option('--pay-to <address>', 'the payee that you expect; no one else is paid', readAddress)
@@ -160,11 +168,15 @@ async function pay(url: string, options: Options): Promise<boolean> {
   };
   const deps = { send: limitedSend(), clock, primitives, waiting: reportWait, ledger };
   const result = await purchase(deps, order);
-  report(result, { json, key, hasLedger: ledger !== null });
+  report(result, json === true, { key, hasPayee: options.payTo !== undefined, hasLedger: ledger !== null });
   return isGood(result);
 }
 
-async function requestOf(url: string, options: Options, idempotencyKey: string | undefined): Promise<Order['request']> {
+async function requestOf(
+  url: string,
+  options: Options,
+  idempotencyKey: string | undefined,
+): Promise<Order['request']> {
   const { method, header: headers, bodyFile } = options;
   if (URL.parse(url)?.protocol !== 'https:')
     throw new CannotRun(`${url} is not an https URL: a relay calls https URLs only`);
@@ -191,10 +203,8 @@ function reportWait(why: string, ms: number): void {
   printError(`${why}; the same payment is presented again in ${Math.ceil(ms / 1000)} s`);
 }
 
-type Shown = { readonly json?: true | undefined; readonly key: string | undefined; readonly hasLedger: boolean };
-
-function report(result: PurchaseResult, { json, ...how }: Shown): void {
-  if (!json) return print(...resultLines(result, how));
-  printJson(resultJson(result));
-  if (result.error !== null) printError(errorLine(result.error));
+function report(result: PurchaseResult, json: boolean, how: How): void {
+  if (json) printJson(resultJson(result));
+  else print(...resultLines(result, how));
+  if (json && result.error !== null) printError(errorLine(result.error));
 }

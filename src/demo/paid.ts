@@ -62,7 +62,13 @@ const PRICE_UNITS = microUsd(PRICE.usd) ?? 0n;
 
 /** Pays for the call once. */
 export function paidCaller(relay: string, primitives: Primitives, paid: PaidWorld): Caller {
-  const deps = { send: sendLoopback, clock: systemClock(), primitives, waiting: () => undefined, ledger: null };
+  const deps = {
+    send: sendLoopback,
+    clock: systemClock(),
+    primitives,
+    waiting: () => undefined,
+    ledger: null,
+  };
   const limits = {
     maxPriceMicroUsd: PRICE_UNITS,
     network: PRICE.network,

@@ -9,7 +9,14 @@ import { Command } from 'commander';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { addPay } from '#src/cli/pay.ts';
 import { runCli } from '#test/support/cli.ts';
-import { changed, type Lies, type LyingRelay, lyingRelay, PAY_TO, relayServer } from '#test/support/lying-relay.ts';
+import {
+  changed,
+  type Lies,
+  type LyingRelay,
+  lyingRelay,
+  PAY_TO,
+  relayServer,
+} from '#test/support/lying-relay.ts';
 import { testKey } from '#test/support/primitives.ts';
 import { makeWorld } from '#test/support/service-world.ts';
 
@@ -47,7 +54,10 @@ describe('relay pay: a relay that lies', () => {
       /\nNOT verified as your purchase: receipt\.payment\.payloadHash: expected [0-9a-f]{64}, received e{64}\n$/,
     );
     assert.match(stdout, /\n {2}✗ not as expected: receipt\.payment\.payloadHash\n/);
-    assert.match(stdout, /\n {2}The signed payment can be charged until 2\d{3}-.*\n {2}on the chain whether its nonce 0x/);
+    assert.match(
+      stdout,
+      /\n {2}The signed payment can be charged until 2\d{3}-.*\n {2}on the chain whether its nonce 0x/,
+    );
     assert.doesNotMatch(stdout, /Delivered|undefined/);
   });
 
@@ -68,7 +78,9 @@ describe('relay pay: a relay that lies', () => {
   });
 
   test('text of the relay cannot control the terminal', async () => {
-    const lie: Lies = { payload: (payload) => changed(payload, 'payment.payTo', '\u001b[2J\nDelivered.\u202e') };
+    const lie: Lies = {
+      payload: (payload) => changed(payload, 'payment.payTo', '\u001b[2J\nDelivered.\u202e'),
+    };
     const { code, stdout } = await pays(lie, '--key', 'k-3');
     assert.equal(code, 1);
     assert.doesNotMatch(stdout, /\u001b|\u202e|\nDelivered/);
@@ -107,7 +119,7 @@ describe('relay pay: a relay that lies', () => {
     assert.match(stderr, /^relay: ledger [^\n]*damaged\.ndjson is damaged[^\n]*remove the line[^\n]*\n$/);
   });
 
-  test('an unfinished purchase is told how to get the result', async () => {
+  test('an unfinished purchase is draft how to get the result', async () => {
     const lie: Lies = {
       respond: (request, honest) =>
         request.headers.has('payment-signature')
@@ -117,11 +129,17 @@ describe('relay pay: a relay that lies', () => {
     const bare = await pays(lie);
     const [, key] = /^relay: idempotency key: (pay-\S+)\n$/.exec(bare.stderr) ?? [];
     assert.equal(bare.code, 1);
-    assert.match(bare.stdout, /\n {2}Only this header returns the result that you paid for: PAYMENT-SIGNATURE: ey/);
+    assert.match(
+      bare.stdout,
+      /\n {2}Only this header returns the result that you paid for: PAYMENT-SIGNATURE: ey/,
+    );
     assert.match(bare.stdout, new RegExp(`The same command with --key ${key} signs a second payment`));
     assert.match(bare.stdout, /\nNo final answer, and the payment may be spent: answer: [^\n]*307[^\n]*\n$/);
     const kept = await pays(lie, '--ledger', join(folder, 'kept.ndjson'));
-    assert.match(kept.stdout, /\n {2}Run the same command again with --key pay-\S+: it presents the same payment/);
+    assert.match(
+      kept.stdout,
+      /\n {2}Run the same command again with --key pay-\S+: it presents the same payment/,
+    );
     assert.doesNotMatch(kept.stdout, /PAYMENT-SIGNATURE/);
   });
 
@@ -167,7 +185,7 @@ describe('relay pay: cannot run', () => {
     const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: KEY } });
     await free.end();
     assert.deepEqual([code, free.target.requests.length], [1, 0]);
-    assert.match(stdout, /Not paid: offer\.http\.status: expected 402, received 400: it asks for no payment\n$/);
+    assert.match(stdout, /Not paid: offer: expected 402, received 400 invalid_request\n$/);
   });
 
   const cases: readonly (readonly string[])[] = [

@@ -205,7 +205,10 @@ describe('relay pay: a buyer that is killed after sending', () => {
     // The crash counts as spent.
     const other = await run({ ...bought, args: [...bought.args, '--key', 'other'] });
     assert.deepEqual([other.code, JSON.parse(other.stdout).error.member], [1, 'budget_usd']);
-    assert.match(other.stderr, /^relay: budget_usd: expected at most \$0\.003 on .* signed before, and \$0\.003 now\n$/);
+    assert.match(
+      other.stderr,
+      /^relay: budget_usd: expected at most \$0\.003 on .* signed before, and \$0\.003 now\n$/,
+    );
   });
 
   test('six processes at once with a budget for two: two payments', async () => {

@@ -36,7 +36,7 @@ export function changed(tree: object, path: string, value: unknown): Tree {
 }
 
 /** What an honest relay answers to a paid request, before it is sent. `header`: PAYMENT-RESPONSE, decoded; null: none. */
-export type Told = { readonly status: number; readonly header: Tree | null; readonly body: Tree };
+export type Draft = { readonly status: number; readonly header: Tree | null; readonly body: Tree };
 
 export type Lies = {
   /** PAYMENT-REQUIRED, decoded. */
@@ -46,7 +46,7 @@ export type Lies = {
   readonly signer?: TestKey;
   /** What the relay executes, and opens truthfully. */
   readonly order?: (order: WebhookRequest) => WebhookRequest;
-  readonly answer?: (told: Told) => Told;
+  readonly answer?: (draft: Draft) => Draft;
   /** Instead of everything else. */
   readonly respond?: (request: Request, honest: () => Promise<Response>) => Promise<Response>;
 };
@@ -56,8 +56,8 @@ export type LyingRelay = {
   readonly key: TestKey;
   /** Payment headers, in the order of their presentation. */
   readonly presented: readonly string[];
-  /** Bodies of answers to paid requests. */
-  readonly told: readonly Told[];
+  /** Answers to paid requests. */
+  readonly answers: readonly Draft[];
   lie(lies: Lies): void;
   readonly send: (request: Request) => Promise<Response>;
 };
@@ -65,7 +65,10 @@ export type LyingRelay = {
 type Stored = { readonly payload: ReceiptPayload; readonly disclosures: readonly string[] };
 
 type Signed = { readonly authorization: Readonly<Record<string, string>>; readonly signature: string };
-type Header = { readonly payload: Signed; readonly accepted: { readonly network: string; readonly asset: string } };
+type Header = {
+  readonly payload: Signed;
+  readonly accepted: { readonly network: string; readonly asset: string };
+};
 
 /** `now`: Unix ms. `target`: the outcome of a call. */
 export function lyingRelay(
@@ -76,7 +79,7 @@ export function lyingRelay(
   const key = testKey();
   const checkpointKey = testKey({ purpose: 'checkpoint' });
   const presented: string[] = [];
-  const told: Told[] = [];
+  const answers: Draft[] = [];
   const byNonce = new Map<string, Stored>();
   const byKey = new Map<string, Stored>();
   let lies: Lies = {};
@@ -94,7 +97,11 @@ export function lyingRelay(
     const required = {
       x402Version: 2,
       error: 'payment_required',
-      resource: { url: `${origin}/api/execute/webhook`, description: 'one call', mimeType: 'application/json' },
+      resource: {
+        url: `${origin}/api/execute/webhook`,
+        description: 'one call',
+        mimeType: 'application/json',
+      },
       accepts: [
         {
           scheme: 'exact',
@@ -125,7 +132,7 @@ export function lyingRelay(
     byNonce.set(nonce, made);
     if (request.idempotencyKey !== undefined) byKey.set(named, made);
     const answer = await answerOf(made, earlier !== undefined);
-    told.push(structuredClone(answer));
+    answers.push(structuredClone(answer));
     const { status, header: settled, body } = lies.answer?.(answer) ?? answer;
     const headers = settled === null ? {} : { 'PAYMENT-RESPONSE': base64(settled) };
     return Response.json(body, { status, headers });
@@ -180,13 +187,20 @@ export function lyingRelay(
           _sd: [],
         },
       ],
-      outcome: { status: result, responseStatus: status, errorCategory, responseBytes: null, truncated: false, _sd: [] },
+      outcome: {
+        status: result,
+        responseStatus: status,
+        errorCategory,
+        responseBytes: null,
+        truncated: false,
+        _sd: [],
+      },
       stream: { id: `job-${jobId}`, revision: '2', chain: 'A'.repeat(43) },
     };
     return { payload, disclosures: opened.disclosures.map((one) => one.text) };
   }
 
-  async function answerOf({ payload: made, disclosures }: Stored, replay: boolean): Promise<Told> {
+  async function answerOf({ payload: made, disclosures }: Stored, replay: boolean): Promise<Draft> {
     const payload = (lies.payload?.(made) ?? made) as ReceiptPayload;
     const signer = lies.signer ?? key;
     const jws = await forged({ alg: 'EdDSA', kid: signer.keyId, typ: 'relay-receipt+jws' }, payload, signer);
@@ -219,7 +233,7 @@ export function lyingRelay(
     origin,
     key,
     presented,
-    told,
+    answers,
     lie: (next) => {
       lies = next;
     },
@@ -241,7 +255,9 @@ export function hashOf({ authorization: a, signature }: Signed): string {
   const quoted = (text = '') => JSON.stringify(text.toLowerCase());
   const members = ['from', 'nonce', 'to', 'validAfter', 'validBefore', 'value'];
   const inner = members.map((name) => `"${name}":${quoted(a[name])}`).join(',');
-  return createHash('sha256').update(`{"authorization":{${inner}},"signature":${quoted(signature)}}`).digest('hex');
+  return createHash('sha256')
+    .update(`{"authorization":{${inner}},"signature":${quoted(signature)}}`)
+    .digest('hex');
 }
 
 /** The relay behind HTTP on loopback. */

@@ -95,14 +95,3 @@ function reply(request: IncomingMessage, response: ServerResponse, answer: Front
   if (answer === null) request.socket.destroy();
   else response.writeHead(answer.status, answer.headers).end(answer.body);
 }
-
-/** A header of base64 JSON, changed. */
-export function withHeader(
-  answer: FrontAnswer,
-  name: string,
-  change: (value: never) => unknown,
-): FrontAnswer {
-  const value = JSON.parse(Buffer.from(answer.headers[name] ?? '', 'base64').toString());
-  const changed = Buffer.from(JSON.stringify(change(value as never))).toString('base64');
-  return { ...answer, headers: { ...answer.headers, [name]: changed } };
-}

@@ -1,18 +1,15 @@
 // Compares an execution response with the order, the payment and the receipt in it: whether it is the buyer's own purchase.
 // The receipt verifies offline; every other member is compared with what it states, or with what was ordered.
-import { x402Client, x402HTTPClient } from '@x402/fetch';
+
 import { type Static, Type } from '@sinclair/typebox';
+import { x402Client, x402HTTPClient } from '@x402/fetch';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { Nullable } from '#src/domain/event-fields.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
 import type { OpenedDisclosure } from '#src/domain/receipt/disclosures.ts';
-import {
-  type ReceiptReport,
-  receiptDocumentOf,
-  verifyDocument,
-} from '#src/domain/receipt/document.ts';
+import { type ReceiptReport, receiptDocumentOf, verifyDocument } from '#src/domain/receipt/document.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Check, Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
@@ -59,7 +56,9 @@ const CHECKS = Object.entries(MEMBERS).map(([name, schema]) => ({ name, isReadab
 
 /** The execution response, or the first member that is missing or has another form. */
 function readExecution(body: unknown): { readonly execution: Execution } | Mismatch {
-  const members = (typeof body === 'object' && body !== null ? body : {}) as Readonly<Record<string, unknown>>;
+  const members = (typeof body === 'object' && body !== null ? body : {}) as Readonly<
+    Record<string, unknown>
+  >;
   const bad = CHECKS.find(({ name, isReadable }) => !isReadable(members[name]));
   if (bad === undefined) return { execution: members as unknown as Execution };
   const actual = members[bad.name] === undefined ? 'none' : 'another form';
@@ -155,7 +154,8 @@ export async function checkExecution(
 
 const WORDS = {
   receipt_verified_offline: "the receipt verifies offline, with the relay's keys",
-  receipt_names_payment: 'the receipt names this payment: its hash, payer, payee, amount, asset, network, transaction',
+  receipt_names_payment:
+    'the receipt names this payment: its hash, payer, payee, amount, asset, network, transaction',
   receipt_binds_request: 'the receipt is bound to this method, URL, header names, body and idempotency key',
   answer_matches_receipt: 'the answer reports what the receipt states: outcome, attempts, time',
 } as const;
@@ -191,7 +191,9 @@ async function faultsOfCheckpoint(
   const origin = logOf(payload)?.origin ?? verified?.origin;
   if (verified !== null && verified.origin === origin) return [];
   const actual = verified === null ? 'a note that does not verify' : `a checkpoint of ${verified.origin}`;
-  return [{ member: 'checkpoint', expected: `a checkpoint of ${origin ?? 'the relay'}, signed by it`, actual }];
+  return [
+    { member: 'checkpoint', expected: `a checkpoint of ${origin ?? 'the relay'}, signed by it`, actual },
+  ];
 }
 
 /** The transaction is compared with the one in the payment header of the answer. */
@@ -201,7 +203,8 @@ function faultsOfPayment(
   { payment: { terms, authorization, payloadHash } }: ExpectedPurchase,
   earlier: boolean,
 ): readonly Mismatch[] {
-  if (named === null || mode !== 'x402') return [{ member: 'receipt.payment', expected: 'a payment', actual: 'none' }];
+  if (named === null || mode !== 'x402')
+    return [{ member: 'receipt.payment', expected: 'a payment', actual: 'none' }];
   const header = settlementOf(headers);
   const { scheme, network, asset, amount, payTo } = terms;
   const agreed = { payer: authorization.from, scheme, network, asset, amount, payTo };
@@ -265,7 +268,9 @@ function faultsOfRequest(
   return [
     ...compare('receipt.request.method', method, signed.method),
     ...compare('receipt.decisionId', null, decisionId),
-    ...Object.entries(wanted).flatMap(([name, value]) => compare(`disclosures.${name}`, value, values.get(name))),
+    ...Object.entries(wanted).flatMap(([name, value]) =>
+      compare(`disclosures.${name}`, value, values.get(name)),
+    ),
     ...opened.flatMap((one, index) =>
       one.ok ? [] : compare(`disclosures.${one.name ?? index}`, 'a commitment of the receipt', one.problem),
     ),

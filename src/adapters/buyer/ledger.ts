@@ -2,7 +2,16 @@
 // what a day may cost and returns the payment of an order that is repeated, so that no order is paid for twice. It
 // contains no signature, and of a request only a keyed hash.
 import { createHmac } from 'node:crypto';
-import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, realpathSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { parsedJson } from '#src/domain/canonical-json.ts';
@@ -32,7 +41,11 @@ export type Ledger = {
    * returns, on disk when this resolves. Throws `PurchaseError` (`budget_usd`) before signing if the day's sum would exceed
    * the budget, and `LedgerUnusable`.
    */
-  claim<P extends UnsignedPayment>(order: LedgerOrder, price: bigint, sign: () => Promise<P>): Promise<Claimed<P>>;
+  claim<P extends UnsignedPayment>(
+    order: LedgerOrder,
+    price: bigint,
+    sign: () => Promise<P>,
+  ): Promise<Claimed<P>>;
 };
 
 export type Claimed<P> =
@@ -106,7 +119,9 @@ export function fileLedger(options: LedgerOptions): Ledger {
       const held = usable(path, () => lock(path));
       if (held !== null) return held;
       if (clock.monotonic() > until)
-        throw new LedgerUnusable(`ledger ${path} is in use by another process, and nothing is paid: try again`);
+        throw new LedgerUnusable(
+          `ledger ${path} is in use by another process, and nothing is paid: try again`,
+        );
       await clock.sleep(LOCK_PAUSE_MS);
     }
   }
@@ -132,7 +147,15 @@ export function fileLedger(options: LedgerOptions): Ledger {
         const payment = await sign();
         const { relay, payer, idempotencyKey: key } = order;
         const { terms, authorization, payloadHash } = payment;
-        const facts = { v: 1, n: records.length + 1, at, usd: showUsd(price).slice(1), relay, payer, key } as const;
+        const facts = {
+          v: 1,
+          n: records.length + 1,
+          at,
+          usd: showUsd(price).slice(1),
+          relay,
+          payer,
+          key,
+        } as const;
         append(path, { ...facts, order: orderHash(order), terms, authorization, payloadHash });
         return { kind: 'signed', payment };
       }),
@@ -197,7 +220,8 @@ function readLedger(path: string): readonly LedgerRecord[] {
 function readLine(path: string, line: string, number: number): LedgerRecord {
   const value = parsedJson(line);
   if (!isRecord(value)) throw damaged(path, number, 'is no record of a payment');
-  if (value.n !== number) throw damaged(path, number, `is numbered ${value.n}: lines are missing or repeated`);
+  if (value.n !== number)
+    throw damaged(path, number, `is numbered ${value.n}: lines are missing or repeated`);
   return value;
 }
 

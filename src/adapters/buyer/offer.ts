@@ -1,8 +1,9 @@
 // The relay's 402 (x402 version 2, scheme exact), read and compared with the buyer's limits before anything is signed.
+
+import { type Static, Type } from '@sinclair/typebox';
 import type { PaymentRequired } from '@x402/core/types';
 import { DEFAULT_ASSETS, type ExactDefaultAssetInfo } from '@x402/evm';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
-import { type Static, Type } from '@sinclair/typebox';
 import { matchesHost } from '#src/domain/destination/url.ts';
 import { showUsd } from '#src/domain/payment/price.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
@@ -80,7 +81,9 @@ export function judgeOffer(
   limits: BuyerLimits,
   { resourceUrl, targetHost }: { readonly resourceUrl: string; readonly targetHost: string },
 ): Judged {
-  const usable = accepts.filter((one): one is Offered => isTerms(one)).filter(({ network }) => network === limits.network);
+  const usable = accepts
+    .filter((one): one is Offered => isTerms(one))
+    .filter(({ network }) => network === limits.network);
   const judged = usable.map((terms) => ({ terms, findings: judgeTerms(terms, limits) }));
   const best = judged.find(({ findings }) => findings.every(({ ok }) => ok)) ?? judged[0];
   const offers = accepts.map(({ scheme, network }) => `${scheme} on ${network}`).join(', ') || 'none';

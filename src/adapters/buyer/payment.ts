@@ -1,9 +1,10 @@
 // The one payment of a purchase: an EIP-3009 authorization, signed by the buyer's wallet and checked before it is sent.
+
+import { type Static, Type } from '@sinclair/typebox';
 import type { PaymentPayload } from '@x402/core/types';
 import { authorizationTypes } from '@x402/evm';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
-import { type Static, Type } from '@sinclair/typebox';
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -65,10 +66,15 @@ export function keyPayer(privateKey: Hex): Payer {
       const [accepted] = required.accepts;
       const { network } = accepted;
       if (recorded === null)
-        return x402Client
-          // The offer was compared with the buyer's limits.
-          .fromConfig({ schemes: [{ network, client: scheme }], spendControls: { maxAmountPerPayment: false } })
-          .createPaymentPayload(required);
+        return (
+          x402Client
+            // The offer was compared with the buyer's limits.
+            .fromConfig({
+              schemes: [{ network, client: scheme }],
+              spendControls: { maxAmountPerPayment: false },
+            })
+            .createPaymentPayload(required)
+        );
       const { name, version } = accepted.extra;
       const signature = await account.signTypedData({
         domain: { name, version, chainId: chainIdOf(network), verifyingContract: accepted.asset as Hex },
@@ -95,7 +101,11 @@ const chainIdOf = (network: string): number => Number(network.slice(network.inde
 const LONGEST_SECONDS = LIMITS.authorizationSeconds.max;
 
 /** Throws if the wallet signs anything but the requirement. */
-export async function newPayment(payer: Payer, required: ToSign, clock: Pick<Clock, 'now'>): Promise<Payment> {
+export async function newPayment(
+  payer: Payer,
+  required: ToSign,
+  clock: Pick<Clock, 'now'>,
+): Promise<Payment> {
   const [terms] = required.accepts;
   const maxTimeoutSeconds = Math.min(terms.maxTimeoutSeconds, LONGEST_SECONDS);
   const payload = await payer.pay({ ...required, accepts: [{ ...terms, maxTimeoutSeconds }] }, null);
@@ -106,14 +116,23 @@ export async function newPayment(payer: Payer, required: ToSign, clock: Pick<Clo
     to === terms.payTo.toLowerCase() &&
     value === terms.amount &&
     Number(validBefore) <= Math.ceil(clock.now() / 1000) + maxTimeoutSeconds;
-  if (!agreed) throw new Error('the wallet signed another authorization than the relay asks for: it is not sent');
+  if (!agreed)
+    throw new Error('the wallet signed another authorization than the relay asks for: it is not sent');
   return payment;
 }
 
-/** The recorded payment, signed again: the same authorization, so that it cannot be charged a second time. */
-export async function samePayment(payer: Payer, required: ToSign, recorded: UnsignedPayment): Promise<Payment> {
-  const payload = await payer.pay(required, recorded.authorization);
-  return { ...paymentOf(required.accepts[0], payload), payloadHash: recorded.payloadHash };
+/**
+ * The recorded payment, signed again: the same authorization, so that it cannot be charged a second time. Throws if the
+ * record was changed: the hash covers the signature, which is the same for the same authorization.
+ */
+export async function samePayment(
+  payer: Payer,
+  required: ToSign,
+  recorded: UnsignedPayment,
+): Promise<Payment> {
+  const payment = paymentOf(recorded.terms, await payer.pay(required, recorded.authorization));
+  if (payment.payloadHash === recorded.payloadHash) return payment;
+  throw new Error('the recorded payment is none that this wallet has signed: it is not sent');
 }
 
 function paymentOf(accepted: Terms, made: PaymentPayload): Payment {

@@ -77,11 +77,11 @@ function finalAnswer(answer: Answer): Presented | null {
 /** Request timeout, too many requests: not charged, and temporary. */
 const TEMPORARY: ReadonlySet<number> = new Set([408, 429]);
 
-/** Of an answer that is neither a result nor a final refusal. */
-function describe(answer: Answer): string {
+/** Status and error code, of an answer that is no result. */
+export function describe(answer: Answer): string {
   const { status, headers } = answer;
-  const type = headers.get('content-type')?.split(';', 1)[0] ?? 'without a content type';
-  return `${status} ${errorOf(answer)?.code ?? `without an execution (${type})`}`;
+  const type = headers.get('content-type')?.split(';', 1)[0] ?? 'none';
+  return `${status} ${errorOf(answer)?.code ?? `of type ${type}`}`;
 }
 
 /** From the relay's error body, or from a 402 (whose `error` is a text); null if the body is not the relay's. */

@@ -13,10 +13,19 @@ import type { Primitives } from '#src/domain/receipt/report.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { checkExecution, type Evidence } from './evidence.ts';
-import { type Ledger, type LedgerOrder, type LedgerRecord } from './ledger.ts';
-import { type BuyerLimits, type Finding, judgeOffer, microUsdOf, type Offer, readOffer, type Terms, type ToSign } from './offer.ts';
+import type { Ledger, LedgerOrder, LedgerRecord } from './ledger.ts';
+import {
+  type BuyerLimits,
+  type Finding,
+  judgeOffer,
+  microUsdOf,
+  type Offer,
+  readOffer,
+  type Terms,
+  type ToSign,
+} from './offer.ts';
 import { newPayment, type Payer, type Payment, samePayment } from './payment.ts';
-import { type Answer, type PresentDeps, type Problem, present } from './present.ts';
+import { type Answer, describe, type PresentDeps, type Problem, present } from './present.ts';
 import { PurchaseError } from './purchase-error.ts';
 
 type PurchaseDeps = PresentDeps & {
@@ -35,7 +44,10 @@ export type Order = {
   readonly payer: Payer | null;
   /** The relay's signing keys, from a source that the buyer trusts; null: those that the relay publishes. */
   readonly keys: readonly KeyRecord[] | null;
-  /** The buyer may have ordered the same with the same idempotency key before: that purchase's result is accepted. */
+  /**
+   * The buyer may have ordered the same with the same idempotency key before: without a ledger, the result of that
+   * purchase is accepted. With one, only that of the recorded payment is.
+   */
   readonly repeatable: boolean;
 };
 
@@ -68,12 +80,20 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<Purcha
   try {
     return await buy(deps, order);
   } catch (error) {
-    if (error instanceof PurchaseError) return { ...NOTHING, relay: order.relay, outcome: 'policy_refused', error };
+    if (error instanceof PurchaseError)
+      return { ...NOTHING, relay: order.relay, outcome: 'policy_refused', error };
     throw error;
   }
 }
 
-const NOTHING = { error: null, terms: null, policy: [], payment: null, problem: null, evidence: null } as const;
+const NOTHING = {
+  error: null,
+  terms: null,
+  policy: [],
+  payment: null,
+  problem: null,
+  evidence: null,
+} as const;
 
 type Ordered = {
   readonly url: string;
@@ -97,10 +117,11 @@ async function buy(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
   // Nothing is signed in a dry run: it needs no payee.
   const needless = payer === null && limits.payTo === null ? 'pay_to' : null;
   const bad = policy.find((finding) => !finding.ok && finding.name !== needless);
-  if (bad !== undefined || required === null) return { ...result, outcome: 'policy_refused', error: refusalOf(bad) };
+  if (bad !== undefined || required === null)
+    return { ...result, outcome: 'policy_refused', error: refusalOf(bad) };
   if (payer === null) return { ...result, outcome: 'not_paid' };
   try {
-    const keys = order.keys ?? (await publishedKeys(deps, relay));
+    const keys = demandKeys(order.keys ?? (await publishedKeys(deps, relay)));
     const paid = await signOnce(deps, { payer, required, name, recorded });
     return { ...result, payment: paid.payment, ...(await deliver(deps, order, ordered, { ...paid, keys })) };
   } catch (error) {
@@ -135,9 +156,10 @@ async function askOffer({ send }: PurchaseDeps, url: string): Promise<Offer> {
   const answer = await send(new Request(url, { method: 'POST', headers, body: '{}' })).catch((cause) => {
     throw new Error(`${url} cannot be reached`, { cause });
   });
-  if (answer.status !== 402) {
-    const actual = `${answer.status}: it asks for no payment`;
-    throw new PurchaseError({ member: 'offer.http.status', expected: '402', actual });
+  const { status } = answer;
+  if (status !== 402) {
+    const actual = describe({ status, headers: answer.headers, body: await answer.text() });
+    throw new PurchaseError({ member: 'offer', expected: '402', actual });
   }
   const offer = readOffer(answer.headers);
   if (offer !== null) return offer;
@@ -151,18 +173,27 @@ const offerOf = ({ terms }: LedgerRecord, url: string): Offer => ({
   accepts: [terms],
 });
 
-/** Throws `PurchaseError`: without keys no receipt can be verified, so nothing is paid. */
+/** Empty if the relay publishes none. */
 async function publishedKeys({ send }: PurchaseDeps, relay: string): Promise<readonly KeyRecord[]> {
-  const url = `${relay}/.well-known/jwks.json`;
-  const text = await send(new Request(url))
-    .then((answer) => answer.text())
-    .catch(() => '');
-  const keys = fromJwkSet(parsedJson(text)) ?? [];
-  if (keys.length > 0) return keys;
-  throw new PurchaseError({ member: 'keys', expected: `signing keys at ${url}`, actual: 'none' });
+  try {
+    const answer = await send(new Request(`${relay}/.well-known/jwks.json`));
+    return (answer.status === 200 ? fromJwkSet(parsedJson(await answer.text())) : null) ?? [];
+  } catch {
+    return [];
+  }
 }
 
-type Paid = { readonly payment: Payment; readonly signedAtMs: number; readonly isRecorded: boolean };
+/** Throws `PurchaseError`: without keys no receipt can be verified, so nothing is paid. */
+function demandKeys(keys: readonly KeyRecord[]): readonly KeyRecord[] {
+  if (keys.some(({ purpose }) => purpose === 'receipt')) return keys;
+  throw new PurchaseError({
+    member: 'keys',
+    expected: 'a key of the relay that signs receipts',
+    actual: 'none',
+  });
+}
+
+type Paid = { readonly payment: Payment; readonly signedAtMs: number };
 
 /** The payment of this order: the recorded one if there is one, else a new one, recorded before it is returned. */
 async function signOnce(
@@ -182,16 +213,13 @@ async function signOnce(
   const again = async (record: LedgerRecord): Promise<Paid> => ({
     payment: await samePayment(payer, { ...required, accepts: [record.terms] }, record),
     signedAtMs: Date.parse(record.at),
-    isRecorded: true,
   });
   if (recorded !== null) return again(recorded);
   const signedAtMs = clock.now();
   const sign = () => newPayment(payer, required, clock);
-  if (ledger === null || name === null) return { payment: await sign(), signedAtMs, isRecorded: false };
+  if (ledger === null || name === null) return { payment: await sign(), signedAtMs };
   const claimed = await ledger.claim(name, microUsdOf(required.accepts[0]) ?? 0n, sign);
-  return claimed.kind === 'recorded'
-    ? again(claimed.record)
-    : { payment: claimed.payment, signedAtMs, isRecorded: false };
+  return claimed.kind === 'recorded' ? again(claimed.record) : { payment: claimed.payment, signedAtMs };
 }
 
 /** Presents the payment, and checks the answer. */
@@ -199,13 +227,14 @@ async function deliver(
   deps: PurchaseDeps,
   order: Order,
   { url, request, target }: Ordered,
-  { payment, signedAtMs, isRecorded, keys }: Paid & { readonly keys: readonly KeyRecord[] },
+  { payment, signedAtMs, keys }: Paid & { readonly keys: readonly KeyRecord[] },
 ): Promise<Pick<PurchaseResult, 'outcome' | 'error' | 'problem' | 'evidence'>> {
   const presented = await present(deps, url, JSON.stringify(order.request), payment.header);
   if (presented.kind !== 'executed') {
     const actual = presented.kind === 'refused' ? presented.actual : presented.last;
     const error = new PurchaseError({ member: 'answer', expected: 'an execution, 200 or 502', actual });
-    if (presented.kind === 'unfinished') return { outcome: 'unfinished', error, problem: null, evidence: null };
+    if (presented.kind === 'unfinished')
+      return { outcome: 'unfinished', error, problem: null, evidence: null };
     return { outcome: 'relay_refused', error, problem: presented.problem, evidence: null };
   }
   const { answer } = presented;
@@ -217,7 +246,7 @@ async function deliver(
     signedAtMs,
     nowMs: deps.clock.now(),
     keys: await keysFor(deps, order, keys, answer),
-    mayBeEarlier: order.repeatable && !isRecorded,
+    mayBeEarlier: order.repeatable && deps.ledger === null,
   });
   if ('member' in evidence)
     return { outcome: 'unverified', error: new PurchaseError(evidence), problem: null, evidence: null };
@@ -238,5 +267,5 @@ async function keysFor(
   const document = receiptDocumentOf(parsedJson(body));
   const kid = document.kind === null ? null : readReceipt(document.jws).jws?.header.kid;
   if (pinned !== null || keys.some(({ keyId }) => keyId === kid)) return keys;
-  return publishedKeys(deps, relay).catch(() => keys);
+  return publishedKeys(deps, relay);
 }

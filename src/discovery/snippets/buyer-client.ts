@@ -26,6 +26,7 @@ export function buyerClient(resource: string) {
       network: asked.network === accepted.network,
       payTo: same(asked.payTo, accepted.payTo),
       resource: paymentRequired.resource?.url === resource,
+      validity: asked.maxTimeoutSeconds <= 300, // how long the signed payment can be charged
     };
     const wrong = Object.entries(checks)
       .filter(([, fits]) => !fits)

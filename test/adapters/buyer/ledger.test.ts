@@ -10,7 +10,7 @@ import { keyPayer } from '#src/adapters/buyer/payment.ts';
 import { type Order, purchase } from '#src/adapters/buyer/purchase.ts';
 import { openLedger } from '#src/app/buyer.ts';
 import { manualClock } from '#test/support/fakes.ts';
-import { type Lies, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
+import { type Lies, type LyingRelay, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-ledger-'));
@@ -23,7 +23,7 @@ const DAY_MS = 86_400_000;
 const SECRET_URL = 'https://target.example/hooks/T0KEN';
 
 /** Time passes only for the buyer: waits end at once. */
-function world(path = newPath(), budgetMicroUsd: bigint | null = null) {
+function world(path = newPath(), budgetMicroUsd: bigint | null = null, from: LyingRelay | null = null) {
   const manual = manualClock();
   // From noon on, so that a test does not run across midnight.
   const noon = Math.floor(Date.now() / DAY_MS) * DAY_MS + DAY_MS / 2;
@@ -32,7 +32,7 @@ function world(path = newPath(), budgetMicroUsd: bigint | null = null) {
     monotonic: () => performance.now(),
     sleep: () => new Promise<void>((done) => setTimeout(done, 1)),
   };
-  const relay = lyingRelay('https://relay.example', clock.now);
+  const relay = from ?? lyingRelay('https://relay.example', clock.now);
   const options = { path, secret: Buffer.from(WALLET.slice(2), 'hex'), budgetMicroUsd, clock };
   const wallet = keyPayer(WALLET);
   let signed = 0;
@@ -46,7 +46,9 @@ function world(path = newPath(), budgetMicroUsd: bigint | null = null) {
       const { maxTimeoutSeconds } = required.accepts[0];
       const validBefore = String(Math.floor(clock.now() / 1000) + maxTimeoutSeconds);
       const { authorization } = made.payload as { authorization: Record<string, string> };
-      const lower = Object.fromEntries(Object.entries(authorization).map(([name, one]) => [name, one.toLowerCase()]));
+      const lower = Object.fromEntries(
+        Object.entries(authorization).map(([name, one]) => [name, one.toLowerCase()]),
+      );
       return wallet.pay(required, { ...lower, validBefore } as never);
     },
   };
@@ -88,7 +90,14 @@ describe('one payment for an order', () => {
     );
     const header = Buffer.from(relay.presented[0] ?? '', 'base64').toString();
     const { signature } = JSON.parse(header).payload;
-    for (const secret of [signature, signature.slice(2, 34), 'T0KEN', 'target.example', 'words', WALLET.slice(2)])
+    for (const secret of [
+      signature,
+      signature.slice(2, 34),
+      'T0KEN',
+      'target.example',
+      'words',
+      WALLET.slice(2),
+    ])
       assert.ok(!recorded.includes(secret), secret);
     assert.equal(statSync(path).mode & 0o777, 0o600);
   });
@@ -103,12 +112,43 @@ describe('one payment for an order', () => {
     const { execution, earlierPayment } = again.evidence ?? {};
     assert.deepEqual([execution?.idempotentReplay, earlierPayment], [true, false]);
     assert.deepEqual([relay.presented.length, payments(relay), lines().length], [2, 1, 1]);
-    relay.lie({ payload: (payload) => ({ ...payload, iat: payload.iat + 3 * 86_400, payment: otherHash(payload) }) });
+    relay.lie({
+      payload: (payload) => ({ ...payload, iat: payload.iat + 3 * 86_400, payment: otherHash(payload) }),
+    });
     assert.equal((await buy('order-1')).error?.member, 'receipt.payment.payloadHash');
   });
   const otherHash = ({ payment }: { readonly payment: object | null }) => ({
     ...payment,
     payloadHash: 'e'.repeat(64),
+  });
+
+  test('with a ledger, the result of a payment that is not in it is not accepted', async () => {
+    const { relay, buy } = world();
+    assert.equal((await buy('order-1')).outcome, 'delivered');
+    const other = world(newPath(), null, relay);
+    for (const _ of [1, 2])
+      assert.equal((await other.buy('order-1')).error?.member, 'receipt.payment.payloadHash');
+    assert.equal(payments(relay), 2);
+  });
+
+  test('a record that was changed is not signed and sent', async () => {
+    const { path, relay, buy, lines } = world();
+    await buy('order-1');
+    const [line = ''] = lines();
+    const record = JSON.parse(line);
+    const presented = relay.presented.length;
+    for (const [member, value] of [
+      ['value', '9000000'],
+      ['to', `0x${'2'.repeat(40)}`],
+      ['validBefore', '9999999999'],
+      ['nonce', `0x${'3'.repeat(64)}`],
+      ['from', `0x${'4'.repeat(40)}`],
+    ] as const) {
+      const authorization = { ...record.authorization, [member]: value };
+      writeFileSync(path, `${JSON.stringify({ ...record, authorization })}\n`);
+      await assert.rejects(buy('order-1'), /none that this wallet has signed/, member);
+    }
+    assert.equal(relay.presented.length, presented);
   });
 
   test('a payment that was recorded and never sent is sent by the repeat', async () => {
@@ -145,7 +185,12 @@ describe('one payment for an order', () => {
     const { relay, buy, lines, signed } = world();
     await buy('order-1');
     const before = [signed(), relay.presented.length];
-    for (const change of [{ url: 'https://target.example/' }, { body: 1 }, { method: 'PUT' }, { headers: { a: 'b' } }]) {
+    for (const change of [
+      { url: 'https://target.example/' },
+      { body: 1 },
+      { method: 'PUT' },
+      { headers: { a: 'b' } },
+    ]) {
       const { outcome, error } = await buy('order-1', change as Partial<Order['request']>);
       assert.deepEqual([outcome, error?.member], ['policy_refused', 'idempotency_key']);
       assert.match(error?.actual ?? '', /^order-1, which names another order since \d{4}-/);
@@ -164,7 +209,9 @@ describe('one payment for an order', () => {
 describe('a budget for one UTC day', () => {
   test('what was signed counts, whatever became of it; the next day begins at zero', async () => {
     const { relay, buy, laterBy, signed } = world(newPath(), 8000n);
-    relay.lie({ respond: (request, honest) => (request.headers.has('PAYMENT-SIGNATURE') ? gone() : honest()) });
+    relay.lie({
+      respond: (request, honest) => (request.headers.has('PAYMENT-SIGNATURE') ? gone() : honest()),
+    });
     assert.equal((await buy('order-1')).outcome, 'unfinished');
     relay.lie({});
     assert.equal((await buy('order-2')).outcome, 'delivered');
@@ -186,7 +233,7 @@ describe('a budget for one UTC day', () => {
     assert.equal((await buy('order-2')).error?.member, 'budget_usd');
   });
 
-  test('a clock that is set back does not give the budget anew', async () => {
+  test('a clock that is set back does not give a second budget', async () => {
     const { buy, laterBy } = world(newPath(), 3000n);
     assert.equal((await buy('order-1')).outcome, 'delivered');
     laterBy(-DAY_MS);

@@ -7,12 +7,12 @@ import { type Order, type PurchaseResult, purchase } from '#src/adapters/buyer/p
 import { letPass, manualClock } from '#test/support/fakes.ts';
 import {
   changed,
+  type Draft,
   hashOf,
   type Lies,
   type LyingRelay,
   lyingRelay,
   PAY_TO,
-  type Told,
   type Tree,
 } from '#test/support/lying-relay.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
@@ -151,18 +151,25 @@ describe('an offer outside the limits is not signed', () => {
     other('null', { offer: () => Buffer.from('null').toString('base64') }, 'offer'),
     other(
       'HTML',
-      { respond: async () => new Response('<h1>Pay</h1>', { status: 402, headers: { 'content-type': 'text/html' } }) },
+      {
+        respond: async () =>
+          new Response('<h1>Pay</h1>', { status: 402, headers: { 'content-type': 'text/html' } }),
+      },
       'offer',
     ),
-    other('a redirect', { respond: async () => Response.redirect('https://evil.example/', 307) }, 'offer.http.status'),
-    other('no payment', { respond: async () => Response.json({}, { status: 400 }) }, 'offer.http.status'),
+    other('a redirect', { respond: async () => Response.redirect('https://evil.example/', 307) }, 'offer'),
+    other('no payment', { respond: async () => Response.json({}, { status: 400 }) }, 'offer'),
   ];
   for (const [name, lie, member] of lies)
     test(`${name}: ${member}`, async () => {
       const { relay, buy } = world();
       relay.lie(lie);
       const { result, signed, presented } = await buy();
-      assert.deepEqual([result.outcome, result.error?.member], ['policy_refused', member], result.error?.message ?? '');
+      assert.deepEqual(
+        [result.outcome, result.error?.member],
+        ['policy_refused', member],
+        result.error?.message ?? '',
+      );
       assert.deepEqual([signed, presented, result.payment], [0, 0, null]);
     });
 
@@ -198,7 +205,8 @@ describe('an offer outside the limits is not signed', () => {
     });
 
   test('no keys are published: nothing is paid', async () => {
-    for (const body of ['<h1>', '{"keys":[]}', '{}']) {
+    const checkpoints = JSON.stringify({ keys: [{ ...jwkOf(testKey()), purpose: 'checkpoint' }] });
+    for (const body of ['<h1>', '{"keys":[]}', '{}', checkpoints]) {
       const { relay, buy } = world();
       relay.lie({
         respond: async (request, honest) =>
@@ -229,14 +237,16 @@ describe('an authorization lives for at most 300 s', () => {
 });
 
 describe('an answer that is not this purchase', () => {
-  const signed = (path: string, value: unknown): Lies => ({ payload: (payload) => changed(payload, path, value) });
+  const signed = (path: string, value: unknown): Lies => ({
+    payload: (payload) => changed(payload, path, value),
+  });
   const shown = (path: string, value: unknown): Lies => ({
-    answer: (told) => ({ ...told, body: changed(told.body, path, value) }),
+    answer: (draft) => ({ ...draft, body: changed(draft.body, path, value) }),
   });
   const header = (path: string, value: unknown): Lies => ({
-    answer: (told) => ({ ...told, header: changed(told.header ?? {}, path, value) }),
+    answer: (draft) => ({ ...draft, header: changed(draft.header ?? {}, path, value) }),
   });
-  const status = (code: number): Lies => ({ answer: (told) => ({ ...told, status: code }) });
+  const status = (code: number): Lies => ({ answer: (draft) => ({ ...draft, status: code }) });
   const HASH = `0x${'e'.repeat(64)}`;
 
   const lies: readonly (readonly [string, Lies, ...string[]])[] = [
@@ -255,7 +265,11 @@ describe('an answer that is not this purchase', () => {
     ['another method', signed('request.method', 'DELETE'), 'receipt.request.method'],
     ['a failure under 200', { ...signed('outcome.status', 'failed'), ...status(200) }, 'http.status'],
     ['a success without an answer', signed('outcome.responseStatus', null), 'receipt.outcome.responseStatus'],
-    ['a success whose target answered 500', signed('outcome.responseStatus', 500), 'receipt.outcome.responseStatus'],
+    [
+      'a success whose target answered 500',
+      signed('outcome.responseStatus', 500),
+      'receipt.outcome.responseStatus',
+    ],
     ['a success whose attempt failed', signed('attempts.0.outcome', 'failed'), 'receipt.attempts.outcome'],
     ['an old date', signed('iat', 1_600_000_000), 'receipt.iat'],
     ['a date far ahead', signed('iat', 4_000_000_000), 'receipt.iat'],
@@ -274,8 +288,8 @@ describe('an answer that is not this purchase', () => {
     ['a link elsewhere', shown('links.job', 'https://evil.example/'), 'links.job'],
     ['a forged checkpoint', shown('checkpoint', 'relay.example/receipts\n1\nAAAA\n\n— x y\n'), 'checkpoint'],
     ['no disclosures', shown('disclosures', []), 'disclosures.target_url'],
-    ['no members', { answer: (told) => ({ ...told, body: { job: {}, receipt: {} } }) }, 'mode'],
-    ['no payment header', { answer: (told) => ({ ...told, header: null }) }, 'payment_response.success'],
+    ['no members', { answer: (draft) => ({ ...draft, body: { job: {}, receipt: {} } }) }, 'mode'],
+    ['no payment header', { answer: (draft) => ({ ...draft, header: null }) }, 'payment_response.success'],
     ['a payment header of no success', header('success', false), 'payment_response.success'],
     ['another transaction in the header', header('transaction', HASH), 'payment_response.transaction'],
     ['no transaction in the header', header('transaction', ''), 'payment_response.transaction'],
@@ -316,18 +330,18 @@ describe('an answer that is not this purchase', () => {
     const forgery = (name: string, value: unknown) =>
       Buffer.from(JSON.stringify(['A'.repeat(22), name, value])).toString('base64url');
     relay.lie({
-      answer: (told) => {
-        const [, ...rest] = told.body.disclosures as string[];
+      answer: (draft) => {
+        const [, ...rest] = draft.body.disclosures as string[];
         const disclosures = [forgery('target_url', 'https://target.example/hook?x=1'), ...rest];
-        return { ...told, body: { ...told.body, disclosures } };
+        return { ...draft, body: { ...draft.body, disclosures } };
       },
     });
     const { result } = await buy();
     assert.equal(result.error?.member, 'disclosures.target_url');
     relay.lie({
-      answer: (told) => {
-        const disclosures = [...(told.body.disclosures as string[]), forgery('extra', 'x'), 'nonsense'];
-        return { ...told, body: { ...told.body, disclosures } };
+      answer: (draft) => {
+        const disclosures = [...(draft.body.disclosures as string[]), forgery('extra', 'x'), 'nonsense'];
+        return { ...draft, body: { ...draft.body, disclosures } };
       },
     });
     const more = await buy({ request: { ...REQUEST, idempotencyKey: 'order-2' } });
@@ -335,8 +349,8 @@ describe('an answer that is not this purchase', () => {
   });
 
   /** The latest answer is given to every later purchase. */
-  const repeating = (relay: LyingRelay, path = relay.told.at(-1)) =>
-    relay.lie({ answer: () => path as Told });
+  const repeating = (relay: LyingRelay, path = relay.answers.at(-1)) =>
+    relay.lie({ answer: () => path as Draft });
 
   test('an old receipt of the same wallet', async () => {
     const { relay, buy } = world();
@@ -379,7 +393,7 @@ describe('an answer that is not this purchase', () => {
   test('every member of the answer is compared: changed, removed or of another type, none is accepted', async () => {
     const { relay, buy } = world();
     good(await buy());
-    const body = relay.told[0]?.body ?? {};
+    const body = relay.answers[0]?.body ?? {};
     const paths = leafPaths(body);
     assert.ok(paths.length > 25, String(paths.length));
     let number = 0;
@@ -395,18 +409,20 @@ describe('an answer that is not this purchase', () => {
   });
 
   /** null: it is the honest value. */
-  function lieOf(path: string, value: unknown): ((told: Told) => Told) | null {
+  function lieOf(path: string, value: unknown): ((draft: Draft) => Draft) | null {
     const honest = ['checkpoint', 'job.decisionId', 'job.errorCategory'].includes(path) ? null : undefined;
     if (value === honest && honest === null) return null;
     // A relay may leave a link out: nothing is done with it.
     if (path.startsWith('links.') && value === undefined) return null;
-    return (told) => ({ ...told, body: changed(told.body, path, value) });
+    return (draft) => ({ ...draft, body: changed(draft.body, path, value) });
   }
 });
 
 function leafPaths(tree: unknown, path = ''): readonly string[] {
   if (typeof tree !== 'object' || tree === null) return [path];
-  return Object.entries(tree).flatMap(([name, value]) => leafPaths(value, path === '' ? name : `${path}.${name}`));
+  return Object.entries(tree).flatMap(([name, value]) =>
+    leafPaths(value, path === '' ? name : `${path}.${name}`),
+  );
 }
 
 describe('an unclear answer: the same payment is presented again, and never a second one', () => {
@@ -422,22 +438,45 @@ describe('an unclear answer: the same payment is presented again, and never a se
   const bill = (amount: string) => {
     const accepts = [{ scheme: 'exact', network: 'eip155:8453', amount, payTo: PAY_TO }];
     const value = Buffer.from(JSON.stringify({ x402Version: 2, accepts })).toString('base64');
-    return Response.json({ error: 'payment_required' }, { status: 402, headers: { 'PAYMENT-REQUIRED': value } });
+    return Response.json(
+      { error: 'payment_required' },
+      { status: 402, headers: { 'PAYMENT-REQUIRED': value } },
+    );
   };
   const endings: readonly (readonly [string, Lies, PurchaseResult['outcome'], RegExp])[] = [
-    ['HTML', answering(html), 'unfinished', /200 without an execution \(text\/html\)/],
-    ['an answer without receipt', answering(() => Response.json({ job: {} })), 'unfinished', /^200 without/],
+    ['HTML', answering(html), 'unfinished', /200 of type text\/html/],
+    [
+      'an answer without receipt',
+      answering(() => Response.json({ job: {} })),
+      'unfinished',
+      /^200 of type application\/json$/,
+    ],
     ['no answer', answering(() => Promise.reject(new Error('cut'))), 'unfinished', /^no answer$/],
-    ['a gateway’s 502', answering(() => new Response('', { status: 502 })), 'unfinished', /^502 without/],
+    [
+      'a gateway’s 502',
+      answering(() => new Response('', { status: 502 })),
+      'unfinished',
+      /^502 of type none$/,
+    ],
     [
       '503 payment_unconfirmed without end',
       answering(() => Response.json({ error: { code: 'payment_unconfirmed' } }, { status: 503 })),
       'unfinished',
       /^503 payment_unconfirmed$/,
     ],
-    ['a redirect', answering(() => Response.redirect('https://evil.example/', 307)), 'unfinished', /^307, and redirects/],
+    [
+      'a redirect',
+      answering(() => Response.redirect('https://evil.example/', 307)),
+      'unfinished',
+      /^307, and redirects/,
+    ],
     ['a 402 after paying', answering(() => bill('3000')), 'relay_refused', /^402 payment_required/],
-    ['a higher price in a second 402', answering(() => bill('9000')), 'relay_refused', /^402 payment_required/],
+    [
+      'a higher price in a second 402',
+      answering(() => bill('9000')),
+      'relay_refused',
+      /^402 payment_required/,
+    ],
     ['a 402 after executing', answering(() => bill('3000'), true), 'relay_refused', /^402 payment_required/],
   ];
   for (const [name, lie, outcome, actual] of endings)

@@ -50,7 +50,8 @@ test('an endless answer ends at the limit of its size', async () => {
 });
 
 test('an answer that drips, or never begins, ends at the limit of its time', async () => {
-  for (const path of ['/slow', '/silent']) await assert.rejects(get(path), /no complete answer within 0\.3 s/);
+  for (const path of ['/slow', '/silent'])
+    await assert.rejects(get(path), /no complete answer within 0\.3 s/);
 });
 
 test('a redirect is an answer: its target is not called', async () => {
