@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { runCli, startCli } from '#test/support/cli.ts';
-import { unsettled } from '#test/support/facilitator-double.ts';
+import { invalid } from '#test/support/facilitator-double.ts';
 import { ALL_GOOD, factsOf, isPaid, payWorld } from '#test/support/pay-world.ts';
 import { type FrontAnswer, startRelayFront } from '#test/support/relay-front.ts';
 import { waitFor } from '#test/support/service.ts';
@@ -120,7 +120,7 @@ describe('relay pay: never pays twice', () => {
   test('a final refusal ends the purchase: one payment, not charged, exit 1', async () => {
     const bought = scene('/refused');
     const book = books();
-    it.facilitator.scriptSettle(unsettled('insufficient_funds'));
+    it.facilitator.scriptVerify(invalid('insufficient_funds'));
     const result = await run(bought);
     const { outcome, problem } = JSON.parse(result.stdout);
     assert.deepEqual([result.code, outcome, problem.code], [1, 'relay_refused', 'payment_required']);
@@ -131,7 +131,7 @@ describe('relay pay: never pays twice', () => {
   test('a refusal as text: the payment may still be charged', async () => {
     const bought = scene('/poor');
     const args = bought.args.filter((arg) => arg !== '--json');
-    it.facilitator.scriptSettle(unsettled('insufficient_funds'));
+    it.facilitator.scriptVerify(invalid('insufficient_funds'));
     const { code, stdout } = await run({ ...bought, args });
     assert.equal(code, 1);
     assert.match(stdout, /\nThe relay refused[^\n]*answer: expected [^\n]*insufficient_funds[^\n]*\n$/);

@@ -70,11 +70,6 @@ export const faults = {
   cut: () => 'cut',
 } as const satisfies Readonly<Record<string, Behaviour>>;
 
-/** The money moves, and the answer is lost. */
-export const settledAnswerLost: Behaviour = (_call, move) => {
-  move();
-  return 'cut';
-};
 const failed = ({ payer, network }: FacilitatorCall, errorReason: string) => ({
   success: false,
   errorReason,

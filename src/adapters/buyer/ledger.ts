@@ -18,6 +18,7 @@ import { parsedJson } from '#src/domain/canonical-json.ts';
 import { Instant } from '#src/domain/event-fields.ts';
 import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { UnsignedPayment } from './payment.ts';
 import { type Mismatch, PurchaseError } from './purchase-error.ts';
@@ -53,7 +54,7 @@ export type Claimed<P> =
   | { readonly kind: 'recorded'; readonly record: LedgerRecord };
 
 /** Nothing may be paid with this ledger. The message is for a person. */
-export class LedgerUnusable extends Error {}
+export class LedgerUnusable extends OperatorError {}
 
 const LedgerRecord = Type.Object(
   {

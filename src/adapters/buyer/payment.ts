@@ -10,6 +10,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { payloadHash } from '#src/domain/payment/payload-hash.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { Terms, type ToSign } from './offer.ts';
 
@@ -132,7 +133,9 @@ export async function samePayment(
 ): Promise<Payment> {
   const payment = paymentOf(recorded.terms, await payer.pay(required, recorded.authorization));
   if (payment.payloadHash === recorded.payloadHash) return payment;
-  throw new Error('the recorded payment is none that this wallet has signed: it is not sent');
+  throw new OperatorError(
+    'the recorded payment of this order is none that this wallet has signed, and nothing is sent: restore the ledger from a backup',
+  );
 }
 
 function paymentOf(accepted: Terms, made: PaymentPayload): Payment {

@@ -12,6 +12,7 @@ import { readReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import { checkExecution, type Evidence } from './evidence.ts';
 import type { Ledger, LedgerOrder, LedgerRecord } from './ledger.ts';
 import {
@@ -140,7 +141,7 @@ const refusalOf = (bad: Finding | undefined): PurchaseError =>
 /** Throws an error if the request is none that a relay takes. */
 function readOrder({ relay, request, payer }: Order): Ordered {
   const target = readTarget(request.url);
-  if (isRefused(target)) throw new Error(target.message);
+  if (isRefused(target)) throw new OperatorError(target.message);
   const normal = normaliseRequest(request, target.href);
   const { idempotencyKey } = normal;
   const name =
@@ -154,7 +155,7 @@ function readOrder({ relay, request, payer }: Order): Ordered {
 async function askOffer({ send }: PurchaseDeps, url: string): Promise<Offer> {
   const headers = { 'content-type': 'application/json' };
   const answer = await send(new Request(url, { method: 'POST', headers, body: '{}' })).catch((cause) => {
-    throw new Error(`${url} cannot be reached`, { cause });
+    throw new OperatorError(`${url} cannot be reached`, { cause });
   });
   const { status } = answer;
   if (status !== 402) {

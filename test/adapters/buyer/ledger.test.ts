@@ -146,7 +146,7 @@ describe('one payment for an order', () => {
     ] as const) {
       const authorization = { ...record.authorization, [member]: value };
       writeFileSync(path, `${JSON.stringify({ ...record, authorization })}\n`);
-      await assert.rejects(buy('order-1'), /none that this wallet has signed/, member);
+      await assert.rejects(buy('order-1'), /none that this wallet has signed, and nothing is sent/, member);
     }
     assert.equal(relay.presented.length, presented);
   });
