@@ -1,6 +1,7 @@
 // The variables of the environment. The help of `relay serve` and the table in OPERATING.md are made of this list.
 import { resolve } from 'node:path';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
+import * as logins from './config-login.ts';
 import * as values from './config-values.ts';
 import { PRICE } from './domain/limits.ts';
 
@@ -46,7 +47,11 @@ export const VARIABLES = {
     'none',
     'payee, of this deployment only; required with `X402_ENABLED`',
   ),
-  X402_FACILITATOR_URL: optional(values.serviceUrl, 'none', 'the facilitator; required with `X402_ENABLED`'),
+  X402_FACILITATOR_URL: optional(
+    logins.facilitatorUrl,
+    'none',
+    'the facilitator; required with `X402_ENABLED`',
+  ),
   X402_NETWORK: variable(values.evmNetwork, PRICE.network, 'network of the payment (CAIP-2)'),
   X402_PRICE: variable(values.usdPrice, `$${PRICE.usd}`, 'price of a call'),
   X402_ASSET: optional(values.evmAddress, 'the network’s USDC', 'contract of the token'),
@@ -74,6 +79,22 @@ export const VARIABLES = {
     values.wholeNumber(0, 100_000),
     'the node’s `safe` block',
     'the books are compared up to so many blocks before the last one; for a node without the tag `safe`',
+  ),
+  X402_FACILITATOR_AUTH: optional(
+    values.oneOf({ cdp: 'cdp' } as const),
+    'none',
+    '`cdp`: log in at the facilitator with `CDP_API_KEY_ID` and `CDP_API_KEY_SECRET`',
+  ),
+  CDP_API_KEY_ID: optional(logins.apiKeyId, 'none', 'id of the API key'),
+  CDP_API_KEY_SECRET: optional(
+    logins.apiKeySecret,
+    'none',
+    'its secret: base64 of 64 bytes (Ed25519), or PEM with `\\n` for line breaks (ES256)',
+  ),
+  X402_FACILITATOR_HEADERS_FILE: optional(
+    logins.headersFile,
+    'none',
+    'headers that log in at the facilitator: lines `name: value` or a JSON object; mode 0600',
   ),
   SIGNING_KEYS_FILE: optional(
     resolve,

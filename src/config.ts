@@ -87,6 +87,7 @@ function configOf(read: Read, fault: Fault) {
       if (value === null) fault(variable as keyof typeof required, 'is required with X402_ENABLED=true');
     }
   }
+  const login = loginConfig(read, fault, mode);
   const terms = {
     network: read('X402_NETWORK'),
     /** US dollars, decimal. */
@@ -98,6 +99,8 @@ function configOf(read: Read, fault: Fault) {
     confirmations: read('X402_CONFIRMATIONS'),
     /** The longest that a call waits for the chain to confirm its payment. */
     confirmWaitMs: read('X402_CONFIRM_SECONDS') * 1000,
+    /** At the facilitator; null: none. */
+    login,
   };
   const paid = mode === 'x402' && payTo !== null && facilitatorUrl !== null && rpcUrl !== null;
   return {
@@ -140,6 +143,26 @@ function configOf(read: Read, fault: Fault) {
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT'),
     metricsPublic: read('METRICS_PUBLIC'),
   };
+}
+
+/** Of a login, every part is required and no part of another one is accepted. */
+function loginConfig(read: Read, fault: Fault, mode: Mode) {
+  const kind = read('X402_FACILITATOR_AUTH');
+  const [keyId, key] = [read('CDP_API_KEY_ID'), read('CDP_API_KEY_SECRET')];
+  const headers = read('X402_FACILITATOR_HEADERS_FILE');
+  if (kind === 'cdp') {
+    if (keyId === null) fault('CDP_API_KEY_ID', 'is required with X402_FACILITATOR_AUTH=cdp');
+    if (key === null) fault('CDP_API_KEY_SECRET', 'is required with X402_FACILITATOR_AUTH=cdp');
+    if (headers !== null) {
+      fault('X402_FACILITATOR_HEADERS_FILE', 'is another login than X402_FACILITATOR_AUTH: set one of them');
+    }
+    return keyId === null || key === null ? null : { kind, keyId, key };
+  }
+  // Other programs use these names too: in demo mode they mean nothing here.
+  if (mode === 'x402' && (keyId !== null || key !== null)) {
+    fault('X402_FACILITATOR_AUTH', 'must be cdp if CDP_API_KEY_ID or CDP_API_KEY_SECRET is set');
+  }
+  return headers === null ? null : ({ kind: 'headers', headers } as const);
 }
 
 /** Where the event log is: all that a command on it alone needs. */

@@ -118,6 +118,7 @@ test('config: every variable is read into its value', () => {
       confirmWaitMs: 7000,
       reconcileMs: 30_000,
       confirmations: 12,
+      login: null,
     },
     keyFile: { path: '/etc/relay/keys.json', create: false },
     policy: {

@@ -156,15 +156,17 @@ export async function wireApp(
   /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
   const readModelHealth = async () => ({ ok: (await readStore.health()).ok && runner.readable() });
   async function exposition() {
-    const [eventLog, rows, chain] = await Promise.all([
+    const [eventLog, rows, facilitator, chain] = await Promise.all([
       log.health(),
       readModelHealth(),
+      payments.health(),
       reconciling.health(),
     ]);
     return figures.exposition({
       storage: stores.driver,
       eventLogUp: eventLog.ok,
       readModelsUp: rows.ok,
+      facilitator,
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),
       lag: runner.lag(),

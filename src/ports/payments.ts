@@ -55,7 +55,7 @@ export interface Payments {
   validateTerms(payment: PresentedPayment): Refused<'payment_required'> | null;
   /** Validates the terms, then the time window, of a new payment. null if both are valid. */
   validateNew(payment: PresentedPayment, nowMs: number): Refused<'payment_required'> | null;
-  /** Calls the facilitator. Bounded in time, never throws. */
+  /** Calls the facilitator. Bounded in time; throws only for a defect of this program, and nothing was charged then. */
   verify(payment: PresentedPayment): Promise<Verified>;
   /** Moves the money. Called once per claim, after the claim is durable. Bounded in time, never throws. */
   settle(payment: PresentedPayment): Promise<SettleAnswer>;
@@ -67,6 +67,16 @@ export interface Payments {
     authorization: Authorization,
     options?: { readonly transaction?: string | null; readonly signal?: AbortSignalLike },
   ): Promise<ChainFinding>;
-  /** Whether the facilitator answers and supports our kind of payment; null if none is needed. Bounded, never throws. */
-  health(): Promise<{ readonly ok: boolean } | null>;
+  /** Whether paid calls can be accepted now; null if no facilitator is needed. Bounded in time, never throws. */
+  health(): Promise<FacilitatorHealth | null>;
 }
+
+/**
+ * `login_refused`: it answers 401 or 403. `failing`: its answers are errors or malformed. `unsupported`: it does not
+ * support our scheme and network. `internal_error`: a defect of this program.
+ */
+export type FacilitatorProblem = 'no_answer' | 'login_refused' | 'failing' | 'unsupported' | 'internal_error';
+
+export type FacilitatorHealth =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly problem: FacilitatorProblem };

@@ -3,6 +3,7 @@
 import type { OpenState } from '../domain/payment/ledger.ts';
 import type { ChainHealth } from './chain-scan.ts';
 import type { NewEvent } from './event-log.ts';
+import type { FacilitatorHealth } from './payments.ts';
 
 /** Result of an append. `conflict`: wrong expected revision. `unknown`: the event log is unavailable. */
 export type AppendOutcome = 'stored' | 'conflict' | 'unknown' | 'failed';
@@ -52,6 +53,8 @@ export type StateNow = {
   readonly storage: string;
   readonly eventLogUp: boolean;
   readonly readModelsUp: boolean;
+  /** null: none is needed (demo mode). */
+  readonly facilitator: FacilitatorHealth | null;
   readonly executionsInFlight: number;
   /** Jobs of dead processes whose closing fails. */
   readonly unclosableJobs: number;

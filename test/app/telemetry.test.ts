@@ -21,6 +21,7 @@ const state = {
   readModelsUp: true,
   payments: null,
   chain: null,
+  facilitator: null,
 };
 
 function world() {

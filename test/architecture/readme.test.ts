@@ -226,6 +226,7 @@ test('operating: its alert rules name metrics that the service exposes', async (
     storage: 'embedded',
     eventLogUp: true,
     readModelsUp: true,
+    facilitator: { ok: true },
     executionsInFlight: 0,
     unclosableJobs: 0,
     lag: { lagEvents: 0, lagMs: 0 },

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { filesBelow, wordsIn } from '#test/support/canaries.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
@@ -19,10 +20,11 @@ import {
   type SecretWorld,
   WORDS,
 } from '#test/support/secret-payments.ts';
-import { type Ended, logLines } from '#test/support/service.ts';
-import { post } from '#test/support/service-world.ts';
+import { type Ended, logLines, waitFor } from '#test/support/service.ts';
+import { get, post } from '#test/support/service-world.ts';
 import {
   headerNeedles,
+  loginNeedles,
   type Needle,
   nonceNeedles,
   scanner,
@@ -101,6 +103,29 @@ describe('secrets of payments', () => {
     }
   });
 
+  test(
+    'a facilitator that refuses our login and repeats it: named, not charged, served later',
+    needs,
+    async () => {
+      const refused = { ok: false, reason: 'the facilitator refuses our login' };
+      const health = async () => {
+        const url = `${world.service.url}/health`;
+        return (await get<{ checks: { facilitator: unknown } }>(url)).body.checks.facilitator;
+      };
+      await world.assertServedLater(
+        'login',
+        'facilitator_unavailable',
+        () => world.facilitator.mode('refuse_login'),
+        async () => {
+          assert.deepEqual(await health(), refused);
+          well();
+        },
+      );
+      // What it supports is asked every 10 s.
+      await waitFor('health is ok again', async () => isDeepStrictEqual(await health(), { ok: true }));
+    },
+  );
+
   test('refused by the service before any call, and by the facilitator', needs, async () => {
     for (const sample of await world.payers('refused')) {
       const { payment } = sample;
@@ -129,17 +154,24 @@ describe('secrets of payments', () => {
     }
   });
 
+  const loginOf = () => loginNeedles(world.apiKey, world.tokens);
   const search = (...of: readonly ((name: string, payment: Payment) => readonly Needle[])[]) =>
-    scanner(of.flatMap((needles) => [...world.payments].flatMap((named) => needles(...named))));
+    scanner([
+      ...loginOf(),
+      ...of.flatMap((needles) => [...world.payments].flatMap((named) => needles(...named))),
+    ]);
 
   test('all secrets were sent, and are found where they belong', needs, () => {
     const { facilitator, rpc, samples, paid } = world;
     const asked = facilitator.seen.join('\n');
     const found = search(signatureNeedles)(asked).join('\n');
+    assert.ok(world.tokens.length > 20);
+    const login = { asked: asked + world.tokens.join('\n'), secret: world.apiKey.secret };
+    assert.deepEqual([...new Set(search()(login.asked + login.secret))].sort(), ['a token', 'the API key']);
     for (const { path } of samples)
       assert.ok(found.includes(`r of ${path} `) && found.includes(`s of ${path} `));
     const called = paid.target.requests.map(({ head, body }) => head + body).join('\n');
-    assert.deepEqual(wordsIn(WORDS, asked + rpc.seen.join('\n')), OPERATORS);
+    assert.deepEqual(wordsIn(WORDS, login.asked + rpc.seen.join('\n')), OPERATORS);
     assert.deepEqual(wordsIn(WORDS, called), SENT);
     const [first] = samples;
     for (const version of [1, 2] as const) {
@@ -170,6 +202,7 @@ describe('secrets of payments', () => {
       '/api/decisions/recent?limit=50',
       '/api/proofs/recent?limit=50',
       ...['/api/monitoring/executions', '/api/trust', '/openapi.json', '/health', '/.well-known/did.json'],
+      '/metrics',
     ];
     const receipts = bought.flatMap(({ job, receipt }) => [
       ...[`/api/receipts/${receipt.id}`, `/api/verify/receipts/${receipt.id}`],
@@ -215,7 +248,12 @@ describe('secrets of payments', () => {
   test('no line of the log', needs, () => {
     assert.deepEqual([ended.code, ended.stderr], [0, '']);
     const messages = logLines(ended.stdout).map(({ msg }) => msg);
-    assert.ok(messages.includes('the chain gave no usable answer about a payment'), messages.join());
+    for (const message of [
+      'the chain gave no usable answer about a payment',
+      'the facilitator gave no usable answer',
+      'the facilitator accepts our login again',
+    ])
+      assert.ok(messages.includes(message), messages.join());
     assert.deepEqual(search(signatureNeedles, headerNeedles, nonceNeedles)(ended.stdout), []);
     assert.deepEqual(wordsIn(WORDS, ended.stdout), []);
   });

@@ -73,6 +73,9 @@ describe('a start is refused', () => {
       PUBLIC_BASE_URL: 'https://relay.example/7e1f',
       DATABASE_URL: 'mysql://user:7e1f@host/name',
       X402_ENABLED: 'yes-7e1f',
+      X402_FACILITATOR_AUTH: 'password-7e1f',
+      CDP_API_KEY_SECRET: `${'7e1f'.repeat(21)}7e==`,
+      X402_FACILITATOR_HEADERS_FILE: keyFile('open-7e1f', { 'x-api-key': '7e1f' }, 0o644),
       POLICY_MODE: 'closed-7e1f',
       RATE_LIMIT_PER_MINUTE: '-7e1f',
       EGRESS_DNS_SERVERS: 'dns.7e1f.example',
@@ -163,9 +166,9 @@ describe('a start is refused', () => {
     await assertUnharmed();
   });
 
-  function keyFile(name: string, content: unknown): string {
+  function keyFile(name: string, content: unknown, mode = 0o600): string {
     const path = join(world.folder, `${name}.json`);
-    writeFileSync(path, JSON.stringify(content), { mode: 0o600 });
+    writeFileSync(path, JSON.stringify(content), { mode });
     return path;
   }
 });

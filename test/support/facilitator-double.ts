@@ -2,6 +2,7 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PaymentPayloadV2Schema } from '@x402/core/schemas';
+import { type Guard, refusalOf } from './facilitator-login.ts';
 
 export type FacilitatorCall = {
   readonly nonce: string;
@@ -80,7 +81,11 @@ const failed = ({ payer, network }: FacilitatorCall, errorReason: string) => ({
 
 type Operation = 'verify' | 'settle' | 'supported';
 
-export async function facilitatorDouble(networks = ['eip155:8453']): Promise<FacilitatorDouble> {
+/** `guard`: refuses requests with 401. Its operations are the last part of any path. */
+export async function facilitatorDouble(
+  networks = ['eip155:8453'],
+  guard?: Guard,
+): Promise<FacilitatorDouble> {
   const calls = { verify: 0, settle: 0, supported: 0 };
   const ledger = new Map<string, string>();
   const scripts: Record<Operation, Behaviour[]> = { verify: [], settle: [], supported: [] };
@@ -108,9 +113,11 @@ export async function facilitatorDouble(networks = ['eip155:8453']): Promise<Fac
     void respond(request, response);
   });
   async function respond(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
-    const operation = (request.url ?? '').slice(1) as Operation;
+    const operation = (request.url ?? '').split('/').at(-1) as Operation;
     if (!(operation in calls)) return send(response, { status: 404, body: 'no such operation' });
     calls[operation]++;
+    const reason = (await guard?.check(request)) ?? null;
+    if (reason !== null) return send(response, { status: 401, body: refusalOf(reason, request) });
     const call = callOf(await textOf(request));
     if (operation !== 'supported') {
       last = call;

@@ -3,12 +3,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { singleExchange } from '#src/adapters/payments/exchange.ts';
+import type { Guard } from './facilitator-login.ts';
 
 /**
  * `repeat`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the
- * request. `cut`: the connection is closed without an answer.
+ * request. `cut`: the connection is closed without an answer. `refuse_login`: 401 that repeats the request.
  */
-export type FrontMode = 'pass' | 'repeat' | 'refuse' | 'cut';
+export type FrontMode = 'pass' | 'repeat' | 'refuse' | 'cut' | 'refuse_login';
 
 export type SecretFront = {
   /** With its secrets. */
@@ -23,10 +24,13 @@ export type SecretFront = {
   up(): Promise<void>;
 };
 
-/** `behind`: where it passes on to. `query`: the whole of it, without question mark. Other URLs are 404. */
+/**
+ * `behind`: where it passes on to. `query`: the whole of it, without question mark. Other URLs are 404. `guard`: who does not
+ * log in gets 401.
+ */
 export async function startSecretFront(
   behind: string,
-  { path, query = '' }: { readonly path: string; readonly query?: string },
+  { path, query = '', guard }: { readonly path: string; readonly query?: string; readonly guard?: Guard },
 ): Promise<SecretFront> {
   const seen: string[] = [];
   let mode: FrontMode = 'pass';
@@ -41,8 +45,10 @@ export async function startSecretFront(
       return;
     }
     seen.push(`${url}\n${body}`);
+    const refused = ((await guard?.check(request)) ?? null) !== null;
     if (mode === 'cut') request.socket.destroy();
-    else if (mode !== 'pass') repeat(response, mode, url, body);
+    else if (refused) repeat(response, 'refuse_login', request, body);
+    else if (mode !== 'pass') repeat(response, mode, request, body);
     else {
       // Not by fetch: under Deno it sends a POST again where the connection was cut.
       const sent = body === '' ? {} : { body: JSON.parse(body) };
@@ -88,11 +94,17 @@ export async function startSecretFront(
 }
 
 /** In the words of a facilitator and of JSON-RPC at once. */
-function repeat(response: ServerResponse, mode: 'repeat' | 'refuse', url: string, body: string): void {
-  const all = `${url} ${body}`;
+function repeat(
+  response: ServerResponse,
+  mode: Exclude<FrontMode, 'pass' | 'cut'>,
+  { url = '', headers }: IncomingMessage,
+  body: string,
+): void {
+  const all = `${url} ${JSON.stringify(headers)} ${body}`;
   const error = { code: -32_000, message: all, data: all };
-  const no = { isValid: false, success: false, invalidReason: all, errorReason: all, transaction: '' };
-  const status = mode === 'repeat' ? 500 : 200;
+  const verdict = { isValid: false, success: false, invalidReason: all, errorReason: all, transaction: '' };
+  const no = mode === 'refuse_login' ? {} : verdict;
+  const status = { repeat: 500, refuse: 200, refuse_login: 401 }[mode];
   response.writeHead(status, { 'content-type': 'application/json', 'x-request': encodeURI(url) });
   response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, error, ...no, message: all }));
 }

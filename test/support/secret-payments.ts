@@ -1,14 +1,15 @@
 // A paid world in which every secret is a word that can be searched for: the operator's URLs, what callers send, what
 // clients write beside a payment. It remembers every payment presented and every answer to it.
 import { canaryFor } from './canaries.ts';
+import { type ApiKey, cdpGuard, environmentOf, newApiKey } from './facilitator-login.ts';
 import { assertDelivered, assertSaid, type SendOptions, type Sent, sendPatiently } from './paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from './paid-world.ts';
 import { altered, type Payment } from './payer.ts';
 import { type SecretFront, startSecretFront } from './secret-front.ts';
 import type { Service } from './service.ts';
 
-/** Keys in the operator's URLs. */
-export const OPERATORS = ['rpcpath', 'rpcquery', 'facilitator'].map(canaryFor);
+/** Keys in the operator's URLs, and the id of the API key at the facilitator. */
+export const OPERATORS = ['rpcpath', 'rpcquery', 'facilitator', 'keyid'].map(canaryFor);
 /** What reaches the target. */
 export const SENT = ['path', 'query', 'header', 'body'].map(canaryFor);
 export const KEY = canaryFor('key');
@@ -21,6 +22,10 @@ export type SecretWorld = {
   readonly service: Service;
   readonly rpc: SecretFront;
   readonly facilitator: SecretFront;
+  /** Logs in at the facilitator. */
+  readonly apiKey: ApiKey;
+  /** Every token that was sent to it. */
+  readonly tokens: readonly string[];
   /** Every payment ever presented, by its sample's path and a number. */
   readonly payments: ReadonlyMap<string, Payment>;
   readonly samples: readonly Sample[];
@@ -39,11 +44,13 @@ export type SecretWorld = {
 
 export async function makeSecretWorld(): Promise<SecretWorld> {
   const paid = await makePaidWorld({ embedded: true });
-  const [path = '', query = '', provider = ''] = OPERATORS;
+  const [path = '', query = '', provider = '', keyId = ''] = OPERATORS;
   const rpc = await startSecretFront(paid.chain.url, { path, query: `key=${query}` });
-  const facilitator = await startSecretFront(paid.proxy.url, { path: provider });
+  const apiKey = newApiKey('ed25519', keyId);
+  const guard = cdpGuard(() => [apiKey]);
+  const facilitator = await startSecretFront(paid.proxy.url, { path: provider, guard });
   const urls = { X402_RPC_URL: rpc.url, X402_FACILITATOR_URL: facilitator.url };
-  const service = await paid.start({ ...urls, LOG_LEVEL: 'debug' });
+  const service = await paid.start({ ...urls, ...environmentOf(apiKey), LOG_LEVEL: 'debug' });
   const payments = new Map<string, Payment>();
   const samples: Sample[] = [];
   const own: Sent[] = [];
@@ -82,6 +89,8 @@ export async function makeSecretWorld(): Promise<SecretWorld> {
     service,
     rpc,
     facilitator,
+    apiKey,
+    tokens: guard.seen,
     payments,
     samples,
     own,

@@ -2,6 +2,7 @@
 // one, and one pass that finds any of thousands of them in files of any size.
 import assert from 'node:assert/strict';
 import { formsOf } from './canaries.ts';
+import type { ApiKey } from './facilitator-login.ts';
 import type { Payment } from './payer.ts';
 
 export type Needle = { readonly name: string; readonly bytes: Buffer };
@@ -40,6 +41,16 @@ export function signaturesInHeaders({ headers, payload }: Payment): string[] {
     assert.ok(start > 0, 'the header says the signature');
     return header.slice(4 * Math.ceil(start / 3), 4 * Math.floor((start + signature.length) / 3));
   });
+}
+
+/** Of an API key's private half, and of every token that it signed (their last part). */
+export function loginNeedles({ secret }: Pick<ApiKey, 'secret'>, tokens: readonly string[]): Needle[] {
+  const seed = Buffer.from(secret, 'base64').subarray(0, 32);
+  const signatures = tokens.map((token) => Buffer.from(token.split('.').at(-1) ?? '').subarray(0, 40));
+  return [
+    ...numberNeedles('the API key', seed.toString('hex')),
+    ...signatures.map((bytes) => ({ name: 'a token', bytes })),
+  ];
 }
 
 export const nonceNeedles = (name: string, { nonce }: Payment): Needle[] =>

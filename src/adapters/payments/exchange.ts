@@ -1,8 +1,11 @@
 // One JSON exchange with the facilitator over HTTP, without redirects.
 import { parsedJson } from '#src/domain/canonical-json.ts';
+import type { LoginHeaders } from './login.ts';
 
 type ExchangeRequest = {
   readonly url: string;
+  /** Absent: none. Called for each request that is sent. */
+  readonly login?: LoginHeaders;
   /** Absent for a GET. */
   readonly body?: unknown;
   /** For everything from the DNS look-up to the last byte. */
@@ -17,10 +20,16 @@ export type ExchangeAnswer = {
   readonly json: unknown;
 };
 
-/** `code`: for the log and for SettlementUnknown; contains no text of the facilitator. */
-type ExchangeFailure = { readonly code: 'timeout' | 'unreachable' | 'cut_off' | 'oversized' };
+/**
+ * `code`: for the log and for SettlementUnknown; contains no text of the facilitator. `why`: for the log, the runtime's code
+ * of a failed connection, as in `ECONNREFUSED`; null if it has none (as under Deno).
+ */
+export type ExchangeFailure = {
+  readonly code: 'timeout' | 'unreachable' | 'cut_off' | 'oversized';
+  readonly why: string | null;
+};
 
-/** Never rejects. */
+/** Rejects only if the request cannot be built, which is a defect of this program: nothing was sent then. */
 type Exchange = (ask: ExchangeRequest) => Promise<ExchangeAnswer | ExchangeFailure>;
 
 const ANSWER_MAX_BYTES = 64 * 1024;
@@ -46,43 +55,53 @@ export const pooledExchange: Exchange = async (ask) => {
   const answer = await exchange(ask, null);
   if (!('code' in answer) || answer.code === 'oversized') return answer;
   const leftMs = ask.timeoutMs - (performance.now() - begun);
-  return leftMs > 0 ? singleExchange({ ...ask, timeoutMs: leftMs }) : { code: 'timeout' };
+  return leftMs > 0 ? singleExchange({ ...ask, timeoutMs: leftMs }) : { code: 'timeout', why: null };
 };
 
 async function exchange(
-  { url, body, timeoutMs }: ExchangeRequest,
+  { url, login, body, timeoutMs }: ExchangeRequest,
   connection: RequestInit | null,
 ): Promise<ExchangeAnswer | ExchangeFailure> {
   const signal = AbortSignal.timeout(timeoutMs);
-  let answered = false;
+  const method = body === undefined ? 'GET' : 'POST';
+  // Built outside of the try block, which is for failures of the network alone.
+  const request = new Request(url, {
+    method,
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    headers: {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(connection === null ? {} : { connection: 'close' }),
+      ...(await login?.({ method, url })),
+    },
+    redirect: 'manual',
+    signal,
+  });
+  const chunks: Uint8Array[] = [];
+  let response: Response | null = null;
   try {
-    const response = await fetch(url, {
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-      headers: {
-        accept: 'application/json',
-        'accept-encoding': 'identity',
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(connection === null ? {} : { connection: 'close' }),
-      },
-      redirect: 'manual',
-      signal,
-      ...connection,
-    });
-    answered = true;
-    const chunks: Uint8Array[] = [];
+    response = await fetch(request, connection ?? {});
     let size = 0;
     for await (const chunk of response.body ?? []) {
       size += chunk.length;
-      if (size > ANSWER_MAX_BYTES) return { code: 'oversized' };
+      if (size > ANSWER_MAX_BYTES) return { code: 'oversized', why: null };
       chunks.push(chunk);
     }
-    const dateMs = Date.parse(response.headers.get('date') ?? '');
-    return {
-      status: response.status,
-      dateMs: Number.isNaN(dateMs) ? null : dateMs,
-      json: parsedJson(Buffer.concat(chunks).toString('utf8')),
-    };
-  } catch {
-    return { code: signal.aborted ? 'timeout' : answered ? 'cut_off' : 'unreachable' };
+  } catch (error) {
+    const code = signal.aborted ? 'timeout' : response === null ? 'unreachable' : 'cut_off';
+    return { code, why: codeOf(error) };
   }
+  const dateMs = Date.parse(response.headers.get('date') ?? '');
+  return {
+    status: response.status,
+    dateMs: Number.isNaN(dateMs) ? null : dateMs,
+    json: parsedJson(Buffer.concat(chunks).toString('utf8')),
+  };
+}
+
+/** Messages are not used: they may contain the URL. */
+function codeOf(error: unknown): string | null {
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  return typeof code === 'string' && /^[A-Za-z0-9_]{1,60}$/.test(code) ? code : null;
 }

@@ -3,39 +3,71 @@
 import { z } from '@x402/core/schemas';
 import type { PaymentPayload } from '@x402/core/types';
 import type { SettleAnswer } from '#src/domain/payment/state.ts';
-import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { carriedOf } from './authorization.ts';
-import { type ExchangeAnswer, pooledExchange, singleExchange } from './exchange.ts';
-import { networkNameV1, type Pricing, requirementsOf, type Terms } from './requirements.ts';
+import { type ExchangeAnswer, type ExchangeFailure, pooledExchange, singleExchange } from './exchange.ts';
+import { type FacilitatorWatch, isComplete, type Unusable, unusable } from './facilitator-watch.ts';
+import type { LoginHeaders } from './login.ts';
+import { networkNameV1, type Pricing, requirementsOf } from './requirements.ts';
 
-type FacilitatorDeps = {
-  readonly pricing: Pricing;
+export type FacilitatorAddress = {
   /** Without a trailing slash. */
   readonly facilitatorUrl: string;
+  readonly login: LoginHeaders;
+};
+
+type FacilitatorDeps = FacilitatorAddress & {
+  readonly pricing: Pricing;
   readonly timeoutMs: number;
+  readonly watch: FacilitatorWatch;
+  readonly logger: Logger;
 };
 
 export function facilitator(deps: FacilitatorDeps): Pick<Payments, 'verify' | 'settle'> {
-  const { facilitatorUrl, timeoutMs, pricing } = deps;
+  const { facilitatorUrl, login, timeoutMs, pricing, watch, logger } = deps;
   const requestTo = (operation: 'verify' | 'settle', payment: PresentedPayment) => ({
     url: `${facilitatorUrl}/${operation}`,
+    login,
     body: bodyOf(pricing, payment),
     timeoutMs,
   });
+
+  async function settle(payment: PresentedPayment): Promise<SettleAnswer> {
+    const answer = await singleExchange(requestTo('settle', payment));
+    const form = SettleForm.safeParse('code' in answer ? undefined : answer.json);
+    const failure = unusable(answer, form.success);
+    if (failure === null) watch.worked('settle');
+    else watch.failed('settle', failure, whyOf(answer));
+    if ('code' in answer) return unknown(`facilitator_${answer.code}`);
+    if (failure?.problem === 'login_refused')
+      return unknown('facilitator_login_refused', form.success ? transactionOf(form.data) : null);
+    return readSettle(answer, payment);
+  }
+
   return {
     async verify(payment) {
       const answer = await pooledExchange(requestTo('verify', payment));
-      return 'code' in answer ? { outcome: 'unavailable' } : readVerify(answer, payment);
+      const read = readVerify(answer, payment);
+      if ('outcome' in read) {
+        watch.worked('verify');
+        return read;
+      }
+      watch.failed('verify', read, whyOf(answer));
+      return { outcome: 'unavailable' };
     },
     async settle(payment) {
-      const answer = await singleExchange(requestTo('settle', payment));
-      if ('code' in answer) return unknown(`facilitator_${answer.code}`);
-      return readSettle(answer, payment);
+      try {
+        return await settle(payment);
+      } catch (cause) {
+        logger.bug('a settle call failed in this service; the payment stays unconfirmed', { cause });
+        return unknown('internal_error');
+      }
     },
   };
 }
+
+const whyOf = (answer: ExchangeAnswer | ExchangeFailure) => ('code' in answer ? answer.why : null);
 
 /**
  * Always version 2, rebuilt from our terms, for every payment header. Amount and payee are those of the authorization: a
@@ -67,25 +99,25 @@ const SettleForm = z.object({
   amount: Text,
 });
 
-/**
- * A facilitator may reject a payment with 4xx. 5xx means that it failed, and the operation may have continued, whatever the
- * body contains. 408, 425 and 429 are sent by proxies.
- */
-const isComplete = ({ status }: ExchangeAnswer): boolean =>
-  (status >= 200 && status < 300) || (status >= 400 && status < 500 && ![408, 425, 429].includes(status));
-
-function readVerify(answer: ExchangeAnswer, payment: PresentedPayment): Verified {
-  const form = VerifyForm.safeParse(answer.json);
-  if (!isComplete(answer) || !form.success) return { outcome: 'unavailable' };
+/** A verdict, or why there is none. */
+function readVerify(
+  answer: ExchangeAnswer | ExchangeFailure,
+  payment: PresentedPayment,
+): Verified | Unusable {
+  const form = VerifyForm.safeParse('code' in answer ? undefined : answer.json);
+  const failure = unusable(answer, form.success);
+  if (failure !== null || !form.success || 'code' in answer) return failure ?? MALFORMED;
   const { isValid, invalidReason, payer } = form.data;
   if (!isValid) {
     const reason = codeOr(invalidReason, 'invalid');
-    return OWN_FAILURE.has(reason) ? { outcome: 'unavailable' } : { outcome: 'invalid', reason };
+    return OWN_FAILURE.has(reason) ? { problem: null, cause: reason } : { outcome: 'invalid', reason };
   }
   // `isValid` with an error status, or for another payer, is no result for this payment.
-  if (answer.status >= 300 || differs(payer, payment.payer)) return { outcome: 'unavailable' };
+  if (answer.status >= 300 || differs(payer, payment.payer)) return MALFORMED;
   return { outcome: 'valid' };
 }
+
+const MALFORMED: Unusable = { problem: 'failing', cause: 'answer_malformed' };
 
 const unknown = (cause: string, transaction: string | null = null): SettleAnswer => ({
   outcome: 'unknown',
@@ -186,62 +218,3 @@ const OWN_FAILURE: ReadonlySet<string> = new Set([
 /** The facilitator's code if it has the form of a code and contains no part of a signature, otherwise `other`. */
 const codeOr = (code: unknown, other: string): string =>
   typeof code === 'string' && /^[a-z0-9_]{1,80}$/.test(code) && !/[0-9a-f]{32}/.test(code) ? code : other;
-
-const HEALTH_TIMEOUT_MS = 2000;
-const HEALTH_CACHED_MS = 10_000;
-/** With a larger difference, valid payments may be judged expired or not yet valid. */
-const SKEW_MS = 5000;
-
-const Supported = z.object({
-  kinds: z.array(z.object({ x402Version: z.number(), scheme: z.string(), network: z.string() })),
-});
-
-/** Whether the facilitator answers and supports our kind of payment. One request at a time, cached for 10 s. Never throws. */
-export function facilitatorHealth(deps: {
-  readonly terms: Terms;
-  readonly facilitatorUrl: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}): Payments['health'] {
-  const { terms, facilitatorUrl, clock, logger } = deps;
-  let last: { readonly atMs: number; readonly answer: Promise<{ readonly ok: boolean }> } | null = null;
-  let skewLogged = false;
-
-  async function query(): Promise<{ readonly ok: boolean }> {
-    const answer = await singleExchange({ url: `${facilitatorUrl}/supported`, timeoutMs: HEALTH_TIMEOUT_MS });
-    if ('code' in answer) return { ok: false };
-    logSkew(answer);
-    return { ok: supports(terms, answer) };
-  }
-
-  function logSkew({ dateMs }: ExchangeAnswer): void {
-    if (dateMs === null || skewLogged) return;
-    const skewMs = clock.now() - dateMs;
-    // The header has whole seconds.
-    if (Math.abs(skewMs) <= SKEW_MS + 1000) return;
-    skewLogged = true;
-    const skewSeconds = Math.round(skewMs / 1000);
-    const message =
-      'the facilitator’s clock differs from ours: payments may be judged expired or not yet valid';
-    logger.warn(message, { skewSeconds });
-  }
-
-  return () => {
-    const atMs = clock.monotonic();
-    if (last === null || atMs - last.atMs >= HEALTH_CACHED_MS) last = { atMs, answer: query() };
-    return last.answer;
-  };
-}
-
-function supports(terms: Terms, answer: ExchangeAnswer): boolean {
-  const form = Supported.safeParse(answer.json);
-  if (answer.status !== 200 || !form.success) return false;
-  return form.data.kinds.some(
-    ({ x402Version, scheme, network }) =>
-      x402Version === 2 && scheme === terms.requirements.scheme && covers(network, terms.network),
-  );
-}
-
-/** Facilitators list a network or all of a namespace: `eip155:*`. */
-const covers = (listed: string, network: string): boolean =>
-  listed === network || listed === `${network.slice(0, network.indexOf(':'))}:*`;

@@ -15,6 +15,7 @@ import type { Route } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { AskedFor } from '#src/domain/payment/price.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
+import type { FacilitatorLogin } from './login.ts';
 
 export type X402Settings = {
   readonly payTo: string;
@@ -28,6 +29,8 @@ export type X402Settings = {
   /** A node of the network. */
   readonly rpcUrl: string;
   readonly facilitatorTimeoutMs: number;
+  /** At the facilitator; null: none. */
+  readonly login: FacilitatorLogin | null;
 };
 
 export type Hex = `0x${string}`;

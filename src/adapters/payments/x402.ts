@@ -8,7 +8,10 @@ import type { Payments } from '#src/ports/payments.ts';
 import { isPresented, readPayment, termsValidators } from './authorization.ts';
 import { rpcChain } from './chain.ts';
 import { chainScan } from './chain-scan.ts';
-import { facilitator, facilitatorHealth } from './facilitator.ts';
+import { facilitator } from './facilitator.ts';
+import { facilitatorHealth } from './facilitator-health.ts';
+import { facilitatorWatch } from './facilitator-watch.ts';
+import { isCleartext, loginHeaders } from './login.ts';
 import { askedFor, type PaidRoutes, paymentTerms, pricingOf, type X402Settings } from './requirements.ts';
 import { challengeBuilder, type OfferKey, settlementHeaders } from './responses.ts';
 
@@ -43,7 +46,11 @@ export async function x402Payments(options: X402Options): Promise<X402> {
   }
   const pricing = pricingOf(terms, baseUrl, routes);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
-  const health = facilitatorHealth({ terms, facilitatorUrl, clock, logger });
+  if (x402.login !== null && isCleartext(facilitatorUrl)) {
+    logger.warn('X402_FACILITATOR_URL is not https: anyone on the way can read the login at the facilitator');
+  }
+  const watch = facilitatorWatch({ clock, logger });
+  const calling = { facilitatorUrl, login: await loginHeaders(x402.login, clock), watch, logger };
   const chain = rpcChain({ rpcUrl: x402.rpcUrl, logger });
   return {
     scan: chainScan({ ...x402, ...terms, clock }),
@@ -51,9 +58,9 @@ export async function x402Payments(options: X402Options): Promise<X402> {
     payments: {
       mode: 'x402',
       ...termsValidators(terms),
-      ...facilitator({ pricing, facilitatorUrl, timeoutMs: x402.facilitatorTimeoutMs }),
+      ...facilitator({ ...calling, pricing, timeoutMs: x402.facilitatorTimeoutMs }),
       lookUp: chain.lookUp,
-      health,
+      health: facilitatorHealth({ ...calling, terms, clock }),
     },
     protocol: {
       askedFor: askedFor(pricing),

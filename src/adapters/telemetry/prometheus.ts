@@ -92,6 +92,14 @@ export function prometheusFigures(build: BuildInfo): Figures {
   );
   const log = gauge('relay_event_log_up', 'Whether the event log answers: 1 or 0.');
   const rows = gauge('relay_read_models_up', 'Whether the store of the read models answers: 1 or 0.');
+  const facilitatorUp = gauge(
+    'relay_facilitator_up',
+    'Whether paid calls can be verified and settled at the facilitator: 1 or 0; absent in demo mode.',
+  );
+  const loginRefused = gauge(
+    'relay_facilitator_login_refused',
+    'Whether the facilitator refuses our login: 1 or 0; absent in demo mode.',
+  );
   const lagEvents = gauge(
     'relay_projection_lag_events',
     'Events that the read models have yet to show; absent while unknown.',
@@ -131,10 +139,17 @@ export function prometheusFigures(build: BuildInfo): Figures {
     },
     internalError: () => internalErrors.inc(),
     async exposition(now) {
-      const { storage, eventLogUp, readModelsUp, executionsInFlight, unclosableJobs, lag } = now;
+      const { storage, eventLogUp, readModelsUp, facilitator, executionsInFlight, unclosableJobs, lag } = now;
       info.set({ ...build, storage }, 1);
       log.set(Number(eventLogUp));
       rows.set(Number(readModelsUp));
+      if (facilitator !== null) {
+        facilitatorUp.set(Number(facilitator.ok));
+        loginRefused.set(Number(!facilitator.ok && facilitator.problem === 'login_refused'));
+      } else {
+        facilitatorUp.remove();
+        loginRefused.remove();
+      }
       executions.set(executionsInFlight);
       unclosable.set(unclosableJobs);
       lagSeconds.set(lag.lagMs / 1000);

@@ -11,9 +11,13 @@ import { contextOf, isLoopback } from '#src/http/request/request-context.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { shownBy } from '#src/http/response/shown.ts';
+import type { FacilitatorHealth, FacilitatorProblem } from '#src/ports/payments.ts';
 import type { Exposition } from '#src/ports/telemetry.ts';
 
-const Part = Closed({ ok: Type.Boolean() });
+const Part = Closed({
+  ok: Type.Boolean(),
+  reason: Type.Optional(Type.String({ description: 'Why it is not ok.' })),
+});
 
 export const HealthResponse = Closed({
   ok: Type.Boolean({
@@ -35,8 +39,19 @@ type PartState = { readonly ok: boolean };
 
 /** `facilitator`: null if none is needed (demo mode). */
 export type HealthFacts = Readonly<Record<'eventLog' | 'readModels' | 'projections', PartState>> & {
-  readonly facilitator: PartState | null;
+  readonly facilitator: FacilitatorHealth | null;
 };
+
+const FACILITATOR_REASONS: Readonly<Record<FacilitatorProblem, string>> = {
+  no_answer: 'the facilitator does not answer',
+  login_refused: 'the facilitator refuses our login',
+  failing: 'the facilitator gives no usable answer',
+  unsupported: 'the facilitator does not support our scheme and network',
+  internal_error: 'a defect of this service: see the log',
+};
+
+const facilitatorPart = (health: FacilitatorHealth) =>
+  health.ok ? { ok: true } : { ok: false, reason: FACILITATOR_REASONS[health.problem] };
 
 export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> & {
   /** Never throws. */
@@ -60,7 +75,11 @@ export function healthRoutes({ health, settings, operators }: HealthDeps): Endpo
         },
       },
       async () => {
-        const checks = checksShown(await health());
+        const { facilitator, ...parts } = await health();
+        const checks = checksShown({
+          ...parts,
+          facilitator: facilitator === null ? null : facilitatorPart(facilitator),
+        });
         const ok = Object.values(checks).every((part) => part?.ok !== false);
         const exemption = egressExemption ? { egressExemption: true as const } : {};
         const body: typeof HealthResponse.static = { ok, service, version, mode, ...exemption, checks };

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Behaviour, facilitatorDouble, faults, json } from '#test/support/facilitator-double.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import type { FacilitatorProblem } from '#src/ports/payments.ts';
+import {
+  type Behaviour,
+  facilitatorDouble,
+  faults,
+  invalid,
+  json,
+} from '#test/support/facilitator-double.ts';
+import { newApiKey } from '#test/support/facilitator-login.ts';
 import { manualClock } from '#test/support/fakes.ts';
-import { lab, UNREACHABLE_URL } from './lab.ts';
+import { lab, loginOf, payloadOf, presented, UNREACHABLE_URL, v2, wallet } from './lab.ts';
 
 const said = (kind: object) => ({
   kinds: [{ x402Version: 2, scheme: 'exact', network: 'eip155:8453', ...kind }],
@@ -17,24 +26,28 @@ test('health is ok if the facilitator supports our kind of payment', async () =>
   await using double = await facilitatorDouble();
   const clock = manualClock(Date.now());
   const { payments } = await lab({ x402: { facilitatorUrl: double.url }, clock });
-  const cases: readonly [Behaviour, boolean][] = [
-    [kinds({}), true],
-    [kinds({ network: 'eip155:*' }), true],
-    [kinds({ network: 'eip155:84532' }), false],
-    [kinds({ x402Version: 1, network: 'base' }), false],
-    [kinds({ x402Version: 1 }), false],
-    [kinds({ scheme: 'upto' }), false],
-    [() => json({ kinds: [] }), false],
-    [() => json({}), false],
-    [() => json(said({}), 500), false],
-    [faults.html500, false],
-    [faults.html200, false],
-    [faults.cut, false],
-    [faults.tooMany, false],
+  const cases: readonly [Behaviour, FacilitatorProblem | null][] = [
+    [kinds({}), null],
+    [kinds({ network: 'eip155:*' }), null],
+    [kinds({ network: 'eip155:84532' }), 'unsupported'],
+    [kinds({ x402Version: 1, network: 'base' }), 'unsupported'],
+    [kinds({ x402Version: 1 }), 'unsupported'],
+    [kinds({ scheme: 'upto' }), 'unsupported'],
+    [() => json({ kinds: [] }), 'unsupported'],
+    [() => json({}), 'failing'],
+    [() => json(said({}), 500), 'failing'],
+    [faults.html500, 'failing'],
+    [faults.html200, 'failing'],
+    [faults.cut, 'no_answer'],
+    [faults.tooMany, 'failing'],
+    [() => json({}, 401), 'login_refused'],
+    [() => json({}, 403), 'login_refused'],
+    [() => json(said({}), 401), 'login_refused'],
+    [kinds({}), null],
   ];
-  for (const [behaviour, ok] of cases) {
+  for (const [behaviour, problem] of cases) {
     double.scriptSupported(behaviour);
-    assert.deepEqual(await payments.health(), { ok });
+    assert.deepEqual(await payments.health(), problem === null ? { ok: true } : { ok: false, problem });
     clock.advance(10_000);
   }
   assert.equal(double.calls.supported, cases.length);
@@ -54,13 +67,93 @@ test('health is cached for ten seconds, with one request at a time', async () =>
 });
 
 test('health of an unreachable or hanging facilitator is not ok, within two seconds', async () => {
-  assert.deepEqual(await (await lab({ x402: { facilitatorUrl: UNREACHABLE_URL } })).payments.health(), {
-    ok: false,
-  });
+  const none = { ok: false, problem: 'no_answer' };
+  const { payments: unreached } = await lab({ x402: { facilitatorUrl: UNREACHABLE_URL } });
+  assert.deepEqual(await unreached.health(), none);
   await using double = await facilitatorDouble();
   double.scriptSupported(faults.never);
   const { payments } = await lab({ x402: { facilitatorUrl: double.url, facilitatorTimeoutMs: 60_000 } });
-  assert.deepEqual(await payments.health(), { ok: false });
+  assert.deepEqual(await payments.health(), none);
+});
+
+test('health is not ok while paid calls fail, whatever the cheaper question is answered', async () => {
+  await using double = await facilitatorDouble();
+  const clock = manualClock(Date.now());
+  const { payments, lines, ...x402 } = await lab({ x402: { facilitatorUrl: double.url }, clock });
+  const payment = await presented({ payments, ...x402 }, v2(await payloadOf(wallet())));
+  const log = () =>
+    lines
+      .filter(({ message }) => /^the facilitator .*(answer|login)/.test(message))
+      .map(({ level }) => level);
+  assert.deepEqual(await payments.health(), { ok: true });
+
+  double.scriptVerify(faults.html500);
+  await payments.verify(payment);
+  assert.deepEqual(await payments.health(), { ok: false, problem: 'failing' });
+  clock.advance(30_000);
+  assert.deepEqual(await payments.health(), { ok: true }, 'after 30 s it does not count');
+  double.scriptVerify(faults.html500);
+  await payments.verify(payment);
+  await payments.verify(payment);
+  assert.deepEqual(await payments.health(), { ok: true }, 'a later call worked');
+  assert.deepEqual(log(), ['warn'], 'one cause is logged once a minute');
+
+  double.scriptVerify(() => json({ error: 'who are you?' }, 401));
+  await payments.verify(payment);
+  const refused = { ok: false, problem: 'login_refused' };
+  assert.deepEqual(await payments.health(), refused);
+  clock.advance(3_600_000);
+  assert.deepEqual(await payments.health(), refused, 'it counts until a call is accepted');
+  double.scriptVerify(() => json({ error: 'who are you?' }, 403));
+  await payments.verify(payment);
+  assert.deepEqual(log(), ['warn', 'error', 'error']);
+  // A verdict on the payment is no refusal of the login, whatever its status.
+  double.scriptVerify(invalid('blocked_address', 403));
+  assert.deepEqual(await payments.verify(payment), { outcome: 'invalid', reason: 'blocked_address' });
+  assert.deepEqual(await payments.health(), { ok: true });
+  assert.deepEqual(log(), ['warn', 'error', 'error', 'info']);
+});
+
+test('a settlement whose login is refused is unknown: only the chain shows that it moved nothing', async () => {
+  await using double = await facilitatorDouble();
+  const x402 = await lab({ x402: { facilitatorUrl: double.url } });
+  const payment = await presented(x402, v2(await payloadOf(wallet())));
+  for (const behaviour of [
+    () => json({ error: 'who are you?' }, 403),
+    () => json({ success: false, errorReason: 'insufficient_funds' }, 401),
+  ]) {
+    double.scriptSettle(behaviour);
+    const { outcome, ...rest } = await x402.payments.settle(payment);
+    assert.equal(outcome, 'unknown');
+    assert.equal('cause' in rest && rest.cause, 'facilitator_login_refused');
+    assert.deepEqual(await x402.payments.health(), { ok: false, problem: 'login_refused' });
+  }
+});
+
+test('a defect of ours is logged as one: it is no outage of the facilitator', async () => {
+  await using double = await facilitatorDouble();
+  const clock = systemClock();
+  let broken = false;
+  const now = () => {
+    if (broken) throw new TypeError('a defect');
+    return clock.now();
+  };
+  const key = newApiKey('ed25519');
+  const x402 = await lab({
+    x402: { facilitatorUrl: double.url, login: loginOf(key) },
+    clock: { ...clock, now },
+  });
+  const payment = await presented(x402, v2(await payloadOf(wallet())));
+  broken = true;
+  await assert.rejects(x402.payments.verify(payment), /a defect/);
+  const settled = await x402.payments.settle(payment);
+  assert.equal(settled.outcome === 'unknown' && settled.cause, 'internal_error');
+  assert.deepEqual(await x402.payments.health(), { ok: false, problem: 'internal_error' });
+  assert.deepEqual(
+    x402.lines.flatMap(({ level }) => (level === 'bug' ? [level] : [])),
+    ['bug', 'bug'],
+  );
+  assert.deepEqual(double.calls, { verify: 0, settle: 0, supported: 0 });
 });
 
 test('a clock that differs from the facilitator’s is logged once', async () => {

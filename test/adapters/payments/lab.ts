@@ -5,15 +5,18 @@ import { decodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { authorizationTypes } from '@x402/evm';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import type { FacilitatorLogin } from '#src/adapters/payments/login.ts';
 import type { X402Settings } from '#src/adapters/payments/requirements.ts';
 import { type X402, x402Payments } from '#src/adapters/payments/x402.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { apiKeyId, apiKeySecret } from '#src/config-login.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
+import type { ApiKey } from '#test/support/facilitator-login.ts';
 import { signerOf, testKey } from '#test/support/primitives.ts';
 
 export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -35,6 +38,13 @@ export const offerKey = testKey();
 export const PUBLIC_KEY = { kty: 'OKP', crv: 'Ed25519', x: offerKey.x, alg: 'EdDSA' };
 export const KEY_URL = `did:web:relay.example#${offerKey.keyId}`;
 
+/** As the configuration reads the key's variables. */
+export const loginOf = ({ id, secret }: ApiKey): FacilitatorLogin => ({
+  kind: 'cdp',
+  keyId: apiKeyId(id),
+  key: apiKeySecret(secret),
+});
+
 export type LabOptions = { readonly x402?: Partial<X402Settings>; readonly clock?: Clock };
 
 export async function lab(options: LabOptions = {}): Promise<X402 & { readonly lines: readonly Line[] }> {
@@ -49,6 +59,7 @@ export async function lab(options: LabOptions = {}): Promise<X402 & { readonly l
       rpcUrl: UNREACHABLE_URL,
       facilitatorTimeoutMs: 5000,
       confirmations: null,
+      login: null,
       ...options.x402,
     },
     baseUrl: BASE_URL,

@@ -22,6 +22,7 @@ const terms = paymentTerms({
   asset: null,
   rpcUrl: 'http://127.0.0.1:9',
   facilitatorTimeoutMs: 5000,
+  login: null,
 });
 const pricing = pricingOf(terms, BASE_URL, PAID_ROUTES);
 const settlement: Settlement = {

@@ -18,6 +18,7 @@ const BASE: X402Settings = {
   asset: null,
   rpcUrl: 'http://127.0.0.1:9',
   facilitatorTimeoutMs: 5000,
+  login: null,
 };
 
 test('the price in units of the network’s USDC, with its EIP-712 domain', () => {

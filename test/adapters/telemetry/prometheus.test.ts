@@ -11,6 +11,7 @@ const NOW: StateNow = {
   storage: 'sqlite+pglite',
   eventLogUp: true,
   readModelsUp: false,
+  facilitator: { ok: true },
   executionsInFlight: 3,
   unclosableJobs: 2,
   lag: { lagEvents: 7, lagMs: 1500 },
@@ -56,6 +57,20 @@ test('figures: an unknown lag is absent, and present again once it is known', as
   assert.equal(unknown.of('relay_projection_lag_events'), null);
   assert.equal(unknown.of('relay_projection_lag_seconds'), 31);
   assert.equal((await read(of)).of('relay_projection_lag_events'), 7);
+});
+
+test('figures: the facilitator, and whether it refuses our login; absent where none is needed', async () => {
+  const of = figures();
+  const names = ['relay_facilitator_up', 'relay_facilitator_login_refused'];
+  const seen = async (facilitator: StateNow['facilitator']) => {
+    const now = await read(of, { ...NOW, facilitator });
+    return names.map((name) => now.of(name));
+  };
+  assert.deepEqual(await seen(null), [null, null]);
+  assert.deepEqual(await seen({ ok: true }), [1, 0]);
+  assert.deepEqual(await seen({ ok: false, problem: 'no_answer' }), [0, 0]);
+  assert.deepEqual(await seen({ ok: false, problem: 'login_refused' }), [0, 1]);
+  assert.deepEqual(await seen(null), [null, null]);
 });
 
 test('figures: attempts and jobs count by outcome, each from 0', async () => {

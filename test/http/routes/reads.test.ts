@@ -374,10 +374,12 @@ test('health is 503 only when the log is gone; other parts show inside a 200', a
   );
   const gone = await asked({ eventLog: { ok: false } });
   assert.deepEqual([gone.status, (gone.body as { ok: boolean }).ok], [503, false]);
-  const unfacilitated = await asked({ facilitator: { ok: false, url: '/canary' } }, { mode: 'x402' });
+  const refused = { ok: false, problem: 'login_refused', url: '/canary' };
+  const unfacilitated = await asked({ facilitator: refused }, { mode: 'x402' });
+  const facilitator = { ok: false, reason: 'the facilitator refuses our login' };
   assert.deepEqual(
     [unfacilitated.status, unfacilitated.body],
-    [200, { ok: false, ...base, mode: 'x402', checks: { ...parts, facilitator: { ok: false } } }],
+    [200, { ok: false, ...base, mode: 'x402', checks: { ...parts, facilitator } }],
   );
   const exempted = await asked({}, { egressExemption: true });
   assert.equal((exempted.body as { egressExemption: boolean }).egressExemption, true);

@@ -1,0 +1,91 @@
+// What calls of the facilitator showed of it: for the log, and for health, which must not say "ok" while every paid call
+// fails.
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import type { FacilitatorProblem } from '#src/ports/payments.ts';
+import type { ExchangeAnswer, ExchangeFailure } from './exchange.ts';
+
+type Operation = 'verify' | 'settle' | 'supported';
+
+/** `cause`: a code for the log. `problem` null: the facilitator answered, and states a failure of its own. */
+export type Unusable = { readonly problem: FacilitatorProblem | null; readonly cause: string };
+
+export type FacilitatorWatch = {
+  /** `why`: the runtime's code of a failed connection, null if it has none. */
+  failed(operation: Operation, failure: Unusable, why?: string | null): void;
+  worked(operation: Operation): void;
+  /** Of the last verify or settle; null: none, or it was too long ago to count. */
+  problem(): FacilitatorProblem | null;
+};
+
+/** A failed call counts for this long. A refused login counts until a call is accepted. */
+const COUNTS_MS = 30_000;
+/** An outage fails thousands of calls for one cause. */
+const LOGGED_EVERY_MS = 60_000;
+
+const LOGIN_REFUSED =
+  'the facilitator refuses our login: paid calls answer 503 and nothing is charged; check X402_FACILITATOR_AUTH with CDP_API_KEY_ID and CDP_API_KEY_SECRET, or X402_FACILITATOR_HEADERS_FILE, and restart';
+
+export function facilitatorWatch({
+  clock,
+  logger,
+}: {
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly logger: Logger;
+}): FacilitatorWatch {
+  let last: { readonly problem: FacilitatorProblem; readonly atMs: number } | null = null;
+  const loggedAt = new Map<string, number>();
+
+  function isDue(line: string): boolean {
+    const nowMs = clock.monotonic();
+    if (nowMs - (loggedAt.get(line) ?? Number.NEGATIVE_INFINITY) < LOGGED_EVERY_MS) return false;
+    loggedAt.set(line, nowMs);
+    return true;
+  }
+
+  return {
+    failed(operation, { problem, cause }, why = null) {
+      if (problem !== null && operation !== 'supported') last = { problem, atMs: clock.monotonic() };
+      if (problem === 'login_refused') {
+        if (isDue(problem)) logger.error(LOGIN_REFUSED, { operation, code: cause });
+      } else if (isDue(`${operation} ${cause}`)) {
+        const fields = { operation, code: cause, ...(why === null ? {} : { why }) };
+        logger.warn('the facilitator gave no usable answer', fields);
+      }
+    },
+    worked(operation) {
+      if (operation === 'supported' || last === null) return;
+      if (last.problem === 'login_refused') {
+        logger.info('the facilitator accepts our login again');
+        loggedAt.delete('login_refused');
+      }
+      last = null;
+    },
+    problem() {
+      if (last === null) return null;
+      const counts = last.problem === 'login_refused' || clock.monotonic() - last.atMs < COUNTS_MS;
+      return counts ? last.problem : null;
+    },
+  };
+}
+
+/**
+ * Why an answer is no result; null: it is one. `isVerdict`: its body judges the payment. 401 is about the login in any
+ * case; 403 unless it is a verdict, since a facilitator may refuse a payment with it.
+ */
+export function unusable(answer: ExchangeAnswer | ExchangeFailure, isVerdict: boolean): Unusable | null {
+  if ('code' in answer) return { problem: 'no_answer', cause: answer.code };
+  const { status } = answer;
+  if (status === 401 || (status === 403 && !isVerdict))
+    return { problem: 'login_refused', cause: `status_${status}` };
+  if (!isComplete(answer)) return { problem: 'failing', cause: `status_${status}` };
+  if (isVerdict) return null;
+  return { problem: 'failing', cause: status >= 400 ? `status_${status}` : 'answer_malformed' };
+}
+
+/**
+ * A facilitator may reject a payment with 4xx. 5xx means that it failed, and the operation may have continued, whatever the
+ * body contains. 408, 425 and 429 are sent by proxies.
+ */
+export const isComplete = ({ status }: ExchangeAnswer): boolean =>
+  (status >= 200 && status < 300) || (status >= 400 && status < 500 && ![408, 425, 429].includes(status));
