@@ -235,12 +235,14 @@ describe('an MCP client pays', () => {
       const sample = await aSample('lost');
       const { payload } = sample.payment;
       paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'cut' : 'pass'));
+      paid.node.blind(true);
       const { isError, structured, text, settlement } = await client.call(
         'execute_webhook',
         sample.request,
         payload,
       );
       paid.proxy.rule(() => 'pass');
+      paid.node.blind(false);
       assert.deepEqual([isError, settlement, 'accepts' in structured], [true, null, false]);
       assert.match(
         text,
@@ -250,7 +252,7 @@ describe('an MCP client pays', () => {
       await paid.assertBooks([sample], { calls: 0, charges: 1 });
       for (const replay of [false, true]) {
         const result = await client.call('execute_webhook', sample.request, payload);
-        assertDelivered(asSent(result), sample, { transaction: false, replay });
+        assertDelivered(asSent(result), sample, { replay });
       }
       await paid.assertBooks([sample], { calls: 1, charges: 1 });
     },

@@ -87,6 +87,7 @@ async function play(paid: PaidWorld, count: 1 | 2, env: Record<string, string>):
     await sleep(chance(300));
     return { status: chance(8) === 0 ? 500 : 200 };
   });
+  paid.node.rule(() => (faulty && chance(8) === 0 ? 'cut' : 'pass'));
   paid.proxy.rule(async ({ kind }) => {
     if (!faulty) return 'pass';
     if (chance(5) === 0) await sleep(chance(1500));

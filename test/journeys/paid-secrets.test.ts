@@ -68,7 +68,11 @@ describe('secrets of payments', () => {
     needs,
     async () => {
       const { rpc, assertServedLater } = world;
-      await assertServedLater('looked-up', 'payment_unconfirmed', settleFails('cut'), () => undefined);
+      const lost = () => {
+        settleFails('cut')();
+        rpc.mode('cut');
+      };
+      await assertServedLater('looked-up', 'payment_unconfirmed', lost, () => rpc.mode('pass'));
       for (const mode of ['repeat', 'refuse', 'cut'] as const) {
         const asked = rpc.seen.length;
         const fails = settleFails('json_500');

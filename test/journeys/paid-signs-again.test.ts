@@ -19,7 +19,7 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
+import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { cancellation, challenge, makePayment } from '#test/support/payer.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { LONG } from '#test/support/property-runs.ts';
@@ -65,10 +65,11 @@ describe('a client that signs on every repeat', () => {
       anvil,
       async () => {
         const samples = await paid.samples(service, `paid-${version}`, { more: keyed });
-        failFirstSettle(paid, 'cut');
+        const clients = new Map(samples.map((sample) => [sample, stockClient(version, sample)]));
+        const clientOf = (sample: Sample) => clients.get(sample) ?? assert.fail();
+        await paid.leaveUnknown(samples, 'cut', (sample) => clientOf(sample).call(service));
         await each(samples, async (sample) => {
-          const client = stockClient(version, sample);
-          assertSaid(await client.call(service), 503, 'payment_unconfirmed');
+          const client = clientOf(sample);
           const first = assertDelivered(await client.call(service), sample, { version });
           const again = assertDelivered(await client.call(service), sample, { version, replay: true });
           assert.deepEqual([again.job, again.payment], [first.job, first.payment]);
@@ -112,9 +113,8 @@ describe('a client that signs on every repeat', () => {
     anvil,
     async () => {
       const samples = await paid.samples(service, 'at-once', { count: 3, more: keyed });
-      failFirstSettle(paid, 'cut');
+      await paid.leaveUnknown(samples, 'cut', (sample) => sendPatiently(service, sample));
       for (const sample of samples) {
-        assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
         const offer = await challenge(`${service.url}${EXECUTE}`);
         const payments = await Promise.all(
           Array.from({ length: 20 }, () => makePayment(sample.payer, offer)),
@@ -132,6 +132,35 @@ describe('a client that signs on every repeat', () => {
       await paid.assertBooks(samples, { calls: 1, charges: 1 });
     },
   );
+
+  for (const [title, fault, charges] of [
+    ['settled', 'cut', 1],
+    ['not settled', 'http_500', 0],
+  ] as const) {
+    test(
+      `${title}, and the node does not answer: an honest 409, nothing charged for the repeat; the first header still gets its call`,
+      anvil,
+      async () => {
+        const samples = await paid.samples(service, fault, { more: keyed });
+        await paid.leaveUnknown(samples, fault, (sample) => sendPatiently(service, sample));
+        paid.node.blind(true);
+        await each(samples, async (sample) => {
+          for (const version of VERSIONS) {
+            const client = stockClient(version, sample);
+            assertUnconfirmed(await client.call(service), /^1\d\d$/);
+            assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
+          }
+        });
+        paid.node.blind(false);
+        await paid.assertBooks(samples, { calls: 0, charges });
+        await each(samples, async (sample) => {
+          assertDelivered(await sendPatiently(service, sample), sample);
+          assertDelivered(await stockClient(2, sample).call(service), sample, { replay: true });
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
 
   // Last: it moves the chain's time.
   test(
@@ -160,46 +189,6 @@ describe('a client that signs on every repeat', () => {
   );
 });
 
-describe('a client that signs on every repeat, and no way to the chain', () => {
-  let paid: PaidWorld;
-  let service: Service;
-  before(async () => {
-    if (anvil.skip) return;
-    paid = await makePaidWorld();
-    service = await paid.start();
-  });
-  after(() => paid?.end());
-
-  for (const [title, fault, charges] of [
-    ['settled', 'cut', 1],
-    ['not settled', 'http_500', 0],
-  ] as const) {
-    test(
-      `${title}: an honest 409, nothing charged for the repeat; the first header still gets its call`,
-      anvil,
-      async () => {
-        const samples = await paid.samples(service, fault, { more: keyed });
-        failFirstSettle(paid, fault);
-        await each(samples, async (sample) => {
-          assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
-          for (const version of VERSIONS) {
-            const client = stockClient(version, sample);
-            assertUnconfirmed(await client.call(service), /^1\d\d$/);
-            assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
-          }
-        });
-        await paid.assertBooks(samples, { calls: 0, charges });
-        await each(samples, async (sample) => {
-          const transaction = charges === 0;
-          assertDelivered(await sendPatiently(service, sample), sample, { transaction });
-          assertDelivered(await stockClient(2, sample).call(service), sample, { transaction, replay: true });
-        });
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
-  }
-});
-
 if (LONG)
   describe('a client that signs on every repeat, on two processes', () => {
     const needs = { skip: anvil.skip || postgres.skip };
@@ -226,11 +215,13 @@ if (LONG)
         needs,
         async () => {
           const samples = await paid.samples(pair[0], `paid-${version}`, { more: keyed });
-          failFirstSettle(paid, 'cut');
+          const clients = new Map(samples.map((sample) => [sample, stockClient(version, sample)]));
+          const clientOf = (sample: Sample) => clients.get(sample) ?? assert.fail();
+          const sides = (n: number) => (n % 2 === 0 ? pair : ([pair[1], pair[0]] as const));
+          await paid.leaveUnknown(samples, 'cut', (sample, n) => clientOf(sample).call(sides(n)[0]));
           await each(samples, async (sample, n) => {
-            const [here, there] = n % 2 === 0 ? pair : [pair[1], pair[0]];
-            const client = stockClient(version, sample);
-            assertSaid(await client.call(here), 503, 'payment_unconfirmed');
+            const [here, there] = sides(n);
+            const client = clientOf(sample);
             assertDelivered(await client.call(there), sample, { version });
             assertDelivered(await client.call(here), sample, { version, replay: true });
             for (const nonce of client.nonces.slice(1)) assert.deepEqual(asked(paid, nonce), [0, 0]);
@@ -275,19 +266,23 @@ async function assertOverMcp(paid: PaidWorld, pair: readonly [Service, Service])
   failFirstSettle(paid, 'cut');
   const [here, there] = await Promise.all(pair.map(({ url }) => connectMcp(`${url}/mcp`)));
   assert.ok(here && there);
+  const call = async (mcp: McpClient, sample: Sample) => {
+    const { structured } = await mcp.call('execute_webhook', sample.request);
+    const required = parsePaymentRequired(structured);
+    assert.ok(required.success);
+    const client = registerExactEvmScheme(new x402Client(), { signer: sample.payer });
+    const payment = await client.createPaymentPayload(structured as PaymentRequired);
+    return mcp.call('execute_webhook', sample.request, payment);
+  };
+  paid.node.blind(true);
   await each(samples, async (sample) => {
-    const call = async (mcp: McpClient) => {
-      const { structured } = await mcp.call('execute_webhook', sample.request);
-      const required = parsePaymentRequired(structured);
-      assert.ok(required.success);
-      const client = registerExactEvmScheme(new x402Client(), { signer: sample.payer });
-      const payment = await client.createPaymentPayload(structured as PaymentRequired);
-      return mcp.call('execute_webhook', sample.request, payment);
-    };
-    const lost = await call(here);
+    const lost = await call(here, sample);
     assert.equal(lost.isError, true);
     assert.match(lost.text, /^payment_unconfirmed/);
-    const { isError, structured, settlement } = await call(there);
+  });
+  paid.node.blind(false);
+  await each(samples, async (sample) => {
+    const { isError, structured, settlement } = await call(there, sample);
     assert.equal(isError, false, JSON.stringify(structured));
     const body = structured as unknown as Sent['body'];
     assertDelivered({ status: 200, headers: new Headers(), body, paid: settlement }, sample);

@@ -5,9 +5,9 @@ import { createWalletClient, type Hex, http, parseAbi, publicActions } from 'vie
 import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { mined } from '#src/demo/payments/transactions.ts';
-import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+import { type Fault, type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { type NodeFront, startNodeFront } from './node-front.ts';
-import { EXECUTE, type PaidPath } from './paid-call.ts';
+import { assertSaid, EXECUTE, each, type PaidPath, type Sent } from './paid-call.ts';
 import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';
 import { LONG } from './property-runs.ts';
 import type { Environment, Service } from './service.ts';
@@ -42,13 +42,22 @@ export type PaidWorld = World & {
   transfer(to: Hex, amount: bigint): Promise<Hex>;
   /** `row`: names their paths. `more`: what each request has beside url and body. */
   samples(service: Service, row: string, options?: SampleOptions): Promise<Sample[]>;
+  /**
+   * Presents each sample's payment once: the first settle call ends in this fault and nothing can be looked up meanwhile, so
+   * that the payment stays unconfirmed. Other settle calls pass.
+   */
+  leaveUnknown(
+    samples: readonly Sample[],
+    fault: Fault,
+    present: (sample: Sample, n: number) => Promise<Sent>,
+  ): Promise<void>;
   /** Requests at the target for this sample. */
   hits(sample: Pick<Sample, 'path'>): number;
   /**
    * In all so far, each sample: requests at the target and what left the purse; and the payee has it all. Money that
    * moved outside of the books, as that of a row which ended in its middle, fails the row that finds it, and only that.
    */
-  assertBooks(samples: readonly Sample[], each: Booked | ((sample: Sample) => Booked)): Promise<void>;
+  assertBooks(samples: readonly Sample[], booked: Booked | ((sample: Sample) => Booked)): Promise<void>;
 };
 
 type Booked = { readonly calls: number; readonly charges: number };
@@ -144,9 +153,17 @@ export async function makePaidWorld(options: WorldOptions = {}): Promise<PaidWor
         }),
       );
     },
-    async assertBooks(samples, each) {
+    async leaveUnknown(samples, fault, present) {
+      proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? fault : 'pass'));
+      node.blind(true);
+      await each(samples, async (sample, n) =>
+        assertSaid(await present(sample, n), 503, 'payment_unconfirmed'),
+      );
+      node.blind(false);
+    },
+    async assertBooks(samples, booked) {
       for (const sample of samples) {
-        const { calls, charges } = typeof each === 'function' ? each(sample) : each;
+        const { calls, charges } = typeof booked === 'function' ? booked(sample) : booked;
         const spent = await spentBy(sample.payer);
         const expected = { calls, charged: PRICE * BigInt(charges) };
         assert.deepEqual({ calls: hits(sample), charged: spent }, expected, sample.path);
