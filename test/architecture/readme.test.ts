@@ -16,6 +16,7 @@ const GUIDES = [
   'README.md',
   'src/README.md',
   'src/OPERATING.md',
+  'src/CHARGING.md',
   'src/DECISIONS.md',
   'src/verify/README.md',
   'projections/README.md',
