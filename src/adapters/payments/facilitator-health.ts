@@ -3,9 +3,9 @@ import { z } from '@x402/core/schemas';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { FacilitatorProblem, Payments } from '#src/ports/payments.ts';
-import { type ExchangeAnswer, singleExchange } from './exchange.ts';
+import { type ExchangeAnswer, type ExchangeFailure, singleExchange } from './exchange.ts';
 import type { FacilitatorAddress } from './facilitator.ts';
-import { type FacilitatorWatch, unusable } from './facilitator-watch.ts';
+import { type FacilitatorWatch, type Unusable, unusable } from './facilitator-watch.ts';
 import type { Terms } from './requirements.ts';
 
 const HEALTH_TIMEOUT_MS = 2000;
@@ -36,16 +36,12 @@ export function facilitatorHealth(
   async function query(): Promise<FacilitatorProblem | null> {
     const url = `${facilitatorUrl}/supported`;
     const answer = await singleExchange({ url, login, timeoutMs: HEALTH_TIMEOUT_MS });
-    const form = Supported.safeParse('code' in answer ? undefined : answer.json);
-    const failure = unusable(answer, form.success);
-    if (failure !== null || !form.success || 'code' in answer) {
-      watch.failed('supported', failure ?? MALFORMED, 'code' in answer ? answer.why : null);
-      return (failure ?? MALFORMED).problem;
-    }
-    logSkew(answer);
-    if (answer.status === 200 && supports(terms, form.data)) return null;
-    watch.failed('supported', UNSUPPORTED);
-    return UNSUPPORTED.problem;
+    // Before anything else: a token of a clock that differs is refused.
+    if (!('code' in answer)) logSkew(answer);
+    const kinds = kindsIn(answer);
+    const failure = unusable(answer, kinds !== null) ?? (supports(terms, kinds ?? []) ? null : UNSUPPORTED);
+    if (failure !== null) watch.failed('supported', failure, 'code' in answer ? answer.why : null);
+    return failure?.problem ?? null;
   }
 
   /** Never rejects. */
@@ -66,7 +62,7 @@ export function facilitatorHealth(
     skewLogged = true;
     const skewSeconds = Math.round(skewMs / 1000);
     const message =
-      'the facilitator’s clock differs from ours: payments may be judged expired or not yet valid';
+      'the facilitator’s clock differs from ours: payments and our login may be judged expired or not yet valid';
     logger.warn(message, { skewSeconds });
   }
 
@@ -78,10 +74,17 @@ export function facilitatorHealth(
   };
 }
 
-const MALFORMED = { problem: 'failing', cause: 'answer_malformed' } as const;
-const UNSUPPORTED = { problem: 'unsupported', cause: 'unsupported' } as const;
+const UNSUPPORTED: Unusable = { problem: 'unsupported', cause: 'unsupported' };
 
-const supports = (terms: Terms, { kinds }: z.infer<typeof Supported>): boolean =>
+type Kinds = z.infer<typeof Supported>['kinds'];
+
+/** null: the answer does not list them. */
+function kindsIn(answer: ExchangeAnswer | ExchangeFailure): Kinds | null {
+  if ('code' in answer || answer.status !== 200) return null;
+  return Supported.safeParse(answer.json).data?.kinds ?? null;
+}
+
+const supports = (terms: Terms, kinds: Kinds): boolean =>
   kinds.some(
     ({ x402Version, scheme, network }) =>
       x402Version === 2 && scheme === terms.requirements.scheme && covers(network, terms.network),

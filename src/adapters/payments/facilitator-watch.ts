@@ -24,7 +24,7 @@ const COUNTS_MS = 30_000;
 const LOGGED_EVERY_MS = 60_000;
 
 const LOGIN_REFUSED =
-  'the facilitator refuses our login: paid calls answer 503 and nothing is charged; check X402_FACILITATOR_AUTH with CDP_API_KEY_ID and CDP_API_KEY_SECRET, or X402_FACILITATOR_HEADERS_FILE, and restart';
+  'the facilitator refuses our login: paid calls answer 503 and nothing is charged; check X402_FACILITATOR_AUTH with CDP_API_KEY_ID and CDP_API_KEY_SECRET, or X402_FACILITATOR_HEADERS_FILE, and the clock of this machine';
 
 export function facilitatorWatch({
   clock,

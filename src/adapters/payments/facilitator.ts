@@ -1,4 +1,4 @@
-// The client of the facilitator, which verifies a payment, moves the money and reports the kinds of payment it supports.
+// The client of the facilitator, which verifies a payment and moves the money.
 // Only a complete and well-formed answer is a result; any other answer leaves the result unknown.
 import { z } from '@x402/core/schemas';
 import type { PaymentPayload } from '@x402/core/types';

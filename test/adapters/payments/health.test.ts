@@ -43,6 +43,7 @@ test('health is ok if the facilitator supports our kind of payment', async () =>
     [() => json({}, 401), 'login_refused'],
     [() => json({}, 403), 'login_refused'],
     [() => json(said({}), 401), 'login_refused'],
+    [() => json(said({}), 403), 'login_refused'],
     [kinds({}), null],
   ];
   for (const [behaviour, problem] of cases) {

@@ -92,6 +92,8 @@ test('a clock ahead or behind: the token is not yet valid, or expired', async ()
     const clock = manualClock(Date.now() + skewMs);
     const x402 = await lab({ x402: { facilitatorUrl: double.url, login: loginOf(key) }, clock });
     assert.deepEqual(await x402.payments.health(), { ok: false, problem: 'login_refused' });
+    const clocks = x402.lines.filter(({ message }) => message.includes('clock differs'));
+    assert.equal(clocks.length, 1, 'the cause is logged');
   }
 });
 
