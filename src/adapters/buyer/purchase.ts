@@ -1,12 +1,15 @@
 // One purchase: the 402 is compared with the buyer's limits before anything is signed. One payment is signed and presented
 // until the relay gives a final answer; the result is the buyer's only if every member of it is as ordered.
 import { parsedJson } from '#src/domain/canonical-json.ts';
+import { judgeHeaders } from '#src/domain/destination/headers.ts';
 import { readTarget, type Target } from '#src/domain/destination/url.ts';
+import { utf8 } from '#src/domain/encoding.ts';
 import {
   type NormalRequest,
   normaliseRequest,
   type WebhookRequest,
 } from '#src/domain/job/webhook-request.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { receiptDocumentOf } from '#src/domain/receipt/document.ts';
 import { readReceipt } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
@@ -138,10 +141,18 @@ const refusalOf = (bad: Finding | undefined): PurchaseError =>
       : { member: `offer.${bad.name}`, expected: bad.expected, actual: bad.offered },
   );
 
-/** Throws an error if the request is none that a relay takes. */
+/** Throws `OperatorError` for a request that every relay refuses: nothing is signed for it. */
 function readOrder({ relay, request, payer }: Order): Ordered {
   const target = readTarget(request.url);
   if (isRefused(target)) throw new OperatorError(target.message);
+  const headers = judgeHeaders(request.headers ?? {});
+  if (isRefused(headers)) throw new OperatorError(headers.message);
+  const { requestBodyBytes, idempotencyKeyLength: keyLength } = LIMITS;
+  if (utf8(JSON.stringify(request)).length > requestBodyBytes.max)
+    throw new OperatorError(`The request is over ${requestBodyBytes.max} bytes.`);
+  const length = request.idempotencyKey?.length ?? keyLength.min;
+  if (length < keyLength.min || length > keyLength.max)
+    throw new OperatorError(`The idempotency key must have ${keyLength.min} to ${keyLength.max} characters.`);
   const normal = normaliseRequest(request, target.href);
   const { idempotencyKey } = normal;
   const name =
