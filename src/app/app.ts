@@ -9,7 +9,7 @@ import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isInside } from '#src/domain/destination/policy.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { PRICE } from '#src/domain/limits.ts';
-import { ATTENTION } from '#src/domain/monitoring/alert-rules.ts';
+import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { didOf, toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, createApp } from '#src/http/app.ts';
@@ -126,7 +126,7 @@ export async function wireApp(
     primitives: verifierPrimitives,
     latest: () => checkpoints.latest()?.note ?? null,
     clock,
-    stands: () => checkpoints.standing()?.consistent !== false,
+    stands: () => (checkpoints.standing()?.problem ?? null) === null,
   });
   const reads = wireReads({
     models,
@@ -155,18 +155,29 @@ export async function wireApp(
 
   /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
   const readModelHealth = async () => ({ ok: (await readStore.health()).ok && runner.readable() });
-  async function exposition() {
+  async function health() {
     const [eventLog, rows, facilitator, chain] = await Promise.all([
       log.health(),
       readModelHealth(),
       payments.health(),
       reconciling.health(),
     ]);
+    const standing = checkpoints.standing();
+    return healthReport({
+      eventLog,
+      signingKey: { ok: true },
+      checkpoint: standing && { problem: standing.problem, waitingMs: standing.ageMs },
+      readModels: rows,
+      projection: runner.lag(),
+      facilitator,
+      chain,
+    });
+  }
+  async function exposition() {
+    const [{ checks }, chain] = await Promise.all([health(), reconciling.health()]);
     return figures.exposition({
       storage: stores.driver,
-      eventLogUp: eventLog.ok,
-      readModelsUp: rows.ok,
-      facilitator,
+      checks,
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),
       lag: runner.lag(),
@@ -200,19 +211,7 @@ export async function wireApp(
     transparency: receiptTree,
     checkpointStanding: checkpoints.standing,
     verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),
-    async health() {
-      const [eventLog, readModels, facilitator] = await Promise.all([
-        log.health(),
-        readModelHealth(),
-        payments.health(),
-      ]);
-      return {
-        eventLog,
-        readModels,
-        projections: { ok: runner.lag().lagMs <= ATTENTION.lagMs },
-        facilitator,
-      };
-    },
+    health,
     operators: { figures, tracer, detail, exposition },
   });
   return { app, reconciling };

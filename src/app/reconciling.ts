@@ -1,6 +1,7 @@
 // The comparison of the books with the chain, beside the calls of the service.
 
-import type { ChainHealth, ChainScan } from '#src/ports/chain-scan.ts';
+import type { ChainHealth } from '#src/domain/monitoring/health.ts';
+import type { ChainScan } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';

@@ -1,6 +1,5 @@
 // How the service ends: its parts in reverse order, within one limit of time for all of them together.
 import type { Clock } from '#src/ports/clock.ts';
-import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Slots } from '#src/usecases/execution/concurrency.ts';
 
@@ -66,7 +65,7 @@ export function orderlyEnding(clock: Pick<Clock, 'monotonic' | 'sleep'>): Ending
 
 export type InFlight = {
   readonly slots: Pick<Slots, 'inFlight'>;
-  readonly log: Pick<EventLog, 'health'>;
+  readonly log: { health(): Promise<{ readonly ok: boolean }> };
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   readonly logger: Logger;
 };

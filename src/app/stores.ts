@@ -39,14 +39,14 @@ export async function openStores(
     // Its lock comes first: a second process on embedded read models must not start.
     const readStore = pgliteReadStore({ directory: join(dataDir, 'read-models'), logger, onDamage });
     ending.push(() => readStore.close());
-    const log = await embeddedLog(dataDir, 'alone', ending);
+    const log = await embeddedLog(dataDir, 'alone', logger, ending);
     return { log, readStore, exclusive: true, driver: 'sqlite+pglite', damaged };
   }
   const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
   const readStore = postgresReadStore({ url: databaseUrl });
   ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
-    const log = await embeddedLog(dataDir, 'shared', ending);
+    const log = await embeddedLog(dataDir, 'shared', logger, ending);
     return { log, readStore, exclusive: false, driver: 'sqlite+postgres', damaged };
   }
   const log = await eventStoreLog(eventStoreUrl, logger, undefined, ending.signal);
@@ -57,10 +57,15 @@ export async function openStores(
 /** SQLite's own files among them: a log restored by another user has one of them left over. */
 const LOG_FILES = ['events.db', 'events.db-wal', 'events.db-shm', 'events.lock'];
 
-async function embeddedLog(dataDir: string, tenancy: 'alone' | 'shared', undo: Undo): Promise<EventLog> {
+async function embeddedLog(
+  dataDir: string,
+  tenancy: 'alone' | 'shared',
+  logger: Logger,
+  undo: Undo,
+): Promise<EventLog> {
   const taken = await acquireProcessLock(join(dataDir, 'events.lock'), tenancy);
   undo.push(async () => taken.release());
-  const log = await sqliteEventLog({ file: join(dataDir, 'events.db') });
+  const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), logger, writes: true });
   undo.push(() => log.close());
   return log;
 }
@@ -73,6 +78,12 @@ export class NoEventStore extends OperatorError {
     );
   }
 }
+
+const answers = (log: EventLog): Promise<boolean> =>
+  log.head().then(
+    () => true,
+    () => false,
+  );
 
 /** A supervisor starts log and service together; if the server does not answer, it should see a failed start. */
 const PATIENCE_MS = 30_000;
@@ -92,7 +103,7 @@ export async function eventStoreLog(
     '#src/adapters/event-log/eventstoredb/event-log.ts'
   );
   const log = open();
-  for (const since = performance.now(); !(await log.health()).ok; await sleep(LOOK_MS)) {
+  for (const since = performance.now(); !(await answers(log)); await sleep(LOOK_MS)) {
     if (performance.now() - since < patienceMs && ending?.aborted !== true) continue;
     await log.close();
     throw new NoEventStore();

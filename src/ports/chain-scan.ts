@@ -1,5 +1,6 @@
 // The chain, as the comparison of the books reads it: blocks, and transfers of one asset. Each call is bounded in time, ends
 // when `signal` aborts, and throws `ChainUnavailable` if it has no usable answer.
+import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainBlock, ChainTransfer } from '../domain/payment/reconciliation.ts';
 import type { AbortSignalLike } from './event-log.ts';
 
@@ -40,10 +41,6 @@ export interface ChainScan {
   /** Whether the node answers what a comparison needs. Bounded in time, cached for 10 s, never throws. */
   health(): Promise<ChainHealth>;
 }
-
-export type ChainHealth =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly problem: 'no_answer' | 'other_chain' | 'no_safe_block' };
 
 /** `code` is for the log: `unreachable`, `other_chain`, `no_safe_block`, `timeout`, … */
 export class ChainUnavailable extends Error {

@@ -1,9 +1,10 @@
 // The event log: every event in order, append-only. Everything else can be rebuilt from it.
 
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import type { LogHealth } from '#src/domain/monitoring/health.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
 
-export type { RecordedEvent };
+export type { LogHealth, RecordedEvent };
 
 export type NewEvent = {
   /** A random UUID, generated once per append call, and repeated only by a repeat of that call. */
@@ -59,8 +60,11 @@ export interface EventLog {
   subscribeAll(options: { after: string | null; signal: AbortSignalLike }): AsyncIterable<LiveMessage>;
   /** Position of the last stored event, null if there is none. Every acknowledged append is at or before it. */
   head(): Promise<string | null>;
-  /** Resolves within its own time limit; never throws. */
-  health(): Promise<{ readonly ok: boolean }>;
+  /**
+   * Whether events are accepted: an append was acknowledged within the last 30 s, or a real write was tried and worked
+   * just now. Resolves within its own time limit; never throws.
+   */
+  health(): Promise<LogHealth>;
   /** Waits for the calls in progress, then frees everything. */
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 // Payments: verify, settle and look up one payment authorization. The use case decides the order of the calls.
+import type { FacilitatorHealth } from '#src/domain/monitoring/health.ts';
 import type { Mode } from '../domain/event-fields.ts';
 import type { ChainFinding, SettleAnswer } from '../domain/payment/state.ts';
 import type { Refused } from '../domain/refusal.ts';
@@ -70,13 +71,3 @@ export interface Payments {
   /** Whether paid calls can be accepted now; null if no facilitator is needed. Bounded in time, never throws. */
   health(): Promise<FacilitatorHealth | null>;
 }
-
-/**
- * `login_refused`: it answers 401 or 403. `failing`: its answers are errors or malformed. `unsupported`: it does not
- * support our scheme and network. `internal_error`: a defect of this program.
- */
-export type FacilitatorProblem = 'no_answer' | 'login_refused' | 'failing' | 'unsupported' | 'internal_error';
-
-export type FacilitatorHealth =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly problem: FacilitatorProblem };

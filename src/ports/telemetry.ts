@@ -1,9 +1,9 @@
 // Metrics of the process and traces of single calls. Neither contains a URL, header, body, key, payer, signature or
 // address; the id of a job is public.
+
+import type { ChainHealth, HealthReport } from '#src/domain/monitoring/health.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
-import type { ChainHealth } from './chain-scan.ts';
 import type { NewEvent } from './event-log.ts';
-import type { FacilitatorHealth } from './payments.ts';
 
 /** Result of an append. `conflict`: wrong expected revision. `unknown`: the event log is unavailable. */
 export type AppendOutcome = 'stored' | 'conflict' | 'unknown' | 'failed';
@@ -51,10 +51,8 @@ export type PaymentFigures = {
 export type StateNow = {
   /** As in `sqlite+pglite`. */
   readonly storage: string;
-  readonly eventLogUp: boolean;
-  readonly readModelsUp: boolean;
-  /** null: none is needed (demo mode). */
-  readonly facilitator: FacilitatorHealth | null;
+  /** The state of each part; null: not used. */
+  readonly checks: HealthReport['checks'];
   readonly executionsInFlight: number;
   /** Jobs of dead processes whose closing fails. */
   readonly unclosableJobs: number;

@@ -56,7 +56,7 @@ test('market: the score and the failures of the last 24 hours, of finished jobs 
     76,
     'no one pays: no points for it',
   );
-  const overdue = deps({ checkpointStanding: () => ({ ageMs: 60_001, consistent: true }) });
+  const overdue = deps({ checkpointStanding: () => ({ ageMs: 60_001, problem: null }) });
   // (15 + 25 + 25 × 6/8 + 25) of 100.
   assert.equal((await decisionFacts(overdue)()).trustScore, 84, 'a receipt waits for its checkpoint');
 });

@@ -1,12 +1,15 @@
 // What is counted of the log.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { countedBugs, countedLog, tracedLog, tracedPayments } from '#src/app/telemetry.ts';
+import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Tracer } from '#src/ports/telemetry.ts';
 import { appendUntilKnown } from '#src/usecases/event-streams.ts';
+import { ALL_WELL } from '#test/support/all-well.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
 import { faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { readFigures } from '#test/support/figures.ts';
@@ -17,11 +20,9 @@ const state = {
   executionsInFlight: 0,
   unclosableJobs: 0,
   lag,
-  eventLogUp: true,
-  readModelsUp: true,
   payments: null,
   chain: null,
-  facilitator: null,
+  checks: healthReport(ALL_WELL).checks,
 };
 
 function world() {

@@ -1,4 +1,5 @@
 // The commands, files, links, limits and variables that the guides name exist.
+
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,7 +8,9 @@ import { Command } from 'commander';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { ConfigError, readBuyerKey, readConfig } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
+import { healthReport } from '#src/domain/monitoring/health.ts';
 import { RESULTS_FILE, readmeSection, readmeTable, readResults } from '#test/bench/results.ts';
+import { ALL_WELL } from '#test/support/all-well.ts';
 import { PAYMENT_FIGURES } from '#test/support/figures.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
@@ -225,9 +228,7 @@ test('operating: every variable that it names is in its table', () => {
 test('operating: its alert rules name metrics that the service exposes', async () => {
   const { text } = await prometheusFigures({ version: '1', runtime: 'bun' }).exposition({
     storage: 'embedded',
-    eventLogUp: true,
-    readModelsUp: true,
-    facilitator: { ok: true },
+    checks: healthReport({ ...ALL_WELL, facilitator: { ok: true } }).checks,
     executionsInFlight: 0,
     unclosableJobs: 0,
     lag: { lagEvents: 0, lagMs: 0 },

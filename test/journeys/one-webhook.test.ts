@@ -292,9 +292,12 @@ describe('one webhook', () => {
           egressExemption: true,
           checks: {
             eventLog: { ok: true },
+            signingKey: { ok: true },
+            transparencyLog: { ok: true },
             readModels: { ok: true },
             projections: { ok: true },
             facilitator: null,
+            chain: null,
           },
         },
       ],

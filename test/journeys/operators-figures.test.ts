@@ -28,14 +28,20 @@ const GOOD = {
   status: 200,
   ok: true,
   eventLog: true,
+  signingKey: true,
+  transparencyLog: true,
   readModels: true,
   projections: true,
   facilitator: null,
+  chain: null,
 };
 
 async function assertAlive({ url }: Service): Promise<void> {
   assert.equal((await get(`${url}/health/live`)).status, 200);
 }
+
+const LOG_UP = ['relay_part_up', { part: 'event_log' }] as const;
+const ROWS_UP = ['relay_part_up', { part: 'read_models' }] as const;
 
 describe('one process', () => {
   let world: World;
@@ -92,8 +98,8 @@ describe('one process', () => {
       const counted = (await figures(service)).of('relay_event_log_append_seconds_count', stored);
       return counted === 1 + 2 * 5 + 1 + 1 + checkpoints;
     });
-    assert.equal(seen.of('relay_event_log_up'), 1);
-    assert.equal(seen.of('relay_read_models_up'), 1);
+    assert.equal(seen.of(...LOG_UP), 1);
+    assert.equal(seen.of(...ROWS_UP), 1);
     await waitFor('the read models have it all', async () => {
       const now = await figures(service);
       return now.of('relay_projection_lag_events') === 0 && now.of('relay_projection_lag_seconds') === 0;
@@ -136,7 +142,7 @@ describe('one process', () => {
         const now = await figures(service);
         return now.of('relay_event_log_append_seconds_count', { outcome: 'unknown' }) !== 0 && now;
       });
-      assert.deepEqual([metrics.of('relay_event_log_up'), metrics.of('relay_read_models_up')], [0, 1]);
+      assert.deepEqual([metrics.of(...LOG_UP), metrics.of(...ROWS_UP)], [0, 1]);
       const { status, body } = await waiting;
       assert.deepEqual([status, body.error.code], [503, 'event_log_unavailable']);
     } finally {
@@ -144,7 +150,7 @@ describe('one process', () => {
       lock.close();
     }
     await waitFor('health is good again', async () => (await health(service)).ok);
-    assert.equal((await figures(service)).of('relay_event_log_up'), 1);
+    assert.equal((await figures(service)).of(...LOG_UP), 1);
   });
 });
 
@@ -178,7 +184,7 @@ describe('over PostgreSQL', () => {
       assert.deepEqual([seen.status, seen.ok, seen.eventLog, seen.readModels], [200, false, true, false]);
       await assertAlive(service);
       const metrics = await figures(service);
-      assert.deepEqual([metrics.of('relay_event_log_up'), metrics.of('relay_read_models_up')], [1, 0]);
+      assert.deepEqual([metrics.of(...LOG_UP), metrics.of(...ROWS_UP)], [1, 0]);
       assert.equal((await execute(service, { url: world.target.url() })).status, 200);
       await waitFor(
         'the lag grows',
@@ -187,7 +193,7 @@ describe('over PostgreSQL', () => {
       await power.start();
       await waitFor('all is well again', async () => {
         const now = await figures(service);
-        return now.of('relay_read_models_up') === 1 && now.of('relay_projection_lag_seconds') === 0;
+        return now.of(...ROWS_UP) === 1 && now.of('relay_projection_lag_seconds') === 0;
       });
     },
   );

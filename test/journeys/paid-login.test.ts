@@ -22,6 +22,11 @@ const once = (one: Sample) => (sample: Sample) =>
   sample === one ? { calls: 1, charges: 1 } : { calls: 0, charges: 0 };
 const KEY = canaryFor('statickey');
 const REFUSED = 'the facilitator refuses our login';
+const REFUSED_HEALTH = {
+  ok: false,
+  reason: 'login_refused',
+  message: 'The facilitator refuses our login: paid calls answer 503, nothing is charged.',
+};
 
 describe('a facilitator with a login', () => {
   let paid: PaidWorld;
@@ -42,8 +47,13 @@ describe('a facilitator with a login', () => {
     type Health = { readonly ok: boolean; readonly checks: { readonly facilitator: unknown } };
     const health = await get<Health>(`${url}/health`);
     const figures = readFigures((await get<string>(`${url}/metrics`)).body);
-    const gauges = ['relay_facilitator_up', 'relay_facilitator_login_refused'];
-    return [health.status, health.body.checks.facilitator, ...gauges.map((name) => figures.of(name))];
+    const refused = { part: 'facilitator', reason: 'login_refused' };
+    return [
+      health.status,
+      health.body.checks.facilitator,
+      figures.of('relay_part_up', { part: 'facilitator' }),
+      figures.of('relay_part_problem', refused) ?? 0,
+    ];
   }
 
   test('static headers; refused while it runs, accepted again; the key is nowhere', needs, async () => {
@@ -65,7 +75,7 @@ describe('a facilitator with a login', () => {
 
     demanded = 'another';
     for (let n = 0; n < 3; n++) assertSaid(await send(service, later), 503, 'facilitator_unavailable');
-    await assertSeen(service, { ok: false, reason: REFUSED }, 0, 1);
+    await assertSeen(service, REFUSED_HEALTH, 0, 1);
     assertDelivered(await send(service, served), served, { replay: true });
     await paid.assertBooks([served, later], once(served));
 
@@ -107,7 +117,7 @@ describe('a facilitator with a login', () => {
       assert.equal((await service.stop()).code, 0);
 
       const other = await paid.start({ ...env, CDP_API_KEY_SECRET: newApiKey('ed25519').secret });
-      await assertSeen(other, { ok: false, reason: REFUSED }, 0, 1);
+      await assertSeen(other, REFUSED_HEALTH, 0, 1);
       const unpaid = await sampleOf(other, 'wrong-token');
       assertSaid(await send(other, unpaid), 503, 'facilitator_unavailable');
       await paid.assertBooks([sample, unpaid], once(sample));

@@ -155,6 +155,6 @@ export function appendContract(logged: LogTest): void {
     await assert.rejects(log.readStream(stream), EventLogUnavailable);
     await assert.rejects(log.readAll({ after: null, max: 1 }), EventLogUnavailable);
     await assert.rejects(log.head(), EventLogUnavailable);
-    assert.deepEqual(await log.health(), { ok: false });
+    assert.deepEqual(await log.health(), { ok: false, problem: 'unavailable' });
   });
 }

@@ -1,9 +1,11 @@
 // The HTTP room with a world behind it that answers as scripted: use cases and read models are fakes, the room is real.
+
 import type { DecisionRecord } from '#projections/decision/query.ts';
 import type { JobRecord } from '#projections/job/query.ts';
 import type { ProofRecord } from '#projections/proof/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PRICE } from '#src/domain/limits.ts';
+import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { AppDeps } from '#src/http/app.ts';
@@ -14,6 +16,7 @@ import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
+import { ALL_WELL } from './all-well.ts';
 import { type CollectingLogger, collectingLogger, seededEntropy } from './fakes.ts';
 import { presentedPayment } from './fakes-payments.ts';
 import { at, commitment, decisionRecorded } from './given-events.ts';
@@ -316,12 +319,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     transparency: noTransparency,
     checkpointStanding: () => null,
     verifyScript: '// the verifier',
-    health: async () => ({
-      eventLog: { ok: true },
-      readModels: { ok: true },
-      projections: { ok: true },
-      facilitator: null,
-    }),
+    health: async () => healthReport(ALL_WELL),
     payments: null,
     quota: countingQuota(),
     clock: systemClock(),

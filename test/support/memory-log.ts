@@ -166,7 +166,7 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
       return all.at(-1)?.position ?? null;
     },
     async health() {
-      return { ok: !state.away && !state.closed };
+      return state.away || state.closed ? { ok: false, problem: 'unavailable' } : { ok: true };
     },
     async close() {
       state.closed = true;

@@ -1,5 +1,6 @@
 // Reads blocks, and the transfers of one asset to a payee, from the chain's node. Some nodes filter logs loosely, refuse
 // large ranges or answer for blocks that they do not have yet: each log is checked, and ranges shrink until they are taken.
+
 import {
   BlockNotFoundError,
   type Hex,
@@ -13,14 +14,9 @@ import {
   TransactionReceiptNotFoundError,
   toEventSelector,
 } from 'viem';
+import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainBlock, ChainTransfer } from '#src/domain/payment/reconciliation.ts';
-import {
-  type ChainHealth,
-  type ChainScan,
-  ChainUnavailable,
-  type Scan,
-  type ScanRequest,
-} from '#src/ports/chain-scan.ts';
+import { type ChainScan, ChainUnavailable, type Scan, type ScanRequest } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { blockBefore } from './chain.ts';

@@ -1,8 +1,9 @@
 // The facilitator's health: it is asked what it supports, with our login.
 import { z } from '@x402/core/schemas';
+import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { FacilitatorProblem, Payments } from '#src/ports/payments.ts';
+import type { Payments } from '#src/ports/payments.ts';
 import { type ExchangeAnswer, type ExchangeFailure, singleExchange } from './exchange.ts';
 import type { FacilitatorAddress } from './facilitator.ts';
 import { type FacilitatorWatch, type Unusable, unusable } from './facilitator-watch.ts';

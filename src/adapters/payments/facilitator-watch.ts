@@ -1,8 +1,9 @@
 // What calls of the facilitator showed of it: for the log, and for health, which must not say "ok" while every paid call
 // fails.
+
+import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { FacilitatorProblem } from '#src/ports/payments.ts';
 import type { ExchangeAnswer, ExchangeFailure } from './exchange.ts';
 
 type Operation = 'verify' | 'settle' | 'supported';

@@ -1,6 +1,6 @@
 // Gauges of payments: the books, what the chain has of them, and what is open. Absent in demo mode.
 import type { Gauge } from 'prom-client';
-import type { ChainHealth } from '#src/ports/chain-scan.ts';
+import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
 
 type MakeGauge = (name: string, help: string, labelNames?: string[]) => Gauge<string>;

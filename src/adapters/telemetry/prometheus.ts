@@ -90,16 +90,12 @@ export function prometheusFigures(build: BuildInfo): Figures {
     'relay_jobs_unclosable',
     'Jobs of dead processes whose closing fails; the log has the cause.',
   );
-  const log = gauge('relay_event_log_up', 'Whether the event log answers: 1 or 0.');
-  const rows = gauge('relay_read_models_up', 'Whether the store of the read models answers: 1 or 0.');
-  const facilitatorUp = gauge(
-    'relay_facilitator_up',
-    'Whether paid calls can be verified and settled at the facilitator: 1 or 0; absent in demo mode.',
+  const parts = gauge(
+    'relay_part_up',
+    'Whether a part does what callers need of it, as in /health: 1 or 0.',
+    ['part'],
   );
-  const loginRefused = gauge(
-    'relay_facilitator_login_refused',
-    'Whether the facilitator refuses our login: 1 or 0; absent in demo mode.',
-  );
+  const problems = gauge('relay_part_problem', 'Why a part is not up; always 1.', ['part', 'reason']);
   const lagEvents = gauge(
     'relay_projection_lag_events',
     'Events that the read models have yet to show; absent while unknown.',
@@ -138,17 +134,14 @@ export function prometheusFigures(build: BuildInfo): Figures {
       if (outcome === 'stored') for (const event of events) countFact(event);
     },
     internalError: () => internalErrors.inc(),
-    async exposition(now) {
-      const { storage, eventLogUp, readModelsUp, facilitator, executionsInFlight, unclosableJobs, lag } = now;
+    async exposition({ storage, checks, executionsInFlight, unclosableJobs, lag, payments, chain }) {
       info.set({ ...build, storage }, 1);
-      log.set(Number(eventLogUp));
-      rows.set(Number(readModelsUp));
-      if (facilitator !== null) {
-        facilitatorUp.set(Number(facilitator.ok));
-        loginRefused.set(Number(!facilitator.ok && facilitator.problem === 'login_refused'));
-      } else {
-        facilitatorUp.remove();
-        loginRefused.remove();
+      problems.reset();
+      for (const [name, state] of Object.entries(checks)) {
+        if (state === null) continue;
+        const part = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+        parts.set({ part }, Number(state.ok));
+        if (!state.ok) problems.set({ part, reason: state.reason }, 1);
       }
       executions.set(executionsInFlight);
       unclosable.set(unclosableJobs);
@@ -156,7 +149,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
       // Unknown is no number: the series is left out.
       if (lag.lagEvents === null) lagEvents.remove();
       else lagEvents.set(lag.lagEvents);
-      showPayments(now.payments, now.chain);
+      showPayments(payments, chain);
       memory.set(process.memoryUsage().rss);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },

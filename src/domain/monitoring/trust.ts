@@ -2,18 +2,19 @@
 // others. The read models supply the measurements; the attention rule is in alert-rules.ts.
 import type { Mode } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
 
 /** A job is recent if it finished within this time, ms. */
 export const TRUST_WINDOW_MS = LIMITS.monitoringWindowMs.default;
 
 /** A checkpoint is overdue if a receipt or key event waits longer for it, ms; usual are seconds. */
-const CHECKPOINT_WAIT_MS = 60_000;
+export const CHECKPOINT_WAIT_MS = 60_000;
 
 export type CheckpointStatus = {
   /** How long the oldest leaf that no checkpoint covers has waited; 0 where all are covered. */
   readonly ageMs: number;
-  /** The newest checkpoint is signed by the relay's key, and its tree is a prefix of the current tree. */
-  readonly consistent: boolean;
+  /** Why no checkpoint is signed; null: the newest is signed by the relay's key, and the current tree extends its tree. */
+  readonly problem: CheckpointProblem | null;
 };
 
 export type TrustFacts = {
@@ -113,7 +114,7 @@ function measure(facts: TrustFacts): readonly Measure[] {
   return measured;
 }
 
-const isGood = ({ consistent, ageMs }: CheckpointStatus) => consistent && ageMs <= CHECKPOINT_WAIT_MS;
+const isGood = ({ problem, ageMs }: CheckpointStatus) => problem === null && ageMs <= CHECKPOINT_WAIT_MS;
 
 /** The price of a call if payment is enforced. `price`: for example `$0.003`. */
 export type Offer = { readonly scheme: string; readonly network: string; readonly price: string };
@@ -138,7 +139,7 @@ function checkpointSignal(checkpoint: TrustFacts['checkpoint']): string {
   if (checkpoint === null) return 'There is no transparency log yet.';
   const status = isGood(checkpoint)
     ? 'is fresh and consistent with the log'
-    : checkpoint.consistent
+    : checkpoint.problem === null
       ? 'is overdue'
       : 'does not fit the log';
   return `The newest checkpoint of the transparency log ${status}. It is unwitnessed: no witness cosigns it.`;

@@ -1,9 +1,9 @@
-// For operators and load balancers: health, which is 503 only if the event log is unavailable (nothing can be executed
-// then), and figures for Prometheus.
+// For operators and load balancers: health, which is 503 only if no call can be executed, and figures for Prometheus.
 import { Type } from '@sinclair/typebox';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import type { HealthReport } from '#src/domain/monitoring/health.ts';
 import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
@@ -11,17 +11,17 @@ import { contextOf, isLoopback } from '#src/http/request/request-context.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { shownBy } from '#src/http/response/shown.ts';
-import type { FacilitatorHealth, FacilitatorProblem } from '#src/ports/payments.ts';
 import type { Exposition } from '#src/ports/telemetry.ts';
 
 const Part = Closed({
   ok: Type.Boolean(),
-  reason: Type.Optional(Type.String({ description: 'Why it is not ok.' })),
+  reason: Type.Optional(Type.String({ description: 'A code; absent where the part is ok.' })),
+  message: Type.Optional(Type.String({ description: 'What it means, and what to do.' })),
 });
 
 export const HealthResponse = Closed({
   ok: Type.Boolean({
-    description: 'Every part is ok. One part that is not ok does not alone make the status 503.',
+    description: 'Every part is ok. A part that calls do not need does not make the status 503.',
   }),
   service: Type.String(),
   version: Type.String(),
@@ -29,33 +29,18 @@ export const HealthResponse = Closed({
   egressExemption: Type.Optional(Type.Literal(true)),
   checks: Closed({
     eventLog: Part,
+    signingKey: Part,
+    transparencyLog: Part,
     readModels: Part,
     projections: Part,
     facilitator: Nullable(Part),
+    chain: Nullable(Part),
   }),
 });
 
-type PartState = { readonly ok: boolean };
-
-/** `facilitator`: null if none is needed (demo mode). */
-export type HealthFacts = Readonly<Record<'eventLog' | 'readModels' | 'projections', PartState>> & {
-  readonly facilitator: FacilitatorHealth | null;
-};
-
-const FACILITATOR_REASONS: Readonly<Record<FacilitatorProblem, string>> = {
-  no_answer: 'the facilitator does not answer',
-  login_refused: 'the facilitator refuses our login',
-  failing: 'the facilitator gives no usable answer',
-  unsupported: 'the facilitator does not support our scheme and network',
-  internal_error: 'a defect of this service: see the log',
-};
-
-const facilitatorPart = (health: FacilitatorHealth) =>
-  health.ok ? { ok: true } : { ok: false, reason: FACILITATOR_REASONS[health.problem] };
-
 export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> & {
   /** Never throws. */
-  health(): Promise<HealthFacts>;
+  health(): Promise<HealthReport>;
   readonly operators: {
     /** Never throws, whatever is unavailable. */
     exposition(): Promise<Exposition>;
@@ -71,19 +56,15 @@ export function healthRoutes({ health, settings, operators }: HealthDeps): Endpo
       {
         answers: {
           200: ['The service is running.', HealthResponse],
-          503: ['The event log is gone: nothing can be executed.', HealthResponse],
+          503: ['No call can be executed: see the parts that are not ok.', HealthResponse],
         },
       },
       async () => {
-        const { facilitator, ...parts } = await health();
-        const checks = checksShown({
-          ...parts,
-          facilitator: facilitator === null ? null : facilitatorPart(facilitator),
-        });
-        const ok = Object.values(checks).every((part) => part?.ok !== false);
+        const { ok, executes, checks: found } = await health();
+        const checks = checksShown(found);
         const exemption = egressExemption ? { egressExemption: true as const } : {};
         const body: typeof HealthResponse.static = { ok, service, version, mode, ...exemption, checks };
-        return json(checks.eventLog.ok ? 200 : 503, body);
+        return json(executes ? 200 : 503, body);
       },
     ),
     endpoint(ROUTES.live, null, () => json(200, { ok: true, service, version })),

@@ -94,5 +94,5 @@ export const problemOf = ({ verdict }: CheckpointState): CheckpointProblem | nul
 export function statusOf(state: CheckpointState, now: number): CheckpointStatus | null {
   if (state.verdict === null) return null;
   const ageMs = state.waiting === null ? 0 : Math.round(now - state.waiting.since);
-  return { ageMs, consistent: problemOf(state) === null };
+  return { ageMs, problem: problemOf(state) };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import type { FacilitatorProblem } from '#src/ports/payments.ts';
+import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
 import {
   type Behaviour,
   facilitatorDouble,

@@ -1,17 +1,18 @@
 // Figures as Prometheus reads them: each has help and type, counts from 0, and no more series than it may have.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { ErrorCategory } from '#src/domain/event-fields.ts';
+import { type HealthFacts, healthReport } from '#src/domain/monitoring/health.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Figures, StateNow } from '#src/ports/telemetry.ts';
+import { ALL_WELL } from '#test/support/all-well.ts';
 import { PAYMENT_FIGURES, readFigures } from '#test/support/figures.ts';
 
 const NOW: StateNow = {
   storage: 'sqlite+pglite',
-  eventLogUp: true,
-  readModelsUp: false,
-  facilitator: { ok: true },
+  checks: healthReport({ ...ALL_WELL, readModels: { ok: false } }).checks,
   executionsInFlight: 3,
   unclosableJobs: 2,
   lag: { lagEvents: 7, lagMs: 1500 },
@@ -40,8 +41,10 @@ test('figures: the state is the current one', async () => {
   const seen = await read(of);
   const build = { version: '1.2.3', runtime: 'some 4', storage: 'sqlite+pglite' };
   assert.equal(seen.of('relay_build_info', build), 1);
-  assert.equal(seen.of('relay_event_log_up'), 1);
-  assert.equal(seen.of('relay_read_models_up'), 0);
+  const up = (part: string) => seen.of('relay_part_up', { part });
+  const parts = ['event_log', 'signing_key', 'transparency_log', 'read_models', 'projections', 'facilitator'];
+  assert.deepEqual(parts.map(up), [1, 1, 1, 0, 1, null]);
+  assert.deepEqual(seen.labels('relay_part_problem'), [{ part: 'read_models', reason: 'unavailable' }]);
   assert.equal(seen.of('relay_executions_in_flight'), 3);
   assert.equal(seen.of('relay_projection_lag_events'), 7);
   assert.equal(seen.of('relay_projection_lag_seconds'), 1.5);
@@ -59,18 +62,18 @@ test('figures: an unknown lag is absent, and present again once it is known', as
   assert.equal((await read(of)).of('relay_projection_lag_events'), 7);
 });
 
-test('figures: the facilitator, and whether it refuses our login; absent where none is needed', async () => {
+test('figures: a part that is not used has no series; a problem has one while it lasts', async () => {
   const of = figures();
-  const names = ['relay_facilitator_up', 'relay_facilitator_login_refused'];
-  const seen = async (facilitator: StateNow['facilitator']) => {
-    const now = await read(of, { ...NOW, facilitator });
-    return names.map((name) => now.of(name));
+  const seen = async (facilitator: HealthFacts['facilitator']) => {
+    const { checks } = healthReport({ ...ALL_WELL, facilitator });
+    const now = await read(of, { ...NOW, checks });
+    return [now.of('relay_part_up', { part: 'facilitator' }), now.labels('relay_part_problem')];
   };
-  assert.deepEqual(await seen(null), [null, null]);
-  assert.deepEqual(await seen({ ok: true }), [1, 0]);
-  assert.deepEqual(await seen({ ok: false, problem: 'no_answer' }), [0, 0]);
-  assert.deepEqual(await seen({ ok: false, problem: 'login_refused' }), [0, 1]);
-  assert.deepEqual(await seen(null), [null, null]);
+  assert.deepEqual(await seen(null), [null, []]);
+  assert.deepEqual(await seen({ ok: true }), [1, []]);
+  for (const problem of ['no_answer', 'login_refused'] as const)
+    assert.deepEqual(await seen({ ok: false, problem }), [0, [{ part: 'facilitator', reason: problem }]]);
+  assert.deepEqual(await seen({ ok: true }), [1, []]);
 });
 
 test('figures: attempts and jobs count by outcome, each from 0', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type TrustFacts, trustScore, trustSignals } from '#src/domain/monitoring/trust.ts';
+import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
 
 /** As configured, not as by default. */
 const OFFER = { scheme: 'exact', network: 'eip155:84532', price: '$0.01' };
@@ -36,7 +37,7 @@ test('trust: every component is its measured share', () => {
     recentFailed: 1,
     receipts: 10,
     receiptsVerified: 9,
-    checkpoint: { ageMs: 60_000, consistent: true },
+    checkpoint: { ageMs: 60_000, problem: null },
   };
   assert.deepEqual(trustScore(facts), {
     // 15 + 25 + 25 × 0.75 + 25 × 0.9 + 10 = 91.25
@@ -52,11 +53,11 @@ test('trust: every component is its measured share', () => {
 });
 
 test('trust: a stale or inconsistent checkpoint scores nothing', () => {
-  const of = (ageMs: number, consistent: boolean) =>
-    trustScore({ ...fresh, checkpoint: { ageMs, consistent } }).components.at(-1)?.score;
-  assert.equal(of(60_000, true), 100);
-  assert.equal(of(60_001, true), 0);
-  assert.equal(of(0, false), 0);
+  const of = (ageMs: number, problem: CheckpointProblem | null) =>
+    trustScore({ ...fresh, checkpoint: { ageMs, problem } }).components.at(-1)?.score;
+  assert.equal(of(60_000, null), 100);
+  assert.equal(of(60_001, null), 0);
+  assert.equal(of(0, 'history_cut'), 0);
 });
 
 test('trust: a fact without data is left out', () => {
@@ -78,7 +79,7 @@ test('trust: the score is 0 if every fact is bad, and 100 if every fact is good'
     recentSucceeded: 5,
     receipts: 5,
     receiptsVerified: 5,
-    checkpoint: { ageMs: 0, consistent: true },
+    checkpoint: { ageMs: 0, problem: null },
   };
   const bad: TrustFacts = {
     ...good,
@@ -87,7 +88,7 @@ test('trust: the score is 0 if every fact is bad, and 100 if every fact is good'
     recentSucceeded: 0,
     recentFailed: 5,
     receiptsVerified: 0,
-    checkpoint: { ageMs: 60_002, consistent: true },
+    checkpoint: { ageMs: 60_002, problem: null },
   };
   assert.equal(trustScore(good).score, 100);
   assert.equal(trustScore(bad).score, 0);
@@ -102,7 +103,9 @@ test('trust: for any facts the score is whole and from 0 to 100, and the weights
       recentFailed: fc.nat(),
       receiptsVerified: fc.nat(),
       unverified: fc.nat(),
-      checkpoint: fc.option(fc.record({ ageMs: fc.nat(200_000), consistent: fc.boolean() })),
+      checkpoint: fc.option(
+        fc.record({ ageMs: fc.nat(200_000), problem: fc.constantFrom(null, 'history_cut' as const) }),
+      ),
     })
     .map(
       ({ durable, unverified, ...rest }): TrustFacts => ({
@@ -138,7 +141,7 @@ test('trust signals: sentences from the same facts', () => {
     recentFailed: 1,
     receipts: 12,
     receiptsVerified: 10,
-    checkpoint: { ageMs: 60_009, consistent: true },
+    checkpoint: { ageMs: 60_009, problem: null },
   };
   assert.deepEqual(trustSignals(worse, OFFER), [
     'Payment is not enforced: the service runs in demo mode.',
@@ -152,12 +155,12 @@ test('trust signals: sentences from the same facts', () => {
     trustSignals({ ...fresh, receipts: 3, receiptsVerified: 3 }, OFFER)[3],
     'All receipts signed so far verify (3).',
   );
-  for (const [consistent, standing] of [
-    [true, 'is fresh and consistent with the log'],
-    [false, 'does not fit the log'],
+  for (const [problem, standing] of [
+    [null, 'is fresh and consistent with the log'],
+    ['checkpoint_forgotten', 'does not fit the log'],
   ] as const)
     assert.equal(
-      trustSignals({ ...worse, checkpoint: { ageMs: 0, consistent } }, OFFER)[4],
+      trustSignals({ ...worse, checkpoint: { ageMs: 0, problem } }, OFFER)[4],
       `The newest checkpoint of the transparency log ${standing}. It is unwitnessed: no witness cosigns it.`,
     );
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type HealthFacts, healthReport } from '#src/domain/monitoring/health.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
+import { ALL_WELL } from '#test/support/all-well.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import {
   BASE,
@@ -62,7 +64,7 @@ test('trust: how the transparency log stands is a component, where there is one'
     const { trustComponents } = body as { trustComponents: { name: string; value: unknown }[] };
     return trustComponents.find(({ name }) => name === 'log_checkpoint')?.value;
   };
-  const standing = (ageMs: number) => ({ checkpointStanding: () => ({ ageMs, consistent: true }) });
+  const standing = (ageMs: number) => ({ checkpointStanding: () => ({ ageMs, problem: null }) });
   const shown = [of(fakeWorld()), of(fakeWorld(standing(60_000))), of(fakeWorld(standing(60_001)))];
   assert.deepEqual(await Promise.all(shown), [undefined, true, false]);
 });
@@ -355,35 +357,55 @@ test('trust: measured facts, the score made of them, always ok', async () => {
   assert.ok((trustSignals as string[]).length >= 4);
 });
 
-test('health is 503 only when the log is gone; other parts show inside a 200', async () => {
-  const parts = {
-    eventLog: { ok: true },
-    readModels: { ok: true },
-    projections: { ok: true },
-    facilitator: null,
+test('health is 503 only when no call can be executed; other parts show inside a 200', async () => {
+  const asked = async (changes: Partial<HealthFacts>, settings = {}) => {
+    const report = healthReport({ ...ALL_WELL, ...changes });
+    const { status, body } = await clientOf(fakeWorld({ settings, health: async () => report })).get(
+      '/health',
+    );
+    return { status, body: body as HealthBody, report };
   };
-  const asked = async (changes: object, settings = {}) =>
-    clientOf(fakeWorld({ settings, health: async () => ({ ...parts, ...changes }) })).get('/health');
   const well = await asked({});
   const base = { service: 'webhook-relay', version: '0.1.0', mode: 'demo' };
-  assert.deepEqual([well.status, well.body], [200, { ok: true, ...base, checks: parts }]);
-  const limping = await asked({ readModels: { ok: false, path: '/canary' } });
+  assert.deepEqual([well.status, well.body], [200, { ok: true, ...base, checks: well.report.checks }]);
+  const limping = await asked(
+    { readModels: { ok: false }, facilitator: { ok: false, problem: 'login_refused' } },
+    { mode: 'x402' },
+  );
   assert.deepEqual(
     [limping.status, limping.body],
-    [200, { ok: false, ...base, checks: { ...parts, readModels: { ok: false } } }],
+    [200, { ok: false, ...base, mode: 'x402', checks: limping.report.checks }],
   );
-  const gone = await asked({ eventLog: { ok: false } });
-  assert.deepEqual([gone.status, (gone.body as { ok: boolean }).ok], [503, false]);
-  const refused = { ok: false, problem: 'login_refused', url: '/canary' };
-  const unfacilitated = await asked({ facilitator: refused }, { mode: 'x402' });
-  const facilitator = { ok: false, reason: 'the facilitator refuses our login' };
-  assert.deepEqual(
-    [unfacilitated.status, unfacilitated.body],
-    [200, { ok: false, ...base, mode: 'x402', checks: { ...parts, facilitator } }],
-  );
+  const { ok, reason, message } = limping.body.checks.readModels ?? {};
+  assert.deepEqual([ok, reason, typeof message], [false, 'unavailable', 'string']);
+  const idle: readonly Partial<HealthFacts>[] = [
+    { eventLog: { ok: false, problem: 'not_writable' } },
+    { signingKey: { ok: false, validFrom: null } },
+    { checkpoint: { problem: 'checkpoint_forgotten', waitingMs: 0 } },
+  ];
+  for (const changes of idle) {
+    const gone = await asked(changes);
+    assert.deepEqual([gone.status, gone.body.ok, gone.body.checks], [503, false, gone.report.checks]);
+  }
   const exempted = await asked({}, { egressExemption: true });
-  assert.equal((exempted.body as { egressExemption: boolean }).egressExemption, true);
+  assert.equal(exempted.body.egressExemption, true);
 });
+
+test('health shows of a part what the schema has, and nothing else', async () => {
+  const report = healthReport({ ...ALL_WELL, readModels: { ok: false } });
+  const readModels = { ...report.checks.readModels, path: '/canary' };
+  const world = fakeWorld({ health: async () => ({ ...report, checks: { ...report.checks, readModels } }) });
+  const { body } = await clientOf(world).get('/health');
+  assert.deepEqual((body as HealthBody).checks, report.checks);
+});
+
+type HealthBody = {
+  readonly ok: boolean;
+  readonly egressExemption?: boolean;
+  readonly checks: Readonly<
+    Record<string, { readonly ok: boolean; readonly reason?: string; readonly message?: string }>
+  >;
+};
 
 test('liveness and keys: makes no outbound call; the keys are those of the log', async () => {
   const dead = fakeWorld({ health: () => Promise.reject(new Error('asked')) });

@@ -102,12 +102,12 @@ for (const [what, facts, newest] of NEWEST) {
 
 test('status: null before the first comparison; then how long leaves have waited, and whether the tree fits', () => {
   assert.equal(statusOf(given(begun), 7), null);
-  assert.deepEqual(statusOf(given(compared('rest', 1)), 7), { ageMs: 0, consistent: true });
-  assert.deepEqual(statusOf(given(compared('wait', 1)), 7), { ageMs: 0, consistent: true });
-  assert.deepEqual(statusOf(given(compared('sign', 1)), 7), { ageMs: 6, consistent: true });
+  assert.deepEqual(statusOf(given(compared('rest', 1)), 7), { ageMs: 0, problem: null });
+  assert.deepEqual(statusOf(given(compared('wait', 1)), 7), { ageMs: 0, problem: null });
+  assert.deepEqual(statusOf(given(compared('sign', 1)), 7), { ageMs: 6, problem: null });
   assert.deepEqual(statusOf(given(compared('refuse', 1), compared('refuse', 5)), 7), {
     ageMs: 6,
-    consistent: false,
+    problem: 'history_cut',
   });
-  assert.deepEqual(statusOf(given(compared('sign', 1), signed), 7), { ageMs: 0, consistent: true });
+  assert.deepEqual(statusOf(given(compared('sign', 1), signed), 7), { ageMs: 0, problem: null });
 });

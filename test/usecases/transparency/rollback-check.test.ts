@@ -54,7 +54,7 @@ test('a log that was restored from a backup signs nothing while a newer checkpoi
   assert.equal(it.checkpoints.latest()?.note, newest?.note);
   for (let n = 0; n < 5; n++) await receipt(common, 50 + n);
   assert.equal(await it.look(), 'refuse');
-  assert.equal(it.checkpoints.standing()?.consistent, false);
+  assert.equal(it.checkpoints.standing()?.problem, 'checkpoint_forgotten');
   assert.deepEqual([sizes(common), keep.note], [[0, 1], newest?.note]);
   const [{ message = '', level = '' } = {}, ...more] = it.logger.lines;
   assert.deepEqual([level, more], ['error', []]);

@@ -61,7 +61,7 @@ test('rows that are behind the last checkpoint sign nothing, and are no finding'
     assert.equal(await other.look(), 'wait');
   }
   assert.deepEqual([sizes(common), errors(other)], [[0, 3], []]);
-  assert.deepEqual(other.checkpoints.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(other.checkpoints.standing(), { ageMs: 0, problem: null });
   assert.equal(await it.look(), 'rest');
 });
 
@@ -202,7 +202,7 @@ for (const [what, why, tampered] of FINDINGS) {
       errors(it).map(({ fields }) => fields),
       [{ problem: why, stream: STREAM }],
     );
-    assert.equal(it.checkpoints.standing()?.consistent, false);
+    assert.equal(it.checkpoints.standing()?.problem, why);
   });
 }
 
@@ -236,7 +236,7 @@ test('rows that are damaged sign nothing, whichever part of them: edge, tiles, o
   it.rows.changed = whole;
   assert.equal(await it.look(), 'signed', 'it fits again');
   assert.equal(it.logger.lines.at(-1)?.level, 'info');
-  assert.deepEqual(it.checkpoints.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(it.checkpoints.standing(), { ageMs: 0, problem: null });
 });
 
 test('while the log is unavailable nothing is decided', async () => {
@@ -261,7 +261,7 @@ test('standing: the oldest leaf without a checkpoint, as long as this process ha
   const other = await keeper(common);
   assert.equal(other.checkpoints.standing(), null, 'no look yet');
   await other.look(false);
-  assert.deepEqual(other.checkpoints.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(other.checkpoints.standing(), { ageMs: 0, problem: null });
   other.clock.advance(3_600_000);
   await receipt(common);
   await other.look(false);
@@ -295,10 +295,10 @@ test('standing: a checkpoint that cannot be stored leaves its leaves waiting', a
   const looking = it.look();
   await held.reached;
   it.clock.advance(61_000);
-  assert.deepEqual(it.checkpoints.standing(), { ageMs: 61_000, consistent: true });
+  assert.deepEqual(it.checkpoints.standing(), { ageMs: 61_000, problem: null });
   held.open();
   assert.equal(await looking, 'signed');
-  assert.deepEqual(it.checkpoints.standing(), { ageMs: 0, consistent: true });
+  assert.deepEqual(it.checkpoints.standing(), { ageMs: 0, problem: null });
 });
 
 test('the event is one that every version reads: its parts are those of its note', async () => {

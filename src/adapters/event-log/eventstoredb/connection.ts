@@ -66,7 +66,8 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
     } catch (error) {
       const known = error instanceof Error && isCommandError(error) ? error : null;
       const isResult = RESULTS.includes(known?.type);
-      report(isResult, error);
+      // A refusal of another kind, such as a missing right, is an answer too.
+      report(known !== null && !NO_ANSWERS.includes(known.type), error);
       if (isResult) throw error;
       if (known?.type === ErrorType.NOT_LEADER) {
         replace(client, { ...settings, hosts: [known.leader], discover: false });
@@ -85,8 +86,8 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   }
 
   return {
-    call: <T>(run: (client: Client) => Promise<T>): Promise<T> =>
-      call((client) => withTimeout(run(client), timeLimitMs, () => noAnswer(timeLimitMs))),
+    call: <T>(run: (client: Client) => Promise<T>, limitMs = timeLimitMs): Promise<T> =>
+      call((client) => withTimeout(run(client), limitMs, () => noAnswer(limitMs))),
     /** All events of a read. The time limit restarts with each event. */
     read: (open: (client: Client) => StreamingRead<ResolvedEvent>, limitMs = timeLimitMs) =>
       call((client) => collect(open(client), limitMs)),

@@ -1,8 +1,12 @@
 // The event log on EventStoreDB 23.10, through the package's client. It needs neither projections nor persistent
 // subscriptions on the server. The server's own events (`$`) and events that are not JSON are skipped.
 import {
+  ANY,
+  binaryEvent,
   END,
+  type EventStoreDBClient,
   excludeSystemEvents,
+  NO_STREAM,
   type ReadPosition,
   type ReadRevision,
   START,
@@ -10,6 +14,8 @@ import {
   StreamNotFoundError,
   WrongExpectedVersionError,
 } from '@eventstore/db-client';
+import type { LogProblem } from '#src/domain/monitoring/health.ts';
+import { proven } from '#src/lib/proven.ts';
 import { growingPause, sleep, unlessAborted } from '#src/lib/time.ts';
 import {
   type AbortSignalLike,
@@ -40,6 +46,22 @@ const HEALTH_LIMIT_MS = 2000;
 const READ_AHEAD = 1024;
 const DROPS_LOGGED_EVERY_MS = 60_000;
 
+/** Within the 30 s of the port; a probe is a stored event. */
+const PROOF = { goodMs: 25_000, badMs: 1000 };
+/** Its events are not JSON, so they are no part of this log. */
+const SCRATCH_STREAM = 'relay-health';
+const EMPTY = new Uint8Array();
+
+/** The server answers reads, and refuses appends: a missing right, a full disk. */
+class AcceptsNothing extends Error {
+  constructor(options: ErrorOptions) {
+    super('the server refuses an append', options);
+  }
+}
+
+const problemOf = (cause: unknown): LogProblem =>
+  cause instanceof AcceptsNothing ? 'not_writable' : 'unavailable';
+
 const LEADER = { requiresLeader: true };
 
 type Direction = 'forwards' | 'backwards';
@@ -50,6 +72,19 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
   const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs, logger);
   const { assertOpen, closing } = connection;
   let dropLoggedAt = Number.NEGATIVE_INFINITY;
+  const health = proven({
+    ...PROOF,
+    probe,
+    changed(failure) {
+      // A server that does not answer is logged by the connection.
+      if (failure !== null && problemOf(failure.cause) === 'unavailable') return;
+      if (failure === null) logger?.info('the event log accepts events');
+      else
+        logger?.error('the event log answers, and accepts no events: no call is executed', {
+          cause: failure.cause,
+        });
+    },
+  });
 
   const append: EventLog['append'] = async (stream, expected, given) => {
     const events = given.map(convert.eventToAppend);
@@ -58,11 +93,13 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     const { nextExpectedRevision: nextRevision, position } = await connection
       .call((client) => client.appendToStream(stream, events, options))
       .catch((error: unknown) => {
+        if (error instanceof EventLogUnavailable) health.failed(error);
         if (error instanceof StreamDeletedError) throw new WrongExpectedVersion(stream, expected, null);
         if (!(error instanceof WrongExpectedVersionError)) throw error;
         const { actualVersion: actual } = error;
         throw new WrongExpectedVersion(stream, expected, typeof actual === 'bigint' ? actual : null);
       });
+    health.worked();
     if (position !== undefined) return { nextRevision, position: convert.positionText(position) };
     throw new EventLogUnavailable({ cause: new Error('the stream of the repeated append was deleted') });
   };
@@ -177,6 +214,29 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     logger?.warn('the event log dropped the subscription; it resumes from its last position', { cause });
   }
 
+  /** Appends to a scratch stream. If that fails, a read shows whether the server answers at all. */
+  async function probe(): Promise<void> {
+    const limitMs = Math.min(timeLimitMs, HEALTH_LIMIT_MS);
+    const range = { ...LEADER, expectedRevision: ANY, deadline: limitMs } as const;
+    const write = connection.call(async (client) => {
+      await client.appendToStream(SCRATCH_STREAM, [binaryEvent({ type: 'probe', data: EMPTY })], range);
+      keepOne(client);
+    }, limitMs);
+    const [written, read] = await Promise.allSettled([write, readLog(null, 'backwards', 1, limitMs)]);
+    if (written.status === 'fulfilled') return;
+    throw read.status === 'fulfilled' ? new AcceptsNothing({ cause: written.reason }) : written.reason;
+  }
+
+  /** Once a process. A server that forbids it keeps every probe until it is scavenged. */
+  let isKeptShort = false;
+  function keepOne(client: Pick<EventStoreDBClient, 'setStreamMetadata'>): void {
+    if (isKeptShort) return;
+    isKeptShort = true;
+    client
+      .setStreamMetadata(SCRATCH_STREAM, { maxCount: 1 }, { expectedRevision: NO_STREAM })
+      .catch(() => {});
+  }
+
   return {
     append,
     readStream,
@@ -186,11 +246,11 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       return subscribe(range);
     },
     head,
-    health: () =>
-      readLog(null, 'backwards', 1, Math.min(timeLimitMs, HEALTH_LIMIT_MS)).then(
-        () => ({ ok: true }),
-        () => ({ ok: false }),
-      ),
+    async health() {
+      if (closing.aborted) return { ok: false, problem: 'unavailable' };
+      const failure = await health.check();
+      return failure === null ? { ok: true } : { ok: false, problem: problemOf(failure.cause) };
+    },
     close: connection.close,
   };
 }

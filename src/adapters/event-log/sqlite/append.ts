@@ -86,7 +86,7 @@ export type GroupCommit = {
   append(call: AppendCall): Promise<Appended>;
   /** Resolves when no append is waiting. */
   drained(): Promise<void>;
-  /** Takes the write lock, and after a failed commit writes 64 kB and syncs; throws if that fails. */
+  /** Writes and syncs, 64 kB after a failed commit, so that an append fits; throws if that fails. */
   probe(): void;
 };
 
@@ -94,12 +94,19 @@ export type GroupCommitOptions = {
   /** ms that an append waits for other processes' writes. */
   readonly lockTimeoutMs: number;
   readonly now: () => number;
+  /** Throws if nothing may be written to the file now. */
+  readonly assertWritable: () => void;
   /** Called after each durable commit of at least one new append, before its callers receive their results. */
   readonly committed: (appends: number) => void;
+  /** Called if the lock cannot be had in time, and if a whole transaction fails. */
+  readonly failed: (cause: unknown) => void;
 };
 
 /** Bounds how long one commit blocks the event loop, and how many callers one failing commit affects. */
 const GROUP_MAX = 256;
+
+/** More than an append of a job needs: on a full disk less may still fit. */
+const PROBE_BYTES = 65_536;
 
 type Waiting = {
   readonly call: AppendCall;
@@ -115,7 +122,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
   const savepoint = db.prepare('SAVEPOINT one');
   const release = db.prepare('RELEASE one');
   const undo = db.prepare('ROLLBACK TO one');
-  const write = db.prepare('INSERT OR REPLACE INTO probe (one, bytes) VALUES (1, zeroblob(65536))');
+  const write = db.prepare('INSERT OR REPLACE INTO probe (one, bytes) VALUES (1, zeroblob(?))');
   let waiting: Waiting[] = [];
   let draining: Promise<void> | null = null;
   /** true from a failed commit until one succeeds. */
@@ -161,6 +168,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       try {
         rollBack();
       } catch {}
+      options.failed(cause);
       for (const { reject } of group) reject(unavailable(cause));
       return;
     }
@@ -176,12 +184,14 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
   function tryGroup(): boolean {
     try {
       rollBack();
+      options.assertWritable();
       begin.run();
     } catch (cause) {
       if (!isSqliteBusy(cause)) failing = true;
       const now = performance.now();
       const over = waiting.filter(({ until }) => until <= now);
       waiting = waiting.filter(({ until }) => until > now);
+      if (over.length > 0) options.failed(cause);
       for (const { reject } of over) reject(unavailable(cause));
       return false;
     }
@@ -211,13 +221,15 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       while (draining !== null) await draining;
     },
     probe: () => {
+      options.assertWritable();
       begin.run();
       try {
-        if (failing) {
-          write.run();
-          commit.run();
-          failing = false;
-        }
+        write.run(failing ? PROBE_BYTES : 1);
+        commit.run();
+        failing = false;
+      } catch (cause) {
+        failing = true;
+        throw cause;
       } finally {
         rollBack();
       }

@@ -1,5 +1,8 @@
 // The embedded event log: one SQLite file that several processes of one machine share, on node:sqlite alone.
 
+import type { LogProblem } from '#src/domain/monitoring/health.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { proven } from '#src/lib/proven.ts';
 import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import {
   type EventLog,
@@ -7,8 +10,10 @@ import {
   type RecordedEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { eventRow, groupCommit } from './append.ts';
-import { isDamage, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
+import { isDamage, LogDamaged, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
+import { FileReplaced, fileIdentity } from './file-identity.ts';
 import { LAST_REVISION, logReader, positionNumber, positionText } from './read.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
@@ -21,40 +26,70 @@ export type SqliteEventLogOptions = {
   readonly onCommit?: (appends: number) => void;
   /** Wall clock for `created`, ms since the Unix epoch. */
   readonly now?: () => number;
+  /** Logs that the log accepts no events, with the cause, and that it does again. */
+  readonly logger?: Logger;
+  /** true: a file that cannot be written is refused. For the service; commands may only read. */
+  readonly writes?: boolean;
 };
 
 const HEALTH_LIMIT_MS = 2000;
+/** A health check writes and syncs at most as often. */
+const PROOF = { goodMs: 5000, badMs: 1000 };
 
 /**
- * Throws an Error with the reason for a file of a newer schema, another application's database, or a file system
- * without a write-ahead log; `EventLogUnavailable` if other processes keep it locked.
+ * Throws `OperatorError` for a file of a newer schema, another application's database, a damaged file, a file system
+ * without a write-ahead log, and with `writes` for a file that cannot be written; `EventLogUnavailable` if other processes
+ * keep it locked.
  */
 export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<EventLog> {
-  const { file, lockTimeoutMs = 5000, onCommit, now = Date.now } = options;
+  const { file, lockTimeoutMs = 5000, onCommit, now = Date.now, logger, writes = false } = options;
   const db = await retryWhileBusy(() => openLogFile(file), lockTimeoutMs).catch((cause: unknown) => {
     throw isSqliteBusy(cause) ? unavailable(cause) : cause;
   });
+  const assertInPlace = fileIdentity(file);
   const reader = logReader(db);
   const watch = commitWatch(db);
   const commits = groupCommit(db, {
     lockTimeoutMs,
     now,
+    assertWritable() {
+      if (damage !== null) throw damage;
+      assertInPlace();
+    },
     committed(appends) {
+      health.worked();
       // In a microtask: an observer that throws does not affect the callers' results.
       if (onCommit !== undefined) queueMicrotask(() => onCommit(appends));
       watch.announce();
     },
+    failed: (cause) => health.failed(cause),
+  });
+  const health = proven({
+    ...PROOF,
+    probe: () => retryWhileBusy(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS)),
+    changed(failure) {
+      if (failure === null) logger?.info('the event log accepts events again');
+      else
+        logger?.error('the event log accepts no events: no call is executed', {
+          problem: problemOf(failure.cause),
+          file,
+          cause: failure.cause,
+        });
+    },
   });
   let closing: Promise<void> | null = null;
   /** Set by the first call that finds the file damaged: nothing more is written to such a file. */
-  let damage: Error | null = null;
+  let damage: LogDamaged | null = null;
 
   function assertOpen(): void {
     if (closing !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
     if (damage !== null) throw new EventLogUnavailable({ cause: damage });
   }
   function noteDamage(cause: unknown): never {
-    if (isDamage(cause)) damage ??= new Error('the event log is damaged: restore a backup', { cause });
+    if (damage === null && isDamage(cause)) {
+      damage = new LogDamaged({ cause });
+      health.failed(damage);
+    }
     throw unavailable(cause);
   }
   async function read<T>(run: () => T): Promise<T> {
@@ -63,6 +98,14 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       return run();
     };
     return retryWhileBusy(whileOpen, lockTimeoutMs).catch(noteDamage);
+  }
+
+  if (writes) {
+    const failure = await health.check();
+    if (failure !== null) {
+      db.close();
+      throw cannotBeWritten(file, failure.cause);
+    }
   }
 
   return {
@@ -96,13 +139,9 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       return position === 0 ? null : positionText(position);
     },
     async health() {
-      try {
-        assertOpen();
-        await retryWhileBusy(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS));
-        return { ok: true };
-      } catch {
-        return { ok: false };
-      }
+      if (closing !== null) return { ok: false, problem: 'unavailable' };
+      const failure = await health.check();
+      return failure === null ? { ok: true } : { ok: false, problem: problemOf(failure.cause) };
     },
     close() {
       closing ??= commits.drained().then(() => {
@@ -112,4 +151,17 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       return closing;
     },
   };
+}
+
+function problemOf(cause: unknown): LogProblem {
+  if (cause instanceof FileReplaced) return 'replaced';
+  if (isDamage(cause)) return 'damaged';
+  return isSqliteBusy(cause) ? 'unavailable' : 'not_writable';
+}
+
+function cannotBeWritten(file: string, cause: unknown): Error {
+  if (isSqliteBusy(cause)) return unavailable(cause);
+  return new OperatorError(`event log ${file} cannot be written: ${(cause as Error)?.message ?? cause}`, {
+    cause,
+  });
 }

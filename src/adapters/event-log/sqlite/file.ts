@@ -128,9 +128,17 @@ export function unavailable(cause: unknown): EventLogUnavailable {
   return cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
 }
 
-/** As `isSqliteDamage`, also of the error that a call threw for it. */
+/** The file was found damaged: nothing more is written to it. */
+export class LogDamaged extends Error {
+  constructor(options: ErrorOptions) {
+    super('the event log is damaged: put back a backup', options);
+    this.name = 'LogDamaged';
+  }
+}
+
+/** Also of the error that a call threw for it. */
 export const isDamage = (error: unknown): boolean =>
-  isSqliteDamage(error instanceof EventLogUnavailable ? error.cause : error);
+  error instanceof LogDamaged || isSqliteDamage(error instanceof EventLogUnavailable ? error.cause : error);
 
 /** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */
 export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {

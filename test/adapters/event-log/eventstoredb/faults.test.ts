@@ -51,7 +51,7 @@ test('eventstoredb: every call on a frozen server ends within its time limit', O
       ['head', () => hasty.head()],
     ];
     for (const [name, call] of calls) await assert.rejects(within(call(), name), EventLogUnavailable, name);
-    assert.deepEqual(await within(hasty.health(), 'health'), { ok: false });
+    assert.deepEqual(await within(hasty.health(), 'health'), { ok: false, problem: 'unavailable' });
     await server.faults.thaw();
     await untilKnown(() => hasty.readStream(stream));
     await waitFor('health', async () => (await hasty.health()).ok);
@@ -117,7 +117,7 @@ test('eventstoredb: a restarted server is used again without a restart of this p
     await server.stop();
     await assert.rejects(log.append(stream, 0n, newEvents(1)), EventLogUnavailable);
     await assert.rejects(log.head(), EventLogUnavailable);
-    assert.deepEqual(await log.health(), { ok: false });
+    assert.deepEqual(await log.health(), { ok: false, problem: 'unavailable' });
     await server.start();
     const mine = newEvents(1);
     await within(

@@ -230,7 +230,7 @@ test('eventstoredb: over TLS only the client with the right password is admitted
       ]) {
         const stranger = eventStoreDbEventLog({ url });
         await assert.rejects(stranger.append(freshStream(), 'no_stream', newEvents(1)), EventLogUnavailable);
-        assert.deepEqual(await stranger.health(), { ok: false });
+        assert.deepEqual(await stranger.health(), { ok: false, problem: 'unavailable' });
         await stranger.close();
       }
       assert.equal(server.appends(), 1);

@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { closeSync, mkdirSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -7,6 +17,7 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { freshStream, newEvent, newEvents } from '#test/support/event-log-fixtures.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
+import { collectingLogger } from '#test/support/fakes.ts';
 
 const OPTIONS = { timeout: 60_000 };
 
@@ -155,10 +166,64 @@ test('sqlite: once a read finds the file damaged, no call is accepted', OPTIONS,
     await assert.rejects(log.readAll({ after: null, max: 1000 }), damaged);
     const refused = (error: unknown) =>
       error instanceof EventLogUnavailable && /the event log is damaged/.test(String(error.cause));
-    assert.deepEqual(await log.health(), { ok: false });
+    assert.deepEqual(await log.health(), { ok: false, problem: 'damaged' });
     await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), refused);
     const subscription = log.subscribeAll({ after: null, signal: new AbortController().signal });
     await assert.rejects(subscription[Symbol.asyncIterator]().next(), refused);
     await log.close();
   }),
 );
+
+test('sqlite: health is proven by a real write, which is one row however often it is asked', OPTIONS, () =>
+  inDirectory(async (file) => {
+    const log = await sqliteEventLog({ file, writes: true });
+    const other = new DatabaseSync(file);
+    const version = other.prepare('PRAGMA data_version');
+    const before = version.get()?.data_version;
+    for (let n = 0; n < 50; n++) assert.deepEqual(await log.health(), { ok: true });
+    // The write at the opening is believed for some seconds.
+    assert.equal(version.get()?.data_version, before);
+    assert.deepEqual(other.prepare('SELECT count(*) AS rows FROM probe').get()?.rows, 1);
+    other.close();
+    await log.close();
+  }),
+);
+
+for (const [title, lost] of [
+  ['the file is removed', (file: string) => rmSync(file)],
+  [
+    'the file is replaced by a copy',
+    (file: string) => {
+      cpSync(file, `${file}.copy`);
+      renameSync(`${file}.copy`, file);
+    },
+  ],
+  ['its write-ahead log is removed', (file: string) => rmSync(`${file}-wal`)],
+] as const) {
+  test(
+    `sqlite: ${title} while it is open: nothing is stored in a file that is lost, logged once with the cause`,
+    OPTIONS,
+    () =>
+      inDirectory(async (file) => {
+        const logger = collectingLogger();
+        const log = await sqliteEventLog({ file, lockTimeoutMs: 50, logger });
+        const stream = freshStream();
+        await log.append(stream, 'no_stream', newEvents(1));
+        lost(file);
+        for (let n = 0; n < 3; n++)
+          await assert.rejects(
+            log.append(stream, 0n, newEvents(1)),
+            (error) =>
+              error instanceof EventLogUnavailable && /removed or replaced/.test(String(error.cause)),
+          );
+        assert.deepEqual(await log.health(), { ok: false, problem: 'replaced' });
+        const [{ level, message, fields } = assert.fail(), ...more] = logger.lines;
+        assert.deepEqual(
+          [level, message, more],
+          ['error', 'the event log accepts no events: no call is executed', []],
+        );
+        assert.match(JSON.stringify(fields), /"problem":"replaced"/);
+        await log.close();
+      }),
+  );
+}

@@ -201,7 +201,7 @@ test(
       await assert.rejects(log.append(stream, 0n, mine), unavailable(/database is locked/));
       clearInterval(beat);
       assert.ok(turns > 2, `the event loop ran ${turns} turns of 1 ms in 150 ms`);
-      assert.deepEqual(await log.health(), { ok: false });
+      assert.deepEqual(await log.health(), { ok: false, problem: 'unavailable' });
       assert.equal((await log.readStream(stream)).length, 1);
       const waiting = log.append(stream, 0n, mine);
       foreign.exec('COMMIT');

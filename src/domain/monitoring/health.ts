@@ -1,0 +1,164 @@
+// What the service states about itself: facts in, the state of each part out. `/health`, the gauges and the alert rules
+// read the same report. A part is ok if what callers need of it worked within the last 30 s, or was tried and worked just
+// now. No message contains a path, an address or a key.
+import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
+import { ATTENTION } from './alert-rules.ts';
+import { CHECKPOINT_WAIT_MS } from './trust.ts';
+
+/** Why the event log takes no events. `replaced`: its file is no longer at its place. */
+export type LogProblem = 'unavailable' | 'not_writable' | 'replaced' | 'damaged';
+
+/** Events that cannot be read as they were written. */
+export type DamagedEvents = {
+  readonly count: number;
+  /** null: only its position is known. */
+  readonly first: { readonly stream: string; readonly revision: string } | null;
+};
+
+export type LogHealth =
+  | { readonly ok: true; readonly damaged?: DamagedEvents }
+  | { readonly ok: false; readonly problem: LogProblem };
+
+/** `validFrom`: RFC 3339, from when a key of this process is valid; null: none will be. */
+export type SigningKeyHealth =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly validFrom: string | null };
+
+/**
+ * Why paid calls cannot be verified or settled at the facilitator. `login_refused`: it answers 401 or 403. `failing`: its
+ * answers are errors or malformed. `unsupported`: it does not support our scheme and network. `internal_error`: a defect
+ * of this program.
+ */
+export type FacilitatorProblem = 'no_answer' | 'login_refused' | 'failing' | 'unsupported' | 'internal_error';
+
+export type FacilitatorHealth =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly problem: FacilitatorProblem };
+
+/** Why the books cannot be compared with the chain. `no_safe_block`: the node has no block that is final. */
+export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block';
+
+export type ChainHealth = { readonly ok: true } | { readonly ok: false; readonly problem: ChainProblem };
+
+/** `reason`: a code; `message`: for people. */
+export type PartHealth =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: string; readonly message: string };
+
+export type HealthFacts = {
+  readonly eventLog: LogHealth;
+  readonly signingKey: SigningKeyHealth;
+  /** `waitingMs`: how long the oldest leaf has waited for a checkpoint. null: there is no transparency log. */
+  readonly checkpoint: { readonly problem: CheckpointProblem | null; readonly waitingMs: number } | null;
+  readonly readModels: { readonly ok: boolean };
+  readonly projection: { readonly lagMs: number };
+  /** null: none is needed (demo mode). */
+  readonly facilitator: FacilitatorHealth | null;
+  /** Of the chain's node. null: none is needed (demo mode). */
+  readonly chain: ChainHealth | null;
+};
+
+export type HealthReport = {
+  /** Every part is ok. */
+  readonly ok: boolean;
+  /** Calls can be executed. */
+  readonly executes: boolean;
+  readonly checks: Readonly<
+    Record<'eventLog' | 'signingKey' | 'transparencyLog' | 'readModels' | 'projections', PartHealth>
+  > &
+    Readonly<Record<'facilitator' | 'chain', PartHealth | null>>;
+};
+
+export function healthReport(facts: HealthFacts): HealthReport {
+  const { eventLog, signingKey, checkpoint, readModels, projection, facilitator, chain } = facts;
+  const checks = {
+    eventLog: logPart(eventLog),
+    signingKey: signingKey.ok ? OK : not('no_signing_key', noSigningKey(signingKey.validFrom)),
+    transparencyLog: checkpointPart(checkpoint),
+    readModels: readModels.ok ? OK : not('unavailable', READ_MODELS),
+    projections: projection.lagMs <= ATTENTION.lagMs ? OK : not('lagging', LAGGING),
+    facilitator: usedPart(facilitator, FACILITATOR),
+    chain: usedPart(chain, CHAIN),
+  };
+  return {
+    ok: Object.values(checks).every((part) => part?.ok !== false),
+    executes: eventLog.ok && signingKey.ok && checkpoint?.problem !== 'checkpoint_forgotten',
+    checks,
+  };
+}
+
+const OK: PartHealth = { ok: true };
+const not = (reason: string, message: string): PartHealth => ({ ok: false, reason, message });
+
+const LOG: Readonly<Record<LogProblem, string>> = {
+  unavailable: 'The event log does not answer: no call is executed.',
+  not_writable: 'The event log accepts no events: no call is executed.',
+  replaced:
+    'The file of the event log was removed or replaced while the service runs: no call is executed until the service is started again.',
+  damaged:
+    'The file of the event log is damaged: no call is executed until a backup is put back. The command `relay audit --integrity` lists what can be read.',
+};
+const FACILITATOR: Readonly<Record<FacilitatorProblem, string>> = {
+  no_answer: 'The facilitator does not answer: paid calls answer 503, nothing is charged.',
+  login_refused: 'The facilitator refuses our login: paid calls answer 503, nothing is charged.',
+  failing: 'The facilitator gives no usable answer: paid calls answer 503, nothing is charged.',
+  unsupported:
+    'The facilitator does not support our scheme and network: paid calls answer 503, nothing is charged.',
+  internal_error: 'A defect of this service prevents questions to the facilitator: the log has it.',
+};
+const CHAIN: Readonly<Record<ChainProblem, string>> = {
+  no_answer:
+    'The node of the chain does not answer: settlements whose answer was lost stay open, the books are not compared.',
+  other_chain:
+    'The node is of another chain than that of the payments: settlements whose answer was lost stay open.',
+  no_safe_block: 'The node has no block that is final: the books are not compared with the chain.',
+};
+const READ_MODELS = 'The read models are unavailable: reads answer 503, calls are executed.';
+const LAGGING = `The read models lag the event log by over ${ATTENTION.lagMs / 1000} s: new jobs and receipts are not shown.`;
+
+function logPart(log: LogHealth): PartHealth {
+  if (!log.ok) return not(log.problem, LOG[log.problem]);
+  if (log.damaged === undefined) return OK;
+  const { count, first } = log.damaged;
+  const which = first === null ? '' : `, the first is revision ${first.revision} of stream ${first.stream}`;
+  const events =
+    count === 1
+      ? '1 event cannot be read as it was written'
+      : `${count} events cannot be read as they were written`;
+  return not(
+    'damaged_events',
+    `${events}${which}: what needs them fails, other calls are executed. The command \`relay audit --integrity\` lists them.`,
+  );
+}
+
+function usedPart<P extends string>(
+  part: { readonly ok: true } | { readonly ok: false; readonly problem: P } | null,
+  messages: Readonly<Record<P, string>>,
+): PartHealth | null {
+  return part === null || part.ok ? part : not(part.problem, messages[part.problem]);
+}
+
+/** For callers, too. */
+export function noSigningKey(validFrom: string | null): string {
+  const next = validFrom === null ? '' : `; a key is valid from ${validFrom}`;
+  return `This relay has no valid signing key${next}: no call is executed.`;
+}
+
+const CHECKPOINTS: Readonly<Record<CheckpointProblem, string>> = {
+  checkpoint_unreadable: 'The last checkpoint of the event log cannot be read: no checkpoint is signed.',
+  checkpoint_forgotten:
+    'The event log lacks events that this relay acknowledged: it was restored from an older backup, or lost its end. No call is executed until the operator decides.',
+  checkpoint_not_signed:
+    'The last checkpoint of the event log is not signed by a checkpoint key of this relay: no checkpoint is signed.',
+  history_cut: 'Receipts or key events that the last checkpoint covers are missing: no checkpoint is signed.',
+  history_rewritten:
+    'Receipts or key events differ from those that the last checkpoint covers: no checkpoint is signed.',
+};
+
+function checkpointPart(checkpoint: HealthFacts['checkpoint']): PartHealth {
+  if (checkpoint === null) return OK;
+  const { problem, waitingMs } = checkpoint;
+  if (problem !== null) return not(problem, CHECKPOINTS[problem]);
+  if (waitingMs <= CHECKPOINT_WAIT_MS) return OK;
+  return not('checkpoint_overdue', 'Receipts have waited over a minute for a checkpoint.');
+}

@@ -1,0 +1,98 @@
+// Given what is known of each part, when the service is asked for its health, then it states what works and what does not.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type ChainProblem,
+  type FacilitatorProblem,
+  type HealthFacts,
+  healthReport,
+  type LogProblem,
+} from '#src/domain/monitoring/health.ts';
+import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
+import { ALL_WELL } from '#test/support/all-well.ts';
+
+const WELL: HealthFacts = { ...ALL_WELL, facilitator: { ok: true } };
+
+/** What a report says is wrong: `part: reason`; and whether calls can be executed. */
+function wrong(changes: Partial<HealthFacts>): readonly [wrong: readonly string[], executes: boolean] {
+  const { ok, executes, checks } = healthReport({ ...WELL, ...changes });
+  const found = Object.entries(checks).flatMap(([part, state]) => {
+    if (state === null || state.ok) return [];
+    assert.match(state.message, /^[A-Z0-9].*\.$/, 'a sentence');
+    return [`${part}: ${state.reason}`];
+  });
+  assert.equal(ok, found.length === 0);
+  return [found, executes];
+}
+
+test('all parts work, also without payments and without a transparency log: ok', () => {
+  assert.deepEqual(wrong({}), [[], true]);
+  assert.deepEqual(wrong({ facilitator: null, checkpoint: null }), [[], true]);
+});
+
+test('the event log takes no events, whatever the cause: no call is executed', () => {
+  for (const problem of ['unavailable', 'not_writable', 'replaced', 'damaged'] satisfies LogProblem[])
+    assert.deepEqual(wrong({ eventLog: { ok: false, problem } }), [[`eventLog: ${problem}`], false]);
+});
+
+test('damaged events: named by stream and revision; other calls are executed', () => {
+  const damaged = { count: 2, first: { stream: 'job-1', revision: '3' } };
+  assert.deepEqual(wrong({ eventLog: { ok: true, damaged } }), [['eventLog: damaged_events'], true]);
+  const { checks } = healthReport({ ...WELL, eventLog: { ok: true, damaged } });
+  assert.match(JSON.stringify(checks.eventLog), /2 events cannot .* revision 3 of stream job-1/);
+  const { checks: unnamed } = healthReport({
+    ...WELL,
+    eventLog: { ok: true, damaged: { count: 1, first: null } },
+  });
+  assert.match(JSON.stringify(unnamed.eventLog), /1 event cannot be read as it was written: /);
+});
+
+test('no signing key: no call is executed, and the instant from which one is valid is named', () => {
+  for (const validFrom of ['2030-01-01T00:00:00Z', null]) {
+    const signingKey = { ok: false, validFrom } as const;
+    assert.deepEqual(wrong({ signingKey }), [['signingKey: no_signing_key'], false]);
+    const { checks } = healthReport({ ...WELL, signingKey });
+    assert.equal(JSON.stringify(checks.signingKey).includes('from 2030-01-01T00:00:00Z'), validFrom !== null);
+  }
+});
+
+test('a refused checkpoint: only a forgotten one stops calls, because the log lacks acknowledged events', () => {
+  const problems: readonly CheckpointProblem[] = [
+    'checkpoint_unreadable',
+    'checkpoint_forgotten',
+    'checkpoint_not_signed',
+    'history_cut',
+    'history_rewritten',
+  ];
+  for (const problem of problems)
+    assert.deepEqual(wrong({ checkpoint: { problem, waitingMs: 0 } }), [
+      [`transparencyLog: ${problem}`],
+      problem !== 'checkpoint_forgotten',
+    ]);
+});
+
+test('leaves that wait over a minute for a checkpoint, and rows that lag by over 30 s, are not ok; calls are executed', () => {
+  assert.deepEqual(wrong({ checkpoint: { problem: null, waitingMs: 60_000 } }), [[], true]);
+  assert.deepEqual(wrong({ checkpoint: { problem: null, waitingMs: 60_001 } }), [
+    ['transparencyLog: checkpoint_overdue'],
+    true,
+  ]);
+  assert.deepEqual(wrong({ projection: { lagMs: 30_000 } }), [[], true]);
+  assert.deepEqual(wrong({ projection: { lagMs: 30_001 } }), [['projections: lagging'], true]);
+});
+
+test('read models, facilitator or node unavailable: not ok, and a balancer still sends calls', () => {
+  assert.deepEqual(wrong({ readModels: { ok: false } }), [['readModels: unavailable'], true]);
+  const problems: readonly FacilitatorProblem[] = [
+    'no_answer',
+    'login_refused',
+    'failing',
+    'unsupported',
+    'internal_error',
+  ];
+  for (const problem of problems)
+    assert.deepEqual(wrong({ facilitator: { ok: false, problem } }), [[`facilitator: ${problem}`], true]);
+  const nodes: readonly ChainProblem[] = ['no_answer', 'other_chain', 'no_safe_block'];
+  for (const problem of nodes)
+    assert.deepEqual(wrong({ chain: { ok: false, problem } }), [[`chain: ${problem}`], true]);
+});
