@@ -66,7 +66,7 @@ export const MODELS = declared({
     tables: [monitoringMinutes, monitoringHours, monitoringTotals, runningJobs],
     project: projectMonitoring,
     queries: monitoringQueries,
-    needs: { summary: 'whole', series: 'whole', recoveryCandidates: 'rows' },
+    needs: { summary: 'whole', totals: 'whole', series: 'whole', recoveryCandidates: 'rows' },
   },
   trust: {
     version: 3,

@@ -26,24 +26,47 @@ export type ExecutionSummary = {
   readonly overdue: number;
 };
 
+/** What is counted of all jobs, whatever the window. `overdue`: running past their lease. */
+export type ExecutionTotals = Pick<
+  ExecutionStats,
+  'total' | 'succeeded' | 'failed' | 'running' | 'lastUpdatedAt'
+> &
+  Pick<ExecutionSummary, 'overdue'>;
+
 /** Jobs that finished in the minutes from one start of a bucket to the next. */
 export type ExecutionBucket = {
   /** The bucket's first minute, `YYYY-MM-DDTHH:MM`. */
   readonly start: string;
   readonly succeeded: number;
   readonly failed: number;
-  /** Null where no duration is known. */
-  readonly durationMs: Percentiles | null;
+  /** How many executions took how long, by class; empty where no duration is known. */
+  readonly durations: readonly number[];
 };
 
-export type ExecutionSeries = {
-  readonly buckets: readonly ExecutionBucket[];
-  /** Of all buckets together. */
-  readonly durationMs: Percentiles | null;
-};
+/** Of all executions in the buckets together; null where no duration is known. */
+export function durationsOf(buckets: readonly Pick<ExecutionBucket, 'durations'>[]): Percentiles | null {
+  const sum: number[] = [];
+  for (const { durations } of buckets)
+    for (const [at, count] of durations.entries()) sum[at] = (sum[at] ?? 0) + count;
+  return percentilesOf(sum);
+}
+
+/** `finished`: in the window. */
+export function summaryOf(
+  { overdue, ...totals }: ExecutionTotals,
+  finished: Pick<ExecutionBucket, 'succeeded' | 'failed'>,
+): ExecutionSummary {
+  const recent = { recentSucceeded: finished.succeeded, recentFailed: finished.failed };
+  const recentTotal = finished.succeeded + finished.failed + totals.running;
+  return {
+    stats: { ...totals, ...recent, recentTotal, recentRunning: totals.running },
+    failureRate: failureRate(recent),
+    overdue,
+  };
+}
 
 /**
- * The first minute of the window, `YYYY-MM-DDTHH:MM`: jobs are counted by the minute of their completion, so the window
+ * The first minute of a window, `YYYY-MM-DDTHH:MM`: jobs are counted by the minute of their completion, so the window
  * begins with the whole minute that holds `nowMs - windowMs`.
  */
 export function windowStart(nowMs: number, windowMs: number): string {
@@ -55,24 +78,27 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
     sql<number>`coalesce((select t.${sql.identifier(column)} from ${monitoringTotals} t where t.id = 'all'), 0)`.mapWith(
       Number,
     );
-  const counted = db
+  const totals = {
+    total: total('started'),
+    succeeded: total('succeeded'),
+    failed: total('failed'),
+    lastUpdatedAt: sql<
+      string | null
+    >`(select t.last_updated_at from ${monitoringTotals} t where t.id = 'all')`,
+    running: sql<number>`(select count(*) from ${runningJobs})`.mapWith(Number),
+    overdue: sql<number>`(select count(*) from ${runningJobs} r
+      where r.lease_ends_at < ${sql.placeholder('now')}::bigint)`.mapWith(Number),
+  };
+  const counted = db.select(totals).from(sql`(select 1) one`).prepare('monitoring_totals');
+  const summed = db
     .select({
-      total: total('started'),
-      succeeded: total('succeeded'),
-      failed: total('failed'),
-      lastUpdatedAt: sql<
-        string | null
-      >`(select t.last_updated_at from ${monitoringTotals} t where t.id = 'all')`,
-      running: sql<number>`(select count(*) from ${runningJobs})`.mapWith(Number),
-      overdue: sql<number>`(select count(*) from ${runningJobs} r
-        where r.lease_ends_at < ${sql.placeholder('now')}::bigint)`.mapWith(Number),
+      ...totals,
       recentSucceeded: sql<number>`coalesce(sum(${FINISHED.succeeded}), 0)`.mapWith(Number),
       recentFailed: sql<number>`coalesce(sum(${FINISHED.failed}), 0)`.mapWith(Number),
     })
     .from(finishedSince)
     .prepare('monitoring_summary');
-  // Sorted into the buckets by the text of their starts: nothing that a row says can fail here. The first start is a
-  // minute of the window or before it.
+  // Sorted into the buckets by the text of their starts: nothing that a row says can fail here.
   const starts = sql`array(select json_array_elements_text(${sql.placeholder('starts')}::text::json))`;
   const sums = [...DURATION_BOUNDS_MS, Number.POSITIVE_INFINITY].map(
     (_, at) => sql`sum(${FINISHED.durations}[${sql.raw(String(at + 1))}])`,
@@ -98,39 +124,31 @@ export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {
   return {
     async summary(nowMs: number, windowMs: number): Promise<ExecutionSummary> {
       const since = windowStart(nowMs, windowMs);
-      const [row] = await counted.execute({ since, hours: firstHour(since), now: Math.floor(nowMs) });
+      const [row] = await summed.execute({ since, hours: firstHour(since), now: Math.floor(nowMs) });
       if (row === undefined) throw new Error('an aggregate has one row');
-      const { overdue, ...counts } = row;
-      const ended = counts.recentSucceeded + counts.recentFailed;
-      return {
-        stats: { ...counts, recentTotal: ended + counts.running, recentRunning: counts.running },
-        failureRate: failureRate(counts),
-        overdue,
-      };
+      const { recentSucceeded: succeeded, recentFailed: failed, ...all } = row;
+      return summaryOf(all, { succeeded, failed });
     },
-    /**
-     * Jobs that finished in the minute `since` or later, in buckets that begin at `starts`: in their order, the first not
-     * after `since`, all of them minutes. The last bucket has no end.
-     */
-    async series(since: string, starts: readonly string[]): Promise<ExecutionSeries> {
+    async totals(nowMs: number): Promise<ExecutionTotals> {
+      const [row] = await counted.execute({ now: Math.floor(nowMs) });
+      if (row === undefined) throw new Error('a query without a table has one row');
+      return row;
+    },
+    /** Finished jobs in buckets that begin at `starts`: minutes, in their order. The last bucket has no end. */
+    async series(starts: readonly string[]): Promise<readonly ExecutionBucket[]> {
+      const [since = ''] = starts;
       // Of an hour that lies in two buckets its minutes have to be read.
       const hours = starts.every((start) => start.endsWith(':00')) ? firstHour(since) : NO_HOURS;
       const rows = await bucketed.execute({ since, hours, starts: JSON.stringify(starts) });
       const found = new Map(rows.map((row) => [row.bucket, row]));
-      const all = rows.reduce<readonly number[]>((sum, { durations }) => added(sum, durations), []);
-      const buckets = starts.map((start, at) => {
+      return starts.map((start, at) => {
         const { succeeded = 0, failed = 0, durations = [] } = found.get(at + 1) ?? {};
-        return { start, succeeded, failed, durationMs: percentilesOf(added([], durations)) };
+        return { start, succeeded, failed, durations: durations.map((count) => count ?? 0) };
       });
-      return { buckets, durationMs: percentilesOf(all) };
     },
     /** Ids of the jobs that ran when last heard of, oldest first: somebody may have to close them. */
     async recoveryCandidates(limit: number): Promise<readonly string[]> {
       return (await running.execute({ limit })).map(({ jobId }) => jobId);
     },
   };
-}
-
-function added(sum: readonly number[], more: readonly (number | null)[]): readonly number[] {
-  return more.map((count, at) => (sum[at] ?? 0) + (count ?? 0));
 }

@@ -9,6 +9,8 @@ export type ProofRecord = Omit<ProofRow, 'completedAt'> & {
   readonly publicFieldsOnly: true;
 };
 
+export type FailureRecord = ProofRecord & { readonly completedAt: string };
+
 /** A receipt whose signing key was reported compromised since it was recorded does not verify. */
 const verifies = sql<boolean>`${proofs.receiptVerified} and not (exists (select 1 from "revoked_keys")
   and (select true from "receipts" r join "revoked_keys" k on k."key_id" = r."key_id" and r."signed_at" >= k."since"
@@ -45,8 +47,9 @@ export function proofQueries(db: PgDatabase<PgQueryResultHKT>) {
       return (await newest.execute({ limit })).map(summary);
     },
     /** Jobs that failed at `since` (RFC 3339, UTC, or its beginning) or later, newest first, by their completion. */
-    async recentFailures(since: string, limit: number): Promise<readonly ProofRecord[]> {
-      return (await failed.execute({ since, limit })).map(summary);
+    async recentFailures(since: string, limit: number): Promise<readonly FailureRecord[]> {
+      const rows = await failed.execute({ since, limit });
+      return rows.map((row) => ({ ...summary(row), completedAt: row.completedAt ?? '' }));
     },
   };
 }

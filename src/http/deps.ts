@@ -19,7 +19,7 @@ export type Reads = {
     find(id: string): Promise<ReceiptFound | null>;
   };
   readonly proof: Pick<ReturnType<typeof proofQueries>, 'recent' | 'recentFailures'>;
-  readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary' | 'series'>;
+  readonly monitoring: Pick<ReturnType<typeof monitoringQueries>, 'summary' | 'totals' | 'series'>;
   readonly trust: Pick<ReturnType<typeof trustQueries>, 'receipts' | 'payments'>;
   readonly decision: Pick<ReturnType<typeof decisionQueries>, 'find' | 'recent'>;
   readonly store: { counts(): Promise<{ readonly jobs: number; readonly receipts: number }> };

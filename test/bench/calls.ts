@@ -197,6 +197,29 @@ export const eventStoreMeasure: Measure = {
 /** All from one client address, of which two payments are verified at the same time. */
 const PAYERS = LIMITS.verifiesInFlight.max;
 
+/** Turns of paid calls, each of which is settled once. */
+export async function paidTurns(
+  world: World,
+  relay: Relay,
+  facilitator: { readonly url: string },
+): Promise<(count: number) => Promise<Turn>> {
+  const asked = await challenge(`${relay.url}${EXECUTE}`);
+  let charged = 0;
+  return async (count) => {
+    // Signed before the clock starts: the buyer's work is not the relay's.
+    const payments: Payment[] = [];
+    for (let n = 0; n < count; n++) payments.push(await makePayment(newPayer(), asked));
+    const turn = await executions(world, relay, PAYERS, count, (n) => ({
+      path: EXECUTE,
+      headers: payments[n]?.headers[2] ?? {},
+    }));
+    charged += count;
+    const { settled } = (await (await fetch(`${facilitator.url}/`)).json()) as { settled: number };
+    if (settled !== charged) throw new Error(`${settled} of ${charged} payments were settled`);
+    return turn;
+  };
+}
+
 export const paidMeasure: Measure = {
   name: 'P9',
   title: 'paid executions, instant facilitator double over HTTP',
@@ -213,22 +236,9 @@ export const paidMeasure: Measure = {
         DATA_DIR: join(world.folder, 'paid'),
       });
       const count = options.count(400, 150, 32);
-      const asked = await challenge(`${paid.url}${EXECUTE}`);
-      let charged = 0;
+      const turn = await paidTurns(world, paid, facilitator);
       const sides = {
-        async ours() {
-          // Signed before the clock starts: the buyer's work is not the relay's.
-          const payments: Payment[] = [];
-          for (let n = 0; n < count; n++) payments.push(await makePayment(newPayer(), asked));
-          const turn = await executions(world, paid, PAYERS, count, (n) => ({
-            path: EXECUTE,
-            headers: payments[n]?.headers[2] ?? {},
-          }));
-          charged += count;
-          const { settled } = (await (await fetch(`${facilitator.url}/`)).json()) as { settled: number };
-          if (settled !== charged) throw new Error(`${settled} of ${charged} payments were settled`);
-          return turn;
-        },
+        ours: () => turn(count),
         peer: () => executions(world, unpaid, PAYERS, count, () => ({ path: EXECUTE })),
       };
       for (let turns = options.count(4, 0, 0); turns > 0; turns--) {

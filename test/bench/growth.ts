@@ -125,20 +125,19 @@ const READS: readonly Read[] = [
     most: 1.5,
     calls: 200,
     queries(db, { jobs }) {
-      const { summary, series } = monitoringQueries(db);
+      const { totals, series } = monitoringQueries(db);
       const { recentFailures } = proofQueries(db);
       const { countUnverified } = storeQueries(db);
       const now = Date.now();
-      const since = windowStart(now, DAY_MS);
-      const starts = bucketStarts(since, now, bucketMs(DAY_MS));
+      const starts = bucketStarts(now, DAY_MS, bucketMs(DAY_MS));
       return async () => {
-        const [{ stats }] = await Promise.all([
-          summary(now, DAY_MS),
-          series(since, starts),
-          recentFailures(since, 10),
+        const [{ total }] = await Promise.all([
+          totals(now),
+          series(starts),
+          recentFailures(starts[0] ?? '', 10),
           countUnverified(),
         ]);
-        return stats.total >= jobs;
+        return total >= jobs;
       };
     },
   },

@@ -3,6 +3,7 @@ import { auditMeasure } from './audit.ts';
 import { callsMeasure, eventStoreMeasure, paidMeasure } from './calls.ts';
 import { logMeasure } from './event-log.ts';
 import { growthMeasure } from './growth.ts';
+import { readersMeasure } from './readers.ts';
 import { readsMeasure } from './reads.ts';
 import { rebuildMeasure } from './rebuild.ts';
 import { receiptsMeasure } from './receipts.ts';
@@ -20,4 +21,5 @@ export const MEASURES: readonly Measure[] = [
   growthMeasure,
   paidMeasure,
   auditMeasure,
+  readersMeasure,
 ];

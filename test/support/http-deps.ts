@@ -2,7 +2,8 @@
 
 import type { DecisionRecord } from '#projections/decision/query.ts';
 import type { JobRecord } from '#projections/job/query.ts';
-import type { ProofRecord } from '#projections/proof/query.ts';
+import type { ExecutionStats } from '#projections/monitoring/query.ts';
+import type { FailureRecord, ProofRecord } from '#projections/proof/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { healthReport } from '#src/domain/monitoring/health.ts';
@@ -233,14 +234,35 @@ export const stats = {
   lastUpdatedAt: at(20),
 };
 
-/** The finished jobs of `stats` in the last bucket, and no duration known. */
-export const noDurations: AppDeps['reads']['monitoring']['series'] = async (_, starts) => ({
-  buckets: starts.map((start, at) => {
-    const [succeeded, failed] =
-      at === starts.length - 1 ? [stats.recentSucceeded, stats.recentFailed] : [0, 0];
-    return { start, succeeded, failed, durationMs: null };
-  }),
-  durationMs: null,
+type Monitoring = AppDeps['reads']['monitoring'];
+
+/** These finished jobs in the last bucket, by default those of `stats`, and no duration known. */
+export const noDurations =
+  (finished = { succeeded: stats.recentSucceeded, failed: stats.recentFailed }): Monitoring['series'] =>
+  async (starts) =>
+    starts.map((start, at) => ({
+      start,
+      ...(at === starts.length - 1 ? finished : { succeeded: 0, failed: 0 }),
+      durations: [],
+    }));
+
+/** As the queries of the rows answer it. */
+export const monitoringOf = (
+  shown: ExecutionStats = stats,
+  { overdue = 0, failureRate = 0.25 } = {},
+): Monitoring => ({
+  summary: async () => ({ stats: shown, failureRate, overdue }),
+  totals: async () => {
+    const { total, succeeded, failed, running, lastUpdatedAt } = shown;
+    return { total, succeeded, failed, running, lastUpdatedAt, overdue };
+  },
+  series: noDurations({ succeeded: shown.recentSucceeded, failed: shown.recentFailed }),
+});
+
+export const failureRecord = (changes: Partial<FailureRecord> = {}): FailureRecord => ({
+  ...proofRecord(),
+  completedAt: '9999',
+  ...changes,
 });
 
 /** Counts without end; `limit` changes that. */
@@ -351,8 +373,8 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
 const reads: AppDeps['reads'] = {
   job: { find: async (id) => (id === JOB ? job() : null) },
   receipt: { find: async (id) => (id === RECEIPT ? await receipt() : null), countUnverified: async () => 0 },
-  proof: { recent: async () => [proofRecord()], recentFailures: async () => [proofRecord()] },
-  monitoring: { summary: async () => ({ stats, failureRate: 0.25, overdue: 0 }), series: noDurations },
+  proof: { recent: async () => [proofRecord()], recentFailures: async () => [failureRecord()] },
+  monitoring: monitoringOf(),
   trust: {
     receipts: async () => ({ receipts: 8, verified: 8, recentVerified: 4, latestVerifiedAt: at(20) }),
     payments: async () => ({ charged: 9, served: 6, refunded: 2, open: 1 }),

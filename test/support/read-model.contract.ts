@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
-import { readModels } from '#projections/read-models.ts';
+import { durationsOf } from '#projections/monitoring/query.ts';
+import { type ReadModels, readModels } from '#projections/read-models.ts';
 import { retention } from '#projections/table.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
@@ -391,6 +392,8 @@ function queryContract(harness: ReadStoreHarness): void {
         recentSucceeded: 2,
         recentFailed: 2,
       });
+      const totals = { total: 5, succeeded: 2, failed: 2, running: 1, lastUpdatedAt };
+      assert.deepEqual(await models.monitoring.totals(nowMs), { ...totals, overdue: 1 });
       const leaseEnd = nowMs - 60_000 + 27_000;
       assert.equal(
         (await models.monitoring.summary(leaseEnd, 60_000)).overdue,
@@ -410,10 +413,15 @@ function queryContract(harness: ReadStoreHarness): void {
       const minute = (ms: number) => new Date(PLAN.startedAtMs + ms).toISOString().slice(0, 16);
       const starts = [-10, -5, 0, 5].map((minutes) => minute(minutes * 60_000));
       const empty = starts.map((start) => ({ start, succeeded: 0, failed: 0, durationMs: null }));
-      assert.deepEqual(await none.models.monitoring.series(minute(-600_000), starts), {
-        buckets: empty,
-        durationMs: null,
-      });
+      const shown = async ({ monitoring }: Pick<ReadModels, 'monitoring'>) => {
+        const found = await monitoring.series(starts);
+        const buckets = found.map(({ durations, ...bucket }) => ({
+          ...bucket,
+          durationMs: durationsOf([{ durations }]),
+        }));
+        return { buckets, durationMs: durationsOf(found) };
+      };
+      assert.deepEqual(await shown(none.models), { buckets: empty, durationMs: null });
       const late = { startedAtMs: PLAN.startedAtMs + 120_000 };
       const { models, db } = await given(
         { attemptMs: 20 },
@@ -421,10 +429,10 @@ function queryContract(harness: ReadStoreHarness): void {
         { ...late, attemptMs: 100_000 },
         { startedAtMs: PLAN.startedAtMs + 86_400_000 },
         { startedAtMs: PLAN.startedAtMs - 300_000, end: 'interrupted_unknown' },
-        // Before the window, though in its first bucket.
-        { startedAtMs: PLAN.startedAtMs - 600_000 },
+        // Before the first bucket.
+        { startedAtMs: PLAN.startedAtMs - 600_000 - 60_000 },
       );
-      const series = () => models.monitoring.series(minute(-540_000), starts);
+      const series = () => shown(models);
       // Two of the four durations are in the first class, from 0 to 25 ms; 250 ms end a class from 200 ms on.
       const expected = {
         buckets: [

@@ -8,7 +8,7 @@ import type { ReadsOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog } from '#src/http/response/errors.ts';
-import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
+import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
 import { CACHE_BRIEFLY, pagesFrom, RECENT_PROOFS } from './page.ts';
@@ -27,7 +27,7 @@ export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
     const { path } = ROUTES.frontPage;
     return pages.prepared({ title, description: DESCRIPTION, path, content, scripted: true }, CACHE_BRIEFLY);
   };
-  const withProofs = ofTheMoment(deps, async (_: 'proofs') =>
+  const withProofs = figure(deps, async (_: 'proofs') =>
     shown(await reads.proof.recent(LIMITS.recentProofs.default)),
   );
   return [

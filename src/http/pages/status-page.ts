@@ -5,8 +5,13 @@ import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-ru
 import { Fault } from '#src/domain/refusal.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { readInteger } from '#src/http/request/validation.ts';
-import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
-import { type MonitoringResponse, type Summaries, windowMs } from '#src/http/routes/monitoring.ts';
+import { figure, type Moment } from '#src/http/response/response-cache.ts';
+import {
+  type MonitoringResponse,
+  type Summaries,
+  wholeWindow,
+  windowMs,
+} from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
 import { CACHE_BRIEFLY, isBrowser, pagesFrom, unavailable, unreadable } from './page.ts';
@@ -23,8 +28,8 @@ const REASONS: Readonly<Record<AttentionReason, string>> = {
 
 export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summaries): Endpoint[] {
   const pages = pagesFrom(facts.baseUrl);
-  const drawn = ofTheMoment(deps, async (windowMs: number) => {
-    const summary = await summaries(windowMs);
+  const drawn = figure(deps, async (windowMs: number) => {
+    const summary = await summaries.of(windowMs);
     const title = summary.ok ? 'Status: ok' : 'Status: attention';
     const page = { title, content: statusOf(summary), description: DESCRIPTION, path, wide: true };
     return pages.prepared(page, CACHE_BRIEFLY);
@@ -37,7 +42,9 @@ export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summarie
         return isBrowser(request) ? unreadable(pages, problems, path) : wanted;
       }
       try {
-        const answer = await drawn(wanted);
+        // Counted first: what is drawn is not waited for within the time that drawing takes.
+        await summaries.of(wanted);
+        const answer = await drawn(wholeWindow(wanted));
         return answer();
       } catch (error) {
         if (!(error instanceof Fault) || error.code !== 'read_models_unavailable') throw error;

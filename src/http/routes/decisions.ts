@@ -18,7 +18,9 @@ import { bodyEndpoint, type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import { type IntegerParameter, readInteger, schemaCheck } from '#src/http/request/validation.ts';
+import { jsonText } from '#src/http/response/json.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
+import { listFigure, type Moment } from '#src/http/response/response-cache.ts';
 import { shownBy } from '#src/http/response/shown.ts';
 import type { DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
 import { RedactionPolicy } from './proofs.ts';
@@ -119,6 +121,7 @@ const limit: IntegerParameter = {
 };
 
 export type DecisionDeps = ParseDeps &
+  Moment &
   ReadsOf<'decision'> &
   ProgressOf<'reachedHead'> &
   Settings<'baseUrl'> & { decide(input: DecideInput): Promise<DecisionRecorded | Refused> };
@@ -129,6 +132,17 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
   const linked = <D extends DecisionSummary>(decision: D) => ({
     ...decision,
     links: decisionLinks(decision, links),
+  });
+  const newest = listFigure(deps, {
+    head: { ok: true, redactionPolicy: DECISION_REDACTION_POLICY } satisfies Omit<
+      typeof RecentDecisions.static,
+      'decisions'
+    >,
+    name: 'decisions',
+    async find() {
+      const decisions = await reads.decision.recent(LIMITS.recentDecisions.max);
+      return decisions.map((decision) => summaryShown({ ...linked(decision), publicFieldsOnly: true }));
+    },
   });
   return [
     bodyEndpoint(deps, ROUTES.decide, {
@@ -159,14 +173,7 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
       async ({ request }) => {
         const wanted = readInteger(request.url, limit);
         if (typeof wanted !== 'number') return wanted;
-        const decisions = await reads.decision.recent(wanted);
-        return {
-          ok: true,
-          redactionPolicy: DECISION_REDACTION_POLICY,
-          decisions: decisions.map((decision) =>
-            summaryShown({ ...linked(decision), publicFieldsOnly: true }),
-          ),
-        } satisfies typeof RecentDecisions.static;
+        return jsonText(await newest(wanted));
       },
     ),
     endpoint(

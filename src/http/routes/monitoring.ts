@@ -1,7 +1,7 @@
 // Monitoring and trust on the wire: the read models' verdicts, and what this process knows of itself.
 
 import { Type } from '@sinclair/typebox';
-import { type ExecutionSeries, windowStart } from '#projections/monitoring/query.ts';
+import { durationsOf, type ExecutionSummary, summaryOf } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { attentionReasons, executionStatus } from '#src/domain/monitoring/alert-rules.ts';
@@ -10,8 +10,9 @@ import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { ProcessFigures, type ProcessMeter } from '#src/http/instrumentation.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
+import { jsonText } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
-import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
+import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
 
@@ -42,15 +43,21 @@ export function bucketMs(windowMs: number): number {
   return SIZES.find((size) => windowMs <= size * BUCKETS_MAX) ?? 480 * MINUTE_MS;
 }
 
+/** A window in whole buckets: the one that is shown for `windowMs`. */
+export function wholeWindow(windowMs: number): number {
+  const size = bucketMs(windowMs);
+  return Math.ceil(windowMs / size) * size;
+}
+
 /**
- * The first minute of each bucket, `YYYY-MM-DDTHH:MM`, from `since` (a minute) to `nowMs`. Buckets begin at multiples of
- * their size since the Unix epoch: the first one often before the window, of which it holds only its part.
+ * The first minute of each bucket, `YYYY-MM-DDTHH:MM`, of a whole window: from the one that holds its begin to the one that
+ * holds `nowMs`. Buckets begin at multiples of their size since the Unix epoch.
  */
-export function bucketStarts(since: string, nowMs: number, sizeMs: number): readonly string[] {
-  const first = Math.floor(Date.parse(`${since}:00.000Z`) / sizeMs);
-  const last = Math.max(first, Math.floor(nowMs / sizeMs));
-  return Array.from({ length: last - first + 1 }, (_, at) =>
-    new Date((first + at) * sizeMs).toISOString().slice(0, 16),
+export function bucketStarts(nowMs: number, windowMs: number, sizeMs: number): readonly string[] {
+  const last = Math.floor(nowMs / sizeMs);
+  const count = windowMs / sizeMs + 1;
+  return Array.from({ length: count }, (_, at) =>
+    new Date((last - count + 1 + at) * sizeMs).toISOString().slice(0, 16),
   );
 }
 
@@ -66,7 +73,7 @@ const Series = Type.Array(
   {
     maxItems: BUCKETS_MAX + 1,
     description:
-      'Finished executions of the window, oldest first: evenly spaced, each entry from its `at` to the next one’s. The first begins at or before the window and holds only what is in it. Durations are estimates from counted classes, 28 % off at most (below 25 ms: 25 ms); null where none is known.',
+      'Finished executions of the window, oldest first: evenly spaced, each entry from its `at` to the next one’s. The window begins with the first. Durations are estimates from counted classes, 28 % off at most (below 25 ms: 25 ms); null where none is known.',
   },
 );
 const Durations = Nullable(
@@ -81,7 +88,10 @@ export const MonitoringResponse = Closed({
   attention: Type.Array(AttentionReason, {
     description: 'Why the status is `attention`; empty where it is ok.',
   }),
-  windowMs: Type.Integer({ minimum: LIMITS.monitoringWindowMs.min }),
+  windowMs: Type.Integer({
+    minimum: LIMITS.monitoringWindowMs.min,
+    description: 'As asked for, rounded up to whole buckets of the series.',
+  }),
   failureRate: Type.Number({ minimum: 0, maximum: 1 }),
   stats: JobStats,
   series: Series,
@@ -96,7 +106,8 @@ export type MonitoringResponse = typeof MonitoringResponse.static;
 export const windowMs: IntegerParameter = {
   name: 'windowMs',
   ...LIMITS.monitoringWindowMs,
-  description: 'Milliseconds back from now; counted in whole minutes.',
+  description:
+    'Milliseconds back from now; rounded up to whole buckets of the series, of 1 minute to 8 hours.',
 };
 
 export function monitoringRoutes(summaries: Summaries): Endpoint[] {
@@ -108,7 +119,7 @@ export function monitoringRoutes(summaries: Summaries): Endpoint[] {
   return [
     endpoint(ROUTES.monitoring, operation, async ({ request }) => {
       const wanted = readInteger(request.url, windowMs);
-      return typeof wanted === 'number' ? summaries(wanted) : wanted;
+      return typeof wanted === 'number' ? jsonText(await summaries.text(wanted)) : wanted;
     }),
   ];
 }
@@ -116,66 +127,114 @@ export function monitoringRoutes(summaries: Summaries): Endpoint[] {
 export type MeasureDeps = ReadsOf<'monitoring' | 'receipt'> & ProgressOf<'lag'> & { readonly clock: Clock };
 
 /** What the attention rule judges, and what of it is shown. */
-export async function measure(
-  { reads, progress, clock }: MeasureDeps,
-  windowMs: number,
-  nowMs = clock.now(),
-) {
-  const [{ stats, failureRate, overdue }, unverifiedReceipts] = await Promise.all([
-    reads.monitoring.summary(nowMs, windowMs),
+export async function measure({ reads, progress, clock }: MeasureDeps, windowMs: number) {
+  const [summary, unverifiedReceipts] = await Promise.all([
+    reads.monitoring.summary(clock.now(), windowMs),
     reads.receipt.countUnverified(),
   ]);
-  const { lagEvents, lagMs } = progress.lag();
+  return judged(summary, unverifiedReceipts, progress.lag());
+}
+
+type Lag = ReturnType<MeasureDeps['progress']['lag']>;
+
+function judged(
+  { stats, failureRate, overdue }: ExecutionSummary,
+  unverifiedReceipts: number,
+  { lagEvents, lagMs }: Lag,
+) {
   const { recentSucceeded, recentFailed } = stats;
   const facts = { recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs };
-  const projection = { lagEvents, lagMs };
   return {
     status: executionStatus(facts),
     attention: attentionReasons(facts),
     stats,
     failureRate,
-    projection,
+    projection: { lagEvents, lagMs },
   };
 }
 
-export type Summaries = (windowMs: number) => Promise<MonitoringResponse>;
+/** The same for machines and on the page for people. The figures of this process are as of now. */
+export type Summaries = {
+  of(windowMs: number): Promise<MonitoringResponse>;
+  /** The same as JSON. */
+  text(windowMs: number): Promise<string>;
+};
 
 export type SummaryDeps = Moment & MeasureDeps & ReadsOf<'proof'> & Settings<'baseUrl'>;
 
-/** The same for machines and on the page for people. The figures of this process are as of now. */
 export function monitoringSummaries(deps: SummaryDeps, meter: ProcessMeter): Summaries {
   const links = linksFrom(deps.settings.baseUrl);
-  const counted = ofTheMoment(deps, (windowMs: number) => countedOf(deps, links, windowMs));
-  return async (windowMs) => ({
-    ...(await counted(windowMs)),
-    process: meter.read(),
-  });
-}
-
-type Counted = Omit<MonitoringResponse, 'process'>;
-
-async function countedOf(deps: SummaryDeps, links: Links, windowMs: number): Promise<Counted> {
-  const nowMs = deps.clock.now();
-  const since = windowStart(nowMs, windowMs);
-  const [{ attention, ...measured }, counted, failures] = await Promise.all([
-    measure(deps, windowMs, nowMs),
-    deps.reads.monitoring.series(since, bucketStarts(since, nowMs, bucketMs(windowMs))),
-    deps.reads.proof.recentFailures(since, LIMITS.recentFailures.max),
-  ]);
+  const counted = figure(deps, (sizeMs: number) => countedIn(deps, links, sizeMs));
+  const find = async (windowMs: number) => (await counted(bucketMs(windowMs)))(wholeWindow(windowMs));
   return {
-    ok: measured.status === 'ok',
-    attention: [...attention],
-    windowMs,
-    ...measured,
-    ...seriesOf(counted),
-    recentFailures: failures.map((proof) => proofSummary(proof, links)),
-    redactionPolicy: REDACTION_POLICY,
+    async of(windowMs) {
+      return { ...(await find(windowMs)).summary, process: meter.read() };
+    },
+    async text(windowMs) {
+      const { json } = await find(windowMs);
+      return `${json.slice(0, -1)},"process":${JSON.stringify(meter.read())}}`;
+    },
   };
 }
 
-function seriesOf({ buckets, durationMs }: ExecutionSeries): Pick<Counted, 'series' | 'durations'> {
-  return {
-    series: buckets.map(({ start, ...counted }) => ({ at: `${start}:00.000Z`, ...counted })),
-    durations: durationMs && { p50Ms: durationMs.p50, p95Ms: durationMs.p95 },
+type Summary = Omit<MonitoringResponse, 'process'>;
+type Shown = { readonly summary: Summary; readonly json: string };
+
+/** Counts the longest window with buckets of this size: every other one is the end of it. */
+async function countedIn(
+  deps: SummaryDeps,
+  links: Links,
+  sizeMs: number,
+): Promise<(windowMs: number) => Shown> {
+  const { reads, clock, progress } = deps;
+  const nowMs = clock.now();
+  const longest = Math.min(sizeMs * BUCKETS_MAX, LIMITS.monitoringWindowMs.max);
+  const starts = bucketStarts(nowMs, longest, sizeMs);
+  const [totals, unverified, buckets, failures] = await Promise.all([
+    reads.monitoring.totals(nowMs),
+    reads.receipt.countUnverified(),
+    reads.monitoring.series(starts),
+    reads.proof.recentFailures(starts[0] ?? '', LIMITS.recentFailures.max),
+  ]);
+  const lag = progress.lag();
+  const series = buckets.map((bucket) => ({
+    at: `${bucket.start}:00.000Z`,
+    succeeded: bucket.succeeded,
+    failed: bucket.failed,
+    durationMs: durationsOf([bucket]),
+  }));
+  const shown = new Map<number, Shown>();
+
+  function summarize(windowMs: number): Summary {
+    const count = windowMs / sizeMs + 1;
+    const inWindow = buckets.slice(-count);
+    const [{ start = '' } = {}] = inWindow;
+    const durations = durationsOf(inWindow);
+    const finished = {
+      succeeded: inWindow.reduce((sum, { succeeded }) => sum + succeeded, 0),
+      failed: inWindow.reduce((sum, { failed }) => sum + failed, 0),
+    };
+    const { attention, ...measured } = judged(summaryOf(totals, finished), unverified, lag);
+    return {
+      ok: measured.status === 'ok',
+      attention: [...attention],
+      windowMs,
+      ...measured,
+      series: series.slice(-count),
+      durations: durations && { p50Ms: durations.p50, p95Ms: durations.p95 },
+      recentFailures: failures
+        .filter(({ completedAt }) => completedAt >= start)
+        .map((proof) => proofSummary(proof, links)),
+      redactionPolicy: REDACTION_POLICY,
+    };
+  }
+
+  return (windowMs) => {
+    const known = shown.get(windowMs);
+    if (known !== undefined) return known;
+    const summary = summarize(windowMs);
+    const made = { summary, json: JSON.stringify(summary) };
+    shown.set(windowMs, made);
+    return made;
   };
 }

@@ -11,7 +11,7 @@ import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
 import { jsonText } from '#src/http/response/json.ts';
 import { type Links, linksFrom, ProofLinks, proofLinks } from '#src/http/response/links.ts';
-import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
+import { listFigure, type Moment } from '#src/http/response/response-cache.ts';
 import { shownBy } from '#src/http/response/shown.ts';
 import { JobStatus } from './jobs.ts';
 
@@ -64,13 +64,16 @@ const limit: IntegerParameter = {
 
 export function proofRoutes(deps: Moment & ReadsOf<'proof'> & Settings<'baseUrl'>): Endpoint[] {
   const links = linksFrom(deps.settings.baseUrl);
-  const newest = ofTheMoment(deps, async (wanted: number) => {
-    const proofs = await deps.reads.proof.recent(wanted);
-    return JSON.stringify({
-      ok: true,
-      redactionPolicy: REDACTION_POLICY,
-      proofs: proofs.map((proof) => proofSummary(proof, links)),
-    } satisfies typeof RecentProofs.static);
+  const newest = listFigure(deps, {
+    head: { ok: true, redactionPolicy: REDACTION_POLICY } satisfies Omit<
+      typeof RecentProofs.static,
+      'proofs'
+    >,
+    name: 'proofs',
+    async find() {
+      const proofs = await deps.reads.proof.recent(LIMITS.recentProofs.max);
+      return proofs.map((proof) => proofSummary(proof, links));
+    },
   });
   const operation = {
     query: limit,

@@ -14,7 +14,7 @@ import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { jsonText } from '#src/http/response/json.ts';
-import { type Moment, ofTheMoment } from '#src/http/response/response-cache.ts';
+import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import { JobStats, type MeasureDeps, measure, Status } from './monitoring.ts';
 
 export const TrustResponse = Closed({
@@ -55,7 +55,7 @@ export type TrustDeps = Moment &
   };
 
 export function trustRoutes(deps: TrustDeps): Endpoint[] {
-  const summary = ofTheMoment(deps, async (_: 'trust') => JSON.stringify(await summaryOf(deps)));
+  const summary = figure(deps, async (_: 'trust') => JSON.stringify(await summaryOf(deps)));
   const operation = {
     answers: { 200: ['The summary.', TrustResponse] },
     errors: { 503: 'The read models are unavailable.' },

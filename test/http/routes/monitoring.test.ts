@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { windowStart } from '#projections/monitoring/query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { processMeter } from '#src/http/instrumentation.ts';
-import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
+import { bucketMs, bucketStarts, wholeWindow } from '#src/http/routes/monitoring.ts';
 import { clientOf } from '#test/support/http-client.ts';
-import { fakeWorld, stats } from '#test/support/http-deps.ts';
+import { failureRecord, fakeWorld, monitoringOf } from '#test/support/http-deps.ts';
 import { runs } from '#test/support/property-runs.ts';
 
 const MINUTE = 60_000;
@@ -37,16 +36,17 @@ test('series: a bucket is the finest round one of which the window has no more t
 test('series: buckets cover any window without a gap, at multiples of their size, a hundred at most', () => {
   const windows = fc.integer(LIMITS.monitoringWindowMs);
   fc.assert(
-    fc.property(windows, fc.integer({ min: DAY * 40, max: 4e12 }), (windowMs, nowMs) => {
-      const size = bucketMs(windowMs);
-      const since = windowStart(nowMs, windowMs);
-      const starts = bucketStarts(since, nowMs, size).map((minute) => Date.parse(`${minute}:00.000Z`));
-      assert.ok(starts.length >= 1 && starts.length <= 100);
+    fc.property(windows, fc.integer({ min: DAY * 40, max: 4e12 }), (wantedMs, nowMs) => {
+      const size = bucketMs(wantedMs);
+      const windowMs = wholeWindow(wantedMs);
+      assert.ok(windowMs >= wantedMs && windowMs < wantedMs + size && windowMs % size === 0);
+      assert.equal(bucketMs(windowMs), size, 'it has the same buckets');
+      const starts = bucketStarts(nowMs, windowMs, size).map((minute) => Date.parse(`${minute}:00.000Z`));
+      assert.ok(starts.length >= 2 && starts.length <= 100);
       const [first = 0] = starts;
       for (const [at, start] of starts.entries()) assert.equal(start, first + at * size);
       assert.equal(first % size, 0);
-      const sinceMs = Date.parse(`${since}:00.000Z`);
-      assert.ok(first <= sinceMs && sinceMs < first + size);
+      assert.ok(first <= nowMs - windowMs && nowMs - windowMs < first + size);
       const last = starts.at(-1) ?? 0;
       assert.ok(last <= nowMs && nowMs < last + size);
     }),
@@ -54,13 +54,10 @@ test('series: buckets cover any window without a gap, at multiples of their size
   );
 });
 
-test('series: a clock that went back leaves one bucket', () => {
-  assert.deepEqual(bucketStarts('2026-01-02T03:04', NOW - DAY, MINUTE), ['2026-01-02T03:04']);
-});
-
 type Body = {
   series: { at: string; succeeded: number; failed: number; durationMs: unknown }[];
   durations: unknown;
+  stats: { recentSucceeded: number; recentFailed: number };
 };
 
 test('series: each bucket with its time, its counts and its durations, empty ones among them', async () => {
@@ -69,30 +66,34 @@ test('series: each bucket with its time, its counts and its durations, empty one
     clock: { ...systemClock(), now: () => NOW },
     reads: {
       monitoring: {
-        summary: async () => ({ stats, failureRate: 0.25, overdue: 0 }),
-        series: async (since, starts) => {
-          asked.push(since, starts.length);
-          const [first = '', ...rest] = starts;
-          const durationMs = { p50: 120, p95: 480 };
-          const none = rest.map((start) => ({ start, succeeded: 0, failed: 0, durationMs: null }));
-          return { buckets: [{ start: first, succeeded: 3, failed: 1, durationMs }, ...none], durationMs };
+        ...monitoringOf(),
+        // Four executions took 100 to 125 ms in the first bucket of the last hour, and one before it.
+        series: async (starts) => {
+          asked.push(starts[0], starts.length);
+          const none = starts.map((start) => ({ start, succeeded: 0, failed: 0, durations: [] as number[] }));
+          const first = none.at(-61) ?? assert.fail();
+          const before = none.at(-62) ?? assert.fail();
+          Object.assign(first, { succeeded: 3, failed: 1, durations: [0, 0, 0, 0, 0, 0, 0, 4] });
+          Object.assign(before, { succeeded: 1, durations: [1] });
+          return none;
         },
       },
     },
   });
   const { body } = await clientOf(world).get(`${MONITORING}?windowMs=${HOUR}`);
-  const { series, durations } = body as Body;
-  assert.deepEqual(asked, ['2026-01-02T02:04', 61]);
+  const { series, durations, stats: counted } = body as Body;
+  assert.deepEqual(asked, ['2026-01-02T01:25', 100], 'the longest window with these buckets');
+  assert.deepEqual([counted.recentSucceeded, counted.recentFailed], [3, 1]);
   const [first, second] = series;
   assert.deepEqual(first, {
     at: '2026-01-02T02:04:00.000Z',
     succeeded: 3,
     failed: 1,
-    durationMs: { p50: 120, p95: 480 },
+    durationMs: { p50: 109, p95: 122 },
   });
   assert.deepEqual(second, { at: '2026-01-02T02:05:00.000Z', succeeded: 0, failed: 0, durationMs: null });
   assert.deepEqual([series.length, series.at(-1)?.at], [61, '2026-01-02T03:04:00.000Z']);
-  assert.deepEqual(durations, { p50Ms: 120, p95Ms: 480 });
+  assert.deepEqual(durations, { p50Ms: 109, p95Ms: 122 });
 });
 
 test('process: all requests are counted, and the percentiles are of the last answers', () => {
@@ -108,19 +109,61 @@ test('process: all requests are counted, and the percentiles are of the last ans
   assert.deepEqual(meter.read(), { uptimeMs: 1234, requests: 3001, inFlight: 1, p50Ms: 10, p99Ms: 10 });
 });
 
-test('windows that are asked for at once share one query, on the page and the endpoint; other windows have theirs', async () => {
-  const asked: number[] = [];
-  const given = fakeWorld();
-  const summary = async (_: number, windowMs: number) => {
-    asked.push(windowMs);
-    return { stats, failureRate: 0.25, overdue: 0 };
+test('all windows are counted once for each size of buckets, on the page and the endpoint, whatever is asked', async () => {
+  const counted = { totals: 0, series: 0, failures: 0, unverified: 0 };
+  const given = monitoringOf();
+  const monitoring: typeof given = {
+    ...given,
+    totals: (now) => {
+      counted.totals++;
+      return given.totals(now);
+    },
+    series: (starts) => {
+      counted.series++;
+      return given.series(starts);
+    },
   };
-  const monitoring = { ...given.reads.monitoring, summary };
-  const client = clientOf(fakeWorld({ reads: { monitoring }, clock: stillClock() }));
-  const paths = [MONITORING, '/status'].map((path) => `${path}?windowMs=${DAY}`);
-  await Promise.all([...paths, ...paths, ...paths].map((path) => client.call(path)));
-  await client.call(`${MONITORING}?windowMs=${HOUR}`);
-  assert.deepEqual(asked, [DAY, HOUR]);
+  const recentFailures = async () => {
+    counted.failures++;
+    return [];
+  };
+  const countUnverified = async () => {
+    counted.unverified++;
+    return 0;
+  };
+  const { reads } = fakeWorld();
+  const client = clientOf(
+    fakeWorld({
+      reads: {
+        monitoring,
+        proof: { ...reads.proof, recentFailures },
+        receipt: { ...reads.receipt, countUnverified },
+      },
+      clock: stillClock(),
+    }),
+  );
+  const windows = Array.from({ length: 400 }, (_, n) => MINUTE + n * 6_479_000);
+  await Promise.all(windows.map((windowMs) => client.call(`${MONITORING}?windowMs=${windowMs}`)));
+  await Promise.all(windows.slice(0, 40).map((windowMs) => client.call(`/status?windowMs=${windowMs}`)));
+  assert.deepEqual(counted, { totals: 8, series: 8, failures: 8, unverified: 8 });
+});
+
+test('failures of the window alone, though those of a longer one are counted', async () => {
+  const old = failureRecord({ completedAt: '2026-01-02T02:03:59.999Z', jobId: 'job_old' });
+  const recent = failureRecord({ completedAt: '2026-01-02T02:04:00.000Z', jobId: 'job_recent' });
+  const { reads } = fakeWorld();
+  const client = clientOf(
+    fakeWorld({
+      reads: { proof: { ...reads.proof, recentFailures: async () => [recent, old] } },
+      clock: { ...systemClock(), now: () => NOW },
+    }),
+  );
+  const failed = async (windowMs: number) => {
+    const { body } = await client.get(`${MONITORING}?windowMs=${windowMs}`);
+    return (body as { recentFailures: { jobId: string }[] }).recentFailures.map(({ jobId }) => jobId);
+  };
+  assert.deepEqual(await failed(HOUR), ['job_recent']);
+  assert.deepEqual(await failed(HOUR + 1), ['job_recent', 'job_old']);
 });
 
 /** No answer grows old by it. */
