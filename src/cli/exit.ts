@@ -6,7 +6,8 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { isOutage } from '#src/ports/outage.ts';
 
-export const EXIT = { good: 0, foundWrong: 1, couldNotRun: 2 } as const;
+/** `open`: nothing is wrong, and something is left to do. */
+export const EXIT = { good: 0, foundWrong: 1, couldNotRun: 2, open: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** The command cannot run: exit 2. The message is for a person. */

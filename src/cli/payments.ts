@@ -13,6 +13,7 @@ import { readRpcUrl } from '../config.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
 import { CannotRun, exiting, FoundWrong } from './exit.ts';
 import { withLog } from './operator.ts';
+import { addReconcile } from './payments-reconcile.ts';
 import { plain, print, printError, printer, printJson, table } from './terminal.ts';
 
 type ListOptions = {
@@ -53,7 +54,10 @@ export function addPayments(program: Command): void {
     .option('--refundable', 'only refundable')
     .option('--unknown', 'only unconfirmed')
     .option('--missing', 'only charges that the chain does not have')
-    .option('--balance', 'print charged = served + refunded + open instead')
+    .option(
+      '--balance',
+      'print charged = served + refunded + open, and received = charged - missing + unattributed, instead',
+    )
     .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
     .addHelpText('after', HELP)
@@ -76,6 +80,7 @@ export function addPayments(program: Command): void {
     .option('--json', 'print the result as JSON')
     .addHelpText('after', REFUND_HELP)
     .action(refund);
+  addReconcile(payments);
 }
 
 function readId(text: string): string {
@@ -119,7 +124,18 @@ async function list(options: ListOptions): Promise<boolean | undefined> {
   else print(...rows.map((row) => cells(row).join(' ')));
 }
 
-const BALANCE = ['network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
+const BALANCE = [
+  'network',
+  'asset',
+  'charged',
+  'served',
+  'refunded',
+  'open',
+  'missing',
+  'unattributed',
+  'received',
+  'upToBlock',
+] as const;
 
 /** Returns false if the sums do not match. */
 async function balance({ json }: ListOptions): Promise<boolean> {
@@ -130,12 +146,12 @@ async function balance({ json }: ListOptions): Promise<boolean> {
     print(
       ...table(
         BALANCE,
-        rows.map((row) => BALANCE.map((name) => row[name])),
+        rows.map((row) => BALANCE.map((name) => String(row[name] ?? '-'))),
       ),
     );
   const wrong = rows.filter(({ balanced }) => !balanced);
   for (const { network, asset } of wrong)
-    printError(`charged is not served + refunded + open for ${asset} on ${network}: run relay audit`);
+    printError(`the sums of ${asset} on ${network} do not balance: run relay audit`);
   return wrong.length === 0;
 }
 

@@ -44,6 +44,8 @@ export type Compared = {
   readonly upTo: ChainBlock;
   /** Streams of the payments that the compared blocks pay. */
   readonly confirmed: ReadonlySet<string>;
+  /** Streams of payments that earlier rounds had confirmed, which this one replaces. */
+  readonly replaced: readonly string[];
   /** Authorizations that ended in these blocks. */
   readonly ended: ReadonlySet<string>;
   readonly signal: AbortSignalLike;
@@ -76,7 +78,7 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
     if (compared.signal.aborted || failures >= FAILURES) break;
     const view = await loadPayment(deps.log, stream);
     const { state } = view;
-    if (state.status === 'absent' || !isOpenTo(state)) continue;
+    if (state.status === 'absent' || !isOpenTo(state, compared.upTo)) continue;
     const finding = await deps.lookUp(state.reserved);
     failures = finding.outcome === 'unavailable' ? failures + 1 : 0;
     if (isCharged(state)) unread = earlier(unread, await unreadBlock(deps, finding, compared));
@@ -90,20 +92,23 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
 
 const LISTS = { PaymentSettled: 'settled', PaymentMissing: 'missing', PaymentRejected: 'rejected' } as const;
 
-/** The chain can still change what the books say of it. */
-const isOpenTo = (payment: Payment): boolean => isCharged(payment) || isMissing(payment) || isBound(payment);
+/** The chain up to this block can change what the books say of it. */
+const isOpenTo = (payment: Payment, upTo: ChainBlock): boolean =>
+  'settled' in payment && isCharged(payment)
+    ? isDue(Date.parse(payment.settled.settledAt), upTo)
+    : isMissing(payment) || isBound(payment);
 
 function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readonly string[] {
   const { account, upTo, confirmed } = compared;
   const key = accountKey(account);
-  const found: string[] = [];
+  const found = new Set(compared.replaced.filter((stream) => !confirmed.has(stream)));
   for (const [stream, charge] of ledger.unconfirmed)
     if (!confirmed.has(stream) && accountKey(charge.account) === key && isDue(charge.settledAt, upTo))
-      found.push(stream);
+      found.add(stream);
   const now = deps.clock.now();
   for (const [stream, entry] of ledger.entries)
-    if (!confirmed.has(stream) && isOf(entry, key) && mayHaveEnded(entry, compared, now)) found.push(stream);
-  return found;
+    if (!confirmed.has(stream) && isOf(entry, key) && mayHaveEnded(entry, compared, now)) found.add(stream);
+  return [...found];
 }
 
 const isOf = ({ payment }: LedgerEntry, key: string): boolean =>

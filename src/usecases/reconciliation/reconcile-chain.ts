@@ -65,7 +65,7 @@ export async function reconcileChain(
   const stream = STREAM.chain(chainAccount(account));
   const expected = ledger.revisions.get(stream) ?? 'no_stream';
   const head = await scan.safeBlock(signal);
-  const from = await firstBlock(deps, ledger, options, head);
+  const { from, replaced } = await firstBlock(deps, ledger, options, head);
   if (from > head.number) return { kind: 'up_to_date', upTo: head };
 
   const last = Math.min(head.number, from + BLOCKS - 1);
@@ -86,6 +86,7 @@ export async function reconcileChain(
     account,
     upTo,
     confirmed: new Set(paid.confirmed),
+    replaced,
     ended: new Set(scanned.ended.map(endKey)),
     signal,
     isOvertaken,
@@ -106,22 +107,33 @@ export async function reconcileChain(
   }
 }
 
+type FirstBlock = {
+  readonly from: number;
+  /** Streams of payments that the rounds which this one replaces had confirmed. */
+  readonly replaced: readonly string[];
+};
+
 /** After the last round whose block is still in the chain, and at or before `from`. */
 async function firstBlock(
   { scan, log }: ReconcileDeps,
   ledger: Ledger,
   { account, from, signal }: RoundOptions,
   head: ChainBlock,
-): Promise<number> {
+): Promise<FirstBlock> {
   const known = ledger.comparisons.get(accountKey(account))?.books ?? null;
-  if (known === null) return from ?? (await beginning(scan, ledger, account, head, signal));
+  if (known === null)
+    return { from: from ?? (await beginning(scan, ledger, account, head, signal)), replaced: [] };
   const stands = async ({ toBlock, blockHash }: Pick<ChainReconciled, 'toBlock' | 'blockHash'>) =>
     (await scan.block(toBlock, signal))?.hash === blockHash;
   const limit = from ?? known.toBlock + 1;
-  if (limit > known.toBlock && (await stands(known))) return known.toBlock + 1;
-  for await (const round of standingRounds(log, STREAM.chain(chainAccount(account)), account))
-    if (round.toBlock < limit && (await stands(round))) return round.toBlock + 1;
-  return Math.min(limit, known.fromBlock);
+  if (limit > known.toBlock && (await stands(known))) return { from: known.toBlock + 1, replaced: [] };
+  const replaced: string[] = [];
+  for await (const round of standingRounds(log, STREAM.chain(chainAccount(account)), account)) {
+    if (round.toBlock < limit && (await stands(round))) return { from: round.toBlock + 1, replaced };
+    // The others are unconfirmed charges in the next round.
+    if (replaced.length < TRANSFERS) replaced.push(...round.confirmed.map(STREAM.payment));
+  }
+  return { from: Math.min(limit, known.fromBlock), replaced };
 }
 
 /** An authorization is used at most this long before the clock of this process says that it was reserved. */

@@ -146,14 +146,13 @@ describe('a reorganisation', () => {
     return { it, payment, block: number };
   }
 
-  test('that removes a settlement: missing within two rounds, in the balance, and found again when it is mined again', async () => {
+  test('that removes a settlement: missing in the next round, in the balance, and found again when it is mined again', async () => {
     const { it, payment, block } = await confirmed();
     it.chain.reorganise(block);
     const { round } = await made(it.round());
     assert.ok(round.fromBlock <= block);
     assert.equal((await it.balance()).balanced, true);
-    it.pass(20);
-    assert.equal((await made(it.round())).round.missing, 1);
+    assert.equal(round.missing, 1);
     assert.deepEqual(await it.states(), { 1: 'missing' });
     const removed = await it.balance();
     assert.deepEqual(
@@ -185,8 +184,6 @@ describe('a reorganisation', () => {
     it.chain.reorganise(FIRST_BLOCK + 1);
     const { round } = await made(it.round());
     assert.equal(round.fromBlock, first?.data.fromBlock);
-    it.pass(20);
-    await made(it.round());
     const { missing, received, balanced } = await it.balance();
     assert.deepEqual([missing, received, balanced], ['3000', '0', true]);
   });

@@ -1,0 +1,141 @@
+// relay payments reconcile: compares the books with the chain once, and prints what is open.
+import { type Command, InvalidArgumentError } from 'commander';
+import type { ChainReconciled } from '#src/domain/payment/events.ts';
+import { ChainUnavailable } from '#src/ports/chain-scan.ts';
+import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
+import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { type Reconciled, reconcileOnce } from '#src/usecases/reconciliation/reconcile-once.ts';
+import { readConfig } from '../config.ts';
+import type { OpenState } from '../domain/payment/ledger.ts';
+import { CannotRun, EXIT } from './exit.ts';
+import { withLog } from './operator.ts';
+import { numbered, plain, print, printer, printJson, row, shown, table } from './terminal.ts';
+
+type Options = { readonly from?: number; readonly json?: true };
+
+const HELP = `
+Compares all transfers of X402_ASSET to X402_PAY_TO with the payments of the event log, as a service does every
+X402_RECONCILE_SECONDS: from the last block that was compared up to the safe one of X402_RPC_URL (or X402_CONFIRMATIONS
+before the last). What the chain proves is recorded. May run beside services.
+  settled       the chain has the transfer, and the books did not have the charge
+  missing       the books have a charge, and the chain has no transfer of it
+  rejected      its authorization ended without moving money: its idempotency key is free
+  unattributed  a transfer to the payee that pays for no payment
+--from compares again from this block on, or from the beginning of its round.
+Exit status: 0 nothing is open, 3 something is: payments, transfers without a payment in the blocks compared now, or sums that
+do not balance; 2 it could not run.`;
+
+export function addReconcile(payments: Command): void {
+  payments
+    .command('reconcile')
+    .description('Compare the books with the chain once.')
+    .option('--from <block>', 'compare again from this block on', readBlock)
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', HELP)
+    .action(reconcile);
+}
+
+function readBlock(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be the number of a block.');
+  return Number(text);
+}
+
+const OPEN: ReadonlySet<OpenState> = new Set(['unserved', 'refundable', 'refunding', 'unknown', 'missing']);
+
+async function reconcile({ from, json }: Options): Promise<void> {
+  const { x402 } = readConfig();
+  if (x402 === null) throw new CannotRun('X402_ENABLED is not true: use the environment of the service');
+  const { configuredChain } = await import('#src/app/chain-scan.ts');
+  const stop = new AbortController();
+  process.once('SIGINT', () => stop.abort());
+  await withLog(async (deps) => {
+    const { account, ...chain } = configuredChain(x402, deps.logger);
+    const progress = printer(true);
+    const onRound = ({ toBlock }: ChainReconciled) => progress(`compared up to block ${toBlock}`);
+    const options = { account, from: from ?? null, signal: stop.signal, onRound };
+    const reconciled = await reconcileOnce({ ...deps, ...chain }, options).catch(cannotRun);
+    const open = await listPayments(deps, OPEN);
+    const balances = await balancePayments(deps.log);
+    const isBalanced = balances.every(({ balanced }) => balanced);
+    if (open.length > 0 || unattributedOf(reconciled).length > 0 || !isBalanced) process.exitCode = EXIT.open;
+    if (json) printJson({ ...account, ...summaryOf(reconciled), open, balanced: isBalanced });
+    else print(...linesOf(reconciled, open, isBalanced));
+  });
+}
+
+function cannotRun(error: unknown): never {
+  if (!(error instanceof ChainUnavailable)) throw error;
+  throw new CannotRun(
+    PROBLEMS[error.code] ?? `X402_RPC_URL gives no usable answer (${error.code}): try again`,
+  );
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  other_chain: 'X402_RPC_URL serves another chain than X402_NETWORK',
+  no_safe_block: 'the node of X402_RPC_URL has no safe block: set X402_CONFIRMATIONS to a number of blocks',
+  stopped: 'stopped; what was recorded stays',
+};
+
+const unattributedOf = ({ rounds }: Reconciled) => rounds.flatMap(({ unattributed }) => unattributed);
+
+function summaryOf(reconciled: Reconciled) {
+  const { rounds, found, upTo } = reconciled;
+  return {
+    /** null: no block was compared now. */
+    fromBlock: rounds[0]?.fromBlock ?? null,
+    toBlock: rounds.at(-1)?.toBlock ?? null,
+    safeBlock: upTo.number,
+    received: String(rounds.reduce((sum, { received }) => sum + BigInt(received), 0n)),
+    transfers: rounds.reduce((sum, { transfers }) => sum + transfers, 0),
+    ...found,
+    unattributed: unattributedOf(reconciled),
+  };
+}
+
+const OPEN_TITLES = ['state', 'since', 'amount', 'payer', 'job', 'id'];
+const STRANGER_TITLES = ['unattributed', 'block', 'sender', 'transaction'];
+
+function linesOf(reconciled: Reconciled, open: readonly OpenPayment[], isBalanced: boolean): string[] {
+  const { fromBlock, toBlock, safeBlock, received, transfers, ...found } = summaryOf(reconciled);
+  const blocks =
+    fromBlock === null ? `none: block ${safeBlock} was compared before` : `${fromBlock} to ${toBlock}`;
+  const lines = [
+    row('blocks', blocks),
+    row('received', `${received} units in ${numbered(transfers, 'transfer')}`),
+    row('settled', String(found.settled.length)),
+    row('missing', String(found.missing.length)),
+    row('rejected', String(found.rejected.length)),
+    row('balanced', isBalanced ? 'yes' : 'no: run relay payments --balance, then relay audit'),
+  ];
+  const strangers = found.unattributed.map(({ amount, block, sender, transaction, transfers: count }) => [
+    amount,
+    String(block),
+    sender ?? `${count} more transfers`,
+    transaction ?? '-',
+  ]);
+  if (strangers.length > 0)
+    lines.push(
+      '',
+      ...table(
+        STRANGER_TITLES,
+        strangers.map((cells) => cells.map(shown)),
+      ),
+    );
+  const rows = open.map(({ state, since, amount, payer, jobId, id }) => [
+    state,
+    since,
+    amount,
+    payer,
+    jobId,
+    id,
+  ]);
+  if (rows.length > 0)
+    lines.push(
+      '',
+      ...table(
+        OPEN_TITLES,
+        rows.map((cells) => cells.map(plain)),
+      ),
+    );
+  return lines;
+}
