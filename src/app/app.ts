@@ -174,7 +174,7 @@ export async function wireApp(
     });
   }
   async function exposition() {
-    const [{ checks }, chain] = await Promise.all([health(), reconciling.health()]);
+    const { checks } = await health();
     return figures.exposition({
       storage: stores.driver,
       checks,
@@ -182,7 +182,6 @@ export async function wireApp(
       unclosableJobs: recovery.unclosable(),
       lag: runner.lag(),
       payments: reconciling.figures(),
-      chain,
     });
   }
 

@@ -1,7 +1,7 @@
 // Metrics of the process and traces of single calls. Neither contains a URL, header, body, key, payer, signature or
 // address; the id of a job is public.
 
-import type { ChainHealth, HealthReport } from '#src/domain/monitoring/health.ts';
+import type { HealthReport } from '#src/domain/monitoring/health.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
 import type { NewEvent } from './event-log.ts';
 
@@ -60,8 +60,6 @@ export type StateNow = {
   readonly lag: { readonly lagEvents: number | null; readonly lagMs: number };
   /** null in demo mode, and until the event log was read once. */
   readonly payments: PaymentFigures | null;
-  /** null in demo mode. */
-  readonly chain: ChainHealth | null;
 };
 
 export type Exposition = { readonly contentType: string; readonly text: string };

@@ -21,7 +21,6 @@ const state = {
   unclosableJobs: 0,
   lag,
   payments: null,
-  chain: null,
   checks: healthReport(ALL_WELL).checks,
 };
 

@@ -93,7 +93,7 @@ describe('the books compared with the chain', () => {
       const seen = await figures();
       assert.ok((seen.of('relay_payments_open_oldest_seconds', { state: 'unserved' }) ?? 0) > 0);
       assert.equal(seen.of('relay_payments_balanced'), 1);
-      assert.equal(seen.of('relay_chain_node', { state: 'ok' }), 1);
+      assert.equal(seen.of('relay_part_up', { part: 'chain' }), 1);
       assert.ok((seen.of('relay_chain_reconciled_timestamp_seconds') ?? 0) > Date.now() / 1000 - 600);
       await each(samples, async (sample) => {
         assertDelivered(await send(service, sample), sample);

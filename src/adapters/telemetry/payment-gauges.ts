@@ -1,11 +1,8 @@
 // Gauges of payments: the books, what the chain has of them, and what is open. Absent in demo mode.
 import type { Gauge } from 'prom-client';
-import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
 
 type MakeGauge = (name: string, help: string, labelNames?: string[]) => Gauge<string>;
-
-const NODE_STATES = ['ok', 'no_answer', 'other_chain', 'no_safe_block'] as const;
 
 export function paymentGauges(gauge: MakeGauge) {
   const sums = gauge(
@@ -29,12 +26,6 @@ export function paymentGauges(gauge: MakeGauge) {
     'relay_chain_reconciled_timestamp_seconds',
     'Time of that block, Unix time; 0 before the first comparison.',
   );
-  const node = gauge(
-    'relay_chain_node',
-    'State of the node of X402_RPC_URL: 1 for the state that it is in.',
-    ['state'],
-  );
-
   function showPayments({ units, balanced, open: states, reconciled }: PaymentFigures): void {
     for (const [sum, value] of Object.entries(units)) sums.set({ sum }, value);
     balance.set(Number(balanced));
@@ -48,10 +39,7 @@ export function paymentGauges(gauge: MakeGauge) {
   }
 
   for (const one of [balance, block, blockTime]) one.remove();
-  return (payments: PaymentFigures | null, health: ChainHealth | null): void => {
+  return (payments: PaymentFigures | null): void => {
     if (payments !== null) showPayments(payments);
-    if (health === null) return;
-    const state = health.ok ? 'ok' : health.problem;
-    for (const each of NODE_STATES) node.set({ state: each }, Number(each === state));
   };
 }

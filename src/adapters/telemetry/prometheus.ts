@@ -134,7 +134,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
       if (outcome === 'stored') for (const event of events) countFact(event);
     },
     internalError: () => internalErrors.inc(),
-    async exposition({ storage, checks, executionsInFlight, unclosableJobs, lag, payments, chain }) {
+    async exposition({ storage, checks, executionsInFlight, unclosableJobs, lag, payments }) {
       info.set({ ...build, storage }, 1);
       problems.reset();
       for (const [name, state] of Object.entries(checks)) {
@@ -149,7 +149,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
       // Unknown is no number: the series is left out.
       if (lag.lagEvents === null) lagEvents.remove();
       else lagEvents.set(lag.lagEvents);
-      showPayments(payments, chain);
+      showPayments(payments);
       memory.set(process.memoryUsage().rss);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },

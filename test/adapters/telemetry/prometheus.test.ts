@@ -17,7 +17,6 @@ const NOW: StateNow = {
   unclosableJobs: 2,
   lag: { lagEvents: 7, lagMs: 1500 },
   payments: null,
-  chain: null,
 };
 const figures = () => prometheusFigures({ version: '1.2.3', runtime: 'some 4' });
 const read = async (of: Figures, now = NOW) => readFigures((await of.exposition(now)).text);
@@ -190,7 +189,7 @@ test('figures: two in one process are two', async () => {
   assert.equal((await read(other)).of('relay_jobs_total', { status: 'failed' }), 0);
 });
 
-test('figures: payments and the chain’s node; absent in demo mode', async () => {
+test('figures: payments, absent in demo mode', async () => {
   const of = figures();
   const demo = await read(of);
   const names = [
@@ -199,8 +198,7 @@ test('figures: payments and the chain’s node; absent in demo mode', async () =
     'relay_chain_reconciled_timestamp_seconds',
   ];
   for (const name of names) assert.equal(demo.of(name), null, name);
-  assert.equal(demo.of('relay_chain_node', { state: 'ok' }), null);
-  const seen = await read(of, { ...NOW, payments: PAYMENT_FIGURES, chain: { ok: true } });
+  const seen = await read(of, { ...NOW, payments: PAYMENT_FIGURES });
   for (const [sum, value] of Object.entries(PAYMENT_FIGURES.units))
     assert.equal(seen.of('relay_payment_units', { sum }), value, sum);
   assert.equal(seen.of('relay_payments_balanced'), 1);
@@ -210,12 +208,8 @@ test('figures: payments and the chain’s node; absent in demo mode', async () =
   assert.equal(seen.of('relay_payments_open_oldest_seconds', { state: 'unknown' }), 0);
   assert.equal(seen.of('relay_chain_reconciled_block'), 1060);
   assert.equal(seen.of('relay_chain_reconciled_timestamp_seconds'), 1_767_323_165);
-  assert.equal(seen.of('relay_chain_node', { state: 'ok' }), 1);
   const none = { ...PAYMENT_FIGURES, balanced: false, reconciled: null };
-  const chain = { ok: false, problem: 'other_chain' } as const;
-  const unknown = await read(figures(), { ...NOW, payments: none, chain });
+  const unknown = await read(figures(), { ...NOW, payments: none });
   assert.equal(unknown.of('relay_payments_balanced'), 0);
   assert.equal(unknown.of('relay_chain_reconciled_timestamp_seconds'), 0);
-  assert.equal(unknown.of('relay_chain_node', { state: 'ok' }), 0);
-  assert.equal(unknown.of('relay_chain_node', { state: 'other_chain' }), 1);
 });
