@@ -79,13 +79,14 @@ export async function wireApp(
         ending,
         open: () => readStore.shared(),
       });
-  const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer });
+  const { stopping } = parts;
+  const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer, stopping });
   const payments = tracedPayments(paying.payments, tracer);
   const reconciling = startReconciling({
     ...journal,
     chain: paying.chain,
     payments,
-    stopping: parts.stopping,
+    stopping,
   });
   const settings = settingsOf(parts, targets);
 
@@ -115,7 +116,7 @@ export async function wireApp(
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
-    stopping: parts.stopping,
+    stopping,
     takeTurn: claimTurns(clock),
     verifies: new VerifyLimit(clock),
   };
@@ -227,7 +228,9 @@ async function wirePayments(
     clock,
     logger,
     signer,
-  }: Pick<JournalDeps, 'clock' | 'logger'> & Pick<Keys, 'signer'> & { readonly baseUrl: string },
+    stopping,
+  }: Pick<JournalDeps, 'clock' | 'logger'> &
+    Pick<Keys, 'signer'> & { readonly baseUrl: string; readonly stopping: AbortSignal },
 ): Promise<{
   readonly payments: Payments;
   readonly protocol: PaymentProtocol | null;
@@ -240,18 +243,23 @@ async function wirePayments(
   ]);
   const base = new URL(baseUrl);
   const offerKey = { signer, did: didOf(base.hostname, base.port) };
-  const options = { baseUrl, clock, logger, x402, offerKey, routes: PAID_ROUTES };
+  const options = { baseUrl, clock, logger, x402, offerKey, stopping, routes: PAID_ROUTES };
   const paid = await x402Payments(options).catch((error: unknown): never => {
     if (!(error instanceof UnusableTerms)) throw error;
     throw new ConfigError([{ variable: TERMS[error.setting], problem: error.message }]);
   });
-  // Logs problems of facilitator, chain and clock at start; nothing waits for it.
+  // Logs problems of facilitator and clock at the start; nothing waits for it.
   void paid.payments.health();
   const { scan, payee } = paid;
   return { ...paid, chain: { scan, payee, intervalMs: x402.reconcileMs } };
 }
 
-const TERMS = { network: 'X402_NETWORK', asset: 'X402_ASSET', priceUsd: 'X402_PRICE' } as const;
+const TERMS = {
+  network: 'X402_NETWORK',
+  asset: 'X402_ASSET',
+  priceUsd: 'X402_PRICE',
+  rpcUrl: 'X402_RPC_URL',
+} as const;
 
 /** What a call costs; in demo mode what a paid call would cost. */
 function offerOf(x402: Config['x402']): HttpSettings['offer'] {

@@ -19,8 +19,8 @@ export type PresentedPayment = {
   /** Wallet address, lower case: its one spelling is part of stream names. */
   readonly payer: string;
   /**
-   * `recovered`: the signature is by the payer's key. `contract`: the signature is not 65 bytes long, so only a contract
-   * wallet can verify it; the payer is proven once the facilitator has verified the payment.
+   * `recovered`: the signature is by the payer's key. `contract`: it is not, so only a contract wallet can verify it; the
+   * payer is proven once the facilitator has verified the payment.
    */
   readonly signer: 'recovered' | 'contract';
   readonly nonce: string;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { createKeyFile } from '#src/app/operator.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { startChainDouble } from '#test/support/chain-double.ts';
 import { startEventStoreServer } from '#test/support/eventstore-server.ts';
 import { challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';
 import { postgresServer } from '#test/support/postgres.ts';
@@ -226,13 +227,14 @@ export const paidMeasure: Measure = {
   async run(options) {
     const world = await makeWorld({ embedded: true });
     const facilitator = await startPeer('facilitator.ts');
+    const chain = await startChainDouble();
     try {
       const unpaid = await world.start();
       const paid = await world.start({
         X402_ENABLED: 'true',
         X402_PAY_TO: newPayer().address,
         X402_FACILITATOR_URL: facilitator.url,
-        X402_RPC_URL: 'http://127.0.0.1:9',
+        X402_RPC_URL: chain.url,
         DATA_DIR: join(world.folder, 'paid'),
       });
       const count = options.count(400, 150, 32);
@@ -266,6 +268,7 @@ export const paidMeasure: Measure = {
     } finally {
       await world.end();
       await facilitator.stop();
+      await chain.down();
     }
   },
 };

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { after, before, describe, test } from 'node:test';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
 import { type FacilitatorDouble, facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { newPayer } from '#test/support/payer.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
@@ -39,20 +40,23 @@ function discovery(...args: readonly string[]): Promise<Found> {
 describe('the discovery tool', () => {
   let world: World;
   let facilitator: FacilitatorDouble;
+  let chain: ChainDouble;
   let service: Service;
   before(async () => {
     world = await makeWorld();
     facilitator = await facilitatorDouble();
+    chain = await startChainDouble();
     service = await world.start({
       X402_ENABLED: 'true',
       X402_PAY_TO: newPayer().address,
       X402_FACILITATOR_URL: facilitator.url,
-      X402_RPC_URL: 'http://127.0.0.1:9',
+      X402_RPC_URL: chain.url,
     });
   });
   after(async () => {
     await world.end();
     await facilitator.close();
+    await chain.down();
   });
 
   test('discover finds the two paid routes at 0.003 USD by x402, all others free, without warnings', async () => {

@@ -22,7 +22,7 @@ import type { Service } from '#test/support/service.ts';
 const needs = needsAnvil();
 const postgres = needsPostgres();
 /** Follows the owner's 65 bytes; the contract ignores it. */
-const ENDINGS = ['00', 'ab'.repeat(32), '1b'.repeat(300)] as const;
+const ENDINGS = ['', '00', 'ab'.repeat(32), '1b'.repeat(300)] as const;
 /** LIMITS.contractWalletPerMinute */
 const FAILURES = 5;
 const OWNER = '198.51.100.7';
@@ -74,8 +74,8 @@ describe('contract wallets', () => {
       async () => {
         const samples = await wallets(`pays-${version}`, 12);
         assert.deepEqual(
-          samples.slice(0, 3).map((sample) => bytesOf(sample.payment)),
-          [66, 97, 365],
+          samples.slice(0, 4).map((sample) => bytesOf(sample.payment)),
+          [65, 66, 97, 365],
         );
         await each(samples, async (sample) => {
           const sent = await sendPatiently(service, sample, { version });
@@ -131,8 +131,8 @@ describe('contract wallets', () => {
           assertDisclosesNothing(sent, first);
           assert.deepEqual([calls('verify', forged), calls('settle', forged)], [1, 0]);
         }
-        // 65 bytes are an ordinary signature: the facilitator is not called.
-        const byKey = await makePayment(signingAs(address, newPayer(), ''), asked);
+        // An address without a contract cannot have signed with another key: the facilitator is not called.
+        const byKey = await makePayment(signingAs(newPayer().address, newPayer()), asked);
         assertDisclosesNothing(await send(service, sample, { payment: byKey }), first);
         assertAskedToPay(await send(service, sample, { payment: byKey }));
         assert.equal(calls('verify', byKey), 0);

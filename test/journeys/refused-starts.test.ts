@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
+import { startChainDouble, USDC_TOKEN } from '#test/support/chain-double.ts';
+import { challenge } from '#test/support/payer.ts';
 import { type Environment, type Service, spawnService } from '#test/support/service.ts';
 import { execute, get, makeWorld, type Report, type World } from '#test/support/service-world.ts';
 
@@ -91,21 +93,34 @@ describe('a start is refused', () => {
     assert.equal(existsSync(DATA_DIR), false);
   });
 
-  test('impossible payment terms: a network without a known asset names X402_NETWORK and X402_ASSET', async () => {
+  test('impossible payment terms name their variable: a network without a known asset, another chain, no token', async () => {
+    await using node = await startChainDouble();
     const X402 = {
       DATA_DIR: join(world.folder, 'unpayable'),
       DATABASE_URL: 'postgres://user@127.0.0.1:1/none',
       X402_ENABLED: 'true',
       X402_PAY_TO: `0x${'1'.repeat(40)}`,
       X402_FACILITATOR_URL: 'http://127.0.0.1:9',
-      X402_RPC_URL: 'http://127.0.0.1:9',
+      X402_RPC_URL: node.url,
     };
     const stderr = await refusedStart({ ...X402, X402_NETWORK: 'eip155:31337' });
     assert.match(stderr, /^wrong configuration:\n {2}X402_NETWORK .*X402_ASSET/);
     const coin = { X402_NETWORK: 'eip155:4326', X402_ASSET: '0xFAfDdbb3FC7688494971a79cc65DCa3EF82079E7' };
     assert.match(await refusedStart({ ...X402, ...coin }), /\n {2}X402_ASSET .*EIP-3009/);
-    const asset = `0x${'2'.repeat(40)}`;
-    const paid = await world.start({ ...X402, X402_NETWORK: 'eip155:31337', X402_ASSET: asset }, 'listening');
+    assert.match(await refusedStart({ ...X402, X402_RPC_URL: '' }), /\n {2}X402_RPC_URL is required/);
+    const odd = { ...X402, X402_NETWORK: 'eip155:31337', X402_ASSET: `0x${'2'.repeat(40)}` };
+    const otherChain = 'X402_RPC_URL serves chain 8453, and X402_NETWORK is eip155:31337';
+    assert.equal(await refusedStart(odd), `wrong configuration:\n  ${otherChain}\n`);
+    node.chainId = 31337;
+    node.token = { ...USDC_TOKEN, takesAuthorizations: false };
+    assert.match(await refusedStart(odd), /\n {2}X402_ASSET is 0x2{40}, which takes no EIP-3009/);
+    node.token = { ...USDC_TOKEN, name: 'Euro', version: '9', decimals: 18 };
+    const paid = await world.start(odd, 'listening');
+    const [asked] = (await challenge(`${paid.url}/api/execute/webhook`)).accepts;
+    assert.deepEqual(
+      [asked?.amount, asked?.extra.name, asked?.extra.version],
+      [`3${'0'.repeat(15)}`, 'Euro', '9'],
+    );
     assert.equal((await paid.stop()).code, 0);
   });
 

@@ -2,12 +2,14 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PaymentPayloadV2Schema } from '@x402/core/schemas';
+import type { Moved } from './chain-double.ts';
 import { type Guard, refusalOf } from './facilitator-login.ts';
 
 export type FacilitatorCall = {
   readonly nonce: string;
   readonly payer: string;
   readonly network: string;
+  readonly transfer: Omit<Moved, 'transaction'>;
   /** The parsed request. */
   readonly body: unknown;
 };
@@ -29,6 +31,8 @@ export type FacilitatorDouble = AsyncDisposable & {
   readonly calls: { verify: number; settle: number; supported: number };
   /** Nonces whose money has moved, with their transaction. */
   readonly ledger: ReadonlyMap<string, string>;
+  /** The same as the chain shows it: for `startChainDouble`. */
+  readonly moves: ReadonlyMap<string, Moved>;
   /** The last request to verify or settle. */
   lastCall(): FacilitatorCall | null;
   /** Each answers one call, in order; then the ledger answers again. */
@@ -88,6 +92,7 @@ export async function facilitatorDouble(
 ): Promise<FacilitatorDouble> {
   const calls = { verify: 0, settle: 0, supported: 0 };
   const ledger = new Map<string, string>();
+  const moves = new Map<string, Moved>();
   const scripts: Record<Operation, Behaviour[]> = { verify: [], settle: [], supported: [] };
   let last: FacilitatorCall | null = null;
 
@@ -96,6 +101,7 @@ export async function facilitatorDouble(
     if (ledger.has(nonce)) throw new Error('the money moved twice');
     const transaction = `0x${String(ledger.size + 1).padStart(64, '0')}`;
     ledger.set(nonce, transaction);
+    moves.set(nonce, { transaction, ...call.transfer });
     return transaction;
   };
   const usual: Record<Operation, Behaviour> = {
@@ -139,6 +145,7 @@ export async function facilitatorDouble(
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     calls,
     ledger,
+    moves,
     lastCall: () => last,
     scriptVerify: (...more) => void scripts.verify.push(...more),
     scriptSettle: (...more) => void scripts.settle.push(...more),
@@ -159,17 +166,16 @@ async function textOf(request: http.IncomingMessage): Promise<string> {
   return text;
 }
 
+const NOTHING = { asset: '', from: '', to: '', value: '' };
+
 function callOf(text: string): FacilitatorCall {
   const body: unknown = text === '' ? null : JSON.parse(text);
   const payment = PaymentPayloadV2Schema.safeParse(
     (body as { paymentPayload?: unknown } | null)?.paymentPayload,
   );
-  if (!payment.success) return { nonce: '', payer: '', network: '', body };
-  const authorization = payment.data.payload.authorization as { from: string; nonce: string };
-  return {
-    nonce: authorization.nonce,
-    payer: authorization.from,
-    network: payment.data.accepted.network,
-    body,
-  };
+  if (!payment.success) return { nonce: '', payer: '', network: '', transfer: NOTHING, body };
+  const { network, asset } = payment.data.accepted;
+  const { from, to, value, nonce } = payment.data.payload.authorization as Record<string, string>;
+  const transfer = { asset, from: from ?? '', to: to ?? '', value: value ?? '' };
+  return { nonce: nonce ?? '', payer: from ?? '', network, transfer, body };
 }

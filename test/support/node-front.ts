@@ -17,6 +17,8 @@ export type NodeFront = {
   rule(rule: NodeRule): void;
   /** true: nothing can be looked up, whatever has happened on the chain; false: all calls pass. */
   blind(on: boolean): void;
+  /** Resolves when the callers of all calls that hang have given up. */
+  closed(): Promise<void>;
   /** Closes the port and every connection. */
   down(): Promise<void>;
   /** Opens the same port again. */
@@ -26,6 +28,7 @@ export type NodeFront = {
 /** `behind`: URL of the node. */
 export async function startNodeFront(behind: string): Promise<NodeFront> {
   const calls: NodeCall[] = [];
+  const hanging: Promise<void>[] = [];
   let rule: NodeRule = () => 'pass';
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -33,7 +36,10 @@ export async function startNodeFront(behind: string): Promise<NodeFront> {
     const call = { method: body.method, params: body.params ?? [] };
     calls.push(call);
     const ruled = rule(call);
-    if (ruled === 'hang') return;
+    if (ruled === 'hang') {
+      hanging.push(new Promise((closed) => response.once('close', () => closed())));
+      return;
+    }
     if (ruled === 'cut') {
       request.socket.destroy();
       return;
@@ -64,6 +70,7 @@ export async function startNodeFront(behind: string): Promise<NodeFront> {
     blind: (on) => {
       rule = () => (on ? 'cut' : 'pass');
     },
+    closed: async () => void (await Promise.all(hanging)),
     down: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -1,6 +1,7 @@
 // For tests of `relay pay`: a service with payment, a facilitator double, and a proxy between buyer and service that can
 // change answers.
 import { after, before } from 'node:test';
+import { type ChainDouble, startChainDouble } from './chain-double.ts';
 import { type CliResult, runCli } from './cli.ts';
 import { type FacilitatorDouble, facilitatorDouble } from './facilitator-double.ts';
 import { type RelayFront, startRelayFront } from './relay-front.ts';
@@ -15,6 +16,7 @@ export type Scene = { readonly path: string; readonly key: string; readonly args
 export function payWorld() {
   let world: World;
   let facilitator: FacilitatorDouble;
+  let chain: ChainDouble;
   let front: RelayFront;
   let payers = 0;
   before(async () => {
@@ -23,12 +25,13 @@ export function payWorld() {
       facilitatorDouble(),
       startRelayFront(),
     ]);
+    chain = await startChainDouble(facilitator.moves);
     const service = await world.start({
       PUBLIC_BASE_URL: front.url,
       X402_ENABLED: 'true',
       X402_PAY_TO: PAY_TO,
       X402_FACILITATOR_URL: facilitator.url,
-      X402_RPC_URL: 'http://127.0.0.1:9',
+      X402_RPC_URL: chain.url,
       X402_CONFIRM_SECONDS: '0',
     });
     front.behind(service.url);
@@ -36,6 +39,7 @@ export function payWorld() {
   after(async () => {
     await world?.end();
     await facilitator?.close();
+    await chain?.down();
     await front?.close();
   });
   const newKey = (): `0x${string}` => `0x${'1f'.repeat(31)}${(++payers).toString(16).padStart(2, '0')}`;
@@ -45,6 +49,9 @@ export function payWorld() {
     },
     get facilitator() {
       return facilitator;
+    },
+    get chain() {
+      return chain;
     },
     get front() {
       return front;

@@ -1,5 +1,5 @@
 // Reads a payment header: decodes it, checks network and asset, normalises the EIP-3009 authorization and recovers its
-// signer. No network call.
+// signer. The one network call that may be made is the node's, about a payer whose key did not sign.
 import { createHash } from 'node:crypto';
 import { PaymentPayloadV1Schema, PaymentPayloadV2Schema, z } from '@x402/core/schemas';
 import { recover } from 'tiny-secp256k1';
@@ -14,6 +14,7 @@ import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import { readIdentifier } from './payment-identifier.ts';
 import { type Hex, lowerHex, type Terms } from './requirements.ts';
+import type { HasCode } from './wallet-code.ts';
 
 const PAYMENT_HEADERS = { v2: 'PAYMENT-SIGNATURE', v1: 'X-PAYMENT' } as const;
 const HEADER_MAX_CHARS = 16 * 1024;
@@ -41,7 +42,7 @@ const SignedForm = z.object({
     .string()
     .max(2 + 2 * SIGNATURE_MAX_BYTES)
     .regex(/^0x([0-9a-f]{2})+$/i)
-    .transform((text) => usualV(lowerHex(text))),
+    .transform(lowerHex),
 });
 type Signed = z.infer<typeof SignedForm>;
 
@@ -64,9 +65,13 @@ export function isPresented(header: ReadHeader): boolean {
 /**
  * Refuses what cannot be a payment to this relay, known or new. A payment that was accepted before X402_NETWORK or
  * X402_ASSET changed is refused too, because its signature has another EIP-712 domain. Version 2 takes precedence if a
- * request has both headers. Never throws.
+ * request has both headers. A signature that is not by the key of the payer's address can be valid if the address is a
+ * contract: the facilitator decides, also if this cannot be found out. Never throws.
  */
-export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment | Unreadable {
+export async function readPayment(
+  { terms, hasCode }: { readonly terms: Terms; readonly hasCode: HasCode },
+  header: ReadHeader,
+): Promise<PresentedPayment | Unreadable> {
   const v2 = header(PAYMENT_HEADERS.v2);
   const text = v2 ?? header(PAYMENT_HEADERS.v1);
   if (text === null)
@@ -76,11 +81,13 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
   const decoded = readForm(terms, v2 === null ? 1 : 2, json);
   if ('refused' in decoded) return decoded;
   const { carried, identifier, x402Version } = decoded;
-  const { authorization, signature } = carried.signed;
-  const byKey = isKeySignature(signature);
-  if (byKey && recoverSigner(terms, carried.signed) !== authorization.from) {
+  const { authorization } = carried.signed;
+  const byKey = withUsualV(carried.signed);
+  const isByKey = byKey !== null && recoverSigner(terms, byKey) === authorization.from;
+  if (!isByKey && byKey !== null && (await hasCode(authorization.from)) === false) {
     return refuse('invalid_signature', 'the signature is not by the key of the authorization’s sender');
   }
+  const signed = isByKey ? byKey : carried.signed;
   const { network, asset } = terms;
   const { from: payer, nonce } = authorization;
   return {
@@ -91,13 +98,13 @@ export function readPayment(terms: Terms, header: ReadHeader): PresentedPayment 
     amount: authorization.value,
     payTo: authorization.to,
     payer,
-    signer: byKey ? 'recovered' : 'contract',
+    signer: isByKey ? 'recovered' : 'contract',
     nonce,
     validBefore: authorization.validBefore,
-    payloadHash: payloadHash({ authorization, signature }),
+    payloadHash: payloadHash({ authorization, signature: signed.signature }),
     x402Version,
     identifier,
-    carried,
+    carried: { ...carried, signed },
   };
 }
 
@@ -147,14 +154,15 @@ function readSigned(payload: Record<string, unknown>): Signed | Refusal {
   return form.data;
 }
 
-/** 65 bytes: the signature of a private key. Any other length is verified by a contract wallet. */
-const isKeySignature = (signature: Hex): boolean => signature.length === 2 + 2 * 65;
-
-/** Some wallets write the recovery id as 0 or 1; the asset's contract accepts 27 and 28 only. */
-function usualV(signature: Hex): Hex {
-  if (!isKeySignature(signature)) return signature;
-  const v = signature.slice(-2);
-  return v === '00' || v === '01' ? `${signature.slice(0, -2) as Hex}${v === '00' ? '1b' : '1c'}` : signature;
+/**
+ * As a signature of a private key: 65 bytes, with the recovery id that the asset's contract accepts (27 or 28), which some
+ * wallets write as 0 or 1. null: of another length, which only a contract wallet can verify.
+ */
+function withUsualV(signed: Signed): Signed | null {
+  const { signature } = signed;
+  if (signature.length !== 2 + 2 * 65) return null;
+  const v = { '00': '1b', '01': '1c' }[signature.slice(-2)];
+  return v === undefined ? signed : { ...signed, signature: `${signature.slice(0, -2) as Hex}${v}` };
 }
 
 /** Half of secp256k1's order. The asset rejects a larger s (EIP-2), because each signature has a second form with one. */

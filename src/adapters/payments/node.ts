@@ -1,6 +1,7 @@
 // The client of the chain's node: JSON-RPC calls that end with their caller's signal.
 import { createPublicClient, http, type PublicClient } from 'viem';
 import { type AbortSignalLike, withTimeout } from '#src/lib/time.ts';
+import { UnusableTerms } from './requirements.ts';
 
 /** `code`: for the log. The library's messages are not logged: they contain the URL, which may contain a secret. */
 export class NoAnswer extends Error {
@@ -46,7 +47,8 @@ export async function queryNode<T>(
     const query = Promise.race([work(rpcClient(rpcUrl, calls.signal)), stopped.promise]);
     return await withTimeout(query, ms, () => new NoAnswer('timeout'));
   } catch (error) {
-    throw error instanceof NoAnswer ? error : new NoAnswer('rpc_failed');
+    if (error instanceof NoAnswer || error instanceof UnusableTerms) throw error;
+    throw new NoAnswer('rpc_failed');
   } finally {
     signal?.removeEventListener('abort', stop);
     calls.abort();

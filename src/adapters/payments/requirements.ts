@@ -1,5 +1,5 @@
-// The price of a paid call and how it can be paid, in both protocol versions. Built from the configuration alone, so that
-// the service answers 402 while facilitator and chain are unavailable.
+// The price of a paid call and how it can be paid, in both protocol versions. Built from the configuration and the facts of
+// the asset, so that the service answers 402 while facilitator and chain are unavailable.
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { convertToTokenAmount } from '@x402/core/utils';
 import { DEFAULT_ASSETS, type DefaultAssetInfo, findDefaultAsset } from '@x402/evm';
@@ -45,18 +45,31 @@ export type Terms = {
   readonly payTo: Hex;
   /** Atomic units, decimal. */
   readonly amount: string;
-  /** EIP-712 domain of the asset. */
-  readonly domain: { readonly name: string; readonly version: string };
+  readonly domain: SigningDomain;
   readonly domainSeparator: Hex;
   /** Version 2, with the addresses as configured. */
   readonly requirements: PaymentRequirements;
-  /** false: the asset's EIP-712 domain and decimals are assumed. */
-  readonly assetIsKnown: boolean;
+};
+
+/** Of an asset, EIP-712. */
+export type SigningDomain = { readonly name: string; readonly version: string };
+
+/** What its contract states. */
+export type AssetFacts = { readonly decimals: number; readonly domain: SigningDomain };
+
+export type Asset = {
+  readonly chainId: number;
+  /** Lower case. */
+  readonly address: Hex;
+  /** The address as configured. */
+  readonly spelling: string;
+  /** As the package knows it, for a start while the node does not answer; null: it does not know this asset. */
+  readonly known: AssetFacts | null;
 };
 
 /** The settings describe no payment. `message`: what is wrong with the setting, as a predicate. */
 export class UnusableTerms extends Error {
-  readonly setting: 'network' | 'asset' | 'priceUsd';
+  readonly setting: 'network' | 'asset' | 'priceUsd' | 'rpcUrl';
   constructor(setting: UnusableTerms['setting'], message: string) {
     super(message);
     this.name = 'UnusableTerms';
@@ -71,41 +84,45 @@ const MAX_TIMEOUT_SECONDS = 120;
  */
 const PAYMENT_FLOW = { paymentFlow: 'upfront' } as const;
 const MIME_TYPE = 'application/json';
-/** Assumed for an asset that the package does not know: the values of Circle's contracts. */
-const USDC = { name: 'USD Coin', version: '2', decimals: 6 };
 
 export const lowerHex = (text: string): Hex => text.toLowerCase() as Hex;
 
-/** Throws `UnusableTerms` if the network has no default asset and none is configured, or the price is not an amount. */
-export function paymentTerms(settings: X402Settings): Terms {
+/** Throws `UnusableTerms` if the network has no default asset and none is configured, or it takes no EIP-3009 authorizations. */
+export function assetOf(settings: X402Settings): Asset {
+  const { network } = settings;
+  const known = knownAsset(settings, network as Terms['network']);
+  const spelling = settings.asset ?? known?.asset ?? '';
+  return {
+    chainId: Number(network.slice(network.indexOf(':') + 1)),
+    address: lowerHex(spelling),
+    spelling,
+    known: known && { decimals: known.decimals, domain: { name: known.name, version: known.version } },
+  };
+}
+
+/** Throws `UnusableTerms` if the price is not an amount of the asset. */
+export function paymentTerms(settings: X402Settings, asset: Asset, { decimals, domain }: AssetFacts): Terms {
   const network = settings.network as Terms['network'];
-  const known = knownAsset(settings, network);
-  // Other coins of a network's issuer mostly use the domain of its default coin.
-  const { name, version } = known ?? defaultAssetOf(network) ?? USDC;
-  const asset = settings.asset ?? known?.asset ?? '';
-  const amount = atomicUnits(settings.priceUsd, (known ?? USDC).decimals);
-  const domain = { name, version };
-  const chainId = Number(network.slice(network.indexOf(':') + 1));
-  const verifyingContract = lowerHex(asset);
+  const amount = atomicUnits(settings.priceUsd, decimals);
+  const { chainId, address, spelling } = asset;
   return {
     network,
     chainId,
     networkV1: networkNameV1(network),
-    asset: verifyingContract,
+    asset: address,
     payTo: lowerHex(settings.payTo),
     amount,
     domain,
-    domainSeparator: domainSeparator({ domain: { ...domain, chainId, verifyingContract } }),
+    domainSeparator: domainSeparator({ domain: { ...domain, chainId, verifyingContract: address } }),
     requirements: {
       scheme: 'exact',
       network,
       amount,
-      asset,
+      asset: spelling,
       payTo: settings.payTo,
       maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
       extra: { ...domain, ...PAYMENT_FLOW },
     },
-    assetIsKnown: known !== null,
   };
 }
 

@@ -1,5 +1,5 @@
 // Payments by x402, scheme exact on EVM chains, versions 1 and 2: implements the ports `Payments` and `PaymentProtocol`.
-
+import type { AbortSignalLike } from '#src/lib/time.ts';
 import type { ChainScan } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -12,8 +12,17 @@ import { facilitator } from './facilitator.ts';
 import { facilitatorHealth } from './facilitator-health.ts';
 import { facilitatorWatch } from './facilitator-watch.ts';
 import { isCleartext, loginHeaders } from './login.ts';
-import { askedFor, type PaidRoutes, paymentTerms, pricingOf, type X402Settings } from './requirements.ts';
+import { checkNode } from './node-check.ts';
+import {
+  askedFor,
+  assetOf,
+  type PaidRoutes,
+  paymentTerms,
+  pricingOf,
+  type X402Settings,
+} from './requirements.ts';
 import { challengeBuilder, type OfferKey, settlementHeaders } from './responses.ts';
+import { walletCode } from './wallet-code.ts';
 
 type X402Options = {
   /** `confirmations`: blocks before the last one up to which the books are compared; null: the node's `safe` block. */
@@ -24,6 +33,8 @@ type X402Options = {
   readonly offerKey: OfferKey;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Aborts when the process is asked to stop. */
+  readonly stopping?: AbortSignalLike;
 };
 
 export type X402 = {
@@ -34,16 +45,16 @@ export type X402 = {
   readonly payee: string;
 };
 
-/** Without network calls: the service starts and answers 402 while facilitator and chain are unavailable. Throws `UnusableTerms`. */
+/**
+ * The service answers 402 while facilitator and chain are unavailable. Throws `UnusableTerms` if the settings describe no
+ * payment, or the node contradicts them.
+ */
 export async function x402Payments(options: X402Options): Promise<X402> {
-  const { x402, baseUrl, routes, offerKey, clock, logger } = options;
-  const terms = paymentTerms(x402);
-  if (!terms.assetIsKnown) {
-    const { name, version } = terms.domain;
-    logger.warn(
-      `X402_ASSET is not known: this service assumes 6 decimals and the EIP-712 domain "${name}", version "${version}"`,
-    );
-  }
+  const { x402, baseUrl, routes, offerKey, clock, logger, stopping } = options;
+  const { rpcUrl } = x402;
+  const asset = assetOf(x402);
+  const node = await checkNode({ rpcUrl, asset, clock, logger, stopping });
+  const terms = paymentTerms(x402, asset, node.facts);
   const pricing = pricingOf(terms, baseUrl, routes);
   const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
   if (x402.login !== null && isCleartext(facilitatorUrl)) {
@@ -51,21 +62,24 @@ export async function x402Payments(options: X402Options): Promise<X402> {
   }
   const watch = facilitatorWatch({ clock, logger });
   const calling = { facilitatorUrl, login: await loginHeaders(x402.login, clock), watch, logger };
-  const chain = rpcChain({ rpcUrl: x402.rpcUrl, logger });
+  const { verify, settle } = facilitator({ ...calling, pricing, timeoutMs: x402.facilitatorTimeoutMs });
+  const hasCode = walletCode(rpcUrl, clock);
   return {
     scan: chainScan({ ...x402, ...terms, clock }),
     payee: terms.payTo,
     payments: {
       mode: 'x402',
       ...termsValidators(terms),
-      ...facilitator({ ...calling, pricing, timeoutMs: x402.facilitatorTimeoutMs }),
-      lookUp: chain.lookUp,
+      // Nothing is charged by a relay that cannot look at the chain.
+      verify: async (payment) => ((await node.isChecked()) ? verify(payment) : { outcome: 'unavailable' }),
+      settle,
+      ...rpcChain({ rpcUrl, logger }),
       health: facilitatorHealth({ ...calling, terms, clock }),
     },
     protocol: {
       askedFor: askedFor(pricing),
       isPresented,
-      read: async (header) => readPayment(terms, header),
+      read: (header) => readPayment({ terms, hasCode }, header),
       challenge: challengeBuilder({ pricing, offerKey, clock }),
       settled: settlementHeaders({ pricing, offerKey }),
     },

@@ -145,7 +145,7 @@ contract LocalWallet {
     }
 
     function isValidSignature(bytes32 digest, bytes calldata signature) external view returns (bytes4) {
-        if (signature.length < 66) return 0xffffffff;
+        if (signature.length < 65) return 0xffffffff;
         bytes memory inner = signature[:65];
         return Signature.recover(digest, inner) == owner ? this.isValidSignature.selector : bytes4(0xffffffff);
     }

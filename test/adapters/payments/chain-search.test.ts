@@ -4,7 +4,8 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { encodeEventTopics, type Hex, numberToHex, parseAbi } from 'viem';
-import { lab, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
+import { rpcChain } from '#src/adapters/payments/chain.ts';
+import { lab, linesLogger, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
 
 const HEAD = 30_000_000;
 const BLOCK_SECONDS = 2;
@@ -90,14 +91,15 @@ async function look(secondsAgo: number, make: (facts: Facts) => readonly Log[], 
   logs.push(
     ...make({ from: account.address, nonce, block: node.blockAt(validBefore - 30), blockAt: node.blockAt }),
   );
-  const x402 = await lab({ x402: { rpcUrl: node.url } });
-  const finding = await x402.payments.lookUp(await presented(x402, v2(payload)));
+  const logger = linesLogger();
+  const payment = await presented(await lab(), v2(payload));
+  const finding = await rpcChain({ rpcUrl: node.url, logger }).lookUp(payment);
   const ranges = node.ranges();
   assert.ok(
     ranges.every((blocks) => blocks <= 2000),
     'a range that public nodes refuse',
   );
-  return { finding, ranges, blocks: node.count('eth_getBlockByNumber'), lines: x402.lines };
+  return { finding, ranges, blocks: node.count('eth_getBlockByNumber'), lines: logger.lines };
 }
 type Facts = { from: Hex; nonce: Hex; block: number; blockAt: (time: number) => number };
 

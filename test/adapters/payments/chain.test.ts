@@ -1,18 +1,20 @@
 // Look-ups on a real chain: anvil with our token, whose events are those of USDC.
 import assert from 'node:assert/strict';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createWalletClient, type Hex, parseAbi, publicActions, http as rpc } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
+import { rpcChain } from '#src/adapters/payments/chain.ts';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
+import { type NodeFront, startNodeFront } from '#test/support/node-front.ts';
 import {
   type Authorization,
   authorizationOf,
   lab,
+  linesLogger,
   type Payload,
   payloadOf,
   presented,
@@ -119,45 +121,93 @@ describe('the look-up of a payment', needs, () => {
     assert.deepEqual(await x402.payments.lookUp(late), { outcome: 'unavailable' });
   });
 
-  test('a node of another chain is unavailable, and the log says why', async () => {
-    const proxy = await rpcProxy(chain.url, (method) => (method === 'eth_chainId' ? '0x1' : undefined));
-    try {
-      const other = await lab({ x402: { rpcUrl: proxy.url } });
-      const { payment } = await paying();
-      assert.deepEqual(await other.payments.lookUp(payment), { outcome: 'unavailable' });
-      assert.deepEqual(other.lines[0]?.fields, { code: 'other_chain' });
-    } finally {
-      await proxy.close();
+  test('a known transaction is read first: its receipt is enough', async () => {
+    const { payload, payment } = await paying();
+    const transaction = await transfer(payload);
+    await using front = await frontOf(chain);
+    const looked = front.chain.lookUp(payment, { transaction });
+    assert.deepEqual(await looked, { outcome: 'paid', transaction });
+    assert.deepEqual(methods(front), ['eth_chainId', 'eth_getBlockByNumber', 'eth_getTransactionReceipt']);
+  });
+
+  test('a transaction that does not pay this payment proves nothing: the authorization is searched', async () => {
+    const [first, second, unpaid] = [await paying(), await paying(), await paying()];
+    const [transaction, other] = [await transfer(first.payload), await transfer(second.payload)];
+    for (const named of [other, `0x${'0'.repeat(64)}`]) {
+      const looked = await x402.payments.lookUp(first.payment, { transaction: named });
+      assert.deepEqual(looked, { outcome: 'paid', transaction });
+      assert.equal((await x402.payments.lookUp(unpaid.payment, { transaction: named })).outcome, 'unused');
     }
+    const moved = payment2999(first.payment);
+    assert.deepEqual(await x402.payments.lookUp(moved, { transaction }), { outcome: 'spent_elsewhere' });
+  });
+
+  test('a payment of another network or asset than the configured is looked up as it was made', async () => {
+    const { payload, payment } = await paying();
+    await transfer(payload);
+    const elsewhere = { ...payment, network: 'eip155:1' };
+    assert.deepEqual(await x402.payments.lookUp(elsewhere), { outcome: 'unavailable' });
+    assert.deepEqual(await x402.payments.lookUp({ ...payment, asset: OTHER }), { outcome: 'unavailable' });
+  });
+
+  test('a node of another chain is unavailable, and the log says why', async () => {
+    await using front = await frontOf(chain);
+    front.rule(({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : 'pass'));
+    const { payment } = await paying();
+    assert.deepEqual(await front.chain.lookUp(payment), { outcome: 'unavailable' });
+    assert.deepEqual(front.logger.lines[0]?.fields, { code: 'other_chain' });
   });
 
   test('a hanging node is unavailable within ten seconds; no log line contains its address', async () => {
-    const proxy = await rpcProxy(chain.url, (method) => (method === 'eth_call' ? 'never' : undefined));
-    try {
-      const slow = await lab({ x402: { rpcUrl: `${proxy.url}/v2/api-key-secret` } });
-      const { payment } = await paying();
-      assert.deepEqual(await slow.payments.lookUp(payment), { outcome: 'unavailable' });
-      assert.equal(slow.lines.length, 1);
-      assert.doesNotMatch(JSON.stringify(slow.lines), /api-key|127\.0\.0\.1|0x/);
-    } finally {
-      await proxy.close();
-    }
+    await using front = await frontOf(chain, '/v2/api-key-secret');
+    front.rule(({ method }) => (method === 'eth_call' ? 'hang' : 'pass'));
+    const { payment } = await paying();
+    assert.deepEqual(await front.chain.lookUp(payment), { outcome: 'unavailable' });
+    assert.equal(front.logger.lines.length, 1);
+    assert.doesNotMatch(JSON.stringify(front.logger.lines), /api-key|127\.0\.0\.1|0x/);
   });
+
+  for (const method of ['eth_chainId', 'eth_call', 'eth_getLogs', 'eth_getTransactionReceipt']) {
+    test(`a caller that gives up ends the look-up and its ${method}`, async () => {
+      const { payload, payment } = await paying();
+      await transfer(payload);
+      await using front = await frontOf(chain);
+      const [calls, isAsked] = [new Cancel(), Promise.withResolvers<void>()];
+      front.rule((call) => {
+        if (call.method !== method) return 'pass';
+        isAsked.resolve();
+        return 'hang';
+      });
+      const looked = front.chain.lookUp(payment, { signal: calls });
+      await isAsked.promise;
+      calls.abort();
+      assert.deepEqual(await looked, { outcome: 'unavailable' });
+      await front.closed();
+      assert.deepEqual([methods(front).filter((one) => one === method), front.logger.lines], [[method], []]);
+    });
+  }
 });
 
 test('a node that is unreachable: unavailable, logged once, without its address', async () => {
-  const unreachable = await lab({ x402: { rpcUrl: `${UNREACHABLE_URL}/v2/api-key-secret` } });
-  const payment = await presented(unreachable, v2(await payloadOf(wallet())));
-  for (let i = 0; i < 2; i++)
-    assert.deepEqual(await unreachable.payments.lookUp(payment), { outcome: 'unavailable' });
-  assert.deepEqual(unreachable.lines, [
-    {
-      level: 'warn',
-      message: 'the chain gave no usable answer about a payment',
-      fields: { code: 'rpc_failed' },
-    },
-  ]);
+  const logger = linesLogger();
+  const chain = rpcChain({ rpcUrl: `${UNREACHABLE_URL}/v2/api-key-secret`, logger });
+  const payment = await presented(await lab(), v2(await payloadOf(wallet())));
+  for (let i = 0; i < 2; i++) assert.deepEqual(await chain.lookUp(payment), { outcome: 'unavailable' });
+  const message = 'the chain gave no usable answer about a payment';
+  assert.deepEqual(logger.lines, [{ level: 'warn', message, fields: { code: 'rpc_failed' } }]);
 });
+
+const payment2999 = (payment: PresentedPayment): PresentedPayment => ({ ...payment, amount: '2999' });
+
+/** Look-ups through a front of the node. */
+async function frontOf({ url }: LocalChain, path = '') {
+  const front = await startNodeFront(url);
+  const logger = linesLogger();
+  const chain = rpcChain({ rpcUrl: `${front.url}${path}`, logger });
+  return { ...front, chain, logger, [Symbol.asyncDispose]: front.down };
+}
+
+const methods = ({ calls }: Pick<NodeFront, 'calls'>) => calls.map(({ method }) => method).sort();
 
 async function submit(url: string, { authorization, signature }: Payload): Promise<Hex> {
   const client = createWalletClient({
@@ -211,31 +261,3 @@ const cancellation = (account: PrivateKeyAccount, { nonce }: PresentedPayment): 
     primaryType: 'CancelAuthorization',
     message: { authorizer: account.address, nonce: nonce as Hex },
   });
-
-/** Hands calls on to a node; `answer` may give a result of its own for a method, or never answer it. */
-async function rpcProxy(target: string, answer: (method: string) => string | undefined) {
-  const server = http.createServer(async (request, response) => {
-    let text = '';
-    for await (const chunk of request) text += String(chunk);
-    const { id, method } = JSON.parse(text) as { id: number; method: string };
-    const own = answer(method);
-    if (own === 'never') return;
-    response.writeHead(200, { 'content-type': 'application/json' });
-    if (own !== undefined) return response.end(JSON.stringify({ jsonrpc: '2.0', id, result: own }));
-    const through = await fetch(target, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: text,
-    });
-    return response.end(await through.text());
-  });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: () =>
-      new Promise<void>((closed) => {
-        server.close(() => closed());
-        server.closeAllConnections();
-      }),
-  };
-}

@@ -118,9 +118,8 @@ test('a network without a version 1 name is offered in version 2 only', async ()
   ]);
 });
 
-test('a network and asset known to the package have their own decimals and domain', async () => {
+test('a network without X402_ASSET has its USDC; a network without one is refused', async () => {
   const sepolia = await challenged(await lab({ x402: { network: 'eip155:84532' } }));
-  assert.equal(sepolia.required.accepts[0]?.extra.name, 'USDC');
   assert.equal(sepolia.required.accepts[0]?.asset, '0x036CbD53842c5426634e7929541eC2318f3dCF7e');
   const named = await challenged(await lab({ x402: { asset: USDC.toLowerCase() } }));
   assert.deepEqual(named.required.accepts, [{ ...ACCEPTED, asset: USDC.toLowerCase() }]);

@@ -12,10 +12,12 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { apiKeyId, apiKeySecret } from '#src/config-login.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import type { AbortSignalLike } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
+import { startChainDouble } from '#test/support/chain-double.ts';
 import type { ApiKey } from '#test/support/facilitator-login.ts';
 import { signerOf, testKey } from '#test/support/primitives.ts';
 
@@ -45,7 +47,14 @@ export const loginOf = ({ id, secret }: ApiKey): FacilitatorLogin => ({
   key: apiKeySecret(secret),
 });
 
-export type LabOptions = { readonly x402?: Partial<X402Settings>; readonly clock?: Clock };
+/** The node of every lab that names no other, for all files of a process. */
+export const chain = await startChainDouble();
+
+export type LabOptions = {
+  readonly x402?: Partial<X402Settings>;
+  readonly clock?: Clock;
+  readonly stopping?: AbortSignalLike;
+};
 
 export async function lab(options: LabOptions = {}): Promise<X402 & { readonly lines: readonly Line[] }> {
   const logger = linesLogger();
@@ -56,7 +65,7 @@ export async function lab(options: LabOptions = {}): Promise<X402 & { readonly l
       network: 'eip155:8453',
       priceUsd: '0.003',
       asset: null,
-      rpcUrl: UNREACHABLE_URL,
+      rpcUrl: `${chain.url}/${(options.x402?.network ?? 'eip155:8453').slice('eip155:'.length)}`,
       facilitatorTimeoutMs: 5000,
       confirmations: null,
       login: null,
@@ -67,6 +76,7 @@ export async function lab(options: LabOptions = {}): Promise<X402 & { readonly l
     offerKey: { signer: signerOf(offerKey), did: 'did:web:relay.example' },
     clock: options.clock ?? systemClock(),
     logger,
+    ...(options.stopping && { stopping: options.stopping }),
   });
   return { ...x402, lines: logger.lines };
 }

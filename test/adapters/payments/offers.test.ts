@@ -1,7 +1,7 @@
 // Signed offers and payment receipts across a key rotation.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { paymentTerms, pricingOf } from '#src/adapters/payments/requirements.ts';
+import { assetOf, paymentTerms, pricingOf } from '#src/adapters/payments/requirements.ts';
 import { challengeBuilder, settlementHeaders } from '#src/adapters/payments/responses.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
@@ -14,16 +14,18 @@ const DID = 'did:web:relay.example';
 const [old, fresh] = [testKey(), testKey()];
 const ROTATED_MS = 1_767_323_045_000;
 
-const terms = paymentTerms({
+const settings = {
   payTo: PAY_TO,
   facilitatorUrl: UNREACHABLE_URL,
   network: 'eip155:8453',
   priceUsd: '0.003',
   asset: null,
-  rpcUrl: 'http://127.0.0.1:9',
+  rpcUrl: UNREACHABLE_URL,
   facilitatorTimeoutMs: 5000,
   login: null,
-});
+};
+const asset = assetOf(settings);
+const terms = paymentTerms(settings, asset, asset.known ?? assert.fail());
 const pricing = pricingOf(terms, BASE_URL, PAID_ROUTES);
 const settlement: Settlement = {
   route: 'execute/webhook',

@@ -1,13 +1,14 @@
-// Payment terms from the settings: valid networks, assets and prices, and the assumed values.
+// Payment terms from the settings and the facts of the asset: valid networks, assets and prices.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  assetOf,
   paymentTerms,
   requirementsOf,
   UnusableTerms,
   type X402Settings,
 } from '#src/adapters/payments/requirements.ts';
-import { ACCEPTED, challenged, lab, PAY_TO, UNREACHABLE_URL, USDC } from './lab.ts';
+import { ACCEPTED, PAY_TO, UNREACHABLE_URL } from './lab.ts';
 
 const OTHER = '0x2222222222222222222222222222222222222222';
 const BASE: X402Settings = {
@@ -21,12 +22,28 @@ const BASE: X402Settings = {
   login: null,
 };
 
+const termsOf = (settings: X402Settings) => {
+  const asset = assetOf(settings);
+  return paymentTerms(settings, asset, asset.known ?? assert.fail());
+};
+
 test('the price in units of the network’s USDC, with its EIP-712 domain', () => {
-  assert.deepEqual(paymentTerms(BASE).requirements, ACCEPTED);
-  const sepolia = paymentTerms({ ...BASE, network: 'eip155:84532', priceUsd: '1' });
+  assert.deepEqual(termsOf(BASE).requirements, ACCEPTED);
+  const sepolia = termsOf({ ...BASE, network: 'eip155:84532', priceUsd: '1' });
   assert.deepEqual(sepolia.requirements.extra, { name: 'USDC', version: '2', paymentFlow: 'upfront' });
   assert.deepEqual([sepolia.amount, sepolia.networkV1, sepolia.chainId], ['1000000', 'base-sepolia', 84532]);
-  assert.equal(paymentTerms({ ...BASE, asset: USDC }).assetIsKnown, true);
+});
+
+test('the price in units of an asset with other decimals', () => {
+  const settings = { ...BASE, asset: OTHER };
+  const asset = assetOf(settings);
+  assert.equal(asset.known, null);
+  const facts = { decimals: 18, domain: { name: 'Other', version: '7' } };
+  const { amount, requirements } = paymentTerms(settings, asset, facts);
+  assert.deepEqual(
+    [amount, requirements.asset, requirements.extra],
+    ['3000000000000000', OTHER, { ...facts.domain, paymentFlow: 'upfront' }],
+  );
 });
 
 test('unusable terms are refused with the name of the setting', () => {
@@ -37,40 +54,22 @@ test('unusable terms are refused with the name of the setting', () => {
     [{ network: 'eip155:4326', asset: '0xFAfDdbb3FC7688494971a79cc65DCa3EF82079E7' }, 'asset', /EIP-3009/],
     [{ priceUsd: '0.0000001' }, 'priceUsd', /6 decimals/],
     [{ priceUsd: '0.0030001' }, 'priceUsd', /6 decimals/],
-    [{ priceUsd: '0.0000001', asset: OTHER }, 'priceUsd', /6 decimals/],
     [{ priceUsd: '0' }, 'priceUsd', /6 decimals/],
   ];
   for (const [change, setting, words] of cases) {
     assert.throws(
-      () => paymentTerms({ ...BASE, ...change }),
+      () => termsOf({ ...BASE, ...change }),
       (error) => error instanceof UnusableTerms && error.setting === setting && words.test(error.message),
       JSON.stringify(change),
     );
   }
-  assert.equal(paymentTerms({ ...BASE, priceUsd: '0.00300000' }).amount, '3000');
-  assert.equal(paymentTerms({ ...BASE, priceUsd: '10' }).amount, '10000000');
-});
-
-test('an unknown asset is assumed to be like USDC, with a warning at the start', async () => {
-  const odd = await lab({ x402: { network: 'eip155:31337', asset: OTHER } });
-  const { required } = await challenged(odd);
-  const [asked] = required.accepts;
-  assert.deepEqual(asked, { ...ACCEPTED, network: 'eip155:31337', asset: OTHER });
-  const logged = ({ lines }: typeof odd) => lines.filter(({ message }) => message.includes('X402_ASSET'));
-  assert.deepEqual(
-    logged(odd).map(({ level }) => level),
-    ['warn'],
-  );
-  assert.match(logged(odd)[0]?.message ?? '', /6 decimals.*"USD Coin".*"2"/);
-  const sepolia = await lab({ x402: { network: 'eip155:84532', asset: OTHER } });
-  assert.match(logged(sepolia)[0]?.message ?? '', /6 decimals.*"USDC".*"2"/);
-  assert.deepEqual(logged(await lab({ x402: { asset: USDC } })), []);
-  assert.deepEqual(logged(await lab()), []);
+  assert.equal(termsOf({ ...BASE, priceUsd: '0.00300000' }).amount, '3000');
+  assert.equal(termsOf({ ...BASE, priceUsd: '10' }).amount, '10000000');
 });
 
 test('requirements of a payment: its amount and payee; our payee in the configured spelling', () => {
   const payTo = '0x52908400098527886E0F7030069857D2E4169EE7';
-  const terms = paymentTerms({ ...BASE, payTo });
+  const terms = termsOf({ ...BASE, payTo });
   const ours = { amount: '3000', payTo: payTo.toLowerCase() };
   assert.deepEqual(requirementsOf(terms, ours), terms.requirements);
   const before = { amount: '2500', payTo: OTHER };

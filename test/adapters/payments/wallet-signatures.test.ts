@@ -1,0 +1,122 @@
+// A signature of 65 bytes that is not by the payer's key: a contract wallet's, or wrong.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { X402 } from '#src/adapters/payments/x402.ts';
+import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
+import { facilitatorDouble } from '#test/support/facilitator-double.ts';
+import { manualClock } from '#test/support/fakes.ts';
+import {
+  authorizationOf,
+  lab,
+  type Payload,
+  presented,
+  refusalOf,
+  signatureOf,
+  v1,
+  v2,
+  wallet,
+} from './lab.ts';
+
+/** Signed by another key than that of the address it names. */
+async function foreign(owner = wallet(), address = wallet().address): Promise<Payload> {
+  const authorization = authorizationOf(owner, { from: address });
+  return { authorization, signature: await signatureOf(owner, authorization) };
+}
+
+const codeCalls = ({ calls }: ChainDouble) => calls.filter((method) => method === 'eth_getCode').length;
+
+async function labOn(node: ChainDouble, facilitatorUrl?: string) {
+  const clock = manualClock(Date.now());
+  const x402 = { rpcUrl: node.url, ...(facilitatorUrl && { facilitatorUrl }) };
+  return { ...(await lab({ x402, clock })), clock };
+}
+
+const signerOf = async (x402: X402, payload: Payload) => (await presented(x402, v2(payload))).signer;
+
+test('of a contract wallet: the facilitator decides, and receives the bytes as they were signed', async () => {
+  await using node = await startChainDouble();
+  await using facilitator = await facilitatorDouble();
+  const x402 = await labOn(node, facilitator.url);
+  for (const v of ['1b', '1c', '00', '01', '20', 'ff']) {
+    const payload = await foreign();
+    const signature = `${payload.signature.slice(0, -2)}${v}`;
+    node.contracts.add(payload.authorization.from.toLowerCase());
+    for (const header of [v1, v2]) {
+      const payment = await presented(x402, header({ ...payload, signature }));
+      assert.deepEqual(
+        [payment.signer, payment.payer],
+        ['contract', payload.authorization.from.toLowerCase()],
+      );
+      assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' });
+      const body = facilitator.lastCall()?.body as { paymentPayload: { payload: Payload } };
+      assert.equal(body.paymentPayload.payload.signature, signature);
+    }
+  }
+});
+
+test('of an address without code: refused, without a call of the facilitator', async () => {
+  await using node = await startChainDouble();
+  const x402 = await labOn(node);
+  const payload = await foreign();
+  for (const header of [v1, v2]) assert.equal(await refusalOf(x402, header(payload)), 'invalid_signature');
+  assert.equal(codeCalls(node), 1, 'the node is asked once a minute');
+  x402.clock.advance(60_000);
+  node.contracts.add(payload.authorization.from.toLowerCase());
+  assert.equal(await signerOf(x402, payload), 'contract', 'a wallet that was deployed since');
+});
+
+test('of a wallet that is known: the node is not asked again for an hour', async () => {
+  await using node = await startChainDouble();
+  const x402 = await labOn(node);
+  const owner = wallet();
+  const { address } = wallet();
+  node.contracts.add(address.toLowerCase());
+  for (let i = 0; i < 3; i++) assert.equal(await signerOf(x402, await foreign(owner, address)), 'contract');
+  assert.equal(codeCalls(node), 1);
+  await node.down();
+  x402.clock.advance(3_599_000);
+  assert.equal(await signerOf(x402, await foreign(owner, address)), 'contract');
+});
+
+test('by the payer’s own key: the node is not asked', async () => {
+  await using node = await startChainDouble();
+  const x402 = await labOn(node);
+  const owner = wallet();
+  node.contracts.add(owner.address.toLowerCase());
+  assert.equal(await signerOf(x402, await foreign(owner, owner.address)), 'recovered');
+  assert.equal(codeCalls(node), 0);
+});
+
+test('while it cannot be found out: the facilitator decides', async () => {
+  await using node = await startChainDouble();
+  const x402 = await labOn(node);
+  await node.down();
+  assert.equal(await signerOf(x402, await foreign()), 'contract');
+});
+
+test('the node is asked about at most 120 addresses a minute', async () => {
+  await using node = await startChainDouble();
+  const x402 = await labOn(node);
+  const owner = wallet();
+  const ask = async (n: number) => {
+    const address = `0x${n.toString(16).padStart(40, '0')}` as const;
+    const read = await x402.protocol.read(v2(await foreign(owner, address)));
+    return 'refused' in read ? 'refused' : read.signer;
+  };
+  const minute: string[] = [];
+  for (let n = 1; n <= 121; n++) minute.push(await ask(n));
+  assert.deepEqual([new Set(minute.slice(0, 120)), minute[120]], [new Set(['refused']), 'contract']);
+  assert.equal(codeCalls(node), 120);
+  x402.clock.advance(60_000);
+  assert.equal(await ask(121), 'refused');
+});
+
+test('the node is asked about at most four addresses at once', async () => {
+  await using node = await startChainDouble();
+  const x402 = await labOn(node);
+  node.hangs.add('eth_getCode');
+  const payloads = await Promise.all(Array.from({ length: 6 }, () => foreign()));
+  const signers = await Promise.all(payloads.map((payload) => signerOf(x402, payload)));
+  assert.deepEqual(new Set(signers), new Set(['contract']));
+  assert.equal(codeCalls(node), 4);
+});
