@@ -61,6 +61,8 @@ export type TlsTarget = {
   url(path?: string, host?: string): string;
   /** From the next request on. */
   answer(handler: Handler): void;
+  /** Called for each connection whose handshake is complete, before anything is read from it. */
+  onSecure(greet: (socket: TLSSocket) => void): void;
   close(): Promise<void>;
 };
 
@@ -74,9 +76,11 @@ export async function startTlsTarget(options: TlsTargetOptions = {}): Promise<Tl
   const requests: RecordedRequest[] = [];
   const sockets = new Set<Socket>();
   let connections = 0;
+  let greet: (socket: TLSSocket) => void = () => undefined;
 
   const server = createServer({ ALPNProtocols: ['http/1.1'], ...options.tls, ...identity }, (socket) => {
     socket.on('error', () => socket.destroy());
+    greet(socket);
     void readRequest(socket, () => requests.length + 1).then(async (request) => {
       if (request === null) return;
       requests.push(request);
@@ -106,6 +110,9 @@ export async function startTlsTarget(options: TlsTargetOptions = {}): Promise<Tl
     url: (path = '/hook', host = 'target.test') => `https://${host}:${port}${path}`,
     answer: (next) => {
       handler = next;
+    },
+    onSecure: (next) => {
+      greet = next;
     },
     close: () =>
       new Promise<void>((resolve) => {

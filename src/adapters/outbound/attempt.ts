@@ -1,7 +1,7 @@
 // The state of one attempt while it runs, and its report.
-import type { Hash } from 'node:crypto';
 import type { ErrorCategory, Timings } from '../../domain/event-fields.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
+import type { BodyHash } from './body-hash.ts';
 
 /** The attempt ended without a complete response. */
 export class AttemptFailed extends Error {
@@ -24,7 +24,7 @@ export type Attempt = Mutable<
 > & {
   timings: Mutable<Omit<Timings, 'totalMs'>>;
   /** Of the response's body, so far; null until a response head has arrived. */
-  body: { readonly hash: Hash; bytes: number } | null;
+  body: BodyHash | null;
   /** ms since the last call, or since the start. */
   lap(): number;
   /** ms since the start. */
@@ -67,6 +67,6 @@ export function reportOf(attempt: Attempt, errorCategory: ErrorCategory | null):
     errorCategory,
     timings: { ...timings, totalMs: total() },
     responseBytes: body?.bytes ?? null,
-    responseBodySha256: body?.hash.digest('hex') ?? null,
+    responseBodySha256: body?.digest() ?? null,
   };
 }

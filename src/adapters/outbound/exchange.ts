@@ -1,24 +1,35 @@
 // One HTTP/1.1 request and its response on an authenticated connection. The body is read up to the limit and never
 // decompressed.
-import { createHash } from 'node:crypto';
-import type { TLSSocket } from 'node:tls';
 import { isHeader } from '../../domain/destination/headers.ts';
 import { retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
 import { type Attempt, AttemptFailed } from './attempt.ts';
+import { BodyHash } from './body-hash.ts';
+import type { Connection } from './connection.ts';
 import { type ResponseHead, ResponseReader } from './response-reader.ts';
+
+/** An answer that arrived while the thread was busy counts; one that is read later than this does not. */
+const LATE_MS = 100;
 
 /** Resolves when the response is complete or has reached the limit; rejects with `AttemptFailed`. */
 export function exchange(
   request: OutboundRequest,
-  socket: TLSSocket,
+  { socket, stream }: Pick<Connection, 'socket' | 'stream'>,
   attempt: Attempt,
   now: () => number,
 ): Promise<void> {
   attempt.phase = 'request';
   const bytes = requestBytes(request);
   return new Promise<void>((resolve, reject) => {
+    const complete = () => {
+      stream.stop();
+      resolve();
+    };
+    const fail = (error: unknown) => {
+      stream.stop();
+      reject(error);
+    };
     const reader = new ResponseReader({
       head(head) {
         attempt.sent = 'yes';
@@ -29,21 +40,27 @@ export function exchange(
           throw new AttemptFailed('protocol_error');
         }
       },
-      body(chunk) {
-        if (keepBody(chunk, attempt)) resolve();
+      body(block, start, end) {
+        if (keepBody(attempt, block, start, end)) complete();
       },
     });
-    const fail = (error: unknown) => reject(failureOf(error));
-    socket.on('data', (chunk: Buffer) => {
+    const before = stream.received;
+    socket.on('data', (block: Buffer) => {
       try {
-        if (reader.read(chunk)) resolve();
+        // It arrived before the request was written, so it does not answer it.
+        if (stream.passedOn <= before) throw new AttemptFailed('protocol_error');
+        if (attempt.total() > request.timeoutMs + LATE_MS) throw new AttemptFailed('timeout');
+        if (reader.read(block)) complete();
       } catch (error) {
-        reject(error);
+        fail(error);
       }
     });
-    socket.once('end', () => (reader.isCompleteAtEnd() ? resolve() : fail(null)));
-    socket.on('error', fail);
-    socket.once('close', () => fail(null));
+    socket.once('end', () => {
+      if (!reader.isCompleteAtEnd()) return fail(failureOf(null));
+      complete();
+    });
+    socket.on('error', (error) => fail(failureOf(error)));
+    socket.once('close', () => fail(failureOf(null)));
     attempt.sent = 'maybe';
     socket.write(bytes, () => {
       if (attempt.phase === 'request') attempt.phase = 'headers';
@@ -68,25 +85,24 @@ function requestBytes({ target, method, headers, body }: OutboundRequest): Buffe
 function readHead({ status, headers }: ResponseHead, attempt: Attempt, nowMs: number): void {
   attempt.phase = 'body';
   attempt.status = status;
-  attempt.body = { hash: createHash('sha256'), bytes: 0 };
+  attempt.body = new BodyHash();
   attempt.retryAfterMs = retryAfterMs(headers.get('retry-after') ?? null, nowMs);
   attempt.abort = status === 410 || headers.get('webhook-delivery')?.toLowerCase() === 'abort-message';
 }
 
 /** Returns true if the limit is exceeded. */
-function keepBody(chunk: Buffer, attempt: Attempt): boolean {
+function keepBody(attempt: Attempt, block: Buffer, start: number, end: number): boolean {
   const { body, truncated } = attempt;
   if (body === null || truncated) return true;
-  const kept = chunk.subarray(0, LIMITS.responseBodyBytes.max - body.bytes);
-  // Hashed at once: a kept slice would hold the whole received buffer, framing of chunks included.
-  body.hash.update(kept);
-  body.bytes += kept.length;
-  attempt.truncated = kept.length < chunk.length;
+  const limit = Math.min(end, start + LIMITS.responseBodyBytes.max - body.bytes);
+  body.add(block, start, limit);
+  attempt.truncated = limit < end;
   return attempt.truncated;
 }
 
 /** An error of TLS has its own category; any other error means that the connection ended too early. */
 function failureOf(error: unknown): AttemptFailed {
+  if (error instanceof AttemptFailed) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const isTls = code.startsWith('ERR_SSL') || code === 'EPROTO';
   return new AttemptFailed(isTls ? 'tls_error' : 'truncated_response', error);

@@ -11,6 +11,7 @@ import type { Resolver } from '../../ports/resolver.ts';
 import { type Attempt, AttemptFailed, newAttempt, reportOf } from './attempt.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { exchange } from './exchange.ts';
+import { ReadTurns } from './read-turns.ts';
 
 export type OutboundParts = {
   /** Queries DNS each time, without a cache. */
@@ -24,10 +25,11 @@ export type OutboundParts = {
 };
 
 export function httpsOutbound(parts: OutboundParts): Outbound {
+  const turns = new ReadTurns();
   return {
     async send(request) {
       const attempt = newAttempt(parts.clock.monotonic);
-      return reportOf(attempt, await run(parts, request, attempt));
+      return reportOf(attempt, await run(parts, turns, request, attempt));
     },
   };
 }
@@ -35,6 +37,7 @@ export function httpsOutbound(parts: OutboundParts): Outbound {
 /** Returns null for a complete 2xx response. One time limit covers look-up, connection, handshake, headers and body. */
 async function run(
   parts: OutboundParts,
+  turns: ReadTurns,
   request: OutboundRequest,
   attempt: Attempt,
 ): Promise<ErrorCategory | null> {
@@ -46,10 +49,10 @@ async function run(
   const steps = async () => {
     const dial = await findAddress(parts, request, attempt);
     assertTimeLeft();
-    connection = openConnection(request.target, dial, parts.secureContext, attempt);
+    connection = openConnection(request.target, dial, parts.secureContext, turns, attempt);
     await connection.ready;
     assertTimeLeft();
-    await exchange(request, connection.socket, attempt, parts.clock.now);
+    await exchange(request, connection, attempt, parts.clock.now);
   };
   try {
     await withTimeout(steps(), request.timeoutMs, () => new AttemptFailed('timeout'));

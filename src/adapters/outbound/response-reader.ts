@@ -1,5 +1,6 @@
 // Reads one HTTP/1.1 response (RFC 9112) from the bytes of a connection that carries no other. Strict: what two readers
-// could understand differently is a protocol error.
+// could understand differently is a protocol error. The target chooses how the bytes are cut and framed, so the cost of a
+// byte is bounded: the framing of chunks is read in place, without a string or an object for each of them.
 import { isHeaderName } from '../../domain/destination/headers.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AttemptFailed } from './attempt.ts';
@@ -13,28 +14,49 @@ export type ResponseHead = {
 export type ResponseParts = {
   /** A response head: an interim one (1xx) or the final one. */
   head(head: ResponseHead): void;
-  /** Bytes of the body, without the framing of chunks. */
-  body(bytes: Buffer): void;
+  /** Bytes of the body, without the framing of chunks: those of `block` from `start` to before `end`. */
+  body(block: Buffer, start: number, end: number): void;
 };
 
-/** Lines: status, header, chunk size, the end of a chunk, trailer. Bytes: of a known length, of a chunk, to the end. */
-type Part = 'status' | 'header' | 'size' | 'gap' | 'trailer' | 'length' | 'chunk' | 'end' | 'over';
+/**
+ * Lines: status, header, trailer. Bytes of the body: of a known length, of a chunk, to the end of the connection. Between
+ * chunks: the digits of a size, blanks after it, an extension, the LF of the size line, the CR and the LF after a chunk.
+ */
+type Part =
+  | 'status'
+  | 'header'
+  | 'trailer'
+  | 'length'
+  | 'chunk'
+  | 'end'
+  | 'size'
+  | 'blanks'
+  | 'extension'
+  | 'size-lf'
+  | 'chunk-cr'
+  | 'chunk-lf'
+  | 'over';
 
-const EMPTY = Buffer.alloc(0);
+const LF = 0x0a;
+const CR = 0x0d;
 const VERSION = 'HTTP/1.';
 /** Chunks of one byte have five. */
 const LINE_BYTES_PER_BODY_BYTE = 8;
-const STATUS_LINE = /^HTTP\/1\.[01] ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
+const SIZE_DIGITS_MAX = 12;
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export class ResponseReader {
   readonly #parts: ResponseParts;
   #part: Part = 'status';
-  #unread: Buffer = EMPTY;
+  /** The line that has begun. */
+  #line = '';
   /** Bytes of the lines of all heads; then of those of the body, less what its bytes allow. */
   #lineBytes = 0;
   /** Bytes left of the body or of the chunk. */
   #left = 0;
+  #sizeDigits = 0;
+  #version = '';
   #status = 0;
   #headers = new Map<string, string>();
 
@@ -43,9 +65,23 @@ export class ResponseReader {
   }
 
   /** Returns true when the response is complete; bytes after it are ignored. Throws `AttemptFailed`. */
-  read(bytes: Buffer): boolean {
-    this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes]);
-    while (this.#part !== 'over' && this.#step());
+  read(block: Buffer): boolean {
+    for (let at = 0; at < block.length && this.#part !== 'over'; ) {
+      switch (this.#part) {
+        case 'status':
+        case 'header':
+        case 'trailer':
+          at = this.#readLine(block, at);
+          break;
+        case 'length':
+        case 'chunk':
+        case 'end':
+          at = this.#readBody(block, at);
+          break;
+        default:
+          at = this.#readFraming(block, at);
+      }
+    }
     return this.#part === 'over';
   }
 
@@ -54,54 +90,104 @@ export class ResponseReader {
     return this.#part === 'end' || this.#part === 'over';
   }
 
-  /** Reads one line, or the bytes of the body that have arrived. Returns false if more bytes are required. */
-  #step(): boolean {
-    if (this.#part === 'length' || this.#part === 'chunk' || this.#part === 'end') return this.#readBytes();
-    const line = this.#nextLine();
-    if (line === null) return false;
+  /** Whether only the end of the connection ends the body. */
+  endsWithConnection(): boolean {
+    return this.#part === 'end';
+  }
+
+  #readLine(block: Buffer, at: number): number {
+    const lf = block.indexOf(LF, at);
+    const end = lf < 0 ? block.length : lf + 1;
+    this.#countLine(end - at);
+    const begun = this.#line.length;
+    this.#line += block.toString('latin1', at, end);
+    if (this.#part === 'status' && begun < VERSION.length && !isVersion(this.#line)) throw invalid();
+    if (lf < 0) return end;
+    const line = this.#line;
+    if (!line.endsWith('\r\n')) throw invalid();
+    this.#line = '';
+    this.#endLine(line.slice(0, -2));
+    return end;
+  }
+
+  #endLine(line: string): void {
     if (this.#part === 'status') this.#readStatus(line);
-    else if (this.#part === 'header') {
-      if (line === '') this.#endHead();
-      else this.#readHeader(line);
-    } else if (this.#part === 'size') this.#readSize(line);
-    else if (this.#part === 'gap') {
-      if (line !== '') throw invalid();
-      this.#part = 'size';
-    } else if (line === '') this.#part = 'over';
-    else headerIn(line);
-    return true;
+    else if (this.#part === 'trailer') {
+      if (line === '') this.#part = 'over';
+      else headerIn(line);
+    } else if (line === '') this.#endHead();
+    else this.#readHeader(line);
   }
 
-  #readBytes(): boolean {
-    const bytes = this.#part === 'end' ? this.#unread : this.#unread.subarray(0, this.#left);
-    this.#unread = this.#unread.subarray(bytes.length);
-    this.#left -= bytes.length;
-    this.#lineBytes = Math.max(0, this.#lineBytes - LINE_BYTES_PER_BODY_BYTE * bytes.length);
-    if (bytes.length > 0) this.#parts.body(bytes);
-    if (this.#part === 'end' || this.#left > 0) return false;
-    this.#part = this.#part === 'chunk' ? 'gap' : 'over';
-    return true;
+  #countLine(bytes: number): void {
+    this.#lineBytes += bytes;
+    if (this.#lineBytes > LIMITS.responseHeaderBytes.max) throw invalid();
   }
 
-  /** The next line without its CRLF; null if it has not arrived. */
-  #nextLine(): string | null {
-    const unread = this.#unread;
-    const end = unread.indexOf(0x0a);
-    if (this.#lineBytes + (end < 0 ? unread.length : end) > LIMITS.responseHeaderBytes.max) throw invalid();
-    if (end < 0) {
-      const begun = unread.toString('latin1', 0, VERSION.length);
-      if (this.#part === 'status' && !VERSION.startsWith(begun)) throw invalid();
-      return null;
+  #readBody(block: Buffer, at: number): number {
+    const end = this.#part === 'end' ? block.length : Math.min(block.length, at + this.#left);
+    this.#left -= end - at;
+    this.#lineBytes = Math.max(0, this.#lineBytes - LINE_BYTES_PER_BODY_BYTE * (end - at));
+    this.#parts.body(block, at, end);
+    if (this.#part !== 'end' && this.#left === 0) this.#part = this.#part === 'chunk' ? 'chunk-cr' : 'over';
+    return end;
+  }
+
+  /** Reads from one chunk to the next. */
+  #readFraming(block: Buffer, from: number): number {
+    let at = from;
+    for (; at < block.length && this.#readFramingByte(block[at] ?? 0); at++);
+    const end = Math.min(at + 1, block.length);
+    this.#countLine(end - from);
+    return end;
+  }
+
+  /** Returns false after the last byte before a chunk or the trailers. */
+  #readFramingByte(byte: number): boolean {
+    switch (this.#part) {
+      case 'size': {
+        const digit = hexDigit(byte);
+        if (digit < 0) return this.#endSize(byte);
+        if (++this.#sizeDigits > SIZE_DIGITS_MAX) throw invalid();
+        this.#left = this.#left * 16 + digit;
+        return true;
+      }
+      case 'blanks':
+        return this.#endSize(byte);
+      case 'extension':
+        if (byte === CR) this.#part = 'size-lf';
+        else if (byte !== 0x09 && (byte < 0x20 || byte === 0x7f)) throw invalid();
+        return true;
+      case 'size-lf':
+        if (byte !== LF) throw invalid();
+        this.#sizeDigits = 0;
+        this.#part = this.#left === 0 ? 'trailer' : 'chunk';
+        return false;
+      case 'chunk-cr':
+        if (byte !== CR) throw invalid();
+        this.#part = 'chunk-lf';
+        return true;
+      default:
+        if (byte !== LF) throw invalid();
+        this.#part = 'size';
+        return true;
     }
-    if (end === 0 || unread[end - 1] !== 0x0d) throw invalid();
-    this.#lineBytes += end + 1;
-    this.#unread = unread.subarray(end + 1);
-    return unread.toString('latin1', 0, end - 1);
+  }
+
+  /** The first byte after the digits of a size, or after blanks that follow them. */
+  #endSize(byte: number): true {
+    if (this.#sizeDigits === 0) throw invalid();
+    if (byte === CR) this.#part = 'size-lf';
+    else if (byte === 0x3b) this.#part = 'extension';
+    else if (byte === 0x20 || byte === 0x09) this.#part = 'blanks';
+    else throw invalid();
+    return true;
   }
 
   #readStatus(line: string): void {
-    const [, status] = STATUS_LINE.exec(line) ?? [];
-    if (status === undefined) throw invalid();
+    const [, version, status] = STATUS_LINE.exec(line) ?? [];
+    if (version === undefined) throw invalid();
+    this.#version = version;
     this.#status = Number(status);
     this.#headers = new Map();
     this.#part = 'header';
@@ -118,22 +204,26 @@ export class ResponseReader {
   #endHead(): void {
     const [status, headers] = [this.#status, this.#headers];
     const isInterim = status < 200 && status !== 101;
-    const framing = isInterim || status === 204 || status === 304 ? NO_BODY : framingOf(headers);
+    const framing =
+      isInterim || status === 204 || status === 304 ? NO_BODY : framingOf(headers, this.#version);
     this.#parts.head({ status, headers });
     if (!isInterim) this.#lineBytes = 0;
     this.#left = framing.length;
     this.#part = isInterim ? 'status' : framing.part;
   }
-
-  #readSize(line: string): void {
-    const [, size] = /^([0-9a-f]{1,12})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/i.exec(line) ?? [];
-    if (size === undefined) throw invalid();
-    this.#left = Number.parseInt(size, 16);
-    this.#part = this.#left === 0 ? 'trailer' : 'chunk';
-  }
 }
 
+/** Whether a line begins, as far as it has arrived, with the version. */
+const isVersion = (line: string) => VERSION.startsWith(line.slice(0, VERSION.length));
+
 const invalid = () => new AttemptFailed('protocol_error');
+
+/** -1: no hexadecimal digit. */
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x61 + 10 : -1;
+}
 
 function headerIn(line: string): readonly [name: string, value: string] {
   const colon = line.indexOf(':');
@@ -152,17 +242,23 @@ function withoutBlanks(value: string): string {
 }
 
 type Framing = { readonly part: Part; readonly length: number };
-const NO_BODY: Framing = { part: 'length', length: 0 };
+const NO_BODY: Framing = { part: 'over', length: 0 };
 
-/** RFC 9112 §6.3, for a response that can have a body. */
-function framingOf(headers: ResponseHead['headers']): Framing {
+/**
+ * RFC 9112 §6.3, for a response that can have a body. `chunked` is the last coding, and once (§7.1); HTTP/1.0 has no
+ * Transfer-Encoding (§6.1).
+ */
+function framingOf(headers: ResponseHead['headers'], version: string): Framing {
   const length = headers.get('content-length');
   const encoding = headers.get('transfer-encoding');
   if (encoding !== undefined) {
-    if (length !== undefined) throw invalid();
-    return { part: /(?:^|,)[ \t]*chunked$/i.test(encoding) ? 'size' : 'end', length: 0 };
+    const codings = encoding.split(',').map((coding) => withoutBlanks(coding).toLowerCase());
+    const chunked = codings.indexOf('chunked');
+    const isOrdered = chunked < 0 || chunked === codings.length - 1;
+    if (length !== undefined || version === '0' || !isOrdered || codings.includes('')) throw invalid();
+    return { part: chunked < 0 ? 'end' : 'size', length: 0 };
   }
   if (length === undefined) return { part: 'end', length: 0 };
   if (!/^\d{1,15}$/.test(length)) throw invalid();
-  return { part: 'length', length: Number(length) };
+  return Number(length) === 0 ? NO_BODY : { part: 'length', length: Number(length) };
 }

@@ -137,6 +137,12 @@ const BROKEN: readonly (readonly [string, string, Ended])[] = [
     'HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
     protocol(),
   ],
+  [
+    'chunked twice',
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n',
+    protocol(),
+  ],
+  ['chunks in HTTP/1.0', 'HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n', protocol()],
   ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nhi!', protocol()],
   ['a negative length', 'HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nhi', protocol()],
   ['another protocol', 'SSH-2.0-OpenSSH_9.9\r\n', protocol()],
@@ -237,6 +243,67 @@ test('a body of exactly the limit is complete; one byte more is truncated', asyn
     const cut = await send();
     assert.deepEqual([cut.truncated, cut.responseBytes, cut.errorCategory], [true, 65_536, null]);
     assert.equal(cut.responseBodySha256, sha256(body));
+  });
+});
+
+test('a body of 64 KiB in chunks of one byte is complete', async () => {
+  const chunks = '1\r\nz\r\n'.repeat(65_536);
+  const handler = raw(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+  await inLab({ handler }, async ({ send }) => {
+    const report = await send();
+    assert.deepEqual([report.errorCategory, report.truncated], [null, false]);
+    assert.equal(report.responseBodySha256, sha256('z'.repeat(65_536)));
+  });
+});
+
+test('a body whose bytes are TLS records of their own is a protocol_error after a bounded number of them', async () => {
+  let records = 0;
+  const handler: Handler = (_request, socket) => {
+    const more = () => {
+      if (socket.destroyed || ++records === 50_000) return;
+      socket.write('a', more);
+    };
+    socket.setNoDelay(true);
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 60000\r\n\r\n', more);
+    return undefined;
+  };
+  await inLab({ handler }, async ({ send }) => {
+    const report = await send({ timeoutMs: 12_000 });
+    assert.equal(report.errorCategory, 'protocol_error');
+    const bytes = report.responseBytes ?? 0;
+    assert.ok(bytes > 15_000 && bytes <= (512 * 1024) / 22, `${bytes} bytes`);
+  });
+});
+
+test('an answer that arrives together with the end of the handshake is a protocol_error', async () => {
+  const answer = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi';
+  await inLab({ tls: { maxVersion: 'TLSv1.2' } }, async ({ send, target }) => {
+    target.onSecure((socket) => socket.write(answer));
+    // Passes on what the target wrote when it has been silent for a while: its Finished and the answer at once.
+    const together = (client: Socket) => {
+      const upstream = connect(target.port, '127.0.0.1').on('error', () => undefined);
+      let bytes = Buffer.alloc(0);
+      let timer: NodeJS.Timeout | undefined;
+      client.on('data', (more) => upstream.write(more));
+      client.once('close', () => upstream.destroy());
+      upstream.on('data', (more: Buffer) => {
+        bytes = Buffer.concat([bytes, more]);
+        clearTimeout(timer);
+        timer = setTimeout(() => {
+          client.write(bytes);
+          bytes = Buffer.alloc(0);
+        }, 100);
+      });
+    };
+    await withListener(together, async ({ port }) => {
+      const report = await send({ url: `https://target.test:${port}/` });
+      assert.deepEqual(ended(report), {
+        errorCategory: 'protocol_error',
+        status: null,
+        phase: 'headers',
+        sent: 'maybe',
+      });
+    });
   });
 });
 

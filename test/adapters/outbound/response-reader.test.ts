@@ -1,8 +1,12 @@
 // The response parser: the same result however the bytes are cut, and no second reading of what is ambiguous.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import { AttemptFailed } from '#src/adapters/outbound/attempt.ts';
+import { BodyHash } from '#src/adapters/outbound/body-hash.ts';
 import { ResponseReader } from '#src/adapters/outbound/response-reader.ts';
+import { runs } from '#test/support/property-runs.ts';
 
 type Read = { readonly statuses: number[]; readonly body: string; readonly complete: boolean };
 
@@ -12,8 +16,8 @@ function read(text: string, size = text.length): Read {
   let body = '';
   const reader = new ResponseReader({
     head: ({ status }) => void statuses.push(status),
-    body(bytes) {
-      body += bytes.toString('latin1');
+    body(block, start, end) {
+      body += block.toString('latin1', start, end);
     },
   });
   const bytes = Buffer.from(text, 'latin1');
@@ -55,10 +59,30 @@ for (const [what, text, body, statuses = [200]] of WHOLE) {
   });
 }
 
-test('chunks of one byte are read, however many there are', () => {
+test('chunks of one byte are read in place, however many there are: no object for each', () => {
   const body = 'x'.repeat(60_000);
   const chunks = [...body].map((byte) => `1\r\n${byte}\r\n`).join('');
-  assert.equal(read(`${OK}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`, 1000).body, body);
+  let objects = 0;
+  const counted = (block: Buffer) =>
+    Object.assign(block, {
+      subarray(start?: number, end?: number) {
+        objects += 1;
+        return Buffer.prototype.subarray.call(block, start, end);
+      },
+      toString(encoding?: BufferEncoding, start?: number, end?: number) {
+        objects += 1;
+        return Buffer.prototype.toString.call(block, encoding, start, end);
+      },
+    });
+  const wire = Buffer.from(`${OK}transfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+  const hash = new BodyHash();
+  const reader = new ResponseReader({ head: () => undefined, body: (...piece) => hash.add(...piece) });
+  let complete = false;
+  for (let at = 0; at < wire.length; at += 16_384)
+    complete = reader.read(counted(wire.subarray(at, at + 16_384)));
+  assert.deepEqual([complete, hash.bytes], [true, body.length]);
+  assert.equal(hash.digest(), createHash('sha256').update(body).digest('hex'));
+  assert.ok(objects < 10, `${objects} strings and slices`);
 });
 
 const CUT = [
@@ -104,6 +128,22 @@ const INVALID = [
   'HTTP/1.1 100 \r\n\r\n'.repeat(2000),
   `${OK}transfer-encoding: chunked\r\n\r\n${`1;${'x'.repeat(1000)}\r\nx\r\n`.repeat(20)}`,
   `${OK}content-length: 5\xa0\r\n\r\n`,
+  `${OK}transfer-encoding: chunked, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
+  `${OK}transfer-encoding: chunked\r\ntransfer-encoding: Chunked\r\n\r\n`,
+  `${OK}transfer-encoding: chunked, gzip\r\n\r\n`,
+  `${OK}transfer-encoding: gzip,,chunked\r\n\r\n`,
+  `${OK}transfer-encoding: chunked,\r\n\r\n`,
+  `${OK}transfer-encoding:\r\n\r\n`,
+  'HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n',
+  `${OK}transfer-encoding: chunked\r\n\r\n;x\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n 1\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n1 1\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n0x1\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n1;a\nx\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n1;\0\r\nx\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n1\rx\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n1\r\nx\n0\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n0\r\nbad trailer\r\n\r\n`,
 ];
 
 for (const text of INVALID) {
@@ -132,4 +172,76 @@ test('a value of many blanks takes linear time', () => {
   const begun = performance.now();
   for (let n = 0; n < 20; n++) assert.throws(() => read(`${OK}x:${' '.repeat(16_000)}\0\r\n`));
   assert.ok(performance.now() - begun < 1000);
+});
+
+// ── any bytes, cut in any way ───────────────────────────────────────────────────────────────────────────
+
+const Token = fc.constantFrom('a', 'x-long-name', 'Content-Type', 'retry-after');
+const Text = fc.string({ maxLength: 12 });
+const Header = fc
+  .tuple(Token, Text)
+  .map(([name, value]) => `${name}: ${value.replaceAll(/[^ -~]/g, '')}\r\n`);
+const Chunk = fc
+  .tuple(fc.string({ minLength: 1, maxLength: 20 }), fc.constantFrom('', ' ', ';', ';x=y', ' ; "q"'))
+  .map(([text, extension]) => {
+    const bytes = Buffer.from(text, 'utf8').toString('latin1');
+    return `${bytes.length.toString(16)}${extension}\r\n${bytes}\r\n`;
+  });
+const Framed = fc.oneof(
+  fc
+    .array(Chunk, { maxLength: 8 })
+    .map((chunks) => `transfer-encoding: chunked\r\n\r\n${chunks.join('')}0\r\n\r\n`),
+  Text.map(
+    (text) => `content-length: ${Buffer.byteLength(text)}\r\n\r\n${Buffer.from(text).toString('latin1')}`,
+  ),
+  Text.map((text) => `\r\n${Buffer.from(text).toString('latin1')}`),
+);
+const Wire = fc
+  .tuple(
+    fc.constantFrom('', 'HTTP/1.1 103 Early\r\na: b\r\n\r\n'),
+    fc.constantFrom(OK, 'HTTP/1.0 404 No\r\n', 'HTTP/1.1 204 None\r\n'),
+    fc.array(Header, { maxLength: 4 }),
+    Framed,
+    fc.constantFrom('', 'more'),
+  )
+  .map(([interim, status, headers, framed, more]) => interim + status + headers.join('') + framed + more);
+/** One byte is another, or missing. */
+const Damaged = fc
+  .tuple(Wire, fc.nat(400), fc.constantFrom('', '\r', '\n', '\0', '0', ' ', ':', '\xff'))
+  .map(([wire, at, byte]) => wire.slice(0, at % wire.length) + byte + wire.slice((at % wire.length) + 1));
+
+/** What the reader makes of the pieces, up to its error. */
+function outcome(pieces: readonly Buffer[]): unknown {
+  const heads: unknown[] = [];
+  const hash = new BodyHash();
+  const reader = new ResponseReader({
+    head: ({ status, headers }) => void heads.push([status, ...headers]),
+    body: (...piece) => hash.add(...piece),
+  });
+  let end: unknown;
+  try {
+    for (const piece of pieces) end = reader.read(piece) ? 'complete' : 'open';
+    end = end === 'open' && reader.isCompleteAtEnd() ? 'complete at the end' : end;
+  } catch (error) {
+    end = error instanceof AttemptFailed ? error.category : error;
+  }
+  return { heads, end, bytes: hash.bytes, sha256: hash.digest() };
+}
+
+test('any response, whole or damaged, is read alike however its bytes are cut', () => {
+  const property = fc.property(
+    fc.oneof(Wire, Damaged),
+    fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 30 }),
+    (wire, sizes) => {
+      const bytes = Buffer.from(wire, 'latin1');
+      const pieces: Buffer[] = [];
+      for (let at = 0, i = 0; at < bytes.length; i++) {
+        const size = sizes[i % sizes.length] ?? 1;
+        pieces.push(bytes.subarray(at, at + size));
+        at += size;
+      }
+      assert.deepEqual(outcome(pieces), outcome([bytes]));
+    },
+  );
+  fc.assert(property, { numRuns: runs(2000) });
 });

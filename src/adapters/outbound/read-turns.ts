@@ -1,0 +1,55 @@
+// Divides the event loop among connections. A target chooses how its bytes come: if each is a TLS record or a chunk of its
+// own, a megabyte costs 20 ms, and a segment of one byte costs as much as a large one. So one turn of the loop decrypts and
+// parses a bounded number of bytes, and all connections take turns.
+import { setImmediate } from 'node:timers';
+
+export type Source = {
+  /** Decrypts and parses at most BYTES_PER_READ. Returns what that cost, in bytes; 0 if nothing is left to read. */
+  readSome(): number;
+};
+
+/** About 5 ms if every byte is a record of its own. */
+export const BYTES_PER_TURN = 256 * 1024;
+export const BYTES_PER_READ = 16 * 1024;
+
+export class ReadTurns {
+  /** Sources with bytes to read; the next one comes first. */
+  readonly #waiting: Source[] = [];
+  #left = BYTES_PER_TURN;
+  #isReading = false;
+  #isEnding = false;
+
+  /** Reads from the source now if this turn has bytes left, otherwise in a later one. */
+  add(source: Source): void {
+    this.#waiting.push(source);
+    this.#readAll();
+  }
+
+  #readAll(): void {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    try {
+      while (this.#left > 0) {
+        const source = this.#waiting.shift();
+        if (source === undefined) break;
+        const cost = source.readSome();
+        if (cost > 0) this.#waiting.push(source);
+        this.#left -= cost;
+      }
+    } finally {
+      this.#isReading = false;
+      this.#endTurn();
+    }
+  }
+
+  /** Small responses, which are most, need no turn of their own to be counted. */
+  #endTurn(): void {
+    if (this.#isEnding || this.#left > BYTES_PER_TURN / 2) return;
+    this.#isEnding = true;
+    setImmediate(() => {
+      this.#isEnding = false;
+      this.#left = BYTES_PER_TURN;
+      this.#readAll();
+    });
+  }
+}

@@ -1,0 +1,144 @@
+// What one turn of the event loop reads, counted in bytes: no connection can take it for itself.
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { AttemptFailed } from '#src/adapters/outbound/attempt.ts';
+import { BYTES_PER_READ, BYTES_PER_TURN, ReadTurns } from '#src/adapters/outbound/read-turns.ts';
+import { RECEIVED_BYTES_MAX, TcpStream } from '#src/adapters/outbound/tcp-stream.ts';
+import { until } from './lab.ts';
+
+/** A socket whose peer has `kernel` bytes more: they arrive in blocks while it is not paused, a block a turn. */
+class FakeSocket extends EventEmitter {
+  paused = false;
+  destroyedWith: unknown;
+  pause() {
+    this.paused = true;
+  }
+  resume() {
+    this.paused = false;
+  }
+  destroy(error: unknown) {
+    this.destroyedWith = error ?? null;
+  }
+}
+
+function connect(turns = new ReadTurns()) {
+  const socket = new FakeSocket();
+  const stream = new TcpStream(socket as unknown as Socket, turns);
+  const passed: string[] = [];
+  stream.on('data', (piece: Buffer) => passed.push(piece.toString('latin1')));
+  stream.on('end', () => passed.push('END'));
+  stream.isSecure = true;
+  const arrive = (bytes: number | string) => {
+    socket.emit('data', typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.alloc(bytes, 'x'));
+  };
+  const length = () => passed.join('').length;
+  return { socket, stream, passed, length, arrive };
+}
+
+test('a small response is passed on at once, and its connection is never paused', () => {
+  const { socket, passed, arrive } = connect();
+  arrive('one');
+  arrive('two');
+  assert.deepEqual([passed, socket.paused], [['one', 'two'], false]);
+});
+
+test('one turn reads a bounded number of bytes, of all connections in turn, and nothing more from the kernel', async () => {
+  const turns = new ReadTurns();
+  connect(turns).arrive(BYTES_PER_TURN);
+  const all = Array.from({ length: 20 }, () => connect(turns));
+  for (const { arrive } of all) arrive(100_000);
+  const lengths = () => all.map(({ length }) => length());
+  const read = () => lengths().reduce((a, b) => a + b);
+  assert.equal(read(), 0);
+  for (let before = 0; read() < 2_000_000; before = read()) {
+    await setImmediate();
+    assert.ok(read() > before && read() - before <= BYTES_PER_TURN + BYTES_PER_READ);
+    assert.ok(Math.max(...lengths()) - Math.min(...lengths()) <= BYTES_PER_READ);
+    for (const { socket, length } of all) assert.equal(socket.paused, length() < 100_000);
+  }
+});
+
+test('a small response waits for one turn at most behind large ones', async () => {
+  const turns = new ReadTurns();
+  const large = Array.from({ length: 4 }, () => connect(turns));
+  for (const { arrive } of large) arrive(BYTES_PER_TURN);
+  const { passed, arrive } = connect(turns);
+  arrive('small');
+  await setImmediate();
+  await setImmediate();
+  assert.deepEqual(passed, ['small']);
+});
+
+test('a handshake costs more than its bytes: a turn makes few of them', async () => {
+  const turns = new ReadTurns();
+  const all = Array.from({ length: 50 }, () => connect(turns));
+  for (const { stream } of all) stream.isSecure = false;
+  for (const { arrive } of all) arrive(2000);
+  const made = () => all.filter(({ length }) => length() > 0).length;
+  assert.equal(made(), 8);
+  await until(() => made() === 50);
+});
+
+test('the end of the connection is passed on after all that arrived, and in a later turn than the last of it', async () => {
+  const { socket, stream, passed, arrive } = connect();
+  arrive(BYTES_PER_TURN);
+  arrive('last');
+  socket.emit('end');
+  assert.equal(stream.hasEnded, false);
+  await until(() => passed.at(-1) === 'END');
+  assert.equal(passed.at(-2), 'last');
+  assert.equal(passed.join('').length, BYTES_PER_TURN + 'lastEND'.length);
+  const other = connect();
+  other.arrive('all');
+  other.socket.emit('end');
+  assert.deepEqual(other.passed, ['all']);
+  await setImmediate();
+  assert.deepEqual(other.passed, ['all', 'END']);
+});
+
+test('protocol_error: more than 512 KiB of which the body is not complete', async () => {
+  const { socket, stream, length, arrive } = connect();
+  for (let i = 0; i < 5; i++) arrive(RECEIVED_BYTES_MAX / 4);
+  await until(() => socket.destroyedWith !== undefined);
+  assert.ok(socket.destroyedWith instanceof AttemptFailed);
+  assert.equal(socket.destroyedWith.category, 'protocol_error');
+  assert.deepEqual([length(), stream.received, stream.passedOn], Array(3).fill(RECEIVED_BYTES_MAX));
+});
+
+test('after 32 reads, segments are collected before the next read', async () => {
+  const { socket, passed, arrive } = connect();
+  for (let i = 0; i < 32; i++) arrive('x');
+  assert.equal(socket.paused, false);
+  arrive('x');
+  assert.deepEqual([passed.length, socket.paused], [33, true]);
+  await until(() => !socket.paused);
+  arrive('xxx');
+  assert.deepEqual([passed.length, socket.paused], [34, true]);
+});
+
+test('a stopped stream passes nothing on but the end', async () => {
+  const { socket, stream, passed, arrive } = connect();
+  arrive(2 * BYTES_PER_TURN);
+  const before = passed.length;
+  stream.stop();
+  arrive('more');
+  for (let i = 0; i < 5; i++) await setImmediate();
+  assert.equal(passed.length, before);
+  socket.emit('end');
+  assert.equal(passed.at(-1), 'END');
+});
+
+test('TLS may pause and resume the connection, but not while something waits', async () => {
+  const { socket, stream, arrive } = connect();
+  stream.pause();
+  assert.equal(socket.paused, true);
+  stream.resume();
+  assert.equal(socket.paused, false);
+  arrive(BYTES_PER_TURN + 1);
+  stream.resume();
+  assert.equal(socket.paused, true);
+  await until(() => !socket.paused);
+});
