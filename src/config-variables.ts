@@ -60,6 +60,11 @@ export const VARIABLES = {
     'none',
     'a node of the network, for what the facilitator leaves open; required with `X402_ENABLED`',
   ),
+  X402_REFUND_FROM: optional(
+    values.evmAddress,
+    'the payee',
+    'wallet that refunds are sent from, beside the payee of the payment',
+  ),
   X402_CONFIRM_SECONDS: variable(
     values.wholeNumber(0, 60),
     '30',

@@ -94,6 +94,8 @@ function configOf(read: Read, fault: Fault) {
     priceUsd: read('X402_PRICE'),
     /** Contract address; null: the network's USDC. */
     asset: read('X402_ASSET'),
+    /** Wallet beside the payee; null: none. */
+    refundFrom: read('X402_REFUND_FROM'),
     facilitatorTimeoutMs: read('X402_FACILITATOR_TIMEOUT_MS'),
     reconcileMs: read('X402_RECONCILE_SECONDS') * 1000,
     confirmations: read('X402_CONFIRMATIONS'),
@@ -184,9 +186,14 @@ export function readBuyerKey(env: Environment = process.env): `0x${string}` | nu
   return reading(env, (read) => read('RELAY_BUYER_PRIVATE_KEY'));
 }
 
-/** The chain that `relay payments refund` reads, from X402_RPC_URL; null if it is unset. Throws `ConfigError`. */
+/** The node that `relay payments` queries, from X402_RPC_URL; null if it is unset. Throws `ConfigError`. */
 export function readRpcUrl(env: Environment = process.env): string | null {
   return reading(env, (read) => read('X402_RPC_URL'));
+}
+
+/** The wallet that refunds come from, from X402_REFUND_FROM; null: the payee. Throws `ConfigError`. */
+export function readRefundFrom(env: Environment = process.env): string | null {
+  return reading(env, (read) => read('X402_REFUND_FROM'));
 }
 
 /** `boundPort`: the one the service listens on, where PORT was 0. */

@@ -1,4 +1,4 @@
-// The buyer and the reader of the chain, for commands and the demo: their packages are large, so import this when it is used.
+// The buyer, for commands and the demo: its packages are large, so import this when it is used.
 import { fileLedger, type Ledger, type LedgerOptions } from '#src/adapters/buyer/ledger.ts';
 import { acquireFileLock, createLockFile } from '#src/adapters/signing/file-lock.ts';
 
@@ -7,7 +7,6 @@ export { addressOf, keyPayer } from '#src/adapters/buyer/payment.ts';
 export { present } from '#src/adapters/buyer/present.ts';
 export { type Order, type PurchaseResult, purchase } from '#src/adapters/buyer/purchase.ts';
 export { limitedSend } from '#src/adapters/buyer/send.ts';
-export { findTransfer } from '#src/adapters/payments/chain.ts';
 export { systemClock } from '#src/adapters/runtime/clock.ts';
 
 /** The lock is a file beside the ledger. Throws `LedgerUnusable`. */

@@ -244,6 +244,7 @@ const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
   unservedPayments: 'payments that settled and whose job never started',
   unconfirmedPayments: 'payments whose settlement is unconfirmed',
   missingPayments: 'payments that were charged, and that the chain does not have',
+  begunRefunds: 'refunds that have begun and are not recorded',
   uncoveredLeaves: 'leaves that no checkpoint covers yet',
   unfitCheckpoints: 'checkpoints after the first wrong one, which do not match either',
 };

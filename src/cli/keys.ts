@@ -10,6 +10,7 @@ import {
   windowOf,
 } from '#src/usecases/signing-keys/change-keys.ts';
 import { readConfig } from '../config.ts';
+import { readDate } from './dates.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
 import { withKeys } from './operator.ts';
 import { plain, print, printJson, table } from './terminal.ts';
@@ -85,13 +86,6 @@ function readKeyId(text: string): string {
 }
 
 /** Unix ms. A date is its beginning in UTC; a time needs a zone, or it would differ between machines. */
-function readDate(text: string): number {
-  const isDate = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text);
-  const ms = isDate ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) throw new InvalidArgumentError('It must be a date, or a time with its zone.');
-  return ms;
-}
-
 /** For a person, to the minute; of a compromise to the second: a signature before it counts, one after it does not. */
 const utc = (instant: string | null, length = 16): string =>
   `${(instant ?? '').slice(0, length).replace('T', ' ')} UTC`;

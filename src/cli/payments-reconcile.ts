@@ -3,10 +3,10 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { ChainReconciled } from '#src/domain/payment/events.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
-import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import type { PaymentRow } from '#src/usecases/payments/payment-row.ts';
 import { type Reconciled, reconcileOnce } from '#src/usecases/reconciliation/reconcile-once.ts';
 import { readConfig } from '../config.ts';
-import type { OpenState } from '../domain/payment/ledger.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import { numbered, plain, print, printer, printJson, row, shown, table } from './terminal.ts';
@@ -40,8 +40,6 @@ function readBlock(text: string): number {
   return Number(text);
 }
 
-const OPEN: ReadonlySet<OpenState> = new Set(['unserved', 'refundable', 'refunding', 'unknown', 'missing']);
-
 async function reconcile({ from, json }: Options): Promise<void> {
   const { x402 } = readConfig();
   if (x402 === null) throw new CannotRun('X402_ENABLED is not true: use the environment of the service');
@@ -54,7 +52,7 @@ async function reconcile({ from, json }: Options): Promise<void> {
     const onRound = ({ toBlock }: ChainReconciled) => progress(`compared up to block ${toBlock}`);
     const options = { account, from: from ?? null, signal: stop.signal, onRound };
     const reconciled = await reconcileOnce({ ...deps, ...chain }, options).catch(cannotRun);
-    const open = await listPayments(deps, OPEN);
+    const open = await listOpenPayments(deps);
     const balances = await balancePayments(deps.log);
     const isBalanced = balances.every(({ balanced }) => balanced);
     if (open.length > 0 || unattributedOf(reconciled).length > 0 || !isBalanced) process.exitCode = EXIT.open;
@@ -95,7 +93,7 @@ function summaryOf(reconciled: Reconciled) {
 const OPEN_TITLES = ['state', 'since', 'amount', 'payer', 'job', 'id'];
 const STRANGER_TITLES = ['unattributed', 'block', 'sender', 'transaction'];
 
-function linesOf(reconciled: Reconciled, open: readonly OpenPayment[], isBalanced: boolean): string[] {
+function linesOf(reconciled: Reconciled, open: readonly PaymentRow[], isBalanced: boolean): string[] {
   const { fromBlock, toBlock, safeBlock, received, transfers, ...found } = summaryOf(reconciled);
   const blocks =
     fromBlock === null ? `none: block ${safeBlock} was compared before` : `${fromBlock} to ${toBlock}`;

@@ -1,87 +1,123 @@
-// relay payments: the payments that need an operator (paid and not served, interrupted, or unconfirmed), their resolution
-// by hand, their refunds, and the balance.
-import { type Command, InvalidArgumentError } from 'commander';
-import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
-import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
-import { type Refunded, recordRefund } from '#src/usecases/payments/record-refund.ts';
-import {
-  type OperatorVerdict,
-  type Resolved,
-  resolvePayment,
-} from '#src/usecases/payments/resolve-payment.ts';
-import { readRpcUrl } from '../config.ts';
-import type { OpenState } from '../domain/payment/ledger.ts';
-import { CannotRun, exiting, FoundWrong } from './exit.ts';
-import { withLog } from './operator.ts';
+// relay payments: lists of payments, the balance, refunds, and the resolution of payments whose fate is open.
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { readDate } from './dates.ts';
+import { exiting } from './exit.ts';
+import { balance } from './payments-balance.ts';
+import { type ListOptions, list, sum } from './payments-list.ts';
 import { addReconcile } from './payments-reconcile.ts';
-import { plain, print, printError, printer, printJson, table } from './terminal.ts';
-
-type ListOptions = {
-  readonly unserved?: true;
-  readonly refundable?: true;
-  readonly unknown?: true;
-  readonly missing?: true;
-  readonly balance?: true;
-  readonly json?: true;
-};
-type RefundOptions = { readonly tx: string; readonly unverified?: true; readonly json?: true };
-type ResolveOptions = { readonly settled?: string | true; readonly notSettled?: true; readonly json?: true };
+import { begin, cancel, complete } from './payments-refund.ts';
+import { resolve } from './payments-resolve.ts';
 
 const HELP = `
-States:
+States of a payment:
   unserved     settled, its call never started: the same payment header still executes it, without a new charge
-  refundable   settled, and its call was interrupted or never sent: it is not sent again; return the money, then use
-               "refund" to record it
-  unknown      the settlement is unconfirmed: look it up on the chain, then use "resolve"
+  refundable   settled, and its call was interrupted or never sent: it is not sent again
+  refunding    its refund has begun: it buys nothing, and is due until "refund complete" records the transfer
+  unknown      whether the money moved is unconfirmed: "resolve" looks it up on the chain
   missing      charged in the books, and the chain has no transfer of it
-Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.`;
-
-const RESOLVE_HELP = `
-Look the payment up on the chain first (its payer, and the transfers to your X402_PAY_TO). The verdict is recorded and
-cannot be undone. --not-settled is refused until one minute after the authorization has expired.`;
+With --all also: settling, running, served, refunded, rejected, released.
+Amounts are in atomic units. --csv and --json have all fields. A date is its beginning (UTC); --until is exclusive.
+--all reads the streams of each payment and keeps one page of them in memory; without it the open payments are kept.
+Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.
+Exit status: 0 nothing is due, 3 a refund is due or a payment is missing (whatever is listed), 2 it could not run.`;
 
 const REFUND_HELP = `
-Send the money first: at least the amount in the same asset to the payer. The transfer is looked up at X402_RPC_URL: it
-must have succeeded, must not be older than the payment, and must not be recorded for another refund. Without
-X402_RPC_URL the refund needs --unverified and is recorded as stated by the operator. A refunded payment no longer
-executes a call. The record cannot be undone.`;
+A refund has two steps, so that no payer gets both the money and the call:
+  1. "refund begin" takes the payments out of use and prints what to send to each payer.
+  2. Send the money, to all payers in one transaction or in several.
+  3. "refund complete" finds the transfers on the chain (X402_RPC_URL) and records the refunds.
+"refund cancel" takes the first step back, before any money is sent.`;
+
+const BEGIN_HELP = `
+From then on the payment header is refused. Prints one row for each payer; --csv for a batch transfer. The money has to come
+from the payee of the payment (X402_PAY_TO) or from X402_REFUND_FROM. Payments whose refund has begun before are printed
+again. Refused: a payment that is not charged, is refunded, is missing, whose call is running, or whose call was made
+(--served returns the charge nevertheless). Exit status: 1 if a payment was refused, and the others have begun.`;
+
+const COMPLETE_HELP = `
+Every transfer in the transaction counts that is in the token of the charge, comes from the payee or X402_REFUND_FROM, and is
+not older than the payment. It refunds the begun refunds of its recipient, each in full, the oldest first, as far as it
+covers them; whatever runs at the same moment, no part of it counts twice. What is left can be completed later for refunds
+that have begun by then. If the command was interrupted, run it again.
+Exit status: 0 recorded (now or before), 1 nothing was covered, 2 the chain does not answer.`;
+
+const RESOLVE_HELP = `
+The chain is queried (X402_RPC_URL), and what it shows is recorded: paid, never to be paid, or nothing yet. Also a rejected
+payment can be resolved, if the chain shows that it was paid.
+By hand only if the chain gives no usable answer: --by-hand --reason TEXT with --settled TX or --not-settled is recorded as
+the operator's statement, with the reason. --settled is refused if the node has the transaction without the transfer of this
+payment; --not-settled until one minute after the authorization has expired.
+Exit status: 0 recorded or confirmed, 1 not recorded, 2 the chain gives no usable answer.`;
 
 export function addPayments(program: Command): void {
   const payments = program
     .command('payments')
-    .description('List payments that were not served, or that could not be confirmed.')
-    .option('--unserved', 'only settled and not served: unserved and refundable')
-    .option('--refundable', 'only refundable')
+    .description('List payments that need attention, or all.')
+    .option('--all', 'every payment, in the order of reservation')
+    .option('--unserved', 'only settled and not started')
+    .option('--refundable', 'only those whose refund is due: unserved, refundable, refunding')
     .option('--unknown', 'only unconfirmed')
     .option('--missing', 'only charges that the chain does not have')
+    .option('--since <date>', 'charged (or else reserved) at this time or later, RFC 3339', readDate)
+    .option('--until <date>', 'before this time', readDate)
+    .addOption(new Option('--sum <period>', 'print sums instead, by period').choices(['day', 'month']))
     .option(
       '--balance',
       'print charged = served + refunded + open, and received = charged - missing + unattributed, instead',
     )
+    .option('--csv', 'print CSV')
     .option('--json', 'print an array of JSON')
     .enablePositionalOptions()
     .addHelpText('after', HELP)
-    .action(exiting(list));
+    .action(exiting(show));
   payments
     .command('resolve')
-    .description('Record what became of an unconfirmed payment.')
+    .description('Look an unconfirmed payment up on the chain, and record what it shows.')
     .argument('<id>', 'as the list shows it: payment-…', readId)
-    .option('--settled [transaction]', 'it was paid; 0x and 64 hex digits, if known', readTransaction)
-    .option('--not-settled', 'it was not paid, and no longer can be')
+    .option('--by-hand', 'record a statement, if the chain gives no usable answer')
+    .option('--reason <text>', 'with --by-hand: why you are certain', readReason)
+    .option('--settled <transaction>', 'with --by-hand: it was paid by this transaction', readTransaction)
+    .option('--not-settled', 'with --by-hand: it was not paid, and no longer can be')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', RESOLVE_HELP)
-    .action(resolve);
-  payments
+    .action(exiting(resolve));
+  const refund = payments
     .command('refund')
-    .description('Record the refund of a payment.')
-    .argument('<id>', 'as the list shows it: payment-…', readId)
-    .requiredOption('--tx <hash>', 'the transfer to the payer: 0x and 64 hex digits', readTransaction)
-    .option('--unverified', 'record it without looking at the chain')
+    .description('Return charges to their payers.')
+    .addHelpText('after', REFUND_HELP);
+  refund
+    .command('begin')
+    .description('Take payments out of use and print what to send to each payer.')
+    .argument('<id...>', 'as the list shows them: payment-…', readIds)
+    .option('--served', 'also payments whose call was made')
+    .option('--csv', 'print CSV')
+    .option('--json', 'print an array of JSON')
+    .addHelpText('after', BEGIN_HELP)
+    .action(exiting(begin));
+  refund
+    .command('cancel')
+    .description('Take the begin of refunds back: the payments buy their calls again.')
+    .argument('<id...>', 'as the list shows them: payment-…', readIds)
     .option('--json', 'print the result as JSON')
-    .addHelpText('after', REFUND_HELP)
-    .action(refund);
+    .addHelpText('after', '\nRefused if a transaction is claimed for it: complete that one.')
+    .action(exiting(cancel));
+  refund
+    .command('complete')
+    .description('Record the refunds that a transaction pays.')
+    .requiredOption('--tx <hash>', 'the transaction: 0x and 64 hex digits', readTransaction)
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', COMPLETE_HELP)
+    .action(exiting(complete));
   addReconcile(payments);
 }
+
+type ShowOptions = ListOptions & {
+  readonly sum?: 'day' | 'month';
+  readonly balance?: true;
+};
+
+const show = ({ sum: period, balance: balanced, ...options }: ShowOptions) =>
+  balanced ? balance(options) : period === undefined ? list(options) : sum(period, options);
 
 function readId(text: string): string {
   if (!/^payment-[0-9a-f]{64}$/.test(text))
@@ -89,142 +125,23 @@ function readId(text: string): string {
   return text;
 }
 
+/** Without repetitions. */
+const readIds = (text: string, before: readonly string[] = []): readonly string[] => [
+  ...new Set([...before, readId(text)]),
+];
+
 function readTransaction(text: string): string {
   if (!/^0x[0-9a-fA-F]{64}$/.test(text)) throw new InvalidArgumentError('It must be 0x and 64 hex digits.');
   return text.toLowerCase();
 }
 
-const SELECTED = {
-  unserved: ['unserved', 'refundable'],
-  refundable: ['refundable'],
-  unknown: ['unknown'],
-  missing: ['missing'],
-} as const;
-const OPTIONS = Object.keys(SELECTED) as (keyof typeof SELECTED)[];
+const REASON_CHARACTERS = 500;
 
-/** The union of what the options select; all states without any of them. */
-function statesOf(options: ListOptions): ReadonlySet<OpenState> {
-  const selected = OPTIONS.filter((name) => options[name]);
-  return new Set((selected.length === 0 ? OPTIONS : selected).flatMap((name) => SELECTED[name]));
-}
-
-const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'id'];
-
-/** In the order of the titles. */
-const cells = ({ state, since, amount, payer, jobId, transaction, id }: OpenPayment): string[] =>
-  [state, since, amount, payer, jobId, transaction ?? '-', id].map(plain);
-
-async function list(options: ListOptions): Promise<boolean | undefined> {
-  if (options.balance) return balance(options);
-  const rows = await withLog((deps) => listPayments(deps, statesOf(options)));
-  if (options.json) printJson(rows);
-  // Beside the rows: a program that reads them gets none.
-  else if (rows.length === 0) printer(!process.stdout.isTTY)('No such payment is open.');
-  else if (process.stdout.isTTY) print(...table(TITLES, rows.map(cells)));
-  else print(...rows.map((row) => cells(row).join(' ')));
-}
-
-const BALANCE = [
-  'network',
-  'asset',
-  'charged',
-  'served',
-  'refunded',
-  'open',
-  'missing',
-  'unattributed',
-  'received',
-  'upToBlock',
-] as const;
-
-/** Returns false if the sums do not match. */
-async function balance({ json }: ListOptions): Promise<boolean> {
-  const rows = await withLog(({ log }) => balancePayments(log));
-  if (json) printJson(rows);
-  else if (rows.length === 0) print('No payment was charged.');
-  else
-    print(
-      ...table(
-        BALANCE,
-        rows.map((row) => BALANCE.map((name) => String(row[name] ?? '-'))),
-      ),
+function readReason(text: string): string {
+  const reason = text.trim();
+  if (reason === '' || reason.length > REASON_CHARACTERS || /[\p{Cc}\p{Cs}]/u.test(reason))
+    throw new InvalidArgumentError(
+      `It must be 1 to ${REASON_CHARACTERS} characters without control characters.`,
     );
-  const wrong = rows.filter(({ balanced }) => !balanced);
-  for (const { network, asset } of wrong)
-    printError(`the sums of ${asset} on ${network} do not balance: run relay audit`);
-  return wrong.length === 0;
+  return reason;
 }
-
-async function refund(id: string, options: RefundOptions): Promise<void> {
-  const { tx: transaction, unverified, json } = options;
-  const rpcUrl = unverified ? null : readRpcUrl();
-  if (rpcUrl === null && !unverified)
-    throw new CannotRun(
-      'X402_RPC_URL is not set: set it to verify the transfer, or use --unverified (see --help)',
-    );
-  const findTransfer = rpcUrl === null ? null : await chainReader(rpcUrl);
-  const refunded = await withLog((deps) => recordRefund(deps, { id, transaction, findTransfer }));
-  if (refunded.outcome === 'refused') {
-    const message = REFUSED[refunded.reason](refunded.id, transaction);
-    throw refunded.reason === 'chain_unavailable' ? new CannotRun(message) : new FoundWrong(message);
-  }
-  const verified = findTransfer !== null;
-  const { payment, recorded } = refunded;
-  const { jobId, payer, amount } = payment;
-  if (json) return printJson({ transaction, verified, refunds: [{ id, jobId, payer, amount, recorded }] });
-  const how = `${recorded ? 'recorded as refunded' : 'were recorded before'}${verified ? '' : ', unverified'}`;
-  print(`${id}: ${amount} units to ${payer} ${how}`);
-}
-
-async function chainReader(rpcUrl: string) {
-  const { findTransfer } = await import('#src/app/buyer.ts');
-  return (query: Parameters<typeof findTransfer>[1]) => findTransfer(rpcUrl, query);
-}
-
-type RefusalReason = Extract<Refunded, { outcome: 'refused' }>['reason'];
-
-const REFUSED: Readonly<Record<RefusalReason, (id: string, transaction: string) => string>> = {
-  not_charged: (id) => `${id} was not charged: there is nothing to refund`,
-  already_refunded: (id) => `${id} was refunded before, by another transfer`,
-  job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
-  charge_transaction: (id) => `--tx names the charge of ${id}, not its refund`,
-  transfer_used: (id, tx) => `${tx} is recorded as the refund of ${id}: one transfer refunds once`,
-  transfer_missing: (_id, tx) => `the chain has no transaction ${tx}`,
-  transfer_failed: (_id, tx) => `the transaction ${tx} failed: nothing was transferred`,
-  transfer_too_small: (_id, tx) => `${tx} transferred less than the amount of the payment to its payer`,
-  transfer_before_charge: (_id, tx) => `${tx} is older than the payment`,
-  chain_unavailable: () =>
-    'X402_RPC_URL does not answer, or serves another network: try again, or use --unverified',
-};
-
-async function resolve(id: string, options: ResolveOptions): Promise<void> {
-  const verdict = verdictOf(options);
-  const resolved = await withLog((deps) => resolvePayment(deps, id, verdict));
-  if (resolved.outcome !== 'resolved') throw new FoundWrong(problemOf(id, resolved));
-  const next = nextOf(verdict);
-  if (options.json) return printJson({ id, jobId: resolved.jobId, ...verdict, next });
-  print(
-    `${id} is recorded as ${verdict.kind === 'settled' ? 'settled' : 'not settled'} (job ${resolved.jobId}).`,
-  );
-  print(next);
-}
-
-function verdictOf({ settled, notSettled }: ResolveOptions): OperatorVerdict {
-  if ((settled === undefined) === (notSettled === undefined))
-    throw new CannotRun('use either --settled or --not-settled (see --help)');
-  if (settled === undefined) return { kind: 'not_settled' };
-  if (settled === true) return { kind: 'settled', transaction: null };
-  return { kind: 'settled', transaction: settled };
-}
-
-function problemOf(id: string, resolved: Exclude<Resolved, { outcome: 'resolved' }>): string {
-  if (resolved.outcome === 'nothing_to_resolve')
-    return `nothing to resolve: ${id} ${resolved.status === 'absent' ? 'is not in the log' : `is ${resolved.status}`}`;
-  const until = new Date(resolved.validBefore * 1000).toISOString();
-  return `too early: the authorization of ${id} can be used until ${until}; use --not-settled over a minute after that`;
-}
-
-const nextOf = ({ kind }: OperatorVerdict): string =>
-  kind === 'settled'
-    ? 'The same payment header now executes the call, without a new charge. Until then it is listed as unserved.'
-    : 'No money moved: the buyer may pay again, and its idempotency key is free.';

@@ -35,9 +35,9 @@ export const printer = (toStderr: boolean): Print =>
   toStderr ? (line) => void process.stderr.write(`${line}\n`) : print;
 
 /** Deno throws on a failed write, Bun reports it to the stream: both are handled by `endWithOutput`. */
-function write(text: string): void {
+function write(text: string, done: () => void = () => undefined): void {
   try {
-    process.stdout.write(text, (error) => error && process.stdout.emit('error', error));
+    process.stdout.write(text, (error) => (error ? process.stdout.emit('error', error) : done()));
   } catch (error) {
     process.stdout.emit('error', error);
   }
@@ -46,6 +46,34 @@ function write(text: string): void {
 export function printJson(value: unknown): void {
   print(jsonText(value, 2));
 }
+
+/** Prints each text on a line of its own, as fast as standard output takes them: none are collected in memory. */
+export async function printAll(lines: AsyncIterable<string>): Promise<void> {
+  let block = '';
+  for await (const line of lines) {
+    block += `${line}\n`;
+    if (block.length < BLOCK_CHARACTERS) continue;
+    await written(block);
+    block = '';
+  }
+  if (block !== '') await written(block);
+}
+
+const BLOCK_CHARACTERS = 65_536;
+
+/** Resolves when the text was taken. If it cannot be, the process ends, see `endWithOutput`. */
+const written = (text: string): Promise<void> => new Promise((resolve) => write(text, resolve));
+
+/** The item `index` of an array that is printed line by line: the next line is an item, or `]`. */
+export const jsonItem = (value: unknown, index: number): string =>
+  `${index === 0 ? '[\n' : ', '}${jsonText(value)}`;
+
+/** RFC 4180, without the line end. */
+export const csvLine = (cells: readonly (string | null)[]): string =>
+  cells
+    .map((cell) => plain(cell ?? ''))
+    .map((cell) => (/[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell))
+    .join(',');
 
 /** JSON in which control and invisible characters are escaped. Throws as `JSON.stringify` does. */
 export const jsonText = (value: unknown, indent = 0): string =>

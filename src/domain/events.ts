@@ -57,6 +57,7 @@ type InStream<S extends StreamKind> = EventOf<
 export type JobEvent = InStream<'job'>;
 export type PaymentEvent = InStream<'payment'>;
 export type ClaimEvent = InStream<'claim'>;
+export type RefundEvent = InStream<'refund'>;
 export type KeyEvent = InStream<'keys'>;
 
 export const EVENT_TYPES = Object.keys(EVENTS) as readonly EventType[];
@@ -70,6 +71,7 @@ const isOf =
 export const isJobEvent = isOf<JobEvent>('job');
 export const isPaymentEvent = isOf<PaymentEvent>('payment');
 export const isClaimEvent = isOf<ClaimEvent>('claim');
+export const isRefundEvent = isOf<RefundEvent>('refund');
 
 /** When the relay says that it happened: RFC 3339, UTC. The event log's own time of storage proves nothing. */
 export function claimedTime({ type, data }: DomainEvent): string {

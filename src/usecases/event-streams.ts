@@ -7,11 +7,13 @@ import {
   isClaimEvent,
   isJobEvent,
   isPaymentEvent,
+  isRefundEvent,
   type PaymentEvent,
   STREAM,
 } from '#src/domain/events.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import { type Claim, evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
+import { evolveClaims, NO_CLAIMS, type RefundClaims } from '#src/domain/payment/refund.ts';
 import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/state.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import {
@@ -111,6 +113,11 @@ export async function loadPaymentSurely(deps: JournalDeps, stream: string): Prom
 
 export async function loadClaim(log: EventLog, stream: string): Promise<View<Claim>> {
   return fold(stream, await log.readStream(stream), isClaimEvent, freeClaim, evolveClaim);
+}
+
+/** What a transaction refunds: the stream of its claims. */
+export async function loadRefundClaims(log: EventLog, stream: string): Promise<View<RefundClaims>> {
+  return fold(stream, await log.readStream(stream), isRefundEvent, NO_CLAIMS, evolveClaims);
 }
 
 function fold<S, E extends DomainEvent>(

@@ -10,7 +10,13 @@ import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { addPayments } from '#src/cli/payments.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { runCli } from '#test/support/cli.ts';
-import { hex, paymentReserved, paymentSettled, settlementUnknown } from '#test/support/given-events.ts';
+import {
+  hex,
+  paymentRejected,
+  paymentReserved,
+  paymentSettled,
+  settlementUnknown,
+} from '#test/support/given-events.ts';
 import { startService } from '#test/support/service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-payments-test-'));
@@ -24,6 +30,7 @@ const TRANSACTION = `0x${hex('A')}`;
 const UNSERVED = [paymentReserved({ jobId: jobId(1) }), paymentSettled({ jobId: jobId(1) })];
 /** Its authorization ended long ago. */
 const LOST = [paymentReserved({ jobId: jobId(2) }), settlementUnknown({ jobId: jobId(2) })];
+const REJECTED = [paymentReserved({ jobId: jobId(4) }), paymentRejected({ jobId: jobId(4) })];
 const USABLE = [
   paymentReserved({ jobId: jobId(3), validBefore: inSeconds(3600) }),
   settlementUnknown({ jobId: jobId(3) }),
@@ -52,16 +59,37 @@ async function stored({ DATA_DIR }: { DATA_DIR: string }, stream: string) {
 }
 
 const row = (n: number, state: string) => {
-  const { payer, network, asset, amount } = paymentReserved().data;
-  const transaction = state === 'unserved' ? paymentSettled().data.transaction : null;
-  const since = paymentSettled().data.settledAt;
-  return { id: id(n), state, payer, network, asset, amount, transaction, jobId: jobId(n), since };
+  const { payer, network, asset, amount, nonce, validBefore, reservedAt } = paymentReserved().data;
+  const { transaction, settledAt } = paymentSettled().data;
+  const isSettled = state === 'unserved';
+  return {
+    id: id(n),
+    state,
+    payer,
+    network,
+    asset,
+    amount,
+    nonce,
+    validBefore,
+    transaction: isSettled ? transaction : null,
+    refundTransaction: null,
+    jobId: jobId(n),
+    since: settledAt,
+    reservedAt,
+    settledAt: isSettled ? settledAt : null,
+    refundBegunAt: null,
+    refundedAt: null,
+  };
 };
+const REASON = 'Two explorers show it.';
+const BY_HAND = ['--by-hand', '--reason', REASON];
+/** No node answers there. */
+const NOWHERE = { X402_RPC_URL: 'http://127.0.0.1:1' };
 
 describe('relay payments', () => {
   test('without a log it cannot run, and creates none', async () => {
     const DATA_DIR = join(folder, 'nowhere');
-    for (const args of [[], ['--json'], ['resolve', id(1), '--not-settled']]) {
+    for (const args of [[], ['--json'], ['--all'], ['--sum', 'day'], ['refund', 'begin', id(1)]]) {
       const { code, stdout, stderr } = await runCli(['payments', ...args], { env: { DATA_DIR } });
       assert.deepEqual([code, stdout], [2, '']);
       assert.match(stderr, /^relay: there is no event log at [^\n]+events\.db: DATA_DIR [^\n]+\n$/);
@@ -73,11 +101,10 @@ describe('relay payments', () => {
     const env = await dataWith('empty');
     assert.deepEqual(await runCli(['payments', '--json'], { env }), { code: 0, stdout: '[]\n', stderr: '' });
     for (const [args, stderr] of [
-      [[], 'No such payment is open.\n'],
-      [['--unserved'], 'No such payment is open.\n'],
-      [['--refundable'], 'No such payment is open.\n'],
-      [['--unknown'], 'No such payment is open.\n'],
-      [['--refundable', '--unknown'], 'No such payment is open.\n'],
+      [[], 'There is no such payment.\n'],
+      [['--unserved', '--refundable', '--unknown', '--missing'], 'There is no such payment.\n'],
+      [['--all'], 'There is no such payment.\n'],
+      [['--sum', 'day'], 'No payment was charged in this time.\n'],
     ] as const)
       assert.deepEqual(await runCli(['payments', ...args], { env }), { code: 0, stdout: '', stderr });
   });
@@ -95,11 +122,66 @@ describe('relay payments', () => {
     ];
     for (const [args, rows] of cases) {
       const { code, stdout, stderr } = await runCli(['payments', ...args, '--json'], { env });
-      assert.deepEqual([code, JSON.parse(stdout), stderr], [0, rows, '']);
+      // The refund of the first is due, whatever is listed.
+      assert.deepEqual([code, JSON.parse(stdout), stderr], [EXIT.open, rows, '']);
     }
     const { stdout } = await runCli(['payments', '--unknown'], { env });
     const { since, amount, payer } = row(2, 'unknown');
-    assert.equal(stdout, `unknown ${since} ${amount} ${payer} ${jobId(2)} - ${id(2)}\n`);
+    assert.equal(stdout, `unknown ${since} ${amount} ${payer} ${jobId(2)} - - ${id(2)}\n`);
+  });
+
+  test('--all, --csv, --since and --until: every field, and the time of the charge, or else of the reservation', async () => {
+    const env = await dataWith('all', UNSERVED, REJECTED, LOST);
+    const csv = await runCli(['payments', '--all', '--csv'], { env });
+    assert.equal(csv.code, EXIT.open);
+    const [header, ...lines] = csv.stdout.trim().split('\n');
+    assert.equal(header, Object.keys(row(1, 'unserved')).join(','));
+    assert.equal(
+      lines[0],
+      Object.values(row(1, 'unserved'))
+        .map((cell) => cell ?? '')
+        .join(','),
+    );
+    assert.deepEqual(
+      lines.map((line) => line.split(',')[1]),
+      ['unserved', 'rejected', 'unknown'],
+    );
+    const json = await runCli(['payments', '--all', '--json'], { env });
+    assert.deepEqual(JSON.parse(json.stdout)[0], row(1, 'unserved'));
+    const { settledAt, reservedAt } = row(1, 'unserved');
+    const listed = async (...args: string[]) => {
+      const { stdout } = await runCli(['payments', '--json', ...args], { env });
+      return JSON.parse(stdout).map(({ state }: { state: string }) => state);
+    };
+    assert.deepEqual(await listed('--since', settledAt ?? ''), ['unserved']);
+    assert.deepEqual(await listed('--since', reservedAt, '--until', settledAt ?? ''), ['unknown']);
+    assert.deepEqual(await listed('--all', '--until', '2026-01-02'), []);
+    assert.deepEqual(await listed('--all', '--since', '2026-01-02', '--until', '2026-01-03'), [
+      'unserved',
+      'rejected',
+      'unknown',
+    ]);
+  });
+
+  test('--sum: by day or month, as a table, CSV or JSON', async () => {
+    const env = await dataWith('sums', UNSERVED, LOST);
+    const { network, asset } = row(1, 'unserved');
+    const sum = {
+      period: '2026-01',
+      network,
+      asset,
+      charged: '3000',
+      served: '0',
+      refunded: '0',
+      open: '3000',
+    };
+    const json = await runCli(['payments', '--sum', 'month', '--json'], { env });
+    assert.deepEqual([json.code, JSON.parse(json.stdout)], [0, [sum]]);
+    const csv = await runCli(['payments', '--sum', 'day', '--csv'], { env });
+    const day = Object.values({ ...sum, period: '2026-01-02' }).join(',');
+    assert.equal(csv.stdout, `${Object.keys(sum).join(',')}\n${day}\n`);
+    const none = await runCli(['payments', '--sum', 'day', '--since', '2026-01-03', '--json'], { env });
+    assert.deepEqual(JSON.parse(none.stdout), []);
   });
 
   test('a service that runs on the log continues, and does not block the command', async () => {
@@ -109,8 +191,10 @@ describe('relay payments', () => {
     try {
       const listed = await runCli(['payments', '--json'], { env });
       assert.deepEqual(JSON.parse(listed.stdout), [row(1, 'unserved'), row(2, 'unknown')]);
-      const resolved = await runCli(['payments', 'resolve', id(2), '--not-settled'], { env });
-      assert.deepEqual([resolved.code, resolved.stderr], [0, '']);
+      const resolved = await runCli(['payments', 'resolve', id(2), ...BY_HAND, '--not-settled'], {
+        env: { ...env, ...NOWHERE },
+      });
+      assert.equal(resolved.code, 0, resolved.stderr);
       assert.equal((await fetch(`${service.url}/health`)).status, 200);
     } finally {
       const { code } = await service.stop();
@@ -120,64 +204,119 @@ describe('relay payments', () => {
   });
 });
 
-describe('relay payments resolve', () => {
-  test('--settled TX: recorded in lower case, printed with the next step, then listed as unserved', async () => {
+describe('relay payments resolve, without a node that answers', () => {
+  const resolve = (env: Record<string, string>, ...args: readonly string[]) =>
+    runCli(['payments', 'resolve', ...args], { env: { ...env, ...NOWHERE } });
+
+  test('nothing is recorded: exit 2; by hand it is, with the reason, and printed with the next step', async () => {
     const env = await dataWith('settled', LOST);
-    const args = ['payments', 'resolve', id(1), '--settled', TRANSACTION];
-    const { code, stdout, stderr } = await runCli(args, { env });
-    assert.deepEqual([code, stderr], [0, '']);
+    const failed = await resolve(env, id(1));
+    assert.deepEqual([failed.code, failed.stdout], [2, '']);
+    assert.match(failed.stderr, /gives no usable answer: try again, or use another node, or --by-hand/);
+    assert.equal((await stored(env, id(1))).length, LOST.length);
+
+    const args = [id(1), ...BY_HAND, '--settled', TRANSACTION];
+    const { code, stdout } = await resolve(env, ...args);
+    assert.equal(code, 0);
     assert.match(
       stdout,
-      new RegExp(`^${id(1)} is recorded as settled \\(job job_0+2\\)\\.\n.*without a new charge`),
+      new RegExp(
+        `^${id(1)} is recorded as settled, as your statement \\(job job_0+2\\)\\.\n.*without a new charge`,
+      ),
     );
     const { data } = (await stored(env, id(1))).at(-1) ?? {};
-    assert.deepEqual([data?.transaction, data?.evidence], [TRANSACTION.toLowerCase(), 'operator']);
-    const [listed] = JSON.parse((await runCli(['payments', '--json'], { env })).stdout);
-    assert.deepEqual([listed.state, listed.transaction], ['unserved', TRANSACTION.toLowerCase()]);
-    const again = await runCli(args, { env });
+    assert.deepEqual(
+      [data?.transaction, data?.evidence, data?.statement],
+      [TRANSACTION.toLowerCase(), 'operator', REASON],
+    );
+    const listed = await runCli(['payments', '--json'], { env });
+    assert.deepEqual(JSON.parse(listed.stdout)[0].state, 'unserved');
+    const again = await resolve(env, ...args);
     assert.deepEqual([again.code, again.stdout], [1, '']);
-    assert.equal(again.stderr, `relay: nothing to resolve: ${id(1)} is settled\n`);
+    assert.match(again.stderr, new RegExp(`nothing to resolve: ${id(1)} is settled\n$`));
   });
 
-  test('--settled alone, --json', async () => {
-    const env = await dataWith('nameless', LOST);
-    const { code, stdout } = await runCli(['payments', 'resolve', id(1), '--settled', '--json'], { env });
+  test('--not-settled, --json', async () => {
+    const env = await dataWith('never', LOST);
+    const { code, stdout } = await resolve(env, id(1), ...BY_HAND, '--not-settled', '--json');
     assert.equal(code, 0);
     const { next, ...rest } = JSON.parse(stdout);
-    assert.deepEqual(rest, { id: id(1), jobId: jobId(2), kind: 'settled', transaction: null });
-    assert.match(next, /same payment header/);
+    const expected = {
+      id: id(1),
+      kind: 'not_settled',
+      jobId: jobId(2),
+      transaction: null,
+      evidence: 'operator',
+    };
+    assert.deepEqual(rest, expected);
+    assert.match(next, /key is free/);
   });
 
   test('--not-settled: too early while the authorization can be used, and nothing is recorded', async () => {
     const env = await dataWith('early', USABLE);
-    const { code, stdout, stderr } = await runCli(['payments', 'resolve', id(1), '--not-settled'], { env });
+    const { code, stdout, stderr } = await resolve(env, id(1), ...BY_HAND, '--not-settled');
     assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /^relay: too early: .* until \d{4}-\d\d-\d\dT[^\n]+\n$/);
+    assert.match(stderr, /relay: too early: .* until \d{4}-\d\d-\d\dT[^\n]+\n$/);
     assert.equal((await stored(env, id(1))).length, USABLE.length);
   });
 
-  test('a payment that is not in the log', async () => {
+  test('a payment that is not in the log: exit 1; without X402_RPC_URL: exit 2', async () => {
     const env = await dataWith('unheard', LOST);
-    const { code, stderr } = await runCli(['payments', 'resolve', id(9), '--not-settled'], { env });
+    const { code, stderr } = await resolve(env, id(9));
     assert.deepEqual([code, stderr], [1, `relay: nothing to resolve: ${id(9)} is not in the log\n`]);
+    const unset = await runCli(['payments', 'resolve', id(1)], { env });
+    assert.equal(unset.code, 2);
+    assert.match(unset.stderr, /^relay: X402_RPC_URL is not set/);
   });
+});
 
+describe('what cannot run: exit 2', () => {
+  const byHand = ['--by-hand', '--reason', 'r'];
   const unrunnable: readonly (readonly string[])[] = [
-    [],
-    [id(1)],
-    [id(1), '--settled', '--not-settled'],
-    [id(1), '--settled', '0x1234'],
-    [id(1), '--settled', `0x${hex('g')}`],
-    ['payment-1', '--not-settled'],
-    [jobId(1), '--not-settled'],
-    [id(1), id(2), '--not-settled'],
+    ['resolve'],
+    ['resolve', id(1), '--not-settled'],
+    ['resolve', id(1), '--settled', TRANSACTION],
+    ['resolve', id(1), '--reason', 'r'],
+    ['resolve', id(1), '--by-hand', '--not-settled'],
+    ['resolve', id(1), ...byHand],
+    ['resolve', id(1), ...byHand, '--settled', TRANSACTION, '--not-settled'],
+    ['resolve', id(1), ...byHand, '--settled'],
+    ['resolve', id(1), ...byHand, '--settled', '0x1234'],
+    ['resolve', id(1), ...byHand, '--settled', `0x${hex('g')}`],
+    ['resolve', id(1), '--by-hand', '--reason', ' ', '--not-settled'],
+    ['resolve', id(1), '--by-hand', '--reason', 'a\u0000b', '--not-settled'],
+    ['resolve', id(1), '--by-hand', '--reason', 'x'.repeat(501), '--not-settled'],
+    ['resolve', 'payment-1'],
+    ['resolve', jobId(1)],
+    ['resolve', id(1), id(2)],
+    ['refund'],
+    ['refund', 'begin'],
+    ['refund', 'begin', 'payment-1'],
+    ['refund', 'begin', id(1), '--csv', '--json'],
+    ['refund', 'cancel'],
+    ['refund', 'complete'],
+    ['refund', 'complete', '--tx', '0x1'],
+    ['refund', 'complete', '--tx', TRANSACTION, id(1)],
+    ['--csv', '--json'],
+    ['--all', '--unknown'],
+    ['--sum', 'week'],
+    ['--sum', 'day', '--unknown'],
+    ['--since', 'yesterday'],
+    ['--since', '2026-02-30'],
+    ['--since', '2026-01-02', '--until', '2026-01-02'],
   ];
   for (const args of unrunnable) {
-    test(`resolve ${args.join(' ').replace(/(\d)\1{20,}/g, '$1…')} cannot run: exit 2`, async () => {
-      const program = new Command().exitOverride().configureOutput({ outputError: () => undefined });
-      addPayments(program);
-      const run = program.parseAsync(['payments', 'resolve', ...args], { from: 'user' });
-      await assert.rejects(run, (error) => exitOf(error) === EXIT.couldNotRun);
-    });
+    test(
+      args
+        .join(' ')
+        .replace(/(\w)\1{20,}/g, '$1…')
+        .replaceAll('\u0000', '␀'),
+      async () => {
+        const program = new Command().exitOverride().configureOutput({ outputError: () => undefined });
+        addPayments(program);
+        const run = program.parseAsync(['payments', ...args], { from: 'user' });
+        await assert.rejects(run, (error) => exitOf(error) === EXIT.couldNotRun);
+      },
+    );
   }
 });

@@ -1,10 +1,11 @@
-// relay payments refund, --refundable and --balance on a log without a service.
+// relay payments refund on a log without a service: what is begun, what is refused, and what the lists show of it.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { EXIT } from '#src/cli/exit.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { runCli } from '#test/support/cli.ts';
 import {
@@ -12,6 +13,7 @@ import {
   JOB_ID,
   jobCompleted,
   jobStarted,
+  OTHER_JOB_ID,
   PAYMENT_STREAM,
   paymentReserved,
   paymentSettled,
@@ -21,6 +23,8 @@ const DATA_DIR = mkdtempSync(join(tmpdir(), 'relay-refund-test-'));
 after(() => rmSync(DATA_DIR, { recursive: true, force: true }));
 const env = { DATA_DIR };
 const TX = `0x${hex('E')}`;
+const SERVED = `payment-${hex('b')}`;
+const ABSENT = `payment-${hex('9')}`;
 
 const newEvent = ({ type, data }: DomainEvent) => ({
   id: crypto.randomUUID(),
@@ -28,60 +32,101 @@ const newEvent = ({ type, data }: DomainEvent) => ({
   data: JSON.parse(JSON.stringify(data)),
   metadata: {},
 });
+const { payer, asset, network, amount, payTo } = paymentReserved().data;
+const { transaction } = paymentSettled().data;
+const { scheme, payloadHash } = paymentReserved().data;
+const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
+const JOB = { mode: 'x402', payment, paymentStream: PAYMENT_STREAM } as const;
 
 before(async () => {
   const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
-  const interrupted = jobCompleted({ status: 'failed', errorCategory: 'interrupted_unknown' });
-  await log.append(PAYMENT_STREAM, 'no_stream', [paymentReserved(), paymentSettled()].map(newEvent));
-  await log.append(`job-${JOB_ID}`, 'no_stream', [jobStarted(), interrupted].map(newEvent));
+  const append = (stream: string, ...events: readonly DomainEvent[]) =>
+    log.append(stream, 'no_stream', events.map(newEvent));
+  const jobId = OTHER_JOB_ID;
+  await append(PAYMENT_STREAM, paymentReserved(), paymentSettled());
+  await append(
+    `job-${JOB_ID}`,
+    jobStarted(JOB),
+    jobCompleted({ status: 'failed', errorCategory: 'interrupted_unknown' }),
+  );
+  await append(SERVED, paymentReserved({ jobId }), paymentSettled({ jobId }));
+  await append(`job-${jobId}`, jobStarted({ ...JOB, jobId }), jobCompleted({ jobId }));
   await log.close();
 });
 
 const refund = (...args: string[]) => runCli(['payments', 'refund', ...args], { env });
-const json = async (option: string) =>
-  JSON.parse((await runCli(['payments', option, '--json'], { env })).stdout);
+const json = async (option: string, code: number) => {
+  const listed = await runCli(['payments', option, '--json'], { env });
+  assert.equal(listed.code, code, listed.stderr);
+  return JSON.parse(listed.stdout);
+};
 
 describe('relay payments refund', () => {
-  test('--refundable lists what a refund needs', async () => {
-    const { payer, asset, network, amount } = paymentReserved().data;
-    const [row, ...more] = await json('--refundable');
-    const { transaction } = paymentSettled().data;
+  test('--refundable lists what is due, and exits with 3', async () => {
+    const [row, ...more] = await json('--refundable', EXIT.open);
     assert.deepEqual(more, []);
     assert.deepEqual(
-      [row.id, row.payer, row.amount, row.asset, row.network, row.transaction, row.jobId],
-      [PAYMENT_STREAM, payer, amount, asset, network, transaction, JOB_ID],
+      [row.id, row.state, row.payer, row.amount, row.asset, row.network, row.transaction, row.jobId],
+      [PAYMENT_STREAM, 'refundable', payer, amount, asset, network, transaction, JOB_ID],
     );
   });
 
-  test('without X402_RPC_URL it needs --unverified: exit 2; a malformed id or hash: exit 2', async () => {
-    for (const args of [
-      [PAYMENT_STREAM, '--tx', TX],
-      [PAYMENT_STREAM, '--tx', '0x1'],
-      ['payment-1', '--tx', TX],
-      [PAYMENT_STREAM],
-    ]) {
-      const { code, stdout, stderr } = await refund(...args);
-      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
-      assert.match(stderr, /^relay: [^\n]+\n$/);
-    }
-  });
-
-  test('--unverified is recorded once and marked so; the balance counts it as refunded', async () => {
-    const first = await refund(PAYMENT_STREAM, '--tx', TX, '--unverified', '--json');
-    assert.equal(first.code, 0, first.stderr);
-    const { verified, transaction, refunds } = JSON.parse(first.stdout);
-    assert.deepEqual([verified, transaction, refunds.length], [false, TX.toLowerCase(), 1]);
-    const again = await refund(PAYMENT_STREAM, '--tx', `0x${hex('f')}`, '--unverified');
-    assert.equal(again.code, 1);
-    assert.match(again.stderr, /was refunded before/);
-    assert.deepEqual(await json('--refundable'), []);
-    const [row] = await json('--balance');
+  test('begin: those that can begin do, the others are named: exit 1', async () => {
+    const { code, stdout, stderr } = await refund(
+      'begin',
+      PAYMENT_STREAM,
+      SERVED,
+      ABSENT,
+      PAYMENT_STREAM,
+      '--json',
+    );
+    assert.equal(code, 1);
+    const due = { payer, amount, network, asset, payee: payTo, payments: [PAYMENT_STREAM] };
+    assert.deepEqual(JSON.parse(stdout), [due]);
+    assert.match(stderr, new RegExp(`^relay: the call of ${SERVED} was made: [^\n]+--served[^\n]+\n`));
+    assert.match(stderr, new RegExp(`relay: ${ABSENT} is not in the log\n$`));
+    const [row] = await json('--refundable', EXIT.open);
+    assert.deepEqual([row.state, typeof row.refundBegunAt], ['refunding', 'string']);
+    // Stays open in the books.
+    const [sums] = await json('--balance', 0);
     assert.deepEqual(
-      [row.charged, row.served, row.refunded, row.open, row.balanced],
-      ['3000', '0', '3000', '0', true],
+      [sums.charged, sums.served, sums.refunded, sums.open, sums.balanced],
+      ['6000', '3000', '0', '3000', true],
     );
-    const text = await runCli(['payments', '--balance'], { env });
-    assert.equal(text.code, 0);
-    assert.match(text.stdout, /^network +asset +charged +served +refunded +open\n/);
+  });
+
+  test('begun again: the same row, as CSV too', async () => {
+    const { code, stdout } = await refund('begin', PAYMENT_STREAM, '--csv');
+    assert.equal(code, 0);
+    assert.equal(
+      stdout,
+      `payer,amount,network,asset,payee,payments\n${payer},${amount},${network},${asset},${payTo},1\n`,
+    );
+  });
+
+  test('complete without a node, and with one that does not answer: exit 2, nothing is recorded', async () => {
+    const unset = await refund('complete', '--tx', TX);
+    assert.deepEqual([unset.code, unset.stdout], [2, '']);
+    assert.match(unset.stderr, /^relay: X402_RPC_URL is not set/);
+    const args = ['payments', 'refund', 'complete', '--tx', TX];
+    const silent = await runCli(args, { env: { ...env, X402_RPC_URL: 'http://127.0.0.1:1' } });
+    assert.deepEqual([silent.code, silent.stdout], [2, '']);
+    assert.match(silent.stderr, /gives no usable answer: try again; nothing is recorded/);
+    const wrong = await runCli(args, {
+      env: { ...env, X402_RPC_URL: 'http://127.0.0.1:1', X402_REFUND_FROM: '0x1' },
+    });
+    assert.equal(wrong.code, 2);
+    assert.match(wrong.stderr, /X402_REFUND_FROM must be an address/);
+  });
+
+  test('cancel: exit 0, and 1 if nothing has begun', async () => {
+    const { code, stdout } = await refund('cancel', PAYMENT_STREAM);
+    assert.equal(code, 0);
+    assert.match(stdout, /the refund is cancelled/);
+    const again = await refund('cancel', PAYMENT_STREAM, '--json');
+    assert.deepEqual([again.code, JSON.parse(again.stdout)], [1, { cancelled: [] }]);
+    assert.match(again.stderr, /no refund of payment-[0-9a-f]+ has begun/);
+    const [row] = await json('--refundable', EXIT.open);
+    assert.equal(row.state, 'refundable');
   });
 });

@@ -19,7 +19,7 @@ import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
-  'events-v1.json': 'e0cfee3ada4db566656cf71e39aa7f011d8739f89818c65aabec9c9b630ea2bf',
+  'events-v1.json': 'fb1b164d6708fa38c65193a5aac1dcea628fe8e238ccf04c61dc73fd323100a5',
   'events-v2.json': 'af23c997d7126d0749a51ff2fa3ec1ec35491ba932f23a24a9a4205bf77bb906',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',

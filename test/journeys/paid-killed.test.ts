@@ -5,7 +5,8 @@ import { after, before, describe, test } from 'node:test';
 import { openOperatorLog } from '#src/app/operator.ts';
 import type { EventType } from '#src/domain/events.ts';
 import type { OpenState } from '#src/domain/payment/ledger.ts';
-import { listPayments, type OpenPayment } from '#src/usecases/payments/list-payments.ts';
+import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import type { PaymentRow } from '#src/usecases/payments/payment-row.ts';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { holdBack } from '#test/support/held-appends.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
@@ -186,10 +187,9 @@ describe('kill -9 of a paid call', () => {
   }
 
   /** What `relay payments` lists of these payers. */
-  async function listed(samples: readonly Sample[]): Promise<OpenPayment[]> {
+  async function listed(samples: readonly Sample[]): Promise<PaymentRow[]> {
     const deps = await openOperatorLog({ dataDir: paid.dataDir, eventStoreUrl: null });
-    const all = new Set<OpenState>(['unserved', 'refundable', 'unknown']);
-    const rows = await listPayments(deps, all).finally(() => deps.log.close());
+    const rows = await listOpenPayments(deps).finally(() => deps.log.close());
     const payers = new Set(samples.map(({ payer }) => payer.address.toLowerCase()));
     return rows.filter(({ payer }) => payers.has(payer));
   }
@@ -222,7 +222,7 @@ describe('kill -9 of a paid call', () => {
     });
   }
 
-  async function assertListed(samples: readonly Sample[], state: OpenState | null): Promise<OpenPayment[]> {
+  async function assertListed(samples: readonly Sample[], state: OpenState | null): Promise<PaymentRow[]> {
     const found = await listed(samples);
     assert.deepEqual(
       found.map((payment) => payment.state),

@@ -7,6 +7,7 @@ import { readFigures } from '#test/support/figures.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { mintFor } from '#test/support/refund-batch.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 
 const needs = needsAnvil();
@@ -176,7 +177,7 @@ describe('the books compared with the chain', () => {
   test('a transfer without a payment is unattributed, and listed by reconcile', needs, async () => {
     const before = await balance();
     await service.stop();
-    const transaction = await paid.transfer(paid.payTo, 7n);
+    const transaction = await mintFor(paid.chain, paid.payTo, 7n);
     await bury();
     const { code, stdout, stderr } = await runCli(['payments', 'reconcile', '--json'], { env });
     assert.equal(code, 3, stderr);

@@ -1,112 +1,338 @@
-// Refunds on a real chain: charged calls that were not served are returned by a real transfer, recorded, and never
-// executed afterwards.
+// Refunds on a real chain, by the real commands: payments are taken out of use, the money is sent to several payers in one
+// transaction, and each transfer refunds no more than it moved. What the chain shows is the measure at every step.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { findTransfer } from '#src/app/buyer.ts';
+import type { Hex } from 'viem';
+import { operatorChain } from '#src/app/chain.ts';
 import { openOperatorLog } from '#src/app/operator.ts';
-import { listPayments } from '#src/usecases/payments/list-payments.ts';
-import { type ClaimedTransfer, recordRefund } from '#src/usecases/payments/record-refund.ts';
+import { EXIT } from '#src/cli/exit.ts';
+import { completeRefunds } from '#src/usecases/payments/complete-refund.ts';
 import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
+import { assertDelivered, assertSaid, EXECUTE, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { challenge, makePayment, newPayer } from '#test/support/payer.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { LONG } from '#test/support/property-runs.ts';
-import type { Service } from '#test/support/service.ts';
+import { placeToken, sendBatch } from '#test/support/refund-batch.ts';
+import type { Environment, Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
 const postgres = needsPostgres();
+const PURSE = 30_000n;
+const UNKNOWN_TX = `0x${'7'.repeat(64)}`;
 
-type Row = { readonly id: string; readonly payer: string; readonly state: string };
+/** A payer with two payments, and others with one each. */
+async function manySamples(paid: PaidWorld, service: Service, row: string, count: number): Promise<Sample[]> {
+  const samples = await paid.samples(service, row, { count });
+  const [first] = samples;
+  assert.ok(first);
+  const path = `/${row}/again`;
+  const payment = await makePayment(first.payer, await challenge(`${service.url}${EXECUTE}`));
+  return [...samples, { ...first, path, payment, request: { ...first.request, url: paid.target.url(path) } }];
+}
+
+/** The money moves; neither the facilitator's answer nor the chain reaches the service. */
+async function leaveUnknown(paid: PaidWorld, service: Service, samples: readonly Sample[]): Promise<void> {
+  paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'cut' : 'pass'));
+  paid.node.blind(true);
+  await each(samples, async (sample) =>
+    assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed'),
+  );
+  paid.proxy.rule(() => 'pass');
+  paid.node.blind(false);
+}
+
+/** As `relay payments resolve` does. */
+async function resolveAll({ dataDir, chain }: PaidWorld, ids: readonly string[]): Promise<void> {
+  const deps = await openOperatorLog({ dataDir, eventStoreUrl: null });
+  const found = { ...deps, chain: operatorChain(chain.url, deps.logger) };
+  for (const id of ids) assert.equal((await resolvePayment(found, { id, statement: null })).kind, 'recorded');
+  await deps.log.close();
+}
+
+/** The commands of an operator. */
+function operator(environment: Environment) {
+  const env = environment as Record<string, string>;
+  const run = (args: readonly string[], more: Record<string, string> = {}) =>
+    runCli(['payments', ...args], { env: { ...env, ...more } });
+  /** What it prints with --json, and its exit status. */
+  const json = async (args: readonly string[], more: Record<string, string> = {}) => {
+    const { code, stdout, stderr } = await run([...args, '--json'], more);
+    return { code, stderr, out: stdout === '' ? null : JSON.parse(stdout) };
+  };
+  return {
+    env,
+    run,
+    json,
+    sums: async () => {
+      const { code, out } = await json(['--balance']);
+      const [row] = out;
+      return [code, row.charged, row.served, row.refunded, row.open];
+    },
+    /** Fails with this text, and records nothing. */
+    async fails(args: readonly string[], code: number, message: RegExp, more: Record<string, string> = {}) {
+      const failed = await run(args, more);
+      assert.deepEqual([failed.code, failed.stdout], [code, ''], failed.stderr);
+      assert.match(failed.stderr, message);
+    },
+  };
+}
+type Operator = ReturnType<typeof operator>;
 
 describe('refunds', () => {
   let paid: PaidWorld;
   let service: Service;
+  let by: Operator;
+  /** 0 to 3 are payers of one payment, the payer of 0 and 4 has two; 5 is served. */
   let samples: readonly Sample[];
-  let rows: readonly Row[];
-  let env: Record<string, string>;
+  let ids: readonly string[];
 
-  const payments = (...args: string[]) => runCli(['payments', ...args], { env });
-  const idOf = (n: number) => {
-    const payer = samples[n]?.payer.address.toLowerCase();
-    return rows.find((row) => row.payer === payer)?.id ?? '';
-  };
-  const transfer = (sample: Sample | undefined, amount: bigint) =>
-    paid.transfer(sample?.payer.address ?? '0x', amount);
-  const balance = async () => {
-    const { code, stdout } = await payments('--balance', '--json');
-    const [row] = JSON.parse(stdout);
-    return [code, row.charged, row.served, row.refunded, row.open];
-  };
+  const idOf = (n: number) => ids[n] ?? '';
+  const to = (n: number): Hex => samples[n]?.payer.address ?? '0x';
+  const complete = (tx: string, more: Record<string, string> = {}) =>
+    by.json(['refund', 'complete', '--tx', tx], more);
+  const purses = (...payers: readonly number[]) =>
+    Promise.all(payers.map((n) => paid.chain.balanceOf(to(n))));
 
   before(async () => {
     if (needs.skip) return;
     paid = await makePaidWorld();
     service = await paid.start();
-    env = paid.env as Record<string, string>;
-    samples = await paid.samples(service, 'refund', { count: 4 });
-    // The last one is served. Of the others the settlement succeeds and its answer is lost.
-    await paid.leaveUnknown(samples.slice(0, 3), 'cut', (sample) => sendPatiently(service, sample));
-    await paid.assertBooks(samples.slice(0, 3), { calls: 0, charges: 1 });
-    const served = samples[3];
-    if (served !== undefined) assert.equal((await sendPatiently(service, served)).status, 200);
-    await paid.assertBooks(samples.slice(3), { calls: 1, charges: 1 });
-    rows = JSON.parse((await payments('--unknown', '--json')).stdout);
-    assert.equal(rows.length, 3);
-    for (const { id } of rows) assert.equal((await payments('resolve', id, '--settled')).code, 0);
+    by = operator(paid.env);
+    const open = await manySamples(paid, service, 'refund', 4);
+    const served = await paid.samples(service, 'served', { count: 1 });
+    samples = [...open, ...served];
+    await leaveUnknown(paid, service, open);
+    for (const sample of served) assertDelivered(await sendPatiently(service, sample), sample);
+    const { code, out } = await by.json(['--unknown']);
+    assert.deepEqual([code, out.length], [0, 5]);
+    ids = samples.map(({ payment }) => {
+      const row = out.find(({ nonce }: { nonce: string }) => nonce === payment.nonce.toLowerCase());
+      return row?.id ?? '';
+    });
   });
   after(() => paid?.end());
 
-  test('before: charged = served + open', needs, async () => {
-    assert.deepEqual(await balance(), [0, '12000', '3000', '0', '9000']);
-  });
-
-  test('a transfer that is too small, to someone else, or unknown refunds nothing', needs, async () => {
-    const small = await transfer(samples[0], 2999n);
-    const elsewhere = await transfer(samples[1], 3000n);
-    const unknown = `0x${'7'.repeat(64)}`;
-    for (const [hash, message] of [
-      [small, /transferred less than/],
-      [elsewhere, /transferred less than/],
-      [unknown, /has no transaction/],
-    ] as const) {
-      const { code, stdout, stderr } = await payments('refund', idOf(0), '--tx', hash);
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.match(stderr, message);
-    }
-    assert.deepEqual(await balance(), [0, '12000', '3000', '0', '9000']);
-  });
-
-  test('a transfer of the amount is recorded as verified, and refunds no other payment', needs, async () => {
-    const hash = await transfer(samples[0], 3000n);
-    const { code, stdout, stderr } = await payments('refund', idOf(0), '--tx', hash, '--json');
-    assert.equal(code, 0, stderr);
-    assert.equal(JSON.parse(stdout).verified, true);
-    const again = await payments('refund', idOf(1), '--tx', hash);
-    assert.equal(again.code, 1);
-    assert.match(again.stderr, /one transfer refunds once/);
-    assert.deepEqual(await balance(), [0, '12000', '3000', '3000', '6000']);
-  });
-
   test(
-    'the payment header of a refunded payment executes nothing; that of an unserved one does',
+    'a payment that the chain shows as paid is not given up by hand: it is resolved, and its money is due',
     needs,
     async () => {
-      const [refunded, , unserved] = samples;
-      if (refunded === undefined || unserved === undefined) throw new Error('samples are missing');
-      const answer = await send(service, refunded);
-      assertSaid(answer, 409, 'payment_reused');
-      assert.equal(paid.hits(refunded), 0);
-      assert.equal((await sendPatiently(service, unserved)).status, 200);
-      assert.deepEqual(await balance(), [0, '12000', '6000', '3000', '3000']);
+      await by.fails(['refund', 'begin', idOf(0)], 1, /is unconfirmed: run "relay payments resolve/);
+      const byHand = ['--by-hand', '--reason', 'I believe so'];
+      await by.fails(['resolve', idOf(0), ...byHand, '--not-settled'], 1, /the chain answers \(paid\)/);
+      await by.fails(
+        ['resolve', idOf(0), ...byHand, '--settled', UNKNOWN_TX],
+        1,
+        /the chain answers \(paid\)/,
+      );
+      // Without an answer of the chain too, a transaction that does not contain the transfer is refused.
+      paid.node.rule(({ method }) => (method === 'eth_call' ? 'cut' : 'pass'));
+      await by.fails(
+        ['resolve', idOf(0), ...byHand, '--settled', UNKNOWN_TX],
+        1,
+        /does not contain the transfer/,
+      );
+      paid.node.blind(true);
+      await by.fails(['resolve', idOf(0)], 2, /gives no usable answer/);
+      await by.fails(['resolve', idOf(0), ...byHand, '--not-settled'], 1, /too early/);
+      paid.node.blind(false);
+      const { code, out } = await by.json(['resolve', idOf(0)]);
+      assert.deepEqual([code, out.kind, out.evidence], [0, 'settled', 'chain']);
+      assert.match(out.transaction, /^0x[0-9a-f]{64}$/);
+      await resolveAll(paid, ids.slice(1, 5));
+      const listed = await by.json([]);
+      assert.deepEqual(
+        listed.out.map(({ state }: { state: string }) => state),
+        Array(5).fill('unserved'),
+      );
+      assert.deepEqual(await by.sums(), [0, '18000', '3000', '0', '15000']);
     },
   );
 
-  test('refunded payments execute nothing', needs, () => assertRefunded(paid, [service, service]));
+  test(
+    'begun: one row a payer with the sum, and the header is refused, nothing sent, nothing charged',
+    needs,
+    async () => {
+      const { code, out } = await by.json(['refund', 'begin', idOf(0), idOf(1), idOf(4), idOf(0)]);
+      assert.equal(code, 0);
+      assert.deepEqual(
+        out.map(({ payer, amount, payee, payments }: Record<string, unknown>) => [
+          payer,
+          amount,
+          payee,
+          payments,
+        ]),
+        [
+          [to(0).toLowerCase(), '6000', paid.payTo.toLowerCase(), [idOf(0), idOf(4)]],
+          [to(1).toLowerCase(), '3000', paid.payTo.toLowerCase(), [idOf(1)]],
+        ],
+      );
+      const again = await by.run(['refund', 'begin', idOf(0), idOf(4), '--csv']);
+      assert.equal(again.stdout.split('\n')[0], 'payer,amount,network,asset,payee,payments');
+      assert.match(
+        again.stdout,
+        new RegExp(`\n${to(0).toLowerCase()},6000,eip155:8453,0x[0-9a-f]{40},0x[0-9a-f]{40},2\n$`, 'i'),
+      );
+      for (const n of [0, 1, 4]) {
+        const sample = samples[n] ?? assert.fail();
+        for (const version of [1, 2] as const) {
+          const answer = await send(service, sample, { version });
+          assertSaid(answer, 409, 'payment_reused');
+          assert.match(answer.body.error.message, /refund of this payment has begun/);
+        }
+        assert.equal(paid.hits(sample), 0);
+      }
+      assert.deepEqual(await by.sums(), [0, '18000', '3000', '0', '15000']);
+      const due = await by.run(['--refundable']);
+      assert.equal(due.code, EXIT.open);
+      assert.equal(due.stdout.match(/^refunding /gm)?.length, 3);
+      await by.fails(['refund', 'begin', idOf(5) || 'payment-'], 2, /payment- and 64 hex digits/);
+    },
+  );
 
-  test('the audit has no finding', needs, async () => {
-    const { code, stdout } = await runCli(['audit'], { env });
+  test('cancelled: the same header executes the call', needs, async () => {
+    const sample = samples[2] ?? assert.fail();
+    assert.equal((await by.json(['refund', 'begin', idOf(2)])).code, 0);
+    assertSaid(await send(service, sample), 409, 'payment_reused');
+    assert.deepEqual((await by.json(['refund', 'cancel', idOf(2)])).out, { cancelled: [idOf(2)] });
+    assertDelivered(await sendPatiently(service, sample), sample);
+    const first = samples[0]?.payer;
+    await paid.assertBooks(samples, ({ path, payer }) => ({
+      calls: path === sample.path || path === '/served/0' ? 1 : 0,
+      charges: payer === first ? 2 : 1,
+    }));
+    await by.fails(['refund', 'begin', idOf(2)], 1, /was made: use --served/);
+    await by.fails(['refund', 'cancel', idOf(2)], 1, /no refund of .* has begun/);
+  });
+
+  test(
+    'too small, wrong sender, wrong token, to someone else, failed, unknown, no node: nothing is recorded',
+    needs,
+    async () => {
+      const wallet = newPayer().address;
+      await paid.chain.mint([wallet], PURSE);
+      const token = await placeToken(paid.chain, paid.payTo, PURSE);
+      const one = [{ to: to(1), amount: 3000n }];
+      const fails = async (tx: Hex, message: RegExp) =>
+        by.fails(['refund', 'complete', '--tx', tx], 1, message);
+      const small = await paid.refund([{ to: to(1), amount: 2999n }]);
+      await fails(small, /moves less than 3000 units to 0x/);
+      await fails(await sendBatch(paid.chain, wallet, one), /does not move money from the payee/);
+      await fails(await sendBatch(paid.chain, paid.payTo, one, token), /moves another token/);
+      const stranger = newPayer().address;
+      const elsewhere = await sendBatch(paid.chain, paid.payTo, [{ to: stranger, amount: 1n }]);
+      await fails(elsewhere, /moves nothing to a payer whose refund has begun/);
+      const tooMuch = await sendBatch(paid.chain, paid.payTo, [...one, { to: stranger, amount: PURSE * 9n }]);
+      await fails(tooMuch, /failed: nothing was transferred/);
+      await fails(UNKNOWN_TX as Hex, /no block of eip155:8453 contains/);
+      const dead = { X402_RPC_URL: 'http://127.0.0.1:1' };
+      await by.fails(['refund', 'complete', '--tx', small], 2, /no usable answer/, dead);
+      await by.fails(['refund', 'complete', '--tx', small], 2, /X402_RPC_URL is not set/, {
+        X402_RPC_URL: '',
+      });
+      assert.deepEqual((await by.sums()).slice(3), ['0', '12000']);
+    },
+  );
+
+  test(
+    'several payers and several payments of one, in one transaction, by four operators at the same moment',
+    needs,
+    async () => {
+      const tx = await paid.refund([
+        { to: to(0), amount: 6000n },
+        { to: to(1), amount: 3000n },
+      ]);
+      const all = await Promise.all([1, 2, 3, 4].map(() => complete(tx)));
+      const recorded = all.flatMap(({ code, out }) => {
+        assert.deepEqual([code, out.refunds.length, out.uncovered], [0, 3, []]);
+        return out.refunds.filter((refund: { recorded: boolean }) => refund.recorded);
+      });
+      assert.deepEqual(
+        recorded.map(({ id, sender }: Record<string, unknown>) => [id, sender]).sort(),
+        [idOf(0), idOf(1), idOf(4)].sort().map((id) => [id, paid.payTo.toLowerCase()]),
+      );
+      assert.deepEqual(await by.sums(), [0, '18000', '6000', '9000', '3000']);
+      // With what the transfers that refunded nothing moved.
+      assert.deepEqual(await purses(0, 1), [PURSE, PURSE + 2999n + 3000n]);
+      for (const n of [0, 1, 4])
+        assertSaid(await send(service, samples[n] ?? assert.fail()), 409, 'payment_reused');
+      assert.equal((await complete(tx)).code, 0);
+      await by.fails(['refund', 'begin', idOf(0)], 1, /is refunded/);
+    },
+  );
+
+  test(
+    'a used transaction refunds nothing more; a run that ended after its claim is continued, from the wallet for refunds',
+    needs,
+    async () => {
+      const wallet = newPayer().address;
+      await paid.chain.mint([wallet], PURSE);
+      assert.equal((await by.json(['refund', 'begin', idOf(3)])).code, 0);
+      // One more payment of this payer.
+      const served = samples[3] ?? assert.fail();
+      const path = '/refund/late';
+      const payment = await makePayment(served.payer, await challenge(`${service.url}${EXECUTE}`));
+      const late = { ...served, path, payment, request: { ...served.request, url: paid.target.url(path) } };
+      assertDelivered(await sendPatiently(service, late), late);
+      const rows = (await by.json(['--all'])).out;
+      const id = rows.find((row: { nonce: string }) => row.nonce === payment.nonce.toLowerCase()).id;
+      const allowed = { X402_REFUND_FROM: wallet };
+      const tx = await paid.refund([{ to: to(3), amount: 3000n }], wallet);
+      await by.fails(['refund', 'complete', '--tx', tx], 1, /does not move money from the payee/);
+
+      const deps = await openOperatorLog({ dataDir: paid.dataDir, eventStoreUrl: null });
+      const { findTransfers } = operatorChain(paid.chain.url, deps.logger);
+      const append: typeof deps.log.append = async (stream, expected, events) => {
+        const stored = await deps.log.append(stream, expected, events);
+        if (events[0]?.type === 'RefundClaimed') throw new Error('the process ends here');
+        return stored;
+      };
+      const request = { transaction: tx, refundFrom: wallet.toLowerCase(), findTransfers };
+      await assert.rejects(completeRefunds({ ...deps, log: { ...deps.log, append } }, request), /ends here/);
+      await deps.log.close();
+      await by.fails(['refund', 'cancel', idOf(3)], 1, /is claimed for the refund/);
+      const { code, out } = await complete(tx, allowed);
+      assert.equal(code, 0);
+      assert.deepEqual(
+        [out.refunds[0].id, out.refunds[0].sender, out.refunds[0].recorded],
+        [idOf(3), wallet.toLowerCase(), true],
+      );
+
+      // A charge is returned although its call was made, on demand.
+      assert.equal((await by.json(['refund', 'begin', id, '--served'])).code, 0);
+      const used = await complete(tx, allowed);
+      assert.equal(used.code, 1);
+      assert.deepEqual(
+        used.out.uncovered.map((one: Record<string, unknown>) => [one.id, one.reason]),
+        [[id, 'transfer_used']],
+      );
+      assert.deepEqual((await by.json(['refund', 'cancel', id])).code, 0);
+    },
+  );
+
+  test('the lists, the sums and the audit agree with the chain', needs, async () => {
+    const all = await by.run(['--all', '--csv']);
+    assert.equal(all.code, EXIT.good);
+    const [header = '', ...rows] = all.stdout.trim().split('\n');
+    assert.equal(rows.length, 7);
+    assert.ok(
+      header.startsWith(
+        'id,state,payer,network,asset,amount,nonce,validBefore,transaction,refundTransaction,jobId',
+      ),
+    );
+    const states = rows.map((row) => row.split(',')[1]).sort();
+    assert.deepEqual(states, ['refunded', 'refunded', 'refunded', 'refunded', 'served', 'served', 'served']);
+    const [sum, ...more] = (await by.json(['--sum', 'month'])).out;
+    assert.deepEqual(
+      [sum.charged, sum.served, sum.refunded, sum.open, more],
+      ['21000', '9000', '12000', '0', []],
+    );
+    // The payee has what was served, less what the transfers that refunded nothing moved (2999 and 1 units), and what
+    // came from another wallet.
+    assert.equal(await paid.chain.balanceOf(paid.payTo), 9000n + 3000n - 3000n);
+    const { code, stdout } = await runCli(['audit'], { env: by.env });
     assert.equal(code, 0, stdout);
   });
 });
@@ -126,41 +352,41 @@ if (LONG)
       await server?.remove();
     });
 
-    test('refunded payments execute nothing at either', both, async () => {
-      const DATABASE_URL = await server.newDatabase();
-      // One after the other: the first makes the key file.
-      const left = await paid.start({ DATABASE_URL });
-      await assertRefunded(paid, [left, await paid.start({ DATABASE_URL })]);
-      const { code, stdout } = await runCli(['audit'], { env: paid.env });
-      assert.equal(code, 0, stdout);
-    });
+    test(
+      'payments in refund and refunded ones execute nothing at either; a cancelled one executes once',
+      both,
+      async () => {
+        const DATABASE_URL = await server.newDatabase();
+        // One after the other: the first makes the key file.
+        const left = await paid.start({ DATABASE_URL });
+        const pair = [left, await paid.start({ DATABASE_URL })] as const;
+        const by = operator(paid.env);
+        const samples = await paid.samples(left, 'many');
+        await leaveUnknown(paid, left, samples);
+        const rows: readonly { id: string }[] = (await by.json(['--unknown'])).out;
+        await resolveAll(
+          paid,
+          rows.map(({ id }) => id),
+        );
+        assert.equal((await by.json(['refund', 'begin', ...rows.map(({ id }) => id)])).code, 0);
+        const refused = () =>
+          each(samples, async (sample) => {
+            for (const service of pair) assertSaid(await send(service, sample), 409, 'payment_reused');
+            assert.equal(paid.hits(sample), 0);
+          });
+        await refused();
+        const [cancelled, ...returned] = samples;
+        assert.ok(cancelled !== undefined);
+        const tx = await paid.refund(returned.map(({ payer }) => ({ to: payer.address, amount: 3000n })));
+        assert.equal((await by.json(['refund', 'complete', '--tx', tx])).out.refunds.length, returned.length);
+        const [left_] = (await by.json(['--refundable'])).out;
+        assert.equal((await by.json(['refund', 'cancel', left_.id])).code, 0);
+        const answers = await Promise.all(pair.map((service) => sendPatiently(service, cancelled)));
+        assert.ok(answers.some(({ status }) => status === 200));
+        assert.equal(paid.hits(cancelled), 1);
+        await paid.assertBooks(returned, { calls: 0, charges: 0 });
+        const { code, stdout } = await runCli(['audit'], { env: paid.env });
+        assert.equal(code, 0, stdout);
+      },
+    );
   });
-
-/** Charged, not served, and refunded by a transfer each: their headers execute nothing. */
-async function assertRefunded(paid: PaidWorld, pair: readonly [Service, Service]): Promise<void> {
-  const samples = await paid.samples(pair[0], 'many');
-  await paid.leaveUnknown(samples, 'cut', (sample, n) => sendPatiently(pair[n % 2] ?? pair[0], sample));
-  await paid.assertBooks(samples, { calls: 0, charges: 1 });
-  const deps = await openOperatorLog({ dataDir: paid.dataDir, eventStoreUrl: null });
-  try {
-    for (const { id, payer } of await listPayments(deps, new Set(['unknown']))) {
-      const sample = samples.find((of) => of.payer.address.toLowerCase() === payer);
-      if (sample === undefined) continue;
-      await resolvePayment(deps, id, { kind: 'settled', transaction: null });
-      const transaction = await paid.transfer(sample.payer.address, 3000n);
-      const request = {
-        transaction,
-        findTransfer: (of: ClaimedTransfer) => findTransfer(paid.chain.url, of),
-      };
-      const refunded = await recordRefund(deps, { id, ...request });
-      assert.equal(refunded.outcome, 'refunded', JSON.stringify(refunded));
-    }
-  } finally {
-    await deps.log.close();
-  }
-  await each(samples, async (sample) => {
-    for (const service of pair) assertSaid(await send(service, sample), 409, 'payment_reused');
-    assert.equal(paid.hits(sample), 0);
-    assert.equal(await paid.chain.balanceOf(sample.payer.address), 30_000n);
-  });
-}

@@ -140,7 +140,7 @@ export const paymentSettled = sample('PaymentSettled', {
   statement: null,
 });
 
-export const refundBegun = sample('RefundBegun', { v, jobId: JOB_ID, begunAt: at(80) });
+export const refundBegun = sample('RefundBegun', { v, jobId: JOB_ID, served: false, begunAt: at(80) });
 
 export const refundCancelled = sample('RefundCancelled', {
   v,

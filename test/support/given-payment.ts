@@ -1,7 +1,11 @@
 // What the tests of a payment's collection share: a payment met half-way, and what an answer comes to.
+
 import assert from 'node:assert/strict';
+import type { Statement } from '#src/domain/payment/resolve.ts';
 import type { SettleAnswer } from '#src/domain/payment/state.ts';
 import { Fault } from '#src/domain/refusal.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { given, typesIn, type World, world } from './fakes-world.ts';
 import { type Answer, FINGERPRINT, KEY_STREAM } from './given-call.ts';
 import { keyClaimed as anyClaim, paymentReserved as anyReservation, PAYMENT_STREAM } from './given-events.ts';
@@ -44,4 +48,19 @@ export async function meets(...events: Parameters<typeof given>[2][]) {
   await given(it, PAYMENT_STREAM, paymentReserved({ owner: 'gone' }), ...events);
   await given(it, KEY_STREAM, keyClaimed());
   return it;
+}
+
+/** What an operator records without an answer of the chain. Throws if it is not recorded. */
+export async function stateByHand(
+  deps: JournalDeps,
+  id: string,
+  verdict: Statement['verdict'],
+): Promise<void> {
+  const chain: ResolveChain = {
+    lookUp: async () => ({ outcome: 'unavailable' }),
+    isSettledBy: async () => null,
+  };
+  const statement = { verdict, reason: 'No node answers.' };
+  const resolved = await resolvePayment({ ...deps, chain }, { id, statement });
+  if (resolved.kind !== 'recorded') throw new Error(resolved.kind);
 }

@@ -1,15 +1,15 @@
 // A world in which the service is paid for real: a local chain, the stock facilitator behind a proxy that fails as
 // scripted, payers with coins, and the books: who paid what, and what the target saw of it.
 import assert from 'node:assert/strict';
-import { createWalletClient, type Hex, http, parseAbi, publicActions } from 'viem';
-import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
+import type { Hex } from 'viem';
+import { type LocalChain, startLocalChain } from '#src/demo/payments/chain.ts';
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
-import { mined } from '#src/demo/payments/transactions.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { type NodeFront, startNodeFront } from './node-front.ts';
 import { assertSaid, EXECUTE, each, type PaidPath, type Sent } from './paid-call.ts';
 import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';
 import { LONG } from './property-runs.ts';
+import { type BatchTransfer, sendBatch } from './refund-batch.ts';
 import type { Environment, Service } from './service.ts';
 import { makeWorld, type World, type WorldOptions } from './service-world.ts';
 
@@ -38,8 +38,8 @@ export type PaidWorld = World & {
   readonly payTo: Hex;
   /** New payers with a full purse each. */
   payers(count: number): Promise<Payer[]>;
-  /** Transfers tokens that are not the payee's, as an operator does for a refund. Returns the transaction. */
-  transfer(to: Hex, amount: bigint): Promise<Hex>;
+  /** Returns money to payers, in one transaction, from the payee or from another wallet that has it. Returns its hash. */
+  refund(transfers: readonly BatchTransfer[], from?: Hex): Promise<Hex>;
   /** `row`: names their paths. `more`: what each request has beside url and body. */
   samples(service: Service, row: string, options?: SampleOptions): Promise<Sample[]>;
   /**
@@ -103,20 +103,12 @@ export async function makePaidWorld(options: WorldOptions = {}): Promise<PaidWor
     return made;
   }
 
-  async function transfer(to: Hex, amount: bigint): Promise<Hex> {
-    const wallet = createWalletClient({
-      account: devAccount(3),
-      chain: viemChain(chain.url),
-      transport: http(chain.url),
-    });
-    const abi = parseAbi(['function mint(address to, uint256 value)']);
-    const hash = await wallet.writeContract({
-      address: TOKEN,
-      abi,
-      functionName: 'mint',
-      args: [to, amount],
-    });
-    await mined(wallet.extend(publicActions), hash);
+  async function refund(transfers: readonly BatchTransfer[], from = payTo): Promise<Hex> {
+    const hash = await sendBatch(chain, from, transfers);
+    for (const { to, amount } of transfers) {
+      for (const [payer, known] of paidBy) if (payer.address === to) paidBy.set(payer, known - amount);
+      if (from !== payTo) elsewhere += amount;
+    }
     return hash;
   }
 
@@ -140,7 +132,7 @@ export async function makePaidWorld(options: WorldOptions = {}): Promise<PaidWor
     proxy,
     payTo,
     payers,
-    transfer,
+    refund,
     hits,
     start: (more = {}, until) => world.start({ ...paying, ...more }, until),
     async samples(service, row, { count = SAMPLES, more = () => ({}), terms = {}, route = EXECUTE } = {}) {

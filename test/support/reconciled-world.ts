@@ -7,7 +7,7 @@ import { STREAM } from '#src/domain/events.ts';
 import { identityText, type PaymentReserved } from '#src/domain/payment/events.ts';
 import { accountKey } from '#src/domain/payment/reconciliation.ts';
 import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
-import { listPayments } from '#src/usecases/payments/list-payments.ts';
+import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
 import { openLedger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from '#src/usecases/reconciliation/judge-open.ts';
 import {
@@ -113,8 +113,7 @@ export function reconciledWorld() {
     append: (stream: string, ...events: readonly DomainEvent[]) => given(it, stream, ...events),
     types: ({ stream }: Pick<Sample, 'stream'>) => typesIn(it, stream),
     async states(): Promise<Record<string, string>> {
-      const all = new Set(['unserved', 'refundable', 'refunding', 'unknown', 'missing'] as const);
-      const rows = await listPayments({ log: one.log, clock }, all);
+      const rows = await listOpenPayments({ log: one.log, clock });
       return Object.fromEntries(rows.map(({ jobId, state }) => [jobId.slice('job_'.length), state]));
     },
     async balance() {

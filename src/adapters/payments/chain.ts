@@ -1,7 +1,5 @@
-// Reads from the chain the state of an authorization (unused, paid to us, cancelled, or spent elsewhere), and the transfer of
-// a refund.
+// Reads from the chain the state of an authorization: unused, paid to us, cancelled, or spent elsewhere.
 import {
-  decodeEventLog,
   encodeEventTopics,
   type Hex,
   type LogTopic,
@@ -10,12 +8,12 @@ import {
   parseAbi,
   TransactionReceiptNotFoundError,
 } from 'viem';
-import type { FoundTransfer } from '#src/domain/payment/refund.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Authorization, Payments } from '#src/ports/payments.ts';
-import { NoAnswer, queryNode, rpcClient } from './node.ts';
+import { NoAnswer, queryNode } from './node.ts';
 import { lowerHex } from './requirements.ts';
+import { type DataLog, readTransfer, type TransferLog } from './transfer-log.ts';
 
 /** Time limit of a whole look-up. */
 const LOOK_UP_MS = 8000;
@@ -78,6 +76,30 @@ async function look(
   return findingOf(client, { ...payment, asset, latest });
 }
 
+/**
+ * Whether the transaction contains the transfer of this authorization to the payee; null: the node gave no usable answer.
+ * Bounded in time, never throws.
+ */
+export async function isSettledBy(
+  rpcUrl: string,
+  payment: Authorization,
+  transaction: string,
+): Promise<boolean | null> {
+  const search = { ...payment, asset: lowerHex(payment.asset) };
+  try {
+    return await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal: undefined }, async (client) => {
+      const [chainId, transfer] = await Promise.all([
+        client.getChainId(),
+        transferIn(client, search, transaction as Hex),
+      ]);
+      if (`eip155:${chainId}` !== payment.network) throw new NoAnswer('other_chain');
+      return transfer !== null && isToPayee(transfer, payment);
+    });
+  } catch {
+    return null;
+  }
+}
+
 type Block = { readonly number: bigint; readonly timestamp: bigint };
 
 /** `asset`: lower case. */
@@ -94,13 +116,10 @@ async function findingOf(client: PublicClient, search: Search): Promise<ChainFin
     : { outcome: 'spent_elsewhere' };
 }
 
-const isToPayee = ({ to, value }: Transfer, { payTo, amount }: Authorization): boolean =>
+const isToPayee = ({ to, value }: TransferLog, { payTo, amount }: Authorization): boolean =>
   to === payTo && value === BigInt(amount);
 
 type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
-
-/** Addresses in lower case. */
-type Transfer = { readonly from: string; readonly to: string; readonly value: bigint };
 
 /** An authorization is used before it expires, and signed at most this long before that. */
 const LIFETIME_SECONDS = 900n;
@@ -112,7 +131,6 @@ const USED = parseAbi(['event AuthorizationUsed(address indexed authorizer, byte
 const CANCELLED = parseAbi([
   'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
 ]);
-const TRANSFER = parseAbi(['event Transfer(address indexed from, address indexed to, uint256 value)']);
 
 /** null: not in the searched blocks. Reads small ranges, since public nodes limit the blocks of one request. */
 async function findEnd(client: PublicClient, search: Search): Promise<End | null> {
@@ -175,13 +193,13 @@ async function transferIn(
   client: PublicClient,
   search: Pick<Search, 'asset' | 'payer' | 'nonce'>,
   transaction: Hex,
-): Promise<Transfer | null> {
+): Promise<TransferLog | null> {
   const { asset, payer } = search;
   const logs = await logsOf(client, transaction);
   const at = logs.findIndex((log) => isLog(log, asset, topicsOf(search).used));
   const log = at < 0 ? undefined : logs[at + 1];
-  const transfer = log === undefined ? null : readTransfer(log, asset);
-  return transfer?.from === payer ? transfer : null;
+  const transfer = log === undefined ? null : readTransfer(log);
+  return transfer?.asset === asset && transfer.from === payer ? transfer : null;
 }
 
 /** Empty if the transaction is not in a block. */
@@ -191,19 +209,6 @@ async function logsOf(client: PublicClient, hash: Hex): Promise<readonly DataLog
   } catch (error) {
     if (error instanceof TransactionReceiptNotFoundError) return [];
     throw error;
-  }
-}
-
-type DataLog = { readonly address: string; readonly data: Hex; readonly topics: [] | [Hex, ...Hex[]] };
-
-/** null: the log is no transfer of this asset (lower case). */
-function readTransfer({ address, data, topics }: DataLog, asset: string): Transfer | null {
-  if (lowerHex(address) !== asset) return null;
-  try {
-    const { from, to, value } = decodeEventLog({ abi: TRANSFER, data, topics }).args;
-    return { from: lowerHex(from), to: lowerHex(to), value };
-  } catch {
-    return null;
   }
 }
 
@@ -224,34 +229,4 @@ export async function blockBefore(client: PublicClient, time: bigint, latest: Bl
     else before = middle;
   }
   return before;
-}
-
-type TransferQuery = {
-  /** CAIP-2, `eip155:…`. */
-  readonly network: string;
-  readonly asset: string;
-  readonly payer: string;
-  readonly transaction: string;
-};
-
-/** The amount that a transaction transferred to a payer. Never throws. `unavailable` also if the endpoint serves another chain. */
-export async function findTransfer(rpcUrl: string, query: TransferQuery): Promise<FoundTransfer> {
-  const client = rpcClient(rpcUrl);
-  try {
-    if (`eip155:${await client.getChainId()}` !== query.network) return { outcome: 'unavailable' };
-    const receipt = await client.getTransactionReceipt({ hash: query.transaction as Hex });
-    if (receipt.status !== 'success') return { outcome: 'failed' };
-    const { timestamp } = await client.getBlock({ blockNumber: receipt.blockNumber });
-    const amount = receipt.logs.reduce((sum, log) => sum + movedToPayer(log, query), 0n);
-    return { outcome: 'found', amount, atSeconds: Number(timestamp) };
-  } catch (error) {
-    return { outcome: error instanceof TransactionReceiptNotFoundError ? 'missing' : 'unavailable' };
-  }
-}
-
-/** Atomic units; 0 for any log but a transfer of this asset from someone else to the payer. */
-function movedToPayer(log: DataLog, query: TransferQuery): bigint {
-  const transfer = readTransfer(log, query.asset.toLowerCase());
-  const toPayer = transfer?.to === query.payer.toLowerCase() && transfer.from !== transfer.to;
-  return toPayer ? transfer.value : 0n;
 }

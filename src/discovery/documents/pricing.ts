@@ -51,7 +51,7 @@ const RULES = [
   'A replay (same payer, same idempotencyKey, same request; or the same payment header again) costs nothing and sends nothing.',
   'If a payment was settled and its call was not made, the call is made when the same payment header is presented again, without a new charge.',
   'An interrupted call is never sent again: it ends as failed with errorCategory interrupted_unknown and a receipt, and the operator lists it as refundable.',
-  'A refund returns the whole charge to its payer. GET /api/jobs/{id} contains it as refund. A refunded payment executes no call.',
+  'A refund returns the whole charge to its payer. GET /api/jobs/{id} contains it as refund. From the begin of its refund on, a payment executes no call.',
 ];
 
 const CHARGES: readonly Charge[] = [

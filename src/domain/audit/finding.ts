@@ -49,6 +49,14 @@ export type FindingKind =
   /** The sums of all payments in one asset: charged is not served + refunded + open. */
   | 'books_unbalanced'
   | 'payment_event_impossible'
+  /** The claims of a transaction contradict each other. */
+  | 'refund_event_impossible'
+  /** More is refunded by a transfer than it moved. */
+  | 'refund_exceeds_transfer'
+  /** A refund is recorded whose transaction was not claimed for it. */
+  | 'refund_unclaimed'
+  /** Two transactions are claimed for the refund of one payment. */
+  | 'payment_claimed_twice'
   | 'claim_missing'
   | 'claim_mismatch'
   | 'claim_event_impossible'

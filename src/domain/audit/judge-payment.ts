@@ -13,10 +13,13 @@ import {
   NO_ENTRY,
   type Sums,
 } from '../payment/ledger.ts';
-import { isReturned, type Payment } from '../payment/state.ts';
+import { isReturned } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
-/** A payment's stream as read so far. `servedBy`: the job that started with it. `startedRefunded`: after its refund. */
+/**
+ * A payment's stream as read so far. `servedBy`: the job that started with it. `startedRefunded`: after its refund had begun,
+ * which was not cancelled since.
+ */
 export type PaymentHistory = LedgerEntry & {
   readonly servedBy: string | null;
   readonly startedRefunded: boolean;
@@ -32,7 +35,7 @@ export function judgePayment(
   const fault =
     entry.payment === history.payment
       ? impossible('it cannot follow in the state of the payment')
-      : faultOf(history.payment, event);
+      : faultOf(history, event);
   return { history: { ...history, ...entry }, fault };
 }
 
@@ -43,11 +46,13 @@ export const isEnd = ({ type }: PaymentEvent): boolean =>
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
 /** The fault of an event that the payment's state allows. */
-function faultOf(payment: Payment, event: PaymentEvent): Fault | null {
+function faultOf({ payment, job }: LedgerEntry, event: PaymentEvent): Fault | null {
   if (event.type === 'PaymentReserved' || payment.status === 'absent') return null;
   const { reserved } = payment;
   if (event.data.jobId !== reserved.jobId)
     return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);
+  if (event.type === 'RefundBegun' && event.data.served && job !== 'executed')
+    return impossible('it names a call as made that the log does not have');
   if (event.type !== 'PaymentRefunded') return null;
   const { network, asset, amount, payer, transaction } = event.data;
   const fields = differing({ network, asset, amount, payer }, reserved);
@@ -100,7 +105,10 @@ export const refundedFault = (
 ): Fault | null =>
   boughtNothing(errorCategory) || !startedRefunded
     ? null
-    : { kind: 'payment_mismatch', message: 'the job was executed, and its payment was refunded before it' };
+    : {
+        kind: 'payment_mismatch',
+        message: 'the job was executed, and the refund of its payment had begun before it',
+      };
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;

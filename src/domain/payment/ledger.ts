@@ -3,7 +3,7 @@
 import { claimedTime, type DomainEvent, type EventOf, type PaymentEvent } from '../events.ts';
 import type { JobCompleted } from '../job/events.ts';
 import type { PaymentReserved } from './events.ts';
-import { absentPayment, evolvePayment, isBound, type Payment } from './state.ts';
+import { absentPayment, evolvePayment, isBound, isMissing, type Payment } from './state.ts';
 
 /** One payment, and how far its job has come. */
 export type LedgerEntry = {
@@ -59,9 +59,6 @@ export const isOpen = ({ payment, job }: LedgerEntry): boolean =>
   isMissing(payment) ||
   (isBound(payment) && job !== 'executed');
 
-/** Charged in the books, and the chain has no transfer of it. */
-export const isMissing = (payment: Payment): boolean => 'missing' in payment && payment.missing !== null;
-
 /** null: over, or under way: nothing for an operator to resolve. `nowMs`: Unix ms. */
 export function openState({ payment, job, since }: LedgerEntry, nowMs: number): OpenState | null {
   switch (payment.status) {
@@ -80,6 +77,39 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
       return null;
   }
 }
+
+/**
+ * `settling`: its settlement is under way. `running`: its call is. `served`: its call was made. `rejected`, `released`: it
+ * ended without money moving.
+ */
+export type PaymentState =
+  | OpenState
+  | 'settling'
+  | 'running'
+  | 'served'
+  | 'refunded'
+  | 'rejected'
+  | 'released';
+
+/** Of any payment that was reserved. `nowMs`: Unix ms. */
+export function paymentState(entry: LedgerEntry, nowMs: number): PaymentState {
+  const { payment, job } = entry;
+  const open = openState(entry, nowMs);
+  if (open !== null) return open;
+  if (payment.status === 'settled') return job === 'running' ? 'running' : 'served';
+  return payment.status === 'refunded' || payment.status === 'rejected' || payment.status === 'released'
+    ? payment.status
+    : 'settling';
+}
+
+/** A call whose payment is settled starts within this, or has ended. */
+const STARTING_MS = 10_000;
+
+/** Whether money has to go back to its payer, unless a repeat of the call comes first. `since`: RFC 3339. */
+export const isRefundDue = (state: PaymentState, since: string, nowMs: number): boolean =>
+  state === 'refundable' ||
+  state === 'refunding' ||
+  (state === 'unserved' && nowMs - Date.parse(since) > STARTING_MS);
 
 /** `amount`: atomic units. */
 export type Money = Pick<PaymentReserved, 'network' | 'asset' | 'amount'>;

@@ -17,8 +17,15 @@ import {
 
 const PaymentStream = Type.String({ pattern: '^payment-[0-9a-f]{64}$' });
 
-/** From here on the payment buys nothing, and stays charged until it is refunded or the refund is cancelled. */
-export const RefundBegun = declareEvent('payment', 'begunAt', { jobId: Text, begunAt: Instant });
+/**
+ * From here on the payment buys nothing, and stays charged until it is refunded or the refund is cancelled. `served`: its
+ * call had been made, and the charge is returned nevertheless.
+ */
+export const RefundBegun = declareEvent('payment', 'begunAt', {
+  jobId: Text,
+  served: Type.Boolean(),
+  begunAt: Instant,
+});
 export type RefundBegun = EventData<typeof RefundBegun>;
 
 /** The payment buys its job again. `job_started`: the job had started when the refund began. */

@@ -1,67 +1,290 @@
-// Refunds: a charge that is returned in full to its payer, once.
+// Refunds: a charge that is returned in full to its payer, once. It begins, so that the payment buys nothing any more; then
+// the transfers of one transaction are claimed for it; then it is recorded.
 import type { EventOf } from '../events.ts';
 import type { Job } from '../job/state.ts';
-import type { PaymentReserved } from './events.ts';
+import { boughtNothing, type LedgerEntry } from './ledger.ts';
+import type { RefundTransfer } from './refund-events.ts';
 import type { Payment } from './state.ts';
 
-export type Refund = {
-  /** `0x` and 64 hex digits, lower case. */
+// ── begin and cancel ────────────────────────────────────────────────────────────────────────────────────
+
+export type JobProgress = LedgerEntry['job'];
+
+export type RefundingPayment = Extract<Payment, { status: 'refunding' }>;
+type ChargedPayment = Extract<Payment, { status: 'settled' | 'missing' | 'refunding' }>;
+
+export function progressOf(job: Job): JobProgress {
+  if (job.status !== 'completed') return job.status;
+  return boughtNothing(job.completed.errorCategory) ? 'interrupted' : 'executed';
+}
+
+/**
+ * `unconfirmed`: whether the money moved is unknown. `not_charged`: it did not. `missing`: the chain has no transfer of the
+ * charge. `served`: its call was made.
+ */
+export type BeginRefusal =
+  | 'not_found'
+  | 'unconfirmed'
+  | 'not_charged'
+  | 'missing'
+  | 'job_running'
+  | 'served'
+  | 'already_refunded';
+
+/** `at`: RFC 3339. `served`: also a payment whose call was made. */
+export type BeginFacts = { readonly job: JobProgress; readonly served: boolean; readonly at: string };
+
+/** null: the refund has begun before. */
+export function beginRefund(
+  payment: Payment,
+  { job, served, at }: BeginFacts,
+): EventOf<'RefundBegun'> | { readonly refused: BeginRefusal } | null {
+  switch (payment.status) {
+    case 'absent':
+      return { refused: 'not_found' };
+    case 'rejected':
+    case 'released':
+      return { refused: 'not_charged' };
+    case 'reserved':
+    case 'retried':
+    case 'unknown':
+      return { refused: 'unconfirmed' };
+    case 'missing':
+      return { refused: 'missing' };
+    case 'refunded':
+      return { refused: 'already_refunded' };
+    case 'refunding':
+      return null;
+    case 'settled':
+      if (job === 'running') return { refused: 'job_running' };
+      if (job === 'executed' && !served) return { refused: 'served' };
+      return begun(payment, job === 'executed', at);
+    default:
+      return payment satisfies never;
+  }
+}
+
+const begun = ({ reserved }: ChargedPayment, served: boolean, at: string): EventOf<'RefundBegun'> => ({
+  type: 'RefundBegun',
+  data: { v: 1, jobId: reserved.jobId, served, begunAt: at },
+});
+
+/**
+ * Whether a refund that has begun holds, by the job as read after that: a job that starts later reads the payment and sends
+ * nothing. `undecided`: the job is about to send nothing, or it has read the payment before. `lost`: its call was made.
+ */
+export function confirmRefund({ begun }: RefundingPayment, job: JobProgress): 'holds' | 'undecided' | 'lost' {
+  if (job === 'running') return 'undecided';
+  return job === 'executed' && !begun.served ? 'lost' : 'holds';
+}
+
+export function cancelRefund(
+  payment: Payment,
+  reason: EventOf<'RefundCancelled'>['data']['reason'],
+  at: string,
+): EventOf<'RefundCancelled'> | { readonly refused: 'not_begun' | 'already_refunded' } {
+  if (payment.status === 'refunded') return { refused: 'already_refunded' };
+  if (payment.status !== 'refunding') return { refused: 'not_begun' };
+  return { type: 'RefundCancelled', data: { v: 1, jobId: payment.reserved.jobId, reason, cancelledAt: at } };
+}
+
+// ── the transaction that moves the money back ───────────────────────────────────────────────────────────
+
+/** A refund that the transfers of a transaction are claimed for. */
+export type Allocation = Omit<RefundTransfer, 'refunds'> & { readonly payment: string };
+
+/** What a transaction refunds: the stream of its claims. */
+export type RefundClaims = { readonly allocations: readonly Allocation[] };
+
+export const NO_CLAIMS: RefundClaims = { allocations: [] };
+
+export function evolveClaims(
+  { allocations }: RefundClaims,
+  { data }: EventOf<'RefundClaimed'>,
+): RefundClaims {
+  const kept = allocations.filter(({ payment }) => !data.released.includes(payment));
+  return { allocations: [...kept, ...data.transfers.flatMap(allocationsOf)] };
+}
+
+const allocationsOf = ({ refunds, asset, sender, payer }: RefundTransfer): Allocation[] =>
+  refunds.map(({ payment, amount }) => ({ payment, asset, sender, payer, amount }));
+
+/** One transfer of any token; addresses in lower case, amount in atomic units. */
+export type Transfer = {
+  readonly asset: string;
+  readonly sender: string;
+  readonly recipient: string;
+  readonly amount: bigint;
+};
+
+/** A transaction as the chain shows it. */
+export type FoundTransfers =
+  | {
+      readonly outcome: 'found';
+      /** CAIP-2. */
+      readonly network: string;
+      /** Time of its block (Unix). */
+      readonly atSeconds: number;
+      readonly transfers: readonly Transfer[];
+    }
+  /** `missing`: no block contains the transaction. */
+  | { readonly outcome: 'missing'; readonly network: string }
+  | { readonly outcome: 'failed' | 'unavailable' };
+
+/** A payment whose refund has begun, by the name of its stream. */
+export type Begun = {
+  readonly id: string;
+  readonly payment: RefundingPayment;
+  /** The other transaction that is claimed for it and not recorded yet; null: none is. */
+  readonly claimedBy: string | null;
+};
+
+/** Why a begun refund is not covered by a transaction that moves something to its payer. */
+export type Uncovered =
+  | 'claimed_by_other'
+  | 'charge_transaction'
+  | 'transfer_before_charge'
+  | 'wrong_asset'
+  | 'wrong_sender'
+  /** What is left of its transfers, if anything, is less than the amount. */
+  | 'transfer_too_small'
+  | 'transfer_used';
+
+export type Claiming = {
+  /** null: there is nothing to add to the claims. */
+  readonly event: EventOf<'RefundClaimed'> | null;
+  readonly uncovered: readonly { readonly begun: Begun; readonly reason: Uncovered }[];
+};
+
+export type ClaimRequest = {
   readonly transaction: string;
-  /** `chain`: the transfer was found there. */
-  readonly evidence: 'chain' | 'operator';
-  /** RFC 3339, UTC. */
+  readonly found: Extract<FoundTransfers, { outcome: 'found' }>;
+  /** On the network of the transaction, the oldest first. */
+  readonly begun: readonly Begun[];
+  /** Wallet beside the payee that refunds are sent from, lower case; null: none. */
+  readonly refundFrom: string | null;
+  /** Payments of the claims that another transaction has refunded. */
+  readonly released: readonly string[];
+  /** The most refunds of one event. */
+  readonly max: number;
   readonly at: string;
 };
 
-/** `not_charged`: it is not settled. `job_running`: its call may still succeed. */
-export type RefundRefusal = 'not_charged' | 'already_refunded' | 'job_running' | 'charge_transaction';
-
-/** The event that records the refund of a payment, or why there is none. `job`: the job that it paid for. */
-export function refundPayment(
-  payment: Payment,
-  job: Job['status'],
-  { transaction, evidence, at }: Refund,
-): EventOf<'PaymentRefunded'> | { readonly refused: RefundRefusal } {
-  if (payment.status === 'refunded') return { refused: 'already_refunded' };
-  if (payment.status !== 'settled') return { refused: 'not_charged' };
-  if (job === 'running') return { refused: 'job_running' };
-  if (payment.settled.transaction === transaction) return { refused: 'charge_transaction' };
-  const { jobId, network, asset, amount, payer } = payment.reserved;
+/**
+ * Claims the transfers of a transaction for begun refunds of their recipients, each in full, as far as earlier claims have
+ * left anything. What one sender moved to one payer in one asset counts as one transfer.
+ */
+export function claimTransfers(claims: RefundClaims, request: ClaimRequest): Claiming {
+  const { transaction, found, refundFrom, released, max, at } = request;
+  const held = claims.allocations.filter(({ payment }) => !released.includes(payment));
+  const pots = potsOf(found.transfers, held);
+  const uncovered: { begun: Begun; reason: Uncovered }[] = [];
+  let claimed = 0;
+  for (const begun of request.begun) {
+    if (held.some(({ payment }) => payment === begun.id)) continue;
+    const toPayer = pots.filter(({ payer }) => payer === begun.payment.reserved.payer.toLowerCase());
+    if (toPayer.length === 0) continue;
+    const pot = claimed < max ? potFor(begun, toPayer, { transaction, found, refundFrom }) : null;
+    if (pot === null) continue;
+    if (typeof pot === 'string') {
+      uncovered.push({ begun, reason: pot });
+      continue;
+    }
+    const { jobId, amount } = begun.payment.reserved;
+    pot.left -= BigInt(amount);
+    pot.refunds.push({ payment: begun.id, jobId, amount });
+    claimed++;
+  }
+  if (claimed === 0 && released.length === 0) return { event: null, uncovered };
+  const transfers = pots
+    .filter(({ refunds }) => refunds.length > 0)
+    .map(({ asset, sender, payer, amount, refunds }) => ({
+      asset,
+      sender,
+      payer,
+      amount: String(amount),
+      refunds,
+    }));
+  const { network } = found;
   return {
-    type: 'PaymentRefunded',
-    data: { v: 2, jobId, network, asset, amount, payer, transaction, evidence, refundedAt: at, sender: null },
+    event: {
+      type: 'RefundClaimed',
+      data: { v: 1, network, transaction, transfers, released: [...released], claimedAt: at },
+    },
+    uncovered,
   };
 }
 
-/** The transfer that was found on the chain. */
-export type FoundTransfer =
-  /** `amount`: what the transaction moved to the payer. `atSeconds`: the time of its block (Unix). */
-  | { readonly outcome: 'found'; readonly amount: bigint; readonly atSeconds: number }
-  | { readonly outcome: 'missing' | 'failed' | 'unavailable' };
+/** What one sender moved to one payer in one asset, and what is left of it. */
+type Pot = {
+  readonly asset: string;
+  readonly sender: string;
+  readonly payer: string;
+  readonly amount: bigint;
+  left: bigint;
+  readonly refunds: { payment: string; jobId: string; amount: string }[];
+};
 
-export type TransferRefusal =
-  | 'transfer_missing'
-  | 'transfer_failed'
-  | 'transfer_too_small'
-  | 'transfer_before_charge'
-  | 'chain_unavailable';
-
-/** null: the transfer covers the amount, and is not older than the payment. */
-export function judgeTransfer(
-  found: FoundTransfer,
-  { amount, reservedAt }: Pick<PaymentReserved, 'amount' | 'reservedAt'>,
-): TransferRefusal | null {
-  switch (found.outcome) {
-    case 'found':
-      if (found.amount < BigInt(amount)) return 'transfer_too_small';
-      return found.atSeconds < Math.floor(Date.parse(reservedAt) / 1000) ? 'transfer_before_charge' : null;
-    case 'missing':
-      return 'transfer_missing';
-    case 'failed':
-      return 'transfer_failed';
-    case 'unavailable':
-      return 'chain_unavailable';
-    default:
-      return found satisfies never;
+function potsOf(transfers: readonly Transfer[], held: readonly Allocation[]): readonly Pot[] {
+  const sums = new Map<string, Pot>();
+  for (const { asset, sender, recipient: payer, amount } of transfers) {
+    if (sender === payer) continue;
+    const pot = potKey({ asset, sender, payer });
+    const sum = (sums.get(pot)?.amount ?? 0n) + amount;
+    sums.set(pot, { asset, sender, payer, amount: sum, left: sum, refunds: [] });
   }
+  for (const allocation of held) {
+    const pot = sums.get(potKey(allocation));
+    if (pot !== undefined) pot.left -= BigInt(allocation.amount);
+  }
+  return [...sums.values()];
+}
+
+/** Names what counts as one transfer of a transaction. */
+export const potKey = ({
+  asset,
+  sender,
+  payer,
+}: Pick<RefundTransfer, 'asset' | 'sender' | 'payer'>): string => `${asset} ${sender} ${payer}`.toLowerCase();
+
+function potFor(
+  { payment, claimedBy }: Begun,
+  toPayer: readonly Pot[],
+  { transaction, found, refundFrom }: Pick<ClaimRequest, 'transaction' | 'found' | 'refundFrom'>,
+): Pot | Uncovered {
+  const { asset, amount, payTo, reservedAt } = payment.reserved;
+  if (claimedBy !== null) return 'claimed_by_other';
+  if (payment.settled.transaction === transaction) return 'charge_transaction';
+  if (found.atSeconds < Math.floor(Date.parse(reservedAt) / 1000)) return 'transfer_before_charge';
+  const ofAsset = toPayer.filter((pot) => pot.asset === asset.toLowerCase());
+  if (ofAsset.length === 0) return 'wrong_asset';
+  const sent = ofAsset.filter(({ sender }) => sender === payTo.toLowerCase() || sender === refundFrom);
+  if (sent.length === 0) return 'wrong_sender';
+  const enough = sent.find(({ left }) => left >= BigInt(amount));
+  if (enough !== undefined) return enough;
+  return sent.some((pot) => pot.amount >= BigInt(amount)) ? 'transfer_used' : 'transfer_too_small';
+}
+
+/** `served`: the call of the payment was made. */
+export type RefundFacts = { readonly transaction: string; readonly served: boolean; readonly at: string };
+
+/**
+ * Records that a claimed transfer refunded the payment. Its money has moved, so a refund that was cancelled meanwhile begins
+ * again. null: this transaction is recorded as its refund. `elsewhere`: another one is, or it was not charged.
+ */
+export function recordRefund(
+  payment: Payment,
+  { sender }: Pick<Allocation, 'sender'>,
+  { transaction, served, at }: RefundFacts,
+): readonly EventOf<'RefundBegun' | 'PaymentRefunded'>[] | 'elsewhere' | null {
+  if (payment.status === 'refunded') return payment.refunded.transaction === transaction ? null : 'elsewhere';
+  if (payment.status !== 'refunding' && payment.status !== 'settled' && payment.status !== 'missing')
+    return 'elsewhere';
+  const { jobId, network, asset, amount, payer } = payment.reserved;
+  const facts = { jobId, network, asset, amount, payer, transaction, sender };
+  const refunded: EventOf<'PaymentRefunded'> = {
+    type: 'PaymentRefunded',
+    data: { v: 2, ...facts, evidence: 'chain', refundedAt: at },
+  };
+  return payment.status === 'refunding' ? [refunded] : [begun(payment, served, at), refunded];
 }

@@ -56,6 +56,9 @@ export const isBound = (payment: Payment): payment is BoundPayment =>
 export const isReturned = (payment: Payment): payment is ReturnedPayment =>
   payment.status === 'refunding' || payment.status === 'refunded';
 
+/** Charged in the books, and the chain has no transfer of it. */
+export const isMissing = (payment: Payment): boolean => 'missing' in payment && payment.missing !== null;
+
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (isReturned(payment)) return evolveReturned(payment, event);
   if (event.type === 'PaymentReserved') {
@@ -70,7 +73,12 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (!isBound(payment)) return payment;
   // Nothing was sent for it, and it can never be paid: it is over.
   if (event.type === 'PaymentRejected') return { status: 'rejected', reserved };
-  if (payment.status === 'missing') return payment;
+  if (payment.status === 'missing') {
+    const { settled, missing } = payment;
+    return event.type === 'RefundBegun'
+      ? { status: 'refunding', reserved, settled, begun: event.data, missing }
+      : payment;
+  }
   switch (event.type) {
     case 'RefundBegun':
     case 'RefundCancelled':

@@ -107,7 +107,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       case 'IdempotencyKeyReleased':
         return reportAll(money.claim(recorded.stream, event), location);
       case 'RefundClaimed':
-        return reportAll(money.refund(event), location);
+        return reportAll(money.refund(recorded.stream, event), location);
       case 'DecisionRecorded':
         return reportAll(money.decision(recorded, event), location);
       case 'SigningKeyActivated':
@@ -156,8 +156,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       for (const { keyId } of kept?.keys ?? [])
         if (!keys.some((key) => key.keyId === keyId)) report(missingKey(keyId), NOWHERE);
       reportAll(await tree.keptFaults(kept?.keys ?? keys), NOWHERE);
-      reportAll(money.unbalanced(), NOWHERE);
-      const { unservedPayments, unconfirmedPayments, missingPayments } = money.open();
+      reportAll(money.ends(), NOWHERE);
+      const { unservedPayments, unconfirmedPayments, missingPayments, begunRefunds } = money.open();
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
         ...order.counts,
@@ -175,6 +175,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
           unconfirmedPayments,
           /** Charges that the chain does not have. */
           missingPayments,
+          /** Refunds that have begun and are not recorded. */
+          begunRefunds,
           uncoveredLeaves,
           unfitCheckpoints,
         },

@@ -2,6 +2,7 @@
 
 import type { EventLocation } from '#src/domain/audit/finding.ts';
 import type { DecisionFacts, PaymentHistory } from '#src/domain/audit/judge-payment.ts';
+import type { RefundHistory } from '#src/domain/audit/judge-refund.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { Job } from '#src/domain/job/state.ts';
@@ -49,6 +50,7 @@ type Kinds = {
   /** Of the reservation of a payment for a job. */
   readonly ended: true;
   readonly claim: Claim;
+  readonly refund: RefundHistory;
   readonly decision: DecisionFacts;
   readonly leaf: Leaf;
 };
@@ -77,7 +79,7 @@ export function streamStates(rows: AuditScratch<ScratchRow>) {
     /** `added`: about how many characters the state's JSON has more than before; without it they are counted. */
     put: <K extends keyof Kinds>(kind: K, stream: string, state: Kinds[K], added?: number): void =>
       rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
-    *all<K extends 'job' | 'payment'>(kind: K): Generator<State<K>> {
+    *all<K extends 'job' | 'payment' | 'refund'>(kind: K): Generator<State<K>> {
       for (const { [kind]: state } of rows.values(STREAM[kind](''))) if (state !== undefined) yield state;
     },
     /** For a value that only one owner may have: the first owner, if that is another; null otherwise. */

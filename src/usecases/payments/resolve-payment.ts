@@ -1,63 +1,77 @@
-// Records an operator's verdict on an unconfirmed payment that is still open.
-import type { EventOf } from '#src/domain/events.ts';
-import { type BoundPayment, isBound, type Payment, reconcile } from '#src/domain/payment/state.ts';
+// Resolves a payment whose fate is open: the chain is queried, and what it shows is recorded. Only without a usable answer
+// is the statement of the operator recorded instead.
+import type { PaymentReserved } from '#src/domain/payment/events.ts';
+import {
+  isResolvable,
+  type Resolution,
+  resolveByChain,
+  resolveByHand,
+  type Statement,
+} from '#src/domain/payment/resolve.ts';
+import type { ChainFinding, Payment } from '#src/domain/payment/state.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
-import { appendUntilKnown, envelope, type JournalDeps, loadPayment } from '#src/usecases/event-streams.ts';
+import type { Payments } from '#src/ports/payments.ts';
+import { appendPayment, type JournalDeps, loadPayment } from '#src/usecases/event-streams.ts';
 
-export type OperatorVerdict =
-  /** `transaction`: 0x and 64 hex digits; null if it is unknown. */
-  { readonly kind: 'settled'; readonly transaction: string | null } | { readonly kind: 'not_settled' };
+export type ResolveChain = Pick<Payments, 'lookUp'> & {
+  /** Whether the transaction contains the transfer of this authorization to its payee; null: no usable answer. */
+  isSettledBy(payment: PaymentReserved, transaction: string): Promise<boolean | null>;
+};
 
-export type Resolved =
-  | { readonly outcome: 'resolved'; readonly jobId: string }
-  | { readonly outcome: 'nothing_to_resolve'; readonly status: Payment['status'] }
-  /** Its authorization, or a settle call in progress, may still move the money. `validBefore`: Unix seconds. */
-  | { readonly outcome: 'too_early'; readonly validBefore: number };
+export type ResolveRequest = {
+  /** Name of the payment's stream. */
+  readonly id: string;
+  /** null: what the chain shows. */
+  readonly statement: Statement | null;
+};
 
-/** `stream`: the payment's. If another process appends to it first, it is read again. */
+export type Resolved = { readonly status: Payment['status'] } & (
+  | Resolution
+  /** The statement is not recorded: the chain has an answer, `finding`. */
+  | { readonly kind: 'chain_answers'; readonly finding: ChainFinding['outcome'] }
+  /** The transaction that the statement names does not contain the transfer of this authorization. */
+  | { readonly kind: 'other_transaction' }
+);
+
+/** If another process appends to the payment's stream first, it is read again. */
 export async function resolvePayment(
-  deps: JournalDeps,
-  stream: string,
-  verdict: OperatorVerdict,
+  deps: JournalDeps & { readonly chain: ResolveChain },
+  { id, statement }: ResolveRequest,
 ): Promise<Resolved> {
   for (;;) {
-    const { state, expected } = await loadPayment(deps.log, stream);
-    if (!isBound(state) || state.status === 'settled')
-      return { outcome: 'nothing_to_resolve', status: state.status };
-    const { jobId, validBefore } = state.reserved;
-    const event = eventOf(verdict, state, deps.clock.now());
-    if (event === null) return { outcome: 'too_early', validBefore: Number(validBefore) };
+    const view = await loadPayment(deps.log, id);
+    const resolved = await resolve(deps, view.state, statement);
+    if (resolved.kind !== 'recorded') return resolved;
     try {
-      await appendUntilKnown(deps, stream, expected, envelope(deps, [event], jobId));
+      await appendPayment(deps, view, resolved.event);
+      return resolved;
     } catch (error) {
-      if (error instanceof WrongExpectedVersion) continue;
-      throw error;
+      if (!(error instanceof WrongExpectedVersion)) throw error;
     }
-    return { outcome: 'resolved', jobId };
   }
 }
 
-/** null: it may still settle, by the same rule as for a check of the chain. */
-function eventOf(
-  verdict: OperatorVerdict,
-  payment: BoundPayment,
-  nowMs: number,
-): EventOf<'PaymentSettled' | 'PaymentRejected'> | null {
-  const { jobId } = payment.reserved;
-  const at = new Date(nowMs).toISOString();
-  const evidence = 'operator' as const;
-  if (verdict.kind === 'settled') {
-    const { transaction } = verdict;
-    return {
-      type: 'PaymentSettled',
-      data: { v: 2, jobId, transaction, evidence, settledAt: at, statement: null },
-    };
+async function resolve(
+  { chain, clock }: JournalDeps & { readonly chain: ResolveChain },
+  payment: Payment,
+  statement: Statement | null,
+): Promise<Resolved> {
+  const { status } = payment;
+  if (payment.status === 'absent' || !isResolvable(payment)) return { status, kind: 'nothing_to_resolve' };
+  const { reserved } = payment;
+  const stated = statement?.verdict.kind === 'settled' ? statement.verdict.transaction : null;
+  const named = stated ?? ('transaction' in payment ? payment.transaction : null);
+  const finding = await chain.lookUp(reserved, { transaction: named });
+  const now = () => new Date(clock.now()).toISOString();
+  if (statement === null) return { status, ...resolveByChain(payment, finding, now()) };
+  if (finding.outcome === 'paid' && finding.transaction === stated)
+    return { status, ...resolveByChain(payment, finding, now()) };
+  if (finding.outcome !== 'unavailable') return { status, kind: 'chain_answers', finding: finding.outcome };
+  if (stated !== null) {
+    const isIts = await chain.isSettledBy(reserved, stated);
+    if (isIts === false) return { status, kind: 'other_transaction' };
+    const paid = { outcome: 'paid', transaction: stated } as const;
+    if (isIts === true) return { status, ...resolveByChain(payment, paid, now()) };
   }
-  const unused = { outcome: 'unused', chainTimeSeconds: Math.floor(nowMs / 1000) } as const;
-  if (reconcile(unused, payment, at) === null) return null;
-  const reason = 'operator_not_settled';
-  return {
-    type: 'PaymentRejected',
-    data: { v: 2, jobId, reason, evidence, rejectedAt: at, statement: null },
-  };
+  return { status, ...resolveByHand(payment, statement, now()) };
 }

@@ -3,7 +3,7 @@
 
 import type { EventOf } from '#src/domain/events.ts';
 import type { PaymentReserved } from '#src/domain/payment/events.ts';
-import { isMissing, type LedgerEntry } from '#src/domain/payment/ledger.ts';
+import type { LedgerEntry } from '#src/domain/payment/ledger.ts';
 import {
   accountKey,
   type ChainAccount,
@@ -16,6 +16,7 @@ import {
 import {
   type ChainFinding,
   isBound,
+  isMissing,
   isReturned,
   isSurelyOver,
   type Payment,

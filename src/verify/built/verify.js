@@ -1046,7 +1046,11 @@ var ChainReconciled = declareEvent("chain", "reconciledAt", {
 
 // src/domain/payment/refund-events.ts
 var PaymentStream = Type.String({ pattern: "^payment-[0-9a-f]{64}$" });
-var RefundBegun = declareEvent("payment", "begunAt", { jobId: Text, begunAt: Instant });
+var RefundBegun = declareEvent("payment", "begunAt", {
+  jobId: Text,
+  served: Type.Boolean(),
+  begunAt: Instant
+});
 var RefundCancelled = declareEvent("payment", "cancelledAt", {
   jobId: Text,
   reason: oneOf("operator", "job_started"),
@@ -1143,6 +1147,7 @@ var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;
 var isJobEvent = isOf("job");
 var isPaymentEvent = isOf("payment");
 var isClaimEvent = isOf("claim");
+var isRefundEvent = isOf("refund");
 
 // src/domain/event-codec.ts
 var versions = new Map(EVENT_TYPES.map((type) => {

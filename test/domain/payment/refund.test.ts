@@ -1,75 +1,323 @@
-// Which payments can be refunded, and which transfers refund them.
+// Refunds: given a payment or claims, when an operator begins, cancels or completes one, then this is recorded.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import type { PaymentEvent } from '#src/domain/events.ts';
-import { type FoundTransfer, judgeTransfer, type Refund, refundPayment } from '#src/domain/payment/refund.ts';
+import { describe, test } from 'node:test';
+import type { EventOf, PaymentEvent } from '#src/domain/events.ts';
+import {
+  type Begun,
+  beginRefund,
+  type Claiming,
+  type ClaimRequest,
+  cancelRefund,
+  claimTransfers,
+  confirmRefund,
+  evolveClaims,
+  type JobProgress,
+  NO_CLAIMS,
+  type RefundClaims,
+  type RefundingPayment,
+  recordRefund,
+  type Transfer,
+} from '#src/domain/payment/refund.ts';
 import { givenPayment } from '#test/support/given.ts';
 import {
   at,
+  hex,
+  JOB_ID,
+  PAYMENT_STREAM,
+  paymentMissing,
   paymentRefunded,
   paymentRejected,
+  paymentReleased,
   paymentReserved,
   paymentSettled,
+  refundBegun,
+  refundCancelled,
+  refundClaimed,
   settlementUnknown,
+  T0,
 } from '#test/support/given-events.ts';
 
-const REFUND: Refund = {
-  transaction: paymentRefunded().data.transaction,
-  evidence: 'chain',
-  at: at(100),
-};
-const decide = (
-  job: Parameters<typeof refundPayment>[1],
-  events: readonly PaymentEvent[],
-  changes: Partial<Refund> = {},
-) => refundPayment(givenPayment(...events).state, job, { ...REFUND, ...changes });
-const settled = [paymentReserved(), paymentSettled()];
+const charged = [paymentReserved(), paymentSettled()];
+const AT = at(80);
 
-test('a settled payment is refunded in full, whether its job never started or has ended', () => {
-  for (const job of ['absent', 'completed'] as const)
-    assert.deepEqual(decide(job, settled), paymentRefunded({ sender: null }));
-});
+describe('begin', () => {
+  const begin = (events: readonly PaymentEvent[], job: JobProgress, served = false) =>
+    beginRefund(givenPayment(...events).state, { job, served, at: AT });
 
-test('a refund that only the operator states is recorded as such', () => {
-  assert.deepEqual(
-    decide('absent', settled, { evidence: 'operator' }),
-    paymentRefunded({ evidence: 'operator', sender: null }),
-  );
-});
+  const cases: readonly [
+    given: string,
+    events: readonly PaymentEvent[],
+    job: JobProgress,
+    then: ReturnType<typeof beginRefund>,
+  ][] = [
+    ['a charge whose call never started', charged, 'absent', refundBegun()],
+    ['a charge whose call was interrupted', charged, 'interrupted', refundBegun()],
+    ['a charge whose call runs', charged, 'running', { refused: 'job_running' }],
+    ['a charge whose call was made', charged, 'executed', { refused: 'served' }],
+    ['a refund that has begun', [...charged, refundBegun()], 'absent', null],
+    ['a cancelled refund', [...charged, refundBegun(), refundCancelled()], 'absent', refundBegun()],
+    [
+      'a refunded charge',
+      [...charged, refundBegun(), paymentRefunded()],
+      'absent',
+      { refused: 'already_refunded' },
+    ],
+    [
+      'a charge that the chain does not have',
+      [...charged, paymentMissing()],
+      'absent',
+      { refused: 'missing' },
+    ],
+    ['no payment', [], 'absent', { refused: 'not_found' }],
+    ['a reservation', [paymentReserved()], 'absent', { refused: 'unconfirmed' }],
+    ['an unknown settlement', [paymentReserved(), settlementUnknown()], 'absent', { refused: 'unconfirmed' }],
+    ['a rejected payment', [paymentReserved(), paymentRejected()], 'absent', { refused: 'not_charged' }],
+    ['a released payment', [paymentReserved(), paymentReleased()], 'absent', { refused: 'not_charged' }],
+  ];
+  for (const [given, events, job, then] of cases)
+    test(`${given}: ${then === null ? 'nothing more' : 'refused' in then ? then.refused : 'begun'}`, () => {
+      assert.deepEqual(begin(events, job), then);
+    });
 
-test('not_charged: nothing that is not settled is refunded', () => {
-  const reserved = paymentReserved();
-  for (const events of [[], [reserved], [reserved, settlementUnknown()], [reserved, paymentRejected()]])
-    assert.deepEqual(decide('absent', events), { refused: 'not_charged' });
-});
+  test('a charge whose call was made, on demand: begun, and recorded so', () => {
+    assert.deepEqual(begin(charged, 'executed', true), refundBegun({ served: true }));
+  });
 
-test('already_refunded: a payment is refunded once', () => {
-  assert.deepEqual(decide('completed', [...settled, paymentRefunded({ sender: null })]), {
-    refused: 'already_refunded',
+  test('it holds by the job as read afterwards: what did not start by then sends nothing', () => {
+    const fates = { absent: 'holds', interrupted: 'holds', running: 'undecided', executed: 'lost' } as const;
+    for (const [job, fate] of Object.entries(fates))
+      assert.equal(confirmRefund(refunding().payment, job as JobProgress), fate);
+    assert.equal(confirmRefund(refunding({ begun: { served: true } }).payment, 'executed'), 'holds');
   });
 });
 
-test('job_running: a call that may still succeed is not refunded', () => {
-  assert.deepEqual(decide('running', settled), { refused: 'job_running' });
+test('cancel: a refund that has begun, and no other', () => {
+  const cancel = (...events: readonly PaymentEvent[]) =>
+    cancelRefund(givenPayment(...events).state, 'operator', at(90));
+  assert.deepEqual(cancel(...charged, refundBegun()), refundCancelled());
+  for (const events of [charged, [], [...charged, refundBegun(), refundCancelled()]])
+    assert.deepEqual(cancel(...events), { refused: 'not_begun' });
+  const refunded = cancel(...charged, refundBegun(), paymentRefunded());
+  assert.deepEqual(refunded, { refused: 'already_refunded' });
 });
 
-test('charge_transaction: the charge is not its own refund', () => {
-  const transaction = paymentSettled().data.transaction ?? '';
-  assert.deepEqual(decide('completed', settled, { transaction }), { refused: 'charge_transaction' });
+// ── claims ──────────────────────────────────────────────────────────────────────────────────────────────
+
+const { payTo: PAYEE, payer: PAYER, network, asset } = paymentReserved().data;
+const ASSET = asset.toLowerCase();
+const OTHER_PAYER = `0x${'3'.repeat(40)}`;
+const WALLET = `0x${'4'.repeat(40)}`;
+const TX = paymentRefunded().data.transaction;
+const RESERVED_SECONDS = Math.floor(T0 / 1000);
+
+type Changes = {
+  readonly id?: string;
+  readonly claimedBy?: string;
+  readonly reserved?: Partial<EventOf<'PaymentReserved'>['data']>;
+  readonly settled?: Partial<EventOf<'PaymentSettled'>['data']>;
+  readonly begun?: Partial<EventOf<'RefundBegun'>['data']>;
+};
+
+function refunding({ id = PAYMENT_STREAM, claimedBy, reserved, settled, begun }: Changes = {}): Begun {
+  const events = [paymentReserved(reserved), paymentSettled(settled), refundBegun(begun)];
+  return { id, payment: givenPayment(...events).state as RefundingPayment, claimedBy: claimedBy ?? null };
+}
+const numbered = (n: number, reserved: Changes['reserved'] = {}) =>
+  refunding({ id: stream(n), reserved: { jobId: `job_${n}`, ...reserved } });
+const stream = (n: number) => `payment-${hex(String(n))}`;
+const transfer = (changes: Partial<Transfer> = {}): Transfer => ({
+  asset: ASSET,
+  sender: PAYEE,
+  recipient: PAYER,
+  amount: 3000n,
+  ...changes,
 });
 
-test('a transfer refunds if it moved at least the amount, not before the payment was reserved', () => {
-  const { reservedAt } = paymentReserved().data;
-  const reserved = Math.floor(Date.parse(reservedAt) / 1000);
-  const cases: readonly [FoundTransfer, ReturnType<typeof judgeTransfer>][] = [
-    [{ outcome: 'found', amount: 6000n, atSeconds: reserved }, null],
-    [{ outcome: 'found', amount: 6001n, atSeconds: reserved + 1 }, null],
-    [{ outcome: 'found', amount: 5999n, atSeconds: reserved }, 'transfer_too_small'],
-    [{ outcome: 'found', amount: 6000n, atSeconds: reserved - 1 }, 'transfer_before_charge'],
-    [{ outcome: 'missing' }, 'transfer_missing'],
-    [{ outcome: 'failed' }, 'transfer_failed'],
-    [{ outcome: 'unavailable' }, 'chain_unavailable'],
+/** When a transaction with these transfers is completed. */
+function complete(
+  transfers: readonly Transfer[],
+  begun: readonly Begun[],
+  changes: Partial<ClaimRequest> & { readonly claims?: RefundClaims; readonly atSeconds?: number } = {},
+): Claiming {
+  const { claims = NO_CLAIMS, atSeconds = RESERVED_SECONDS, ...more } = changes;
+  return claimTransfers(claims, {
+    transaction: TX,
+    found: { outcome: 'found', network, atSeconds, transfers },
+    begun,
+    refundFrom: null,
+    released: [],
+    max: 100,
+    at: at(95),
+    ...more,
+  });
+}
+/** What is claimed for each payer, and why the others are not. */
+const essence = ({ event, uncovered }: Claiming) => ({
+  claimed:
+    event?.data.transfers.map(({ payer, refunds }) => [payer, refunds.map(({ payment }) => payment)]) ?? [],
+  uncovered: uncovered.map(({ begun, reason }) => [begun.id, reason]),
+});
+const claimed = (...refunds: readonly string[]) => ({ claimed: [[PAYER, refunds]], uncovered: [] });
+const not = (reason: string) => ({ claimed: [], uncovered: [[PAYMENT_STREAM, reason]] });
+
+describe('given refunds that have begun, when a transaction is completed, then it claims', () => {
+  test('the payment that its transfer covers, with the sender', () => {
+    const sent = refundClaimed();
+    const expected = { ...sent.data.transfers[0], asset: ASSET };
+    assert.deepEqual(complete([transfer()], [refunding()]), {
+      event: { ...sent, data: { ...sent.data, transfers: [expected] } },
+      uncovered: [],
+    });
+  });
+
+  test('several payers, and several payments of one', () => {
+    const begun = [numbered(1), numbered(2, { payer: OTHER_PAYER }), numbered(3)];
+    const transfers = [transfer({ amount: 6000n }), transfer({ recipient: OTHER_PAYER })];
+    assert.deepEqual(essence(complete(transfers, begun)), {
+      claimed: [
+        [PAYER, [stream(1), stream(3)]],
+        [OTHER_PAYER, [stream(2)]],
+      ],
+      uncovered: [],
+    });
+  });
+
+  test('the oldest first, and as many as the sum of the transfers to their payer covers', () => {
+    const begun = [numbered(1), numbered(2), numbered(3)];
+    const transfers = [transfer({ amount: 1000n }), transfer({ amount: 5999n })];
+    assert.deepEqual(essence(complete(transfers, begun)), {
+      claimed: [[PAYER, [stream(1), stream(2)]]],
+      uncovered: [[stream(3), 'transfer_used']],
+    });
+  });
+
+  test('a smaller payment where a larger one is not covered', () => {
+    const begun = [numbered(1, { amount: '9000' }), numbered(2)];
+    assert.deepEqual(essence(complete([transfer()], begun)), {
+      claimed: [[PAYER, [stream(2)]]],
+      uncovered: [[stream(1), 'transfer_too_small']],
+    });
+  });
+
+  test('nothing for a payer that it does not pay', () => {
+    const begun = [numbered(1, { payer: OTHER_PAYER })];
+    assert.deepEqual(complete([transfer()], begun), { event: null, uncovered: [] });
+  });
+
+  test('what came from the wallet for refunds; not what both wallets sent together', () => {
+    const fromWallet = transfer({ sender: WALLET });
+    const allowed = complete([fromWallet], [refunding()], { refundFrom: WALLET });
+    assert.deepEqual(essence(allowed), claimed(PAYMENT_STREAM));
+    assert.equal(allowed.event?.data.transfers[0]?.sender, WALLET);
+    const halves = [transfer({ amount: 1500n }), transfer({ sender: WALLET, amount: 1500n })];
+    assert.deepEqual(
+      essence(complete(halves, [refunding()], { refundFrom: WALLET })),
+      not('transfer_too_small'),
+    );
+  });
+
+  test('the payee in whatever spelling of its address', () => {
+    const mixed = {
+      payTo: PAYEE.toUpperCase().replace('0X', '0x'),
+      payer: PAYER.toUpperCase().replace('0X', '0x'),
+    };
+    assert.deepEqual(
+      essence(complete([transfer()], [refunding({ reserved: mixed })])),
+      claimed(PAYMENT_STREAM),
+    );
+  });
+
+  const refusals: readonly [string, readonly Transfer[], Changes, number?][] = [
+    ['transfer_too_small', [transfer({ amount: 2999n })], {}],
+    ['wrong_asset', [transfer({ asset: `0x${'9'.repeat(40)}` })], {}],
+    ['wrong_sender', [transfer({ sender: WALLET })], {}],
+    ['transfer_before_charge', [transfer()], {}, RESERVED_SECONDS - 1],
+    ['charge_transaction', [transfer()], { settled: { transaction: TX } }],
+    ['claimed_by_other', [transfer()], { claimedBy: `0x${hex('9')}` }],
   ];
-  for (const [found, refusal] of cases)
-    assert.equal(judgeTransfer(found, { amount: '6000', reservedAt }), refusal);
+  for (const [reason, transfers, changes, atSeconds] of refusals)
+    test(`nothing: ${reason}`, () => {
+      const options = atSeconds === undefined ? {} : { atSeconds };
+      assert.deepEqual(essence(complete(transfers, [refunding(changes)], options)), not(reason));
+    });
+
+  test('nothing for a transfer of a wallet to itself', () => {
+    const own = transfer({ sender: PAYER });
+    assert.deepEqual(complete([own], [refunding({ reserved: { payTo: PAYER } })]), {
+      event: null,
+      uncovered: [],
+    });
+  });
+});
+
+describe('given earlier claims of the transaction', () => {
+  const claims = evolveClaims(NO_CLAIMS, refundClaimed());
+
+  test('what they have claimed is not claimed again', () => {
+    assert.deepEqual(complete([transfer()], [refunding()], { claims }), { event: null, uncovered: [] });
+    const next = complete([transfer()], [numbered(2)], { claims });
+    assert.deepEqual(essence(next), { claimed: [], uncovered: [[stream(2), 'transfer_used']] });
+  });
+
+  test('what they have left is claimed for a refund that has begun since', () => {
+    const next = complete([transfer({ amount: 6000n })], [numbered(2)], { claims });
+    assert.deepEqual(essence(next), claimed(stream(2)));
+  });
+
+  test('what another transaction has refunded is released, and claimed for another refund', () => {
+    const next = complete([transfer()], [numbered(2)], { claims, released: [PAYMENT_STREAM] });
+    assert.deepEqual(next.event?.data.released, [PAYMENT_STREAM]);
+    assert.deepEqual(essence(next), claimed(stream(2)));
+    assert.ok(next.event !== null);
+    const after = evolveClaims(claims, next.event);
+    assert.deepEqual(
+      after.allocations.map(({ payment }) => payment),
+      [stream(2)],
+    );
+  });
+
+  test('one event claims a limited number of refunds, and the next one continues', () => {
+    const begun = [numbered(1), numbered(2), numbered(3)];
+    const transfers = [transfer({ amount: 9000n })];
+    const first = complete(transfers, begun, { max: 2 });
+    assert.deepEqual(essence(first), claimed(stream(1), stream(2)));
+    assert.ok(first.event !== null);
+    const second = complete(transfers, begun, { max: 2, claims: evolveClaims(NO_CLAIMS, first.event) });
+    assert.deepEqual(essence(second), claimed(stream(3)));
+  });
+});
+
+describe('given a claim, when it is recorded, then', () => {
+  const record = (...events: readonly PaymentEvent[]) =>
+    recordRefund(
+      givenPayment(...events).state,
+      { sender: PAYEE },
+      { transaction: TX, served: false, at: at(100) },
+    );
+
+  test('the payment is refunded in full, with transaction and sender', () => {
+    assert.deepEqual(record(...charged, refundBegun()), [paymentRefunded()]);
+  });
+
+  test('a refund that was cancelled meanwhile begins again: the money has moved', () => {
+    const begun = refundBegun({ begunAt: at(100) });
+    for (const events of [
+      [...charged, refundBegun(), refundCancelled()],
+      [...charged, refundBegun(), paymentMissing(), refundCancelled()],
+    ])
+      assert.deepEqual(record(...events), [begun, paymentRefunded()]);
+  });
+
+  test('nothing more if it is recorded, and nothing if another transaction refunded it', () => {
+    assert.equal(record(...charged, refundBegun(), paymentRefunded()), null);
+    const other = paymentRefunded({ transaction: `0x${hex('f')}` });
+    assert.equal(record(...charged, refundBegun(), other), 'elsewhere');
+    assert.equal(record(paymentReserved(), paymentRejected()), 'elsewhere');
+  });
+});
+
+test('the sample claim is of the sample payment', () => {
+  const [allocation] = evolveClaims(NO_CLAIMS, refundClaimed()).allocations;
+  assert.deepEqual([allocation?.payment, allocation?.payer], [PAYMENT_STREAM, PAYER]);
+  assert.equal(refundBegun().data.jobId, JOB_ID);
 });

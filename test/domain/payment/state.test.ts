@@ -75,7 +75,10 @@ const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['stat
     'retried',
   ),
   settled: to({ RefundBegun: 'refunding', PaymentMissing: 'missing' }, 'settled'),
-  missing: to({ PaymentSettled: 'settled', PaymentRejected: 'rejected' }, 'missing'),
+  missing: to(
+    { PaymentSettled: 'settled', PaymentRejected: 'rejected', RefundBegun: 'refunding' },
+    'missing',
+  ),
   refunding: to({ RefundCancelled: 'settled', PaymentRefunded: 'refunded' }, 'refunding'),
   refunded: to({}, 'refunded'),
   rejected: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'rejected'),
@@ -141,7 +144,7 @@ test('any sequence: a charge is never forgotten unless it is missing, and a boun
           if (before.status === 'settled')
             assert.ok(['settled', 'missing', 'refunding'].includes(payment.status));
           if (before.status === 'missing')
-            assert.ok(['settled', 'missing', 'rejected'].includes(payment.status));
+            assert.ok(['settled', 'missing', 'rejected', 'refunding'].includes(payment.status));
           if (before.status === 'refunding')
             assert.ok(['settled', 'missing', 'refunding', 'refunded'].includes(payment.status));
           if (before.status === 'refunded') assert.equal(payment.status, 'refunded');

@@ -6,13 +6,14 @@ import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
-import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { audit, givenRecord, ORIGIN, type Record, treeOf } from '#test/support/audited-record.ts';
 import { failing, letPass, succeeding } from '#test/support/fakes.ts';
 import { Crash, dies } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { DEMO, execute } from '#test/support/given-call.ts';
 import { decided, guided } from '#test/support/given-decision.ts';
+import { hex } from '#test/support/given-events.ts';
+import { stateByHand } from '#test/support/given-payment.ts';
 import { testKey } from '#test/support/primitives.ts';
 
 const HOUR_MS = 3_600_000;
@@ -64,13 +65,16 @@ async function unknowns(it: Record): Promise<void> {
     [
       'operator',
       () =>
-        resolvePayment(it.deps, `payment-${otherPayment('c2').hash}`, { kind: 'settled', transaction: null }),
+        stateByHand(it.deps, `payment-${otherPayment('c2').hash}`, {
+          kind: 'settled',
+          transaction: `0x${hex('c')}`,
+        }),
     ],
     [
       'never',
       async () => {
         it.clock.advance(300_000);
-        return resolvePayment(it.deps, `payment-${otherPayment('c3').hash}`, { kind: 'not_settled' });
+        return stateByHand(it.deps, `payment-${otherPayment('c3').hash}`, { kind: 'not_settled' });
       },
     ],
   ] as const) {
@@ -155,6 +159,7 @@ test('an honest record of every shape is clean', async () => {
         unservedPayments: 0,
         unconfirmedPayments: 0,
         missingPayments: 0,
+        begunRefunds: 0,
         uncoveredLeaves: 0,
         unfitCheckpoints: 0,
       },
@@ -185,6 +190,7 @@ test('what is open at the end is noted, and no finding', async () => {
     unservedPayments: 1,
     unconfirmedPayments: 1,
     missingPayments: 0,
+    begunRefunds: 0,
     uncoveredLeaves: 3,
     unfitCheckpoints: 0,
   });
@@ -197,7 +203,7 @@ test('a late settlement of a payment that was given up is honest, and serves its
   await assert.rejects(execute(it.it, { presented, key: null }), unconfirmed);
   it.clock.advance(HOUR_MS);
   const stream = `payment-${presented.hash}`;
-  await resolvePayment(it.deps, stream, { kind: 'not_settled' });
+  await stateByHand(it.deps, stream, { kind: 'not_settled' });
   const jobId = jobOf(it, 'PaymentReserved');
   const past = await it.log.readStream(stream);
   const data = { v: 1, jobId, transaction: null, evidence: 'chain', settledAt: it.now() };

@@ -3,10 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
-import { recordRefund } from '#src/usecases/payments/record-refund.ts';
 import { quiet } from '#test/support/fakes.ts';
-import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
+import { dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { audited, shared, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
@@ -19,6 +17,7 @@ import {
   SETTLEMENT_WATCH,
   unknown,
 } from '#test/support/given-payment.ts';
+import { refund } from '#test/support/given-refund.ts';
 
 const NEW_STREAM = `payment-${otherPayment().hash}`;
 const again = (more: CallChanges = {}) => paidWith(otherPayment(), more);
@@ -251,10 +250,6 @@ test('of calls that race for one key with payments of their own, one is verified
 
 // ── refunded before its job started ─────────────────────────────────────────────────────────────────────
 
-const REFUND_TX = `0x${hex('e')}`;
-const refund = (it: World) =>
-  recordRefund(it.deps, { id: PAYMENT_STREAM, transaction: REFUND_TX, findTransfer: null });
-
 /** Charged, and the process ended before the job started. */
 async function unserved() {
   const dying = world();
@@ -265,7 +260,7 @@ async function unserved() {
 
 test('refunded: a new payment takes the idempotency key; the refunded one executes nothing', async () => {
   const it = await unserved();
-  assert.equal((await refund(it)).outcome, 'refunded');
+  await refund(it.deps, PAYMENT_STREAM);
   assert.equal(outcomeOf(await execute(it)), 'payment_reused');
   assert.equal(outcomeOf(await execute(it, again())), 'ran');
   assert.deepEqual(await typesIn(it, KEY_STREAM), [
@@ -273,32 +268,5 @@ test('refunded: a new payment takes the idempotency key; the refunded one execut
     'IdempotencyKeyReleased',
     'IdempotencyKeyClaimed',
   ]);
-  assert.equal(it.outbound.sent.length, 1);
-});
-
-test('a refund that is recorded before JobStarted: the job is closed without sending its request', async () => {
-  const it = await unserved();
-  it.log.onNext(
-    'JobStarted',
-    afterOthers(() => refund(it)),
-  );
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'ran');
-  assert.equal(answer.execution.job.errorCategory, 'not_executed');
-  assert.equal(it.outbound.sent.length, 0);
-  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled', 'PaymentRefunded']);
-  const [books] = await balancePayments(it.log);
-  assert.deepEqual([books?.charged, books?.refunded, books?.balanced], ['3000', '3000', true]);
-});
-
-test('a refund that is recorded after JobStarted is refused while the job runs', async () => {
-  const it = await unserved();
-  it.log.onNext(
-    'JobCompleted',
-    afterOthers(async () =>
-      assert.deepEqual(await refund(it), { outcome: 'refused', reason: 'job_running', id: PAYMENT_STREAM }),
-    ),
-  );
-  assert.equal(outcomeOf(await execute(it)), 'ran');
   assert.equal(it.outbound.sent.length, 1);
 });

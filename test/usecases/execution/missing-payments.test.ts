@@ -1,7 +1,7 @@
 // A charge that the chain does not have: it buys nothing until the chain shows it, and what it bought is replayed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listPayments } from '#src/usecases/payments/list-payments.ts';
+import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
 import { afterOthers, dies } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
@@ -11,8 +11,7 @@ import { isUnconfirmed, outcomeOf, paymentTypes } from '#test/support/given-paym
 
 const jobOf = (it: Pick<World, 'log'>) => String(it.log.events[0]?.data.jobId);
 const reportMissing = (it: World) => given(it, PAYMENT_STREAM, paymentMissing({ jobId: jobOf(it) }));
-const stateOf = async (it: World) =>
-  (await listPayments(it.deps, new Set(['unserved', 'refundable', 'unknown', 'missing'])))[0]?.state ?? null;
+const stateOf = async (it: World) => (await listOpenPayments(it.deps))[0]?.state ?? null;
 const surelyOver = Number(paymentReserved().data.validBefore) + 61;
 
 /** Charged by the facilitator's answer, not on the chain, and its job has not started. */

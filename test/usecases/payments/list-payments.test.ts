@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { OpenState } from '#src/domain/payment/ledger.ts';
-import { listPayments } from '#src/usecases/payments/list-payments.ts';
-import { given, shared, world } from '#test/support/fakes-world.ts';
+import { listAllPayments, listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { isWithin, type PaymentRow } from '#src/usecases/payments/payment-row.ts';
+import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import {
   at,
   hex,
@@ -13,16 +13,18 @@ import {
   jobStarted,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentRefunded,
   paymentRejected,
   paymentReleased,
   paymentReserved,
   paymentSettled,
+  refundBegun,
+  refundCancelled,
   settlementRetried,
   settlementUnknown,
   T0,
 } from '#test/support/given-events.ts';
 
-const ALL: readonly OpenState[] = ['unserved', 'refundable', 'unknown'];
 const JOB_STREAM = `job-${JOB_ID}`;
 const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
 const TRANSACTION = paymentSettled().data.transaction;
@@ -32,11 +34,11 @@ const paidJob = (changes = {}) =>
 const settled = [paymentReserved(), paymentSettled()];
 
 /** What is listed `afterMs` after the samples' beginning, of a log that holds these streams. */
-async function listed(streams: Record<string, readonly DomainEvent[]>, afterMs: number, states = ALL) {
+async function listed(streams: Record<string, readonly DomainEvent[]>, afterMs: number) {
   const it = shared();
   for (const [stream, events] of Object.entries(streams))
     if (events.length > 0) await given(it, stream, ...events);
-  return listPayments({ log: it.log, clock: { now: () => T0 + afterMs } }, new Set(states));
+  return listOpenPayments({ log: it.log, clock: { now: () => T0 + afterMs } });
 }
 const stateOf = async (
   payment: readonly DomainEvent[],
@@ -56,11 +58,27 @@ test('a settled payment whose job never started is unserved, from the moment it 
       network,
       asset,
       amount: '3000',
+      nonce: paymentReserved().data.nonce,
+      validBefore: paymentReserved().data.validBefore,
       transaction: TRANSACTION,
+      refundTransaction: null,
       jobId: JOB_ID,
       since: at(5),
+      reservedAt: at(0),
+      settledAt: at(5),
+      refundBegunAt: null,
+      refundedAt: null,
     },
   ]);
+});
+
+test('a refund that has begun is listed until it is recorded, also of a call that was made', async () => {
+  const begun = [...settled, refundBegun()];
+  assert.deepEqual(await stateOf(begun), [['refunding', at(80), TRANSACTION]]);
+  const served = [...settled, refundBegun({ served: true })];
+  assert.equal((await stateOf(served, [paidJob(), jobCompleted()]))[0]?.[0], 'refunding');
+  assert.deepEqual(await stateOf([...begun, refundCancelled()]), [['unserved', at(90), TRANSACTION]]);
+  assert.deepEqual(await stateOf([...begun, paymentRefunded()]), []);
 });
 
 test('a payment whose job runs is not listed', async () => {
@@ -114,7 +132,7 @@ test('a settlement recorded twice, the second time after its job, opens nothing'
   await given(it, PAYMENT_STREAM, ...settled);
   await given(it, JOB_STREAM, paidJob(), jobCompleted());
   await given(it, PAYMENT_STREAM, paymentSettled());
-  assert.deepEqual(await listPayments(it.deps, new Set(ALL)), []);
+  assert.deepEqual(await listOpenPayments(it.deps), []);
 });
 
 test('reserved again for another job, it is that job’s payment', async () => {
@@ -137,7 +155,7 @@ test('settled with an unknown transaction: listed without one', async () => {
   ]);
 });
 
-test('only the states asked for, the longest open first', async () => {
+test('the longest open first', async () => {
   const job = (n: number) => `job_${String(n).padStart(26, '0')}`;
   const stream = (n: number) => `payment-${hex(String(n))}`;
   const streams = {
@@ -151,11 +169,11 @@ test('only the states asked for, the longest open first', async () => {
       settlementUnknown({ jobId: job(3), unknownAt: at(10) }),
     ],
   };
-  const ids = async (states?: readonly OpenState[]) =>
-    (await listed(streams, 60, states)).map(({ id }) => id);
-  assert.deepEqual(await ids(), [stream(3), stream(2), stream(1)]);
-  assert.deepEqual(await ids(['unknown']), [stream(3), stream(1)]);
-  assert.deepEqual(await ids(['unserved', 'refundable']), [stream(2)]);
+  const rows = await listed(streams, 60);
+  assert.deepEqual(
+    rows.map(({ id }) => id),
+    [stream(3), stream(2), stream(1)],
+  );
 });
 
 test('a log of several pages is read to its end, and unpaid jobs in it change nothing', async () => {
@@ -165,7 +183,7 @@ test('a log of several pages is read to its end, and unpaid jobs in it change no
     await given(it, `job-${jobId}`, jobStarted({ jobId }), jobCompleted({ jobId }));
   }
   await given(it, PAYMENT_STREAM, ...settled);
-  const rows = await listPayments(it.deps, new Set(ALL));
+  const rows = await listOpenPayments(it.deps);
   assert.deepEqual(
     rows.map(({ id }) => id),
     [PAYMENT_STREAM],
@@ -180,7 +198,99 @@ test('an event that cannot be read is never passed over', async () => {
     { id: '00000000-0000-4000-8000-000000000001', type: 'PaymentSettled', data, metadata: {} },
   ]);
   await assert.rejects(
-    listPayments(it.deps, new Set(ALL)),
+    listOpenPayments(it.deps),
     /an event of payment-[0-9a-f]{64} cannot be read: PaymentSettled 1$/,
+  );
+});
+
+// ── all payments ────────────────────────────────────────────────────────────────────────────────────────
+
+const stream = (n: number) => `payment-${n.toString(16).padStart(64, '0')}`;
+const jobOf = (n: number) => `job_${String(n).padStart(26, '0')}`;
+
+async function all(it: World): Promise<PaymentRow[]> {
+  const rows: PaymentRow[] = [];
+  const clock = { now: () => T0 + 3_600_000 };
+  for await (const row of listAllPayments({ log: it.log, clock })) rows.push(row);
+  return rows;
+}
+
+test('all: every payment once, in the order of reservation, with what became of it', async () => {
+  const it = world();
+  const n = (jobId: string) => ({ jobId });
+  const [executed, failed] = [
+    (jobId: string) => [paidJob(n(jobId)), jobCompleted(n(jobId))],
+    (jobId: string) => [
+      paidJob(n(jobId)),
+      jobCompleted({ jobId, status: 'failed', errorCategory: 'not_executed' }),
+    ],
+  ];
+  const charged = (jobId: string) => [paymentReserved(n(jobId)), paymentSettled(n(jobId))];
+  const stories: readonly [
+    PaymentRow['state'],
+    (jobId: string) => readonly DomainEvent[],
+    typeof executed?,
+  ][] = [
+    ['unserved', charged],
+    ['served', charged, executed],
+    ['refundable', charged, failed],
+    ['running', charged, (jobId) => [paidJob(n(jobId))]],
+    ['rejected', (jobId) => [paymentReserved(n(jobId)), paymentRejected(n(jobId))]],
+    ['released', (jobId) => [paymentReserved(n(jobId)), paymentReleased(n(jobId))]],
+    ['unknown', (jobId) => [paymentReserved(n(jobId)), settlementUnknown(n(jobId))]],
+    ['refunding', (jobId) => [...charged(jobId), refundBegun(n(jobId))]],
+    ['refunded', (jobId) => [...charged(jobId), refundBegun(n(jobId)), paymentRefunded(n(jobId))], failed],
+  ];
+  for (const [i, [, payment]] of stories.entries()) await given(it, stream(i), ...payment(jobOf(i)));
+  for (const [i, [, , job]] of stories.entries())
+    if (job !== undefined) await given(it, `job-${jobOf(i)}`, ...job(jobOf(i)));
+  const rows = await all(it);
+  assert.deepEqual(
+    rows.map(({ id, state }) => [id, state]),
+    stories.map(([state], i) => [stream(i), state]),
+  );
+  const refunded = rows.at(-1);
+  assert.deepEqual(
+    [refunded?.refundTransaction, refunded?.refundedAt, refunded?.settledAt],
+    [paymentRefunded().data.transaction, at(100), at(5)],
+  );
+  // The open ones are the same rows.
+  const open = new Map(
+    (await listOpenPayments({ log: it.log, clock: { now: () => T0 + 3_600_000 } })).map((row) => [
+      row.id,
+      row,
+    ]),
+  );
+  for (const row of rows) if (open.has(row.id)) assert.deepEqual(open.get(row.id), row);
+  assert.equal(open.size, 4);
+});
+
+test('all: a payment that was reserved again is one row; a log of several pages is read to its end', async () => {
+  const it = world();
+  for (let n = 0; n < 600; n++) await given(it, stream(n), paymentReserved({ jobId: jobOf(n) }));
+  await given(it, stream(0), paymentReleased({ jobId: jobOf(0) }), paymentReserved({ jobId: OTHER_JOB_ID }));
+  const rows = await all(it);
+  assert.equal(rows.length, 600);
+  assert.deepEqual([rows[0]?.id, rows[0]?.jobId], [stream(0), OTHER_JOB_ID]);
+});
+
+test('a period is of the time of the charge, or else of the reservation: from its first instant to before its last', async () => {
+  const [charged, reserved] = await listed(
+    { [PAYMENT_STREAM]: settled, [stream(1)]: [paymentReserved(), settlementUnknown()] },
+    60_000,
+  ).then((rows) => [
+    rows.find(({ state }) => state === 'unserved'),
+    rows.find(({ state }) => state === 'unknown'),
+  ]);
+  assert.ok(charged !== undefined && reserved !== undefined);
+  const within = (row: PaymentRow, since: number | null, until: number | null) =>
+    isWithin(row, { since: since === null ? null : at(since), until: until === null ? null : at(until) });
+  assert.deepEqual(
+    [within(charged, 5, 6), within(charged, 6, null), within(charged, null, 5)],
+    [true, false, false],
+  );
+  assert.deepEqual(
+    [within(reserved, 0, 1), within(reserved, 1, null), within(reserved, null, null)],
+    [true, false, true],
   );
 });

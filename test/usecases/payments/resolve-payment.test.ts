@@ -1,96 +1,146 @@
-// Which verdicts an operator may record for an unconfirmed payment, and when.
+// The chain is queried, and what it shows is recorded; a statement by hand only if it gives no usable answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
+import type { Statement } from '#src/domain/payment/resolve.ts';
+import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { findKnown } from '#src/usecases/execution/idempotency.ts';
-import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
+import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer } from '#test/support/fakes-log.ts';
-import { given, typesIn, world } from '#test/support/fakes-world.ts';
+import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import {
-  at,
   CLAIM_STREAM,
   hex,
-  JOB_ID,
   keyClaimed,
   PAYMENT_STREAM,
   paymentRejected,
-  paymentReleased,
   paymentReserved,
   paymentSettled,
   settlementRetried,
   settlementUnknown,
+  T0,
 } from '#test/support/given-events.ts';
 
-const TRANSACTION = `0x${hex('a')}`;
-const SETTLED = { kind: 'settled', transaction: TRANSACTION } as const;
-const NOT_SETTLED = { kind: 'not_settled' } as const;
-/** The samples' authorization ends 120 s after their beginning. */
-const EXPIRED_MS = 120_000 + 60_000;
+const TX = `0x${hex('a')}`;
+const REASON = 'The node was shut down.';
+const SETTLED: Statement = { verdict: { kind: 'settled', transaction: TX }, reason: REASON };
+const NOT_SETTLED: Statement = { verdict: { kind: 'not_settled' }, reason: REASON };
+/** The samples' authorization surely ends after this. */
+const OVER_MS = 181_000;
+const UNKNOWN = [paymentReserved(), settlementUnknown()];
+const paid: ChainFinding = { outcome: 'paid', transaction: TX };
+const never: ChainFinding = { outcome: 'unused', chainTimeSeconds: T0 / 1000 + 181 };
+const unavailable: ChainFinding = { outcome: 'unavailable' };
 
 async function meets(...events: readonly PaymentEvent[]) {
   const it = world();
   if (events.length > 0) await given(it, PAYMENT_STREAM, ...events);
+  it.clock.advance(OVER_MS);
   return it;
 }
-const unknown = [paymentReserved(), settlementUnknown()];
+/** `isSettledBy`: what the node says of the transaction that a statement names. */
+function resolve(
+  it: World,
+  finding: ChainFinding,
+  statement: Statement | null = null,
+  isSettledBy: boolean | null = null,
+) {
+  const asked: (string | null)[] = [];
+  const chain: ResolveChain = {
+    lookUp: async (_payment, { transaction = null } = {}) => {
+      asked.push(transaction);
+      return finding;
+    },
+    isSettledBy: async () => isSettledBy,
+  };
+  const resolved = resolvePayment({ ...it.deps, chain }, { id: PAYMENT_STREAM, statement });
+  return Object.assign(resolved, { asked });
+}
+const last = async (it: World) => (await it.log.readStream(PAYMENT_STREAM)).at(-1);
+const stateOf = async (it: World) => (await listOpenPayments(it.deps))[0]?.state ?? null;
 
-test('--settled: recorded with the operator’s evidence and transaction, in each state that is open', async () => {
-  const open = [[paymentReserved()], unknown, [paymentReserved(), settlementUnknown(), settlementRetried()]];
-  for (const events of open) {
-    const it = await meets(...events);
-    it.clock.advance(7);
-    assert.deepEqual(await resolvePayment(it.deps, PAYMENT_STREAM, SETTLED), {
-      outcome: 'resolved',
-      jobId: JOB_ID,
-    });
-    const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
-    assert.equal(last?.type, 'PaymentSettled');
-    assert.deepEqual(last?.data, {
-      v: 2,
-      statement: null,
-      jobId: JOB_ID,
-      transaction: TRANSACTION,
-      evidence: 'operator',
-      settledAt: at(7),
-    });
-    assert.deepEqual(last?.metadata, { $correlationId: JOB_ID, $causationId: JOB_ID });
+test('a payment that the chain shows as paid is recorded so, and its money is listed until it is served or refunded', async () => {
+  const it = await meets(...UNKNOWN);
+  assert.equal(await stateOf(it), 'unknown');
+  assert.equal((await resolve(it, paid)).kind, 'recorded');
+  const { type, data, metadata } = (await last(it)) ?? {};
+  assert.deepEqual(
+    [type, data?.evidence, data?.transaction, data?.statement],
+    ['PaymentSettled', 'chain', TX, null],
+  );
+  assert.deepEqual(metadata, { $correlationId: data?.jobId, $causationId: data?.jobId });
+  assert.equal(await stateOf(it), 'unserved');
+});
+
+test('the hash that the facilitator named is looked at first', async () => {
+  const hash = `0x${hex('b')}`;
+  const it = await meets(paymentReserved(), settlementUnknown({ transaction: hash }));
+  const resolving = resolve(it, never);
+  await resolving;
+  assert.deepEqual(resolving.asked, [hash]);
+});
+
+test('no statement takes a paid payment out of the lists: the chain answers', async () => {
+  const it = await meets(...UNKNOWN);
+  const refused = { kind: 'chain_answers', status: 'unknown', finding: 'paid' };
+  assert.deepEqual(await resolve(it, paid, NOT_SETTLED), refused);
+  assert.equal(await stateOf(it), 'unknown');
+});
+
+test('a payment that was given up by hand, and that the chain then shows as paid, is charged', async () => {
+  const it = await meets(...UNKNOWN);
+  assert.equal((await resolve(it, unavailable, NOT_SETTLED)).kind, 'recorded');
+  assert.deepEqual([(await last(it))?.data.evidence, (await last(it))?.data.statement], ['operator', REASON]);
+  assert.equal(await stateOf(it), null);
+  assert.equal((await resolve(it, paid)).kind, 'recorded');
+  assert.equal(await stateOf(it), 'unserved');
+});
+
+test('without an answer of the chain nothing is recorded, unless by hand', async () => {
+  const it = await meets(...UNKNOWN);
+  assert.deepEqual(await resolve(it, unavailable), { kind: 'chain_unavailable', status: 'unknown' });
+  assert.deepEqual(await typesIn(it, PAYMENT_STREAM), ['PaymentReserved', 'SettlementUnknown']);
+});
+
+test('a statement that names a transaction: refused without this transfer, the chain’s fact with it, else by hand', async () => {
+  const cases = [
+    [false, 'other_transaction', null],
+    [true, 'recorded', 'chain'],
+    [null, 'recorded', 'operator'],
+  ] as const;
+  for (const [isSettledBy, kind, evidence] of cases) {
+    const it = await meets(...UNKNOWN);
+    const resolving = resolve(it, unavailable, SETTLED, isSettledBy);
+    assert.equal((await resolving).kind, kind);
+    assert.deepEqual(resolving.asked, [TX]);
+    const recorded = (await last(it))?.data;
+    assert.equal(recorded?.evidence ?? null, evidence);
+    if (evidence === 'operator') assert.equal(recorded?.statement, REASON);
+  }
+  const it = await meets(...UNKNOWN);
+  assert.equal((await resolve(it, paid, SETTLED)).kind, 'recorded');
+  assert.equal((await last(it))?.data.evidence, 'chain');
+});
+
+test('a statement that the chain contradicts or confirms is not needed: the chain answers', async () => {
+  const elsewhere: ChainFinding = { outcome: 'paid', transaction: `0x${hex('b')}` };
+  for (const [finding, statement] of [
+    [never, SETTLED],
+    [never, NOT_SETTLED],
+    [elsewhere, SETTLED],
+    [{ outcome: 'cancelled' }, NOT_SETTLED],
+  ] as const) {
+    const it = await meets(...UNKNOWN);
+    assert.equal((await resolve(it, finding, statement)).kind, 'chain_answers');
+    assert.equal((await last(it))?.type, 'SettlementUnknown');
   }
 });
 
-test('--settled without a transaction: recorded as one that cannot be named', async () => {
-  const it = await meets(...unknown);
-  await resolvePayment(it.deps, PAYMENT_STREAM, { kind: 'settled', transaction: null });
-  assert.equal((await it.log.readStream(PAYMENT_STREAM)).at(-1)?.data.transaction, null);
-});
-
-test('--not-settled: refused until a minute after the authorization ended, then recorded', async () => {
-  const it = await meets(...unknown);
-  it.clock.advance(EXPIRED_MS);
-  assert.deepEqual(await resolvePayment(it.deps, PAYMENT_STREAM, NOT_SETTLED), {
-    outcome: 'too_early',
-    validBefore: Number(paymentReserved().data.validBefore),
-  });
-  assert.deepEqual(await typesIn(it, PAYMENT_STREAM), ['PaymentReserved', 'SettlementUnknown']);
-  it.clock.advance(1000);
-  const resolved = await resolvePayment(it.deps, PAYMENT_STREAM, NOT_SETTLED);
-  assert.deepEqual(resolved, { outcome: 'resolved', jobId: JOB_ID });
-  const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
-  assert.equal(last?.type, 'PaymentRejected');
-  assert.deepEqual(last?.data, {
-    v: 2,
-    statement: null,
-    jobId: JOB_ID,
-    reason: 'operator_not_settled',
-    evidence: 'operator',
-    rejectedAt: at(EXPIRED_MS + 1000),
-  });
-});
-
-test('--not-settled frees the key of the payment’s job', async () => {
-  const it = await meets(...unknown);
+test('never to be paid: the key of its job is free', async () => {
+  const it = await meets(...UNKNOWN);
   await given(it, CLAIM_STREAM, keyClaimed());
-  it.clock.advance(EXPIRED_MS + 1000);
   const lookup = {
     paymentStream: null,
     claimStream: CLAIM_STREAM,
@@ -98,62 +148,54 @@ test('--not-settled frees the key of the payment’s job', async () => {
     authorization: null,
     payloadHash: null,
   };
-  const before = await findKnown(it.deps, lookup);
-  assert.equal(before.kind, 'held');
-  await resolvePayment(it.deps, PAYMENT_STREAM, NOT_SETTLED);
+  assert.equal((await findKnown(it.deps, lookup)).kind, 'held');
+  await resolve(it, never);
   const known = await findKnown(it.deps, lookup);
   assert.deepEqual([known.kind, known.kind === 'new' && known.streams.release], ['new', 'payment_rejected']);
 });
 
-test('nothing to resolve: absent, settled, rejected, released', async () => {
-  const over: readonly (readonly [string, readonly PaymentEvent[]])[] = [
+test('nothing to resolve: the chain is not asked', async () => {
+  for (const [status, events] of [
     ['absent', []],
-    ['settled', [...unknown, paymentSettled()]],
-    ['rejected', [paymentReserved(), paymentRejected()]],
-    ['released', [paymentReserved(), paymentReleased()]],
-  ];
-  for (const [status, events] of over) {
-    for (const verdict of [SETTLED, NOT_SETTLED]) {
-      const it = await meets(...events);
-      it.clock.advance(EXPIRED_MS + 1000);
-      const answer = await resolvePayment(it.deps, PAYMENT_STREAM, verdict);
-      assert.deepEqual(answer, { outcome: 'nothing_to_resolve', status });
-      assert.equal((await it.log.readStream(PAYMENT_STREAM)).length, events.length);
+    ['settled', [...UNKNOWN, paymentSettled()]],
+  ] as const) {
+    const it = await meets(...events);
+    for (const statement of [null, NOT_SETTLED, SETTLED]) {
+      const resolving = resolve(it, paid, statement);
+      assert.deepEqual(await resolving, { status, kind: 'nothing_to_resolve' });
+      assert.deepEqual(resolving.asked, []);
     }
   }
 });
 
-test('a service that settles first wins: the verdict is judged again and changes nothing', async () => {
-  const it = await meets(...unknown);
-  it.clock.advance(EXPIRED_MS + 1000);
+test('a service that settles first wins: the payment is judged again and nothing is added', async () => {
+  const it = await meets(...UNKNOWN);
   it.log.onNext(
     'PaymentRejected',
     afterOthers(() => given(it, PAYMENT_STREAM, paymentSettled())),
   );
-  const answer = await resolvePayment(it.deps, PAYMENT_STREAM, NOT_SETTLED);
-  assert.deepEqual(answer, { outcome: 'nothing_to_resolve', status: 'settled' });
-  assert.deepEqual(await typesIn(it, PAYMENT_STREAM), [
-    'PaymentReserved',
-    'SettlementUnknown',
-    'PaymentSettled',
-  ]);
+  assert.deepEqual(await resolve(it, never), { kind: 'nothing_to_resolve', status: 'settled' });
+  assert.equal((await last(it))?.type, 'PaymentSettled');
 });
 
-test('a retry that comes first does not end it: the verdict is appended at the new revision', async () => {
-  const it = await meets(...unknown);
+test('a retry that comes first does not end it: the fact is appended at the new revision', async () => {
+  const it = await meets(...UNKNOWN);
   it.log.onNext(
     'PaymentSettled',
     afterOthers(() => given(it, PAYMENT_STREAM, settlementRetried())),
   );
-  const answer = await resolvePayment(it.deps, PAYMENT_STREAM, SETTLED);
-  assert.deepEqual(answer, { outcome: 'resolved', jobId: JOB_ID });
+  assert.equal((await resolve(it, paid)).kind, 'recorded');
   assert.equal((await it.log.readStream(PAYMENT_STREAM)).length, 4);
 });
 
 test('an append whose answer was lost is repeated and counts once', async () => {
-  const it = await meets(...unknown);
+  const it = await meets(...UNKNOWN);
   it.log.onNext('PaymentSettled', lostAnswer);
-  const answer = await letPass(it.clock, resolvePayment(it.deps, PAYMENT_STREAM, SETTLED));
-  assert.deepEqual(answer, { outcome: 'resolved', jobId: JOB_ID });
+  assert.equal((await letPass(it.clock, resolve(it, paid))).kind, 'recorded');
   assert.equal((await it.log.readStream(PAYMENT_STREAM)).length, 3);
+});
+
+test('a rejected payment that the chain does not have either is confirmed', async () => {
+  const it = await meets(...UNKNOWN, paymentRejected());
+  assert.deepEqual(await resolve(it, never), { kind: 'confirmed', status: 'rejected' });
 });

@@ -1,0 +1,15 @@
+// Dates as options take them.
+import { InvalidArgumentError } from 'commander';
+
+const DATE = /^(\d{4})-(\d\d)-(\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+
+/** A date (its beginning, UTC) or a time with its zone, as Unix ms. */
+export function readDate(text: string): number {
+  const [, year, month, day] = DATE.exec(text)?.map(Number) ?? [];
+  const ms = year === undefined ? Number.NaN : Date.parse(text);
+  // Some runtimes read 30 February as a day in March.
+  const isDay = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day)).getUTCDate() === day;
+  if (Number.isNaN(ms) || !isDay)
+    throw new InvalidArgumentError('It must be a date, or a time with its zone.');
+  return ms;
+}

@@ -1,0 +1,130 @@
+// relay payments: the open payments or all of them, and sums by period.
+import { isRefundDue } from '#src/domain/payment/ledger.ts';
+import { listAllPayments, listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { isWithin, type PaymentRow, type Period } from '#src/usecases/payments/payment-row.ts';
+import { sumPayments } from '#src/usecases/payments/sum-payments.ts';
+import { CannotRun, EXIT } from './exit.ts';
+import { withLog } from './operator.ts';
+import { csvLine, jsonItem, plain, print, printAll, printer, printJson, table } from './terminal.ts';
+
+type Filter = 'unserved' | 'refundable' | 'unknown' | 'missing';
+type Form = { readonly csv?: true; readonly json?: true };
+
+export type ListOptions = Form & { readonly [K in Filter]?: true } & {
+  readonly all?: true;
+  /** Unix ms. */
+  readonly since?: number;
+  readonly until?: number;
+};
+
+const FILTERS: Readonly<Record<Filter, (row: PaymentRow) => boolean>> = {
+  unserved: ({ state }) => state === 'unserved',
+  refundable: isDue,
+  unknown: ({ state }) => state === 'unknown',
+  missing: ({ state }) => state === 'missing',
+};
+
+function isDue({ state, since }: PaymentRow): boolean {
+  return isRefundDue(state, since, Date.now());
+}
+
+const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'refund', 'id'];
+
+/** In the order of the titles. */
+const cells = (row: PaymentRow): string[] =>
+  [
+    row.state,
+    row.since,
+    row.amount,
+    row.payer,
+    row.jobId,
+    row.transaction ?? '-',
+    row.refundTransaction ?? '-',
+    row.id,
+  ].map(plain);
+
+const FIELDS: readonly (keyof PaymentRow)[] = [
+  'id',
+  'state',
+  'payer',
+  'network',
+  'asset',
+  'amount',
+  'nonce',
+  'validBefore',
+  'transaction',
+  'refundTransaction',
+  'jobId',
+  'since',
+  'reservedAt',
+  'settledAt',
+  'refundBegunAt',
+  'refundedAt',
+];
+
+/** Exits with 3 if any payment of the log is due or missing, whatever is listed. */
+export async function list(options: ListOptions): Promise<void> {
+  demandOneForm(options);
+  const filters = (Object.keys(FILTERS) as Filter[]).filter((name) => options[name]);
+  if (options.all && filters.length > 0) throw new CannotRun(`use --all without --${filters[0]}`);
+  const period = periodOf(options);
+  let isOpen = false;
+  async function* listed(rows: AsyncIterable<PaymentRow> | readonly PaymentRow[]) {
+    for await (const row of rows) {
+      isOpen ||= isDue(row) || FILTERS.missing(row);
+      const isNamed = filters.length === 0 || filters.some((name) => FILTERS[name](row));
+      if (isNamed && isWithin(row, period)) yield row;
+    }
+  }
+  await withLog(async (deps) => {
+    if (options.all) return printAll(lines(listed(listAllPayments(deps)), options));
+    const open = listed(await listOpenPayments(deps));
+    if (!process.stdout.isTTY || options.csv || options.json) return printAll(lines(open, options));
+    const rows: string[][] = [];
+    for await (const row of open) rows.push(cells(row));
+    print(...(rows.length === 0 ? [NONE] : table(TITLES, rows)));
+  });
+  if (isOpen) process.exitCode = EXIT.open;
+}
+
+const NONE = 'There is no such payment.';
+
+async function* lines(rows: AsyncIterable<PaymentRow>, { csv, json }: Form): AsyncGenerator<string> {
+  if (csv) yield csvLine(FIELDS);
+  let count = 0;
+  for await (const row of rows) {
+    if (json) yield jsonItem(row, count);
+    else yield csv ? csvLine(FIELDS.map((name) => row[name])) : cells(row).join(' ');
+    count++;
+  }
+  if (json) yield count === 0 ? '[]' : ']';
+  // Beside the rows: a program that reads them gets none.
+  else if (count === 0 && !csv) printer(!process.stdout.isTTY)(NONE);
+}
+
+const SUM_FIELDS = ['period', 'network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
+
+export async function sum(by: 'day' | 'month', options: ListOptions): Promise<void> {
+  demandOneForm(options);
+  const other = (['all', 'unserved', 'refundable', 'unknown', 'missing'] as const).find(
+    (name) => options[name],
+  );
+  if (other !== undefined) throw new CannotRun(`use --sum without --${other}: it sums up all payments`);
+  const rows = await withLog(({ log }) => sumPayments(log, by, periodOf(options)));
+  const texts = rows.map((row) => SUM_FIELDS.map((name) => row[name]));
+  if (options.json) printJson(rows);
+  else if (options.csv) print(...[SUM_FIELDS, ...texts].map(csvLine));
+  else if (rows.length === 0) printer(!process.stdout.isTTY)('No payment was charged in this time.');
+  else print(...table(SUM_FIELDS, texts));
+}
+
+function demandOneForm({ csv, json }: Form): void {
+  if (csv && json) throw new CannotRun('use either --csv or --json');
+}
+
+function periodOf({ since, until }: Pick<ListOptions, 'since' | 'until'>): Period {
+  if (since !== undefined && until !== undefined && since >= until)
+    throw new CannotRun('--since must be before --until');
+  const instant = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString());
+  return { since: instant(since), until: instant(until) };
+}

@@ -1,0 +1,73 @@
+// What an operator may record of a payment whose fate is open: what the chain shows, or, where the chain gives no usable
+// answer, a statement of the operator's own.
+import type { EventOf } from '../events.ts';
+import type { PaymentSettled } from './events.ts';
+import {
+  type ChainFinding,
+  isMissing,
+  isSurelyOver,
+  type Payment,
+  reconcile,
+  type SettleEnd,
+} from './state.ts';
+
+export type Resolution =
+  | { readonly kind: 'recorded'; readonly event: SettleEnd }
+  /** The books are not open: there is nothing to look up. */
+  | { readonly kind: 'nothing_to_resolve' }
+  /** The chain shows what the books say: the money did not come. */
+  | { readonly kind: 'confirmed' }
+  /** Its authorization, or a settle call in progress, may still move the money. `validBefore`: Unix seconds. */
+  | { readonly kind: 'too_early'; readonly validBefore: number }
+  | { readonly kind: 'chain_unavailable' };
+
+const NOTHING: Resolution = { kind: 'nothing_to_resolve' };
+
+/** Whether the chain or the operator may add anything to what is recorded. */
+export function isResolvable(payment: Payment): boolean {
+  return payment.status !== 'absent' && (!('settled' in payment) || isMissing(payment));
+}
+
+/** `at`: RFC 3339. */
+export function resolveByChain(payment: Payment, finding: ChainFinding, at: string): Resolution {
+  if (payment.status === 'absent' || !isResolvable(payment)) return NOTHING;
+  if (finding.outcome === 'unavailable') return { kind: 'chain_unavailable' };
+  if (finding.outcome === 'paid')
+    return { kind: 'recorded', event: settled(payment, finding.transaction, 'chain', null, at) };
+  if (payment.status !== 'reserved' && payment.status !== 'retried' && payment.status !== 'unknown')
+    return { kind: 'confirmed' };
+  const event = reconcile(finding, payment, at);
+  if (event !== null) return { kind: 'recorded', event };
+  return { kind: 'too_early', validBefore: Number(payment.reserved.validBefore) };
+}
+
+/** `transaction`: `0x` and 64 hex digits, lower case. `reason`: why the operator is certain. */
+export type Statement = {
+  readonly verdict:
+    | { readonly kind: 'settled'; readonly transaction: string }
+    | { readonly kind: 'not_settled' };
+  readonly reason: string;
+};
+
+/** Without an answer of the chain. `at`: RFC 3339. */
+export function resolveByHand(payment: Payment, { verdict, reason }: Statement, at: string): Resolution {
+  if (payment.status === 'absent' || 'settled' in payment) return NOTHING;
+  if (verdict.kind === 'settled')
+    return { kind: 'recorded', event: settled(payment, verdict.transaction, 'operator', reason, at) };
+  if (payment.status === 'rejected' || payment.status === 'released') return NOTHING;
+  const { jobId, validBefore } = payment.reserved;
+  if (!isSurelyOver(payment.reserved, Math.floor(Date.parse(at) / 1000)))
+    return { kind: 'too_early', validBefore: Number(validBefore) };
+  const data = { v: 2, jobId, reason: 'operator_not_settled', evidence: 'operator', rejectedAt: at } as const;
+  return { kind: 'recorded', event: { type: 'PaymentRejected', data: { ...data, statement: reason } } };
+}
+
+function settled(
+  { reserved: { jobId } }: Exclude<Payment, { status: 'absent' }>,
+  transaction: string,
+  evidence: PaymentSettled['evidence'],
+  statement: string | null,
+  at: string,
+): EventOf<'PaymentSettled'> {
+  return { type: 'PaymentSettled', data: { v: 2, jobId, transaction, evidence, settledAt: at, statement } };
+}

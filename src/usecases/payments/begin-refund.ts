@@ -1,0 +1,123 @@
+// The first step of a refund, and how it is taken back.
+import type { EventOf } from '#src/domain/events.ts';
+import type { PaymentReserved } from '#src/domain/payment/events.ts';
+import {
+  type BeginRefusal,
+  beginRefund,
+  cancelRefund,
+  confirmRefund,
+  type JobProgress,
+  progressOf,
+} from '#src/domain/payment/refund.ts';
+import type { Payment } from '#src/domain/payment/state.ts';
+import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import {
+  appendPayment,
+  type JournalDeps,
+  loadJob,
+  loadPayment,
+  type View,
+} from '#src/usecases/event-streams.ts';
+import { findClaimed } from './begun-refunds.ts';
+
+/** `id`: name of the payment's stream. `isNew` false: it had begun before. */
+export type Begun =
+  | {
+      readonly outcome: 'begun';
+      readonly id: string;
+      readonly payment: PaymentReserved;
+      readonly isNew: boolean;
+    }
+  | { readonly outcome: 'refused'; readonly id: string; readonly reason: BeginRefusal | 'cancelled' };
+
+/**
+ * Begins the refund of a payment. If its job starts at the same moment, exactly one of the two wins: either the job reads
+ * the refund and sends nothing, or the refund is cancelled. `served`: also if its call was made.
+ */
+export async function beginPaymentRefund(
+  deps: JournalDeps,
+  id: string,
+  { served }: { readonly served: boolean },
+): Promise<Begun> {
+  for (;;) {
+    const view = await loadPayment(deps.log, id);
+    const event = beginRefund(view.state, { job: await progress(deps, view.state), served, at: now(deps) });
+    if (event !== null && 'refused' in event) return { outcome: 'refused', id, reason: event.refused };
+    try {
+      if (event !== null) await appendPayment(deps, view, event);
+      return await confirm(deps, id, event !== null);
+    } catch (error) {
+      if (!(error instanceof WrongExpectedVersion)) throw error;
+    }
+  }
+}
+
+/** How long a job that started at the same moment has to close without sending anything. */
+const DECISION_MS = 5000;
+const PAUSE_MS = 100;
+
+/** Reads the job after the refund has begun. Throws `WrongExpectedVersion` if another process acted first. */
+async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<Begun> {
+  for (let waited = 0; ; waited += PAUSE_MS) {
+    const view = await loadPayment(deps.log, id);
+    const { state } = view;
+    if (state.status === 'refunded') return { outcome: 'refused', id, reason: 'already_refunded' };
+    if (state.status !== 'refunding') return { outcome: 'refused', id, reason: 'cancelled' };
+    const job = await progress(deps, state);
+    const fate = confirmRefund(state, job);
+    if (fate === 'holds') return { outcome: 'begun', id, payment: state.reserved, isNew };
+    if (fate === 'lost' || waited >= DECISION_MS) {
+      const event = cancelRefund(state, 'job_started', now(deps));
+      if (!('refused' in event)) await appendPayment(deps, view, event);
+      return { outcome: 'refused', id, reason: job === 'running' ? 'job_running' : 'served' };
+    }
+    await deps.clock.sleep(PAUSE_MS, deps.ending);
+  }
+}
+
+async function progress({ log }: JournalDeps, payment: Payment): Promise<JobProgress> {
+  if (payment.status === 'absent') return 'absent';
+  return progressOf((await loadJob(log, payment.reserved.jobId)).state);
+}
+
+export type Cancelled =
+  | { readonly outcome: 'cancelled'; readonly id: string }
+  | { readonly outcome: 'refused'; readonly id: string; readonly reason: 'not_begun' | 'already_refunded' }
+  /** Its money was sent: the refund has to be completed. */
+  | { readonly outcome: 'claimed'; readonly id: string; readonly transaction: string };
+
+/** Cancels a refund that has begun, so that the payment buys its call again, unless a transaction is claimed for it. */
+export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promise<Cancelled> {
+  for (;;) {
+    const view = await loadPayment(deps.log, id);
+    const { state } = view;
+    const event = cancelRefund(state, 'operator', now(deps));
+    if ('refused' in event) return { outcome: 'refused', id, reason: event.refused };
+    const transaction = await claimOf(deps, id);
+    if (transaction !== null) return { outcome: 'claimed', id, transaction };
+    try {
+      const after = await appendPayment(deps, view, event);
+      // A claim that was stored meanwhile has read the refund as begun.
+      const claimed = await claimOf(deps, id);
+      if (claimed === null) return { outcome: 'cancelled', id };
+      const served = state.status === 'refunding' && state.begun.served;
+      const data = { v: 1 as const, jobId: event.data.jobId, served, begunAt: now(deps) };
+      await beginAgain(deps, after, { type: 'RefundBegun', data });
+      return { outcome: 'claimed', id, transaction: claimed };
+    } catch (error) {
+      if (!(error instanceof WrongExpectedVersion)) throw error;
+    }
+  }
+}
+
+/** If another process acted first, it has recorded the refund, or a call: completing the refund decides. */
+async function beginAgain(deps: JournalDeps, view: View<Payment>, event: EventOf<'RefundBegun'>) {
+  await appendPayment(deps, view, event).catch((error: unknown) => {
+    if (!(error instanceof WrongExpectedVersion)) throw error;
+  });
+}
+
+const claimOf = async ({ log }: JournalDeps, id: string): Promise<string | null> =>
+  (await findClaimed(log, new Set([id]))).get(id) ?? null;
+
+const now = ({ clock }: JournalDeps) => new Date(clock.now()).toISOString();

@@ -1,0 +1,138 @@
+// The second step of a refund: the transfers of one transaction are claimed for the refunds that have begun, and then these
+// are recorded. The claim decides what the transaction refunds: a run that ended between the two is continued by the next.
+import { STREAM } from '#src/domain/events.ts';
+import {
+  type Allocation,
+  type Begun,
+  claimTransfers,
+  type FoundTransfers,
+  progressOf,
+  recordRefund,
+  type Uncovered,
+} from '#src/domain/payment/refund.ts';
+import { refundId } from '#src/domain/payment/refund-events.ts';
+import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import {
+  appendUntilKnown,
+  envelope,
+  type JournalDeps,
+  loadJob,
+  loadPayment,
+  loadRefundClaims,
+} from '#src/usecases/event-streams.ts';
+import { findBegunRefunds, findClaimed } from './begun-refunds.ts';
+
+export type CompleteRequest = {
+  /** `0x` and 64 hex digits, lower case. */
+  readonly transaction: string;
+  /** Wallet beside the payee that refunds are sent from, lower case; null: none. */
+  readonly refundFrom: string | null;
+  readonly findTransfers: (transaction: string) => Promise<FoundTransfers>;
+};
+
+/** `recorded` false: an earlier run had recorded it. */
+export type CompletedRefund = Allocation & { readonly recorded: boolean };
+
+export type UncoveredRefund = {
+  readonly id: string;
+  readonly payer: string;
+  readonly amount: string;
+  readonly reason: Uncovered;
+  /** That is claimed for it, with the reason `claimed_by_other`. */
+  readonly claimedBy: string | null;
+};
+
+export type Completed =
+  | {
+      readonly outcome: 'completed';
+      /** CAIP-2: of the chain that has the transaction. */
+      readonly network: string;
+      readonly refunds: readonly CompletedRefund[];
+      /** Refunds that have begun, of payers that the transaction pays, which it does not cover. */
+      readonly uncovered: readonly UncoveredRefund[];
+    }
+  | Exclude<FoundTransfers, { outcome: 'found' }>;
+
+/** Refunds of one claim event: bounds its size. */
+const MAX_REFUNDS = 500;
+
+export async function completeRefunds(deps: JournalDeps, request: CompleteRequest): Promise<Completed> {
+  const { transaction, refundFrom } = request;
+  const found = await request.findTransfers(transaction);
+  if (found.outcome !== 'found') return found;
+  const { network } = found;
+  const stream = STREAM.refund(refundId({ network, transaction }));
+  for (let released: readonly string[] = []; ; ) {
+    const { state, expected } = await loadRefundClaims(deps.log, stream);
+    const begun = await loadBegun(deps, network, transaction);
+    const at = now(deps);
+    const facts = { transaction, found, begun, refundFrom, released, max: MAX_REFUNDS, at };
+    const { event, uncovered } = claimTransfers(state, facts);
+    if (event !== null) {
+      try {
+        await appendUntilKnown(deps, stream, expected, envelope(deps, [event], stream));
+        released = [];
+      } catch (error) {
+        if (!(error instanceof WrongExpectedVersion)) throw error;
+      }
+      continue;
+    }
+    const refunds: CompletedRefund[] = [];
+    const elsewhere: string[] = [];
+    for (const allocation of state.allocations) {
+      const recorded = await record(deps, allocation, transaction);
+      if (recorded === 'elsewhere') elsewhere.push(allocation.payment);
+      else refunds.push({ ...allocation, recorded });
+    }
+    // Another transaction was recorded for these at the same moment: this one may refund others.
+    if (elsewhere.length === 0)
+      return { outcome: 'completed', network, refunds, uncovered: uncovered.map(uncoveredOf) };
+    released = elsewhere;
+  }
+}
+
+const uncoveredOf = ({ begun, reason }: { readonly begun: Begun; readonly reason: Uncovered }) => ({
+  id: begun.id,
+  payer: begun.payment.reserved.payer,
+  amount: begun.payment.reserved.amount,
+  reason,
+  claimedBy: begun.claimedBy,
+});
+
+async function loadBegun(deps: JournalDeps, network: string, transaction: string): Promise<readonly Begun[]> {
+  const ids = await findBegunRefunds(deps.log);
+  const claimed = await findClaimed(deps.log, ids);
+  const begun: Begun[] = [];
+  for (const id of ids) {
+    const { state } = await loadPayment(deps.log, id);
+    if (state.status !== 'refunding' || state.reserved.network !== network) continue;
+    const by = claimed.get(id) ?? null;
+    begun.push({ id, payment: state, claimedBy: by === transaction ? null : by });
+  }
+  return begun;
+}
+
+/** Returns whether this call recorded it. */
+async function record(
+  deps: JournalDeps,
+  allocation: Allocation,
+  transaction: string,
+): Promise<boolean | 'elsewhere'> {
+  for (;;) {
+    const { stream, state, expected } = await loadPayment(deps.log, allocation.payment);
+    if (state.status === 'absent') return 'elsewhere';
+    const { jobId } = state.reserved;
+    const served = progressOf((await loadJob(deps.log, jobId)).state) === 'executed';
+    const events = recordRefund(state, allocation, { transaction, served, at: now(deps) });
+    if (events === null) return false;
+    if (events === 'elsewhere') return events;
+    try {
+      await appendUntilKnown(deps, stream, expected, envelope(deps, events, jobId));
+      return true;
+    } catch (error) {
+      if (!(error instanceof WrongExpectedVersion)) throw error;
+    }
+  }
+}
+
+const now = ({ clock }: JournalDeps) => new Date(clock.now()).toISOString();

@@ -1,0 +1,72 @@
+// The sums of the books by day or month: what was charged, served and refunded in it, by the times of these events.
+import { claimedTime } from '#src/domain/events.ts';
+import { type Books, enter, evolveEntry, NO_ENTRY, type Sums } from '#src/domain/payment/ledger.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import { paymentHistories } from './payment-histories.ts';
+import type { Period } from './payment-row.ts';
+
+/** Amounts in atomic units, decimal. */
+export type PeriodSums = {
+  /** `2026-01-31` or `2026-01`, UTC. */
+  readonly period: string;
+  readonly network: string;
+  readonly asset: string;
+  /** In the period. A call that was served and later refunded is taken off what was served, at its refund. */
+  readonly charged: string;
+  readonly served: string;
+  readonly refunded: string;
+  /** At the end of the period: charged so far, and neither served nor refunded. */
+  readonly open: string;
+};
+
+/**
+ * One row for each period and asset in which any sum changes, in order. Periods outside of `since` and `until` are left out;
+ * a period that contains one of them is complete. Keeps the sums in memory. Throws for an event that it cannot read.
+ */
+export async function sumPayments(
+  log: EventLog,
+  by: 'day' | 'month',
+  { since, until }: Period,
+): Promise<readonly PeriodSums[]> {
+  const length = by === 'day' ? 10 : 7;
+  const changes = new Map<string, Books>();
+  for await (const { events } of paymentHistories(log)) {
+    const paid = events.find((event) => event.type === 'JobStarted')?.data.payment ?? null;
+    let entry = NO_ENTRY;
+    for (const event of events) {
+      const after = evolveEntry(entry, event);
+      const period = claimedTime(event).slice(0, length);
+      changes.set(period, enter(changes.get(period) ?? [], event, entry, after, paid));
+      entry = after;
+    }
+  }
+  const open = new Map<string, bigint>();
+  const rows: PeriodSums[] = [];
+  for (const [period, books] of [...changes].sort(([a], [b]) => (a < b ? -1 : 1)))
+    for (const sums of books) {
+      const account = `${sums.network} ${sums.asset}`;
+      const now = (open.get(account) ?? 0n) + sums.open;
+      open.set(account, now);
+      const isAsked =
+        (since === null || period >= since.slice(0, length)) && (until === null || isBefore(period, until));
+      if (isAsked && hasChanged(sums)) rows.push(rowOf(period, sums, now));
+    }
+  return rows;
+}
+
+/** Whether the period begins before the time. */
+const isBefore = (period: string, until: string): boolean =>
+  `${period}${period.length === 7 ? '-01' : ''}T00:00:00.000Z` < until;
+
+const hasChanged = ({ charged, served, refunded, open }: Sums): boolean =>
+  [charged, served, refunded, open].some((sum) => sum !== 0n);
+
+const rowOf = (period: string, { network, asset, charged, served, refunded }: Sums, open: bigint) => ({
+  period,
+  network,
+  asset,
+  charged: String(charged),
+  served: String(served),
+  refunded: String(refunded),
+  open: String(open),
+});

@@ -1,0 +1,49 @@
+// Refunds as a test makes them: through the use cases, with transfers that it names.
+import type { FoundTransfers, Transfer } from '#src/domain/payment/refund.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import { beginPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
+import { type Completed, completeRefunds } from '#src/usecases/payments/complete-refund.ts';
+import { hex, paymentReserved, T0 } from './given-events.ts';
+
+export const REFUND_TX = `0x${hex('e')}`;
+const { network, asset, payTo, payer } = paymentReserved().data;
+
+/** To the payer of the sample payment, unless changed. */
+export const transferOf = (amount: bigint, changes: Partial<Transfer> = {}): Transfer => ({
+  asset: asset.toLowerCase(),
+  sender: payTo,
+  recipient: payer,
+  amount,
+  ...changes,
+});
+
+/** A transaction on the network of the sample payment. */
+export const transactionOf = (...transfers: readonly Transfer[]): FoundTransfers => ({
+  outcome: 'found',
+  network,
+  atSeconds: Math.floor(T0 / 1000) + 1,
+  transfers,
+});
+
+export const begin = (deps: JournalDeps, id: string, served = false) =>
+  beginPaymentRefund(deps, id, { served });
+
+export const complete = (
+  deps: JournalDeps,
+  found: FoundTransfers = transactionOf(transferOf(3000n)),
+  transaction = REFUND_TX,
+): Promise<Completed> =>
+  completeRefunds(deps, { transaction, refundFrom: null, findTransfers: async () => found });
+
+/** Both steps, for one payment of the sample amount by the sample payer. Throws if it is not recorded. */
+export async function refund(
+  deps: JournalDeps,
+  id: string,
+  { transaction = REFUND_TX, served = false } = {},
+): Promise<void> {
+  const begun = await begin(deps, id, served);
+  if (begun.outcome !== 'begun') throw new Error(begun.reason);
+  const completed = await complete(deps, undefined, transaction);
+  if (completed.outcome !== 'completed' || !completed.refunds.some(({ payment }) => payment === id))
+    throw new Error(JSON.stringify(completed));
+}

@@ -1,0 +1,232 @@
+// The begin of a refund against the call that the payment buys: exactly one of the two wins, whatever their order.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
+import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
+import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { letPass } from '#test/support/fakes.ts';
+import { afterOthers, dies, gate, type Interception } from '#test/support/fakes-log.ts';
+import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { execute } from '#test/support/given-call.ts';
+import {
+  hex,
+  JOB_ID,
+  PAYMENT_STREAM,
+  paymentReserved,
+  paymentSettled,
+  refundBegun,
+  refundClaimed,
+} from '#test/support/given-events.ts';
+import { outcomeOf } from '#test/support/given-payment.ts';
+import { begin, refund } from '#test/support/given-refund.ts';
+
+/** Charged, and the process ended before the job started. */
+async function unserved(): Promise<World> {
+  const dying = world();
+  dying.log.onNext('JobStarted', dies('before'));
+  await assert.rejects(execute(dying));
+  return world(dying.common);
+}
+const CHARGED = ['PaymentReserved', 'PaymentSettled'];
+const paymentTypes = (it: World) => typesIn(it, PAYMENT_STREAM);
+const beginSample = (it: World) => begin(it.deps, PAYMENT_STREAM);
+const reasonOf = (begun: Awaited<ReturnType<typeof begin>>) =>
+  begun.outcome === 'refused' ? begun.reason : begun.outcome;
+const sums = async (it: World) => {
+  const [row] = await balancePayments(it.log);
+  return row && [row.charged, row.served, row.refunded, row.open, row.balanced];
+};
+const stateOf = async (it: World) => (await listOpenPayments(it.deps))[0]?.state ?? null;
+
+test('a header that is presented after the begin: refused, nothing sent, nothing charged; open in the books', async () => {
+  const it = await unserved();
+  const begun = await beginSample(it);
+  assert.ok(begun.outcome === 'begun');
+  assert.deepEqual([begun.payment.payer, begun.isNew], [paymentReserved().data.payer, true]);
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'refused');
+  assert.deepEqual(
+    [answer.refusal.refused, answer.refusal.details],
+    ['payment_reused', { paymentState: 'refunding' }],
+  );
+  assert.match(answer.refusal.message, /refund .* has begun/);
+  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [0, 1]);
+  assert.deepEqual(await sums(it), ['3000', '0', '0', '3000', true]);
+  assert.equal(await stateOf(it), 'refunding');
+});
+
+test('begun twice: nothing more is recorded', async () => {
+  const it = await unserved();
+  await beginSample(it);
+  const again = await beginSample(it);
+  assert.ok(again.outcome === 'begun' && !again.isNew);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
+});
+
+test('cancelled: the same header executes the call, once, without a new charge', async () => {
+  const it = await unserved();
+  await beginSample(it);
+  assert.deepEqual(await cancelPaymentRefund(it.deps, PAYMENT_STREAM), {
+    outcome: 'cancelled',
+    id: PAYMENT_STREAM,
+  });
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
+  assert.deepEqual(await sums(it), ['3000', '3000', '0', '0', true]);
+  assert.equal(reasonOf(await beginSample(it)), 'served');
+});
+
+test('start after refund: a job that starts after the begin sends nothing, and the refund holds', async () => {
+  const it = await unserved();
+  it.log.onNext(
+    'JobStarted',
+    afterOthers(async () => assert.equal(reasonOf(await beginSample(it)), 'begun')),
+  );
+  const answer = await execute(it);
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.job.errorCategory, 'not_executed');
+  assert.equal(it.outbound.sent.length, 0);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
+  assert.equal(reasonOf(await beginSample(it)), 'begun');
+});
+
+test('refund after start: refused while the call runs, and after it was made', async () => {
+  const it = await unserved();
+  it.log.onNext(
+    'JobCompleted',
+    afterOthers(async () => assert.equal(reasonOf(await beginSample(it)), 'job_running')),
+  );
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.equal(reasonOf(await beginSample(it)), 'served');
+  assert.equal(it.outbound.sent.length, 1);
+  assert.deepEqual(await paymentTypes(it), CHARGED);
+});
+
+/** Runs `act` after the append is stored, before its caller learns of it. */
+const thenOthers =
+  (act: () => Promise<unknown>): Interception =>
+  async (store) => {
+    const stored = await store();
+    await act();
+    return stored;
+  };
+
+test('a job that was started and had read its payment before the begin was stored: the refund is cancelled', async () => {
+  const it = await unserved();
+  it.log.onNext(
+    'RefundBegun',
+    afterOthers(async () => assert.equal(outcomeOf(await execute(it)), 'ran')),
+  );
+  assert.equal(reasonOf(await beginSample(it)), 'served');
+  assert.equal(it.outbound.sent.length, 1);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun', 'RefundCancelled']);
+  assert.deepEqual(await sums(it), ['3000', '3000', '0', '0', true]);
+});
+
+test('the same while the call still runs: the refund waits for the decision of the job, and is cancelled', async () => {
+  const it = await unserved();
+  const operator = world(it.common);
+  const closing = gate();
+  it.log.onNext('JobCompleted', closing.frozen);
+  const calls: ReturnType<typeof execute>[] = [];
+  it.log.onNext(
+    'RefundBegun',
+    afterOthers(async () => {
+      calls.push(execute(it));
+      await closing.reached;
+    }),
+  );
+  const begun = await letPass(operator.clock, begin(operator.deps, PAYMENT_STREAM));
+  assert.equal(reasonOf(begun), 'job_running');
+  closing.open();
+  assert.deepEqual((await Promise.all(calls)).map(outcomeOf), ['ran']);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun', 'RefundCancelled']);
+  assert.deepEqual([it.outbound.sent.length, await sums(it)], [1, ['3000', '3000', '0', '0', true]]);
+});
+
+test('both at once: the job is stored before the begin and reads its payment after it: nothing is sent, the refund holds', async () => {
+  const it = await unserved();
+  const operator = world(it.common);
+  const calls: ReturnType<typeof execute>[] = [];
+  const beginStored = Promise.withResolvers<void>();
+  it.log.onNext(
+    'JobStarted',
+    thenOthers(() => beginStored.promise),
+  );
+  it.log.onNext('RefundBegun', async (store) => {
+    // The refund has read the job as absent.
+    const jobStored = typesStored(it, 'JobStarted');
+    calls.push(execute(it));
+    await jobStored;
+    const stored = await store();
+    beginStored.resolve();
+    return stored;
+  });
+  const begun = begin(operator.deps, PAYMENT_STREAM);
+  assert.equal(reasonOf(await letPass(operator.clock, begun)), 'begun');
+  const answer = await calls[0];
+  assert.ok(answer?.kind === 'ran');
+  assert.equal(answer.execution.job.errorCategory, 'not_executed');
+  assert.equal(it.outbound.sent.length, 0);
+  assert.deepEqual(await sums(it), ['3000', '0', '0', '3000', true]);
+});
+
+/** Resolves when an event of the type is in the log. */
+async function typesStored({ log }: World, type: string): Promise<void> {
+  while (!log.events.some((event) => event.type === type)) await new Promise((next) => setImmediate(next));
+}
+
+test('a call that was made is refunded on demand only, and stays served until then', async () => {
+  const it = await unserved();
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, true)), 'begun');
+  assert.deepEqual(await sums(it), ['3000', '3000', '0', '0', true]);
+  await refund(it.deps, PAYMENT_STREAM, { served: true });
+  assert.deepEqual(await sums(it), ['3000', '0', '3000', '0', true]);
+  assert.equal(outcomeOf(await execute(it)), 'replayed');
+});
+
+test('cancel: refused if no refund has begun, if it is recorded, and if a transaction is claimed for it', async () => {
+  const it = await unserved();
+  const refused = (reason: string) => ({ outcome: 'refused', id: PAYMENT_STREAM, reason });
+  assert.deepEqual(await cancelPaymentRefund(it.deps, PAYMENT_STREAM), refused('not_begun'));
+  await refund(it.deps, PAYMENT_STREAM);
+  assert.deepEqual(await cancelPaymentRefund(it.deps, PAYMENT_STREAM), refused('already_refunded'));
+
+  const other = world();
+  await given(other, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
+  const { transaction, network } = refundClaimed().data;
+  await given(other, `refund-${network}:${transaction}`, refundClaimed());
+  const claimed = { outcome: 'claimed', id: PAYMENT_STREAM, transaction };
+  assert.deepEqual(await cancelPaymentRefund(other.deps, PAYMENT_STREAM), claimed);
+  assert.deepEqual(await paymentTypes(other), [...CHARGED, 'RefundBegun']);
+});
+
+test('cancel at the moment of a claim: the refund begins again, since its money was sent', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
+  const { transaction, network } = refundClaimed().data;
+  it.log.onNext(
+    'RefundCancelled',
+    afterOthers(() => given(it, `refund-${network}:${transaction}`, refundClaimed())),
+  );
+  const claimed = { outcome: 'claimed', id: PAYMENT_STREAM, transaction };
+  assert.deepEqual(await cancelPaymentRefund(it.deps, PAYMENT_STREAM), claimed);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun', 'RefundCancelled', 'RefundBegun']);
+});
+
+test('four operators begin one refund at the same moment: it begins once', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
+  const begun = await Promise.all([1, 2, 3, 4].map(() => begin(world(it.common).deps, PAYMENT_STREAM)));
+  assert.deepEqual(begun.map(reasonOf), Array(4).fill('begun'));
+  assert.equal(begun.filter((one) => one.outcome === 'begun' && one.isNew).length, 1);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
+});
+
+test('a payment that is not in the log, or unconfirmed, is not begun', async () => {
+  const it = world();
+  assert.equal(reasonOf(await begin(it.deps, `payment-${hex('9')}`)), 'not_found');
+  await given(it, PAYMENT_STREAM, paymentReserved({ jobId: JOB_ID }));
+  assert.equal(reasonOf(await beginSample(it)), 'unconfirmed');
+});
