@@ -40,7 +40,7 @@ const BATCH_COUNT = 4;
  * Their rules have a faster test in the fast set.
  */
 const FULL_ONLY =
-  /^test\/(bench\/smoke|journeys\/(bad-input|cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|orphan|stopped)|stop)))\.test/;
+  /^test\/((bench|soak)\/smoke|journeys\/(bad-input|cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|orphan|stopped)|stop)))\.test/;
 
 const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
