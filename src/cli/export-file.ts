@@ -14,7 +14,8 @@ import {
   withEvent,
 } from '#src/domain/audit/export-format.ts';
 import { type Finding, type FindingKind, jobOfStream, NOWHERE } from '#src/domain/audit/finding.ts';
-import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
+import { STREAM } from '#src/domain/events.ts';
 import { CannotRun } from './exit.ts';
 import { nameOf } from './read-source.ts';
 
@@ -133,11 +134,15 @@ export async function* eventsOfExport(
     onFinding({ ...NOWHERE, kind, ...place, message });
   let counted = NO_EVENTS;
   let [begun, ended] = [false, false];
+  /** By the head line, and by the first checkpoint. */
+  let [named, origin]: (string | null)[] = [null, null];
   for await (const { number, end, line } of readExport(source, chunks)) {
     onLine(end);
     if (ended) found('export_line_wrong', `Line ${number} follows the end line.`);
-    if (line.kind === 'head') begun = true;
-    else if (line.kind === 'wrong') {
+    if (line.kind === 'head') {
+      begun = true;
+      named = line.head.origin;
+    } else if (line.kind === 'wrong') {
       const { stream, revision, problem } = line;
       const place = { stream, revision, jobId: stream === null ? null : jobOfStream(stream) };
       found('export_line_wrong', `Line ${number}: ${problem}.`, place);
@@ -147,13 +152,25 @@ export async function* eventsOfExport(
         found('export_end_mismatch', message, { position: counted.head });
     } else if (line.kind === 'event') {
       counted = withEvent(counted, line.event);
+      origin ??= originIn(line.event);
       yield line.event;
     }
   }
   if (!begun) throw notAnExport(source);
+  // A file that is cut may lack the checkpoint.
+  if (named !== origin && (ended || origin !== null)) {
+    const message = `The first line names the transparency log ${named ?? 'none'}, the first checkpoint ${origin ?? 'none'}.`;
+    found('export_origin_mismatch', message);
+  }
   if (ended) return;
   const message = `The end line is missing after ${counted.events} events: the rest was removed.`;
   found('export_cut', message, { position: counted.head });
+}
+
+/** The transparency log's name, in the event of a checkpoint; null for other events. */
+function originIn(recorded: RecordedEvent): string | null {
+  const event = recorded.stream === STREAM.receiptLog ? decodeEvent(recorded) : null;
+  return event?.type === 'CheckpointSigned' ? event.data.origin : null;
 }
 
 const mismatches = (claimed: ExportEnd, counted: ExportEnd): readonly string[] =>

@@ -71,9 +71,20 @@ async function intoFile(log: EventLog, path: string, write: Print) {
     const existing = found.head?.origin === origin ? found : NO_EXPORT;
     const isComplete = source === target && existing.finished && (await log.head()) === existing.end.head;
     if (isComplete) return { file: path, origin, ...existing.end, added: 0 };
-    const end = await continueFile(log, path, { source, part, existing, origin }, write);
+    let written = {
+      origin,
+      existing,
+      end: await continueFile(log, path, { source, part, existing, origin }, write),
+    };
+    const begun = origin === null ? await receiptLogOrigin(log) : null;
+    if (begun !== null) {
+      // The first checkpoint was signed meanwhile, and the events may contain it.
+      const again = { source: part, part, existing: NO_EXPORT, origin: begun };
+      written = { ...again, end: await continueFile(log, path, again, write) };
+    }
     asFault(path, () => renameSync(part, target));
-    return { file: path, origin, ...end, added: end.events - existing.end.events };
+    const { end } = written;
+    return { file: path, origin: written.origin, ...end, added: end.events - written.existing.end.events };
   } finally {
     lock.release();
   }

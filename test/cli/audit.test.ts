@@ -127,6 +127,15 @@ test('problems of the file itself are findings', async () => {
   ]) {
     assert.deepEqual(await kindsOf(head, first, ...rest, wrong), ['export_end_mismatch']);
   }
+  const renamed = head.replace('relay.example/receipts', 'other.example/receipts');
+  const unnamed = headLine({ origin: null, from: null });
+  for (const other of [renamed, unnamed]) {
+    assert.deepEqual(await kindsOf(other, first, ...rest, end), ['export_origin_mismatch']);
+    assert.deepEqual(await kindsOf(other, first, ...rest), ['export_origin_mismatch', 'export_cut']);
+  }
+  const none = { events: 0, streams: 0, head: null };
+  assert.deepEqual(await kindsOf(head, endLine(none)), ['export_origin_mismatch']);
+  assert.deepEqual(await kindsOf(unnamed, endLine(none)), []);
   const behind = await kindsOf(head, first, ...rest.slice(0, -1), end, ...rest.slice(-1));
   assert.ok(behind.includes('export_line_wrong') && behind.includes('export_end_mismatch'));
 });

@@ -14,6 +14,8 @@ export type FindingKind =
   | 'revision_gap'
   /** The stream has reached this revision before: one event was copied, or two were swapped. */
   | 'revision_repeated'
+  /** Two events have one id. */
+  | 'event_id_repeated'
   /** Unknown type or version, or data that does not fit the type. */
   | 'event_unreadable'
   /** A type that does not belong in a stream of this name. */
@@ -75,12 +77,16 @@ export type FindingKind =
   | 'checkpoint_event_mismatch'
   | 'checkpoint_origin_changed'
   | 'checkpoint_shrinks'
+  /** It covers what the checkpoint before it covers: a relay without new leaves signs none. */
+  | 'checkpoint_repeated'
   /** It covers more leaves than precede it in the record. */
   | 'checkpoint_ahead'
   /** The leaves before it have another root than the signed one. */
   | 'checkpoint_root_mismatch'
   /** The receipt promises to be in another transparency log than the record's. */
   | 'receipt_origin_mismatch'
+  /** It promises its inclusion so late that no verifier waits for it. */
+  | 'receipt_promise_late'
   /** No checkpoint covers it, and receipts were issued after its promised time. */
   | 'receipt_not_logged'
   // Of an exported file.
@@ -88,6 +94,8 @@ export type FindingKind =
   | 'export_line_wrong'
   /** The end line's counts differ from the lines before it. */
   | 'export_end_mismatch'
+  /** The head line names another transparency log than the checkpoints. */
+  | 'export_origin_mismatch'
   /** The last line is incomplete, or is no end line. */
   | 'export_cut'
   // Of a checkpoint that the auditor kept.
@@ -96,7 +104,9 @@ export type FindingKind =
   | 'kept_checkpoint_origin_mismatch'
   /** The record has fewer leaves than were signed: some were removed, or it is older than the checkpoint. */
   | 'kept_checkpoint_ahead'
-  | 'kept_checkpoint_root_mismatch';
+  | 'kept_checkpoint_root_mismatch'
+  /** A key that was compromised later signed it, and no checkpoint that was kept from before then covers it. */
+  | 'receipt_date_unproven';
 
 export type Finding = {
   /** Stable, for programs. */

@@ -43,7 +43,7 @@ export type Logged = {
   readonly root: Hash | null;
 };
 
-/** The first of origin, size and root that does not fit; null if all fit. */
+/** The first of origin, size and root that does not fit, or that nothing is new; null if all fit. */
 export function fitFault(head: TreeHead, { last, leaves, root }: Logged): Fault | null {
   if (last !== null && last.origin !== head.origin) {
     return { kind: 'checkpoint_origin_changed', message: `the log was called ${last.origin} before` };
@@ -56,9 +56,13 @@ export function fitFault(head: TreeHead, { last, leaves, root }: Logged): Fault 
     const message = `${head.size} leaves are signed, and the record has ${leaves} up to here`;
     return { kind: 'checkpoint_ahead', message };
   }
-  if (root !== null && sameHash(root, head.root)) return null;
-  const message = `the ${head.size} leaves before it are not those that were signed`;
-  return { kind: 'checkpoint_root_mismatch', message };
+  if (root === null || !sameHash(root, head.root)) {
+    const message = `the ${head.size} leaves before it are not those that were signed`;
+    return { kind: 'checkpoint_root_mismatch', message };
+  }
+  return head.size === last?.size
+    ? { kind: 'checkpoint_repeated', message: `a checkpoint before it covers the same ${head.size} leaves` }
+    : null;
 }
 
 /** `source`: where the auditor kept it, for the reader of the findings. `note`: as signed. */

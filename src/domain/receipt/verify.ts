@@ -204,7 +204,7 @@ export type LogFacts = {
  * A receipt is pending for at most a day, whatever it promises, and not at all if its date is more than a day ahead.
  * Otherwise a relay that never logs a receipt could keep it pending without limit.
  */
-const MAX_PENDING_SECONDS = 86_400;
+export const MAX_PENDING_SECONDS = 86_400;
 
 /**
  * Ok with `details.pending` until `details.dueBy` (Unix seconds): the time that the receipt promises, or the default if it

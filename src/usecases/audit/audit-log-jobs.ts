@@ -17,6 +17,8 @@ export type JobDeps = {
   readonly primitives: Primitives;
   /** As announced so far. */
   readonly keys: () => readonly KeyRecord[];
+  /** Leaves of the transparency log so far. */
+  readonly leaves: () => number;
   /** Contradictions between a job's start or end and other streams. */
   readonly started: (event: EventOf<'JobStarted'>) => readonly Fault[];
   readonly completed: (event: EventOf<'JobCompleted'>, started: JobStarted) => readonly Fault[];
@@ -35,7 +37,7 @@ const OVER: Fault = {
   message: 'the job has ended: its receipt was recorded before',
 };
 
-export function auditJobs({ states, primitives, keys, started, completed }: JobDeps) {
+export function auditJobs({ states, primitives, keys, leaves, started, completed }: JobDeps) {
   const counts = { jobs: 0, receipts: 0 };
 
   /** Applies an event before the receipt to its job. */
@@ -72,7 +74,8 @@ export function auditJobs({ states, primitives, keys, started, completed }: JobD
     if (job.status === 'absent' && !lost) counts.jobs++;
     const { keyId, receiptId, jws } = event.data;
     const read = readReceipt(jws);
-    states.put('job', stream, { job: null, keyId, iat: read.payload?.iat ?? null, last: location }, 0);
+    const iat = read.payload?.iat ?? null;
+    states.put('job', stream, { job: null, keyId, iat, leaf: leaves(), last: location }, 0);
     const faults = [...jobFaults(job, event)];
     const other = states.otherOwner(`receipt ${receiptId}`, stream);
     if (other !== null)
@@ -100,6 +103,25 @@ export function auditJobs({ states, primitives, keys, started, completed }: JobD
       for (const known of states.all('job')) {
         if (known.job !== null || known.keyId !== before.keyId || known.iat === null) continue;
         if (keyOpenAt(before, known.iat) && !keyOpenAt(after, known.iat)) yield known.last;
+      }
+    },
+    /**
+     * At the end: receipts of compromised keys that state an earlier time than the compromise, and that are not among the
+     * leaves that were kept from before it. `keptBefore`: their number, for a time in Unix seconds; null: none were kept.
+     */
+    *unproven(keptBefore: (compromisedAt: number) => number | null): Generator<Found> {
+      const compromised = new Map<string, { readonly from: number; readonly kept: number }>();
+      for (const { keyId, purpose, compromisedAt: from } of keys()) {
+        const kept = purpose !== 'receipt' || from === null ? null : keptBefore(from);
+        if (from !== null && kept !== null) compromised.set(keyId, { from, kept });
+      }
+      if (compromised.size === 0) return;
+      for (const known of states.all('job')) {
+        if (known.job !== null || known.iat === null) continue;
+        const key = compromised.get(known.keyId);
+        if (key === undefined || known.iat >= key.from || known.leaf < key.kept) continue;
+        const message = `its key is compromised, and the checkpoint that you kept from before covers ${key.kept} leaves without it: a thief of the key can have dated it back`;
+        yield { fault: { kind: 'receipt_date_unproven', message }, location: known.last };
       }
     },
     /** Jobs without a receipt at the end of the record. `fault` null: it is not completed. */

@@ -8,9 +8,10 @@ import {
   keptFault,
 } from '#src/domain/audit/judge-checkpoint.ts';
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
-import type { DomainEvent, EventOf } from '#src/domain/events.ts';
+import { claimedTime, type DomainEvent, type EventOf } from '#src/domain/events.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
+import { MAX_PENDING_SECONDS } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
@@ -31,6 +32,11 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
   let [latest, second] = [0, 0];
   /** `largest`: size of the largest checkpoint; `good`: of the last that fits. */
   const state = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true };
+
+  /** The latest time that the leaves of a kept checkpoint state, Unix seconds. */
+  const latestIn = new Map<KeptCheckpoint, number>(kept.map((one) => [one, 0]));
+  /** Kept checkpoints that the record continues. */
+  const continued: KeptCheckpoint[] = [];
 
   /** `index`: from 0. */
   const leafAt = (index: number) => states.get('leaf', `leaf ${index}`);
@@ -57,19 +63,28 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
 
   return {
     /** Adds the leaf, if the event is one. `payload`: of a receipt that can be read. */
-    leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): Fault | null {
+    leaf(location: EventLocation, event: DomainEvent, payload: ReceiptPayload | null): readonly Fault[] {
       const data = leafData(event);
-      if (data === null) return null;
+      if (data === null) return [];
       const promise = payload && logOf(payload);
-      const due = payload && promise && payload.iat + promise.mmdSeconds;
+      const due = payload && promise && payload.iat + Math.min(promise.mmdSeconds, MAX_PENDING_SECONDS);
+      const stated = payload?.iat ?? Date.parse(claimedTime(event)) / 1000;
+      for (const [one, latestOf] of latestIn)
+        if (tree.size < one.size) latestIn.set(one, Math.max(latestOf, stated));
       tree = appendLeaf(tree, data).tree;
       const subtree = toBase64(tree.edge.at(-1) ?? new Uint8Array());
       states.put('leaf', `leaf ${tree.size - 1}`, { location, due, subtree }, LEAF_LENGTH);
       if (payload !== null && payload.iat > second)
         [latest, second] = payload.iat > latest ? [payload.iat, latest] : [latest, payload.iat];
-      if (promise === null || promise.origin === origin) return null;
+      if (promise === null) return [];
+      const faults: Fault[] = [];
+      if (promise.mmdSeconds > MAX_PENDING_SECONDS) {
+        const message = `the receipt promises its inclusion within ${promise.mmdSeconds} s; verifiers wait for at most ${MAX_PENDING_SECONDS} s`;
+        faults.push({ kind: 'receipt_promise_late', message });
+      }
+      if (promise.origin === origin) return faults;
       const message = `the receipt promises to be in ${promise.origin}, and the record ${origin === null ? 'has no checkpoint before it' : `is of ${origin}`}`;
-      return { kind: 'receipt_origin_mismatch', message };
+      return [...faults, { kind: 'receipt_origin_mismatch', message }];
     },
     async checkpoint(
       { data }: EventOf<'CheckpointSigned'>,
@@ -114,6 +129,7 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
     async keptFaults(keys: readonly KeyRecord[]): Promise<readonly Fault[]> {
       const faults: Fault[] = [];
       for (const one of kept) {
+        const before = faults.length;
         // Of a compromised key too: otherwise a relay could revoke its key and rewrite what the key has signed.
         if ((await verifyOwnCheckpoint(one.note, keys, primitives)) === null) {
           const message = `no trusted checkpoint key has signed the checkpoint of ${one.source}`;
@@ -121,8 +137,18 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
         }
         const unfit = keptFault(one, { origin, leaves: tree.size, root: rootAt(one.size) });
         if (unfit !== null) faults.push(unfit);
+        if (faults.length === before) continued.push(one);
       }
       return faults;
+    },
+    size: () => tree.size,
+    /**
+     * After `keptFaults`: leaves of the largest kept checkpoint from before this time (Unix seconds): its leaves state
+     * earlier times only. null: none was kept.
+     */
+    keptBefore(time: number): number | null {
+      const sizes = continued.filter((one) => (latestIn.get(one) ?? 0) < time).map(({ size }) => size);
+      return sizes.length === 0 ? null : Math.max(...sizes);
     },
     summary: () => ({
       checkpoints: state.checkpoints,

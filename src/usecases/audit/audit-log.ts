@@ -17,6 +17,7 @@ import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { evolveKeys, type KeyRecord, narrowedKey, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import { auditIds } from './audit-log-ids.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
@@ -42,6 +43,7 @@ export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps) {
   const states = streamStates(scratch);
   const order = auditOrder(states);
+  const ids = auditIds(states);
   const money = auditMoney(states);
   const tree = auditTree(states, primitives, kept?.checkpoints ?? []);
   /** As announced so far, within the windows of the trusted keys. */
@@ -50,6 +52,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
     states,
     primitives,
     keys: () => keys,
+    leaves: tree.size,
     started: money.started,
     completed: money.completed,
   });
@@ -68,8 +71,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
     const { faults, payload, verified } = jobs.take(recorded, event, location);
     reportAll(faults, location);
     if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
-    const fault = tree.leaf(location, event, payload);
-    if (fault !== null) report(fault, location);
+    reportAll(tree.leaf(location, event, payload), location);
   }
 
   function key(event: KeyEvent, location: EventLocation): void {
@@ -132,6 +134,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       const location = locationOf(recorded);
       const faults = order.take(recorded);
       reportAll(faults, location);
+      ids.take(recorded);
       if (faults.some(({ kind }) => kind === 'event_unreadable')) return;
       const event = readEvent(recorded);
       const misplaced = event === null ? UNREADABLE : streamFault(event, recorded.stream);
@@ -156,6 +159,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       for (const { keyId } of kept?.keys ?? [])
         if (!keys.some((key) => key.keyId === keyId)) report(missingKey(keyId), NOWHERE);
       reportAll(await tree.keptFaults(kept?.keys ?? keys), NOWHERE);
+      for (const { fault, location } of jobs.unproven(tree.keptBefore)) report(fault, location);
+      for (const { fault, location } of ids.repeated()) report(fault, location);
       reportAll(money.ends(), NOWHERE);
       const { unservedPayments, unconfirmedPayments, missingPayments, begunRefunds } = money.open();
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();

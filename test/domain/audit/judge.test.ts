@@ -109,7 +109,9 @@ test('a checkpoint fits by origin, size and root, in that order', () => {
   const head = { origin: 'a', size: 5, root };
   for (const [logged, kind] of [
     [{ last: null, leaves: 5, root }, null],
-    [{ last: { origin: 'a', size: 5 }, leaves: 9, root }, null],
+    [{ last: { origin: 'a', size: 4 }, leaves: 9, root }, null],
+    [{ last: { origin: 'a', size: 5 }, leaves: 9, root }, 'checkpoint_repeated'],
+    [{ last: { origin: 'a', size: 5 }, leaves: 9, root: wrong }, 'checkpoint_root_mismatch'],
     [{ last: { origin: 'b', size: 6 }, leaves: 4, root: null }, 'checkpoint_origin_changed'],
     [{ last: { origin: 'a', size: 6 }, leaves: 4, root: null }, 'checkpoint_shrinks'],
     [{ last: { origin: 'a', size: 4 }, leaves: 4, root: null }, 'checkpoint_ahead'],

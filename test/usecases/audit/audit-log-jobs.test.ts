@@ -23,6 +23,7 @@ test('a stream without end keeps its state small, and each attempt too many is a
     states,
     primitives,
     keys: () => [],
+    leaves: () => 0,
     started: () => [],
     completed: () => [],
   });

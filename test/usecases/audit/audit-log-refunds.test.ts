@@ -141,10 +141,15 @@ describe('clean', () => {
     const jobId = String(eventIn(it, 'PaymentReserved', 1).data.jobId);
     const both = [
       { ...last, data: old },
-      { ...last, stream: other, data: { ...old, jobId } },
+      { ...last, id: crypto.randomUUID(), stream: other, data: { ...old, jobId } },
     ];
     assert.deepEqual(await findings(renumbered([...past, ...both])), []);
-    const stranger = { ...last, stream: other, data: { ...old, jobId, payer: '0x1' } };
+    const stranger = {
+      ...last,
+      id: crypto.randomUUID(),
+      stream: other,
+      data: { ...old, jobId, payer: '0x1' },
+    };
     const found = await findings(renumbered([...past, ...both.slice(0, 1), stranger]));
     assert.deepEqual(found, [`payment_mismatch ${other} 2`, `payment_shared ${other} 2`]);
   });

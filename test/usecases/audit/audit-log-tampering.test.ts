@@ -109,8 +109,18 @@ describe('the order of the record', () => {
       `revision_repeated ${jobStream(0)} 0`,
       `job_event_impossible ${jobStream(0)} 0`,
       `receipt_chain_mismatch ${jobStream(0)} 3`,
+      `event_id_repeated ${jobStream(0)} 0`,
     ],
   );
+  test('two events of one id are found, wherever they are, also if positions and revisions fit', async () => {
+    const twice = renumbered(
+      replaced(of('DecisionRecorded'), of('DecisionRecorded'), of('DecisionRecorded')),
+    );
+    assert.ok((await kinds(twice)).includes('event_id_repeated'));
+    const { id } = of('JobStarted');
+    const borrowed = replaced(of('DecisionRecorded'), { ...of('DecisionRecorded'), id });
+    assert.deepEqual(await kinds(borrowed), ['event_id_repeated']);
+  });
   for (const [what, change] of [
     ['unknown type', { type: 'JobPaused' }],
     ['unknown version', { data: { ...of('DecisionRecorded').data, v: 3 } }],

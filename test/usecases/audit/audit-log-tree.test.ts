@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
+import { checkpointText, parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
 import { rootOf } from '#src/domain/transparency/tree.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
@@ -222,6 +222,16 @@ describe('checkpoints', () => {
     const changed = await claimed({ origin: 'other.example/receipts', size: 6 }, {}, 2);
     assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_origin_changed ${LOG} 2`]);
   });
+  test('a checkpoint without new leaves is found: an idle relay signs none', async () => {
+    const own = await givenRecord();
+    await own.paid();
+    await own.checkpoint();
+    own.clock.advance(5000);
+    await own.checkpoint();
+    assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_repeated ${LOG} 2`]);
+    const { summary } = await audit(own.log.events);
+    assert.deepEqual([summary.notes.uncoveredLeaves, summary.notes.unfitCheckpoints], [0, 0]);
+  });
   test('no checkpoint has fewer leaves than any before it', async () => {
     const changed = await claimed({ size: 3 }, {}, 2, await claimed({ size: 3 }));
     assert.deepEqual(findingTexts(await audit(changed)), [
@@ -326,6 +336,27 @@ describe('what a receipt promises', () => {
     ]);
     assert.equal(summary.notes.uncoveredLeaves, 5);
   });
+  test('a promise that no verifier waits for is found, and is not waited for', async () => {
+    const own = await givenRecord();
+    const promising = (mmdSeconds: number) =>
+      own.paid({}, own.process({ receiptLog: () => ({ origin: ORIGIN, mmdSeconds }) }));
+    await promising(86_400);
+    await promising(86_401);
+    await promising(Number.MAX_SAFE_INTEGER);
+    const place = (n: number) => `${nth(own.log.events, 'ReceiptSigned', n).stream} 3`;
+    const late = [1, 2].map((n) => `receipt_promise_late ${place(n)}`);
+    assert.deepEqual(findingTexts(await audit(own.log.events)), late);
+    own.clock.advance(86_401_000);
+    for (let n = 0; n < 2; n++) await own.paid();
+    const forgotten = without(
+      own.log.events,
+      ({ stream }) => stream === nth(own.log.events, 'ReceiptSigned').stream,
+    );
+    assert.deepEqual(findingTexts(await audit(renumbered(forgotten))), [
+      ...late,
+      `receipt_not_logged ${place(1)}`,
+    ]);
+  });
   test('what a wrong checkpoint is over is not blamed for it', async () => {
     const own = await waiting(0);
     await own.checkpoint(undefined, testKey({ purpose: 'checkpoint' }));
@@ -391,6 +422,7 @@ describe('keys', () => {
     await own.retire(own.checkpointKey);
     await own.checkpoint();
     own.clock.advance(1000);
+    await own.paid();
     await own.checkpoint();
     assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_signature_invalid ${LOG} 2`]);
   });
@@ -466,6 +498,64 @@ describe('keys', () => {
       assert.deepEqual(findingTexts(await audit(own.log.events, { keys, checkpoints })), [
         'kept_checkpoint_signature_invalid null null',
       ]);
+    });
+  });
+
+  describe('and a key that was stolen', () => {
+    /** Receipts 0 and 1 before the kept checkpoint, 2 after it, then the compromise of a minute ago, and 3 by another key. */
+    async function stolen() {
+      const own = await givenRecord();
+      const second = testKey();
+      await own.announce(second);
+      for (let n = 0; n < 2; n++) await own.paid();
+      await own.checkpoint();
+      own.clock.advance(MINUTE_MS);
+      const compromisedAt = own.now();
+      own.signing.key = second;
+      await own.paid();
+      await own.checkpoint();
+      await own.retire(own.key, { reason: 'compromised', compromisedAt });
+      await own.paid();
+      await own.checkpoint();
+      const note = (n: number) => {
+        const { note } = nth(own.log.events, 'CheckpointSigned', n).data;
+        const head = parseCheckpoint(String(note)) ?? assert.fail('no checkpoint');
+        return { ...head, note: String(note), source: 'a file' };
+      };
+      const seen = async (...numbers: readonly number[]) =>
+        findingTexts(await audit(own.log.events, { keys: null, checkpoints: numbers.map(note) }));
+      /** The thief's receipt: truly signed, in the log, its time and its events of before the compromise. */
+      const backdated = async () => {
+        own.signing.key = own.key;
+        own.clock.skew(-1000);
+        await own.paid();
+        own.clock.skew(1000);
+        await own.checkpoint();
+        return `receipt_date_unproven ${nth(own.log.events, 'ReceiptSigned', 4).stream} 3`;
+      };
+      return { own, seen, backdated };
+    }
+
+    test('receipts in a checkpoint that was kept from before the compromise are clean', async () => {
+      const { seen } = await stolen();
+      assert.deepEqual([await seen(), await seen(0, 1), await seen(1, 2, 3)], [[], [], []]);
+    });
+    test('one that is dated before the compromise, and beyond that checkpoint, is found', async () => {
+      const { seen, backdated } = await stolen();
+      const found = await backdated();
+      assert.deepEqual([await seen(), await seen(1), await seen(1, 2, 3, 4)], [[], [found], [found]]);
+    });
+    test('a checkpoint of after the compromise proves no date', async () => {
+      const { seen, backdated } = await stolen();
+      await backdated();
+      assert.deepEqual([await seen(2), await seen(3), await seen(4)], [[], [], []]);
+    });
+    test('an older checkpoint proves less: receipts between it and the compromise are found', async () => {
+      const { own, seen } = await stolen();
+      const between = [0, 1].map(
+        (n) => `receipt_date_unproven ${nth(own.log.events, 'ReceiptSigned', n).stream} 3`,
+      );
+      assert.deepEqual((await seen(0)).toSorted(), between.toSorted());
     });
   });
 
