@@ -1,7 +1,7 @@
 // Event ids in an audit: they are random, so an honest relay writes none twice. They are kept on disk in parts by their hash,
 // and each part is compared at the end: in memory are the last ids of each part, and then one part.
 
-import { type EventLocation, type Found, jobOfStream } from '#src/domain/audit/finding.ts';
+import { type Found, jobOfStream } from '#src/domain/audit/finding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { StreamStates } from './stream-states.ts';
 
@@ -13,10 +13,10 @@ const MAX_LENGTH = 32 * 1024;
 export function auditIds(states: StreamStates) {
   const parts = Array.from({ length: PARTS }, () => ({ text: '', written: 0 }));
 
-  /** Each id with its event's revision and stream, a line each. */
-  function* linesOf(number: number): Generator<string[]> {
-    yield (parts[number]?.text ?? '').split('\n');
-    for (const text of states.texts(`ids ${number} `)) yield text.split('\n');
+  /** In each a line for each event: its id, its revision and its stream. */
+  function* textsOf(number: number): Generator<string> {
+    yield parts[number]?.text ?? '';
+    yield* states.texts(`ids ${number} `);
   }
 
   return {
@@ -24,7 +24,7 @@ export function auditIds(states: StreamStates) {
       const number = partOf(id);
       const part = parts[number];
       if (part === undefined) return;
-      part.text += `${line(id)}\n${revision}\n${line(stream)}\n`;
+      part.text += `${word(id)} ${revision} ${word(stream)}\n`;
       if (part.text.length < MAX_LENGTH) return;
       states.putText(`ids ${number} ${part.written++}`, part.text);
       part.text = '';
@@ -32,16 +32,12 @@ export function auditIds(states: StreamStates) {
     /** At the end: each event whose id another one has. */
     *repeated(): Generator<Found> {
       for (let number = 0; number < PARTS; number++) {
-        const seen = new Map<string, EventLocation>();
-        for (const lines of linesOf(number)) {
-          for (let at = 0; at + 2 < lines.length; at += 3) {
-            const [id = '', revision = '', stream = ''] = lines.slice(at, at + 3);
-            const location = { stream, revision, jobId: jobOfStream(stream), position: null };
-            const first = seen.get(id);
-            seen.set(id, first ?? location);
-            if (first === undefined) continue;
-            const message = `its id ${id} is that of ${first.stream} revision ${first.revision}`;
-            yield { fault: { kind: 'event_id_repeated', message }, location };
+        const seen = new Set<string>();
+        for (const text of textsOf(number)) {
+          for (let at = 0; at < text.length; at = text.indexOf('\n', at) + 1) {
+            const id = text.slice(at, text.indexOf(' ', at));
+            if (seen.has(id)) yield repeatedIn(text.slice(at, text.indexOf('\n', at)));
+            else seen.add(id);
           }
         }
       }
@@ -49,8 +45,14 @@ export function auditIds(states: StreamStates) {
   };
 }
 
-/** The names of a log that was tampered with may contain line feeds. */
-const line = (text: string): string => (text.includes('\n') ? JSON.stringify(text) : text);
+function repeatedIn(line: string): Found {
+  const [id, revision = '', stream = ''] = line.split(' ');
+  const location = { stream, revision, jobId: jobOfStream(stream), position: null };
+  return { fault: { kind: 'event_id_repeated', message: `another event has its id, ${id}` }, location };
+}
+
+/** Names in a log that was tampered with may contain anything. */
+const word = (text: string): string => (/[ \n]/.test(text) ? text.replaceAll(/[ \n]/g, '_') : text);
 
 /** FNV-1a. */
 function partOf(id: string): number {

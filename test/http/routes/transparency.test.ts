@@ -1,6 +1,7 @@
 // The transparency log on the wire: media types, caching, what is refused and how. Whether the answers are true is the
 // use case's and the journey's.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { transparency as transparencyOver } from '#src/usecases/transparency/proofs.ts';
@@ -8,6 +9,7 @@ import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, fakeWorld, RECEIPT } from '#test/support/http-deps.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
 import { publicLog, receiptIdAt } from '#test/support/public-log.ts';
+import { rootPath } from '#test/support/runtime.ts';
 
 const log = await publicLog(300);
 await log.add(RECEIPT, 'e30.e30.e30');
@@ -70,6 +72,15 @@ test('the bodies are those of the log, byte for byte', async () => {
   assert.deepEqual(await bytes(proofOf(receiptIdAt(7))), own(proof));
   const { body } = await client.get('/log/consistency?to=300&from=3');
   assert.deepEqual(body, await transparency.consistency(3, 300));
+  const guide = readFileSync(`${rootPath}/src/verify/README.md`, 'utf8');
+  assert.ok(guide.includes(`answers \`{${Object.keys(Object(body)).join(', ')}}\``));
+  for (const [from, to] of [
+    [0, 3],
+    [3, 3],
+  ] as const) {
+    const { body } = await client.get(`/log/consistency?from=${from}&to=${to}`);
+    assert.deepEqual(Object(body).proof, []);
+  }
   // What is cached permanently has one address.
   const spelled = await client.call('/log/consistency?to=300&from=3');
   assert.doesNotMatch(spelled.headers.get('cache-control') ?? '', /immutable/);
