@@ -8,9 +8,12 @@ import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertDelivered, assertSaid, EXECUTE, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { challenge, makePayment } from '#test/support/payer.ts';
-import type { Service } from '#test/support/service.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { get } from '#test/support/service-world.ts';
 
 const needs = needsAnvil();
+
+type Health = { readonly ok: boolean; readonly checks: { readonly chain: { readonly ok: boolean } } };
 
 describe('a facilitator that fails', () => {
   let paid: PaidWorld;
@@ -74,6 +77,31 @@ describe('a facilitator that fails', () => {
       await paid.assertBooks(samples, { calls: 0, charges: 0 });
       await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
       await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
+    'started while the node is down: 402s are answered, paid calls are 503, nothing charged; up: the same header works',
+    needs,
+    async () => {
+      await paid.node.down();
+      const started = await paid.start({ DATA_DIR: join(paid.folder, 'no-node') });
+      const samples = await paid.samples(started, 'no-node');
+      await each(samples, (sample) => assertUnserved(sample, 'facilitator_unavailable', started));
+      const health = await get<Health>(`${started.url}/health`);
+      assert.deepEqual([health.status, health.body.ok, health.body.checks.chain.ok], [200, false, false]);
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      for (const sample of samples) assert.deepEqual(calls('verify', sample), []);
+      await paid.node.up();
+      await each(samples, async (sample) => {
+        const served = await waitFor('the node is checked', async () => {
+          const sent = await sendPatiently(started, sample);
+          return sent.status === 503 ? undefined : sent;
+        });
+        assertDelivered(served, sample);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      assert.equal((await started.stop()).code, 0);
     },
   );
 

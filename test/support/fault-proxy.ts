@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 /**
  * Before the facilitator acts: `http_500` (a text), `json_500`, `not_json` (200 with a text), `refuse` (connection
  * closed), `hang` (no answer until the caller gives up or the proxy ends), `invented` (a settlement that never happened, with
- * a hash). After it has acted: `cut` (connection
- * closed), `hang_after`, `json_500_after`, `pending` (settlement_pending, with the transaction).
+ * a hash). After it has acted: `cut` (connection closed), `hang_after`, `json_500_after`, `pending` (settlement_pending, with
+ * the transaction), `refused_after` (a final refusal, without it).
  */
 export type Fault =
   | 'pass'
@@ -19,7 +19,8 @@ export type Fault =
   | 'cut'
   | 'hang_after'
   | 'json_500_after'
-  | 'pending';
+  | 'pending'
+  | 'refused_after';
 
 export type FacilitatorCall = {
   readonly kind: 'verify' | 'settle';
@@ -174,6 +175,10 @@ function answer(response: ServerResponse, fault: Fault, status: number, said: st
   else if (fault === 'pending') {
     const pending = { ...JSON.parse(said), success: false, errorReason: 'settlement_pending' };
     response.writeHead(200, json).end(JSON.stringify(pending));
+  } else if (fault === 'refused_after') {
+    const errorReason = 'invalid_exact_evm_insufficient_balance';
+    const refused = { ...JSON.parse(said), success: false, errorReason, transaction: '' };
+    response.writeHead(200, json).end(JSON.stringify(refused));
   } else response.writeHead(status, json).end(said);
 }
 

@@ -69,11 +69,22 @@ export type SampleOptions = {
   readonly route?: PaidPath;
 };
 
+export type PaidWorldOptions = WorldOptions & {
+  /** How long the facilitator waits for a transaction to be mined. */
+  readonly facilitatorWaitMs?: number;
+};
+
 /** Calls look at the chain once after a settle call without a conclusive answer: X402_CONFIRM_SECONDS is 0. */
-export async function makePaidWorld(options: WorldOptions = {}): Promise<PaidWorld> {
+export async function makePaidWorld({
+  facilitatorWaitMs,
+  ...options
+}: PaidWorldOptions = {}): Promise<PaidWorld> {
   const world = await makeWorld(options);
   const chain = await startLocalChain();
-  const facilitator = await startLocalFacilitator({ rpcUrl: chain.url });
+  const facilitator = await startLocalFacilitator({
+    rpcUrl: chain.url,
+    ...(facilitatorWaitMs === undefined ? {} : { waitMs: facilitatorWaitMs }),
+  });
   const proxy = await startFaultProxy(facilitator.url);
   const node = await startNodeFront(chain.url);
   const payTo = newPayer().address;

@@ -22,9 +22,15 @@ type FacilitatorRequest = {
   readonly paymentRequirements: PaymentRequirements;
 };
 
-/** `rpcUrl`: the chain on which it settles; it pays the gas from its own account. */
-export async function startLocalFacilitator({ rpcUrl }: { rpcUrl: string }): Promise<LocalFacilitator> {
-  const facilitator = makeFacilitator(rpcUrl);
+export type FacilitatorOptions = {
+  /** Of the chain on which it settles; it pays the gas from its own account. */
+  readonly rpcUrl: string;
+  /** How long it waits for a transaction to be mined before it answers `settlement_pending`; 3 minutes if unset. */
+  readonly waitMs?: number;
+};
+
+export async function startLocalFacilitator(options: FacilitatorOptions): Promise<LocalFacilitator> {
+  const facilitator = makeFacilitator(options);
   const answer = async (request: IncomingMessage): Promise<unknown> => {
     if (request.url === '/supported') return facilitator.getSupported();
     const { paymentPayload, paymentRequirements } = (await json(request)) as FacilitatorRequest;
@@ -50,7 +56,7 @@ export async function startLocalFacilitator({ rpcUrl }: { rpcUrl: string }): Pro
   };
 }
 
-function makeFacilitator(rpcUrl: string): x402Facilitator {
+function makeFacilitator({ rpcUrl, waitMs }: FacilitatorOptions): x402Facilitator {
   const account = devAccount(0);
   const client = createWalletClient({
     account,
@@ -70,7 +76,7 @@ function makeFacilitator(rpcUrl: string): x402Facilitator {
       return withNonce((nonce) => client.writeContract({ ...args, gas, nonce }));
     },
     sendTransaction: (args) => withNonce((nonce) => client.sendTransaction({ ...args, nonce })),
-    waitForTransactionReceipt: ({ hash }) => mined(client, hash),
+    waitForTransactionReceipt: ({ hash }) => mined(client, hash, waitMs),
     getCode: (args) => client.getCode(args),
   });
   return registerExactEvmScheme(new x402Facilitator(), { signer, networks: 'eip155:8453' });

@@ -3,23 +3,27 @@ import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } fr
 import { sleep } from '#src/lib/time.ts';
 
 const POLL_MS = 50;
-const TIMEOUT_MS = 180_000;
+const LIMIT_MS = 180_000;
 
 type ReceiptSource = { getTransactionReceipt(of: { readonly hash: Hex }): Promise<TransactionReceipt> };
 
 /**
- * Returns the receipt of a transaction as soon as it is in a block. Rejects if the chain does not answer, and after 3 minutes.
+ * Returns the receipt of a transaction as soon as it is in a block. Rejects if the chain does not answer, and after `limitMs`.
  * viem's waitForTransactionReceipt polls again only after a new block and misses one that arrives while it polls; this
  * chain makes a block only for a transaction, so the last sender would wait forever.
  */
-export async function mined(chain: ReceiptSource, hash: Hex): Promise<TransactionReceipt> {
+export async function mined(
+  chain: ReceiptSource,
+  hash: Hex,
+  limitMs = LIMIT_MS,
+): Promise<TransactionReceipt> {
   const begun = performance.now();
   for (;;) {
     try {
       return await chain.getTransactionReceipt({ hash });
     } catch (cause) {
       if (!(cause instanceof TransactionReceiptNotFoundError)) throw cause;
-      if (performance.now() - begun > TIMEOUT_MS) throw cause;
+      if (performance.now() - begun > limitMs) throw cause;
     }
     await sleep(POLL_MS);
   }
