@@ -54,7 +54,11 @@ export const VARIABLES = {
   ),
   X402_NETWORK: variable(values.evmNetwork, PRICE.network, 'network of the payment (CAIP-2)'),
   X402_PRICE: variable(values.usdPrice, `$${PRICE.usd}`, 'price of a call'),
-  X402_ASSET: optional(values.evmAddress, 'the network’s USDC', 'contract of the token'),
+  X402_ASSET: optional(
+    values.evmAddress,
+    'the network’s USDC',
+    'contract of the token; required for a network whose USDC is not known; its decimals and EIP-712 domain are read from it',
+  ),
   X402_RPC_URL: optional(
     values.serviceUrl,
     'none',

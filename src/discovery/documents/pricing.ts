@@ -105,14 +105,16 @@ const CHARGES: readonly Charge[] = [
     statuses: [503],
     codes: ['facilitator_unavailable'],
     charged: 'never',
-    meaning: 'The payment could not be verified now. No call is executed without payment meanwhile.',
+    meaning:
+      'The payment could not be verified now, or the node of the chain does not answer yet. No call is executed without payment meanwhile.',
     next: 'Wait for Retry-After and repeat with the same payment header.',
   },
   {
     statuses: [503],
     codes: ['payment_unconfirmed', 'event_log_unavailable'],
     charged: 'at_most_once',
-    meaning: 'The payment may have been settled, and this could not be confirmed or recorded yet.',
+    meaning:
+      'The payment may have been settled, and this could not be confirmed on the chain, or recorded, yet.',
     next: 'Repeat with the same payment header, never with a new one: it is charged at most once and executed once.',
   },
   {
