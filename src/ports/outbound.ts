@@ -6,10 +6,20 @@ import type { ErrorCategory, Phase, Sent, Timings } from '../domain/event-fields
 export interface Outbound {
   /**
    * Resolves, checks and dials exactly one address, sends the request once, reads the response up to the limit,
-   * and closes the connection, all within `timeoutMs` of the call. Never follows a redirect, never retries, never
-   * throws: every outcome is a report.
+   * and closes the connection, all within `timeoutMs` of the call. Never follows a redirect, never retries. Every outcome
+   * is a report. Throws `OutboundDefect`, and nothing else, for a defect of this program, which is no outcome.
    */
   send(request: OutboundRequest): Promise<AttemptReport>;
+}
+
+/** An attempt failed in this program, and not at the destination: `cause` says why. */
+export class OutboundDefect extends Error {
+  readonly sent: Sent;
+  constructor(sent: Sent, cause: unknown) {
+    super(`an outbound call failed in this program (sent: ${sent})`, { cause });
+    this.name = 'OutboundDefect';
+    this.sent = sent;
+  }
 }
 
 export type OutboundRequest = {

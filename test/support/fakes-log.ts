@@ -1,6 +1,6 @@
 // The memory log with faults: unavailable, lost answers, frozen until released, or another writer that appends first.
 import { type EventLog, EventLogUnavailable, type NewEvent } from '#src/ports/event-log.ts';
-import type { Trace } from './fakes.ts';
+import type { ScriptedOutbound, Trace } from './fakes.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 
 /** Wraps one append: calls `store` or not, before or after a fault. */
@@ -62,6 +62,20 @@ export const dies = (when: 'before' | 'after'): Interception => {
     throw new Crash();
   };
 };
+
+/** The process dies while its request is under way: it records nothing of it. */
+export function diesInSend({
+  log,
+  outbound,
+}: {
+  readonly log: FaultyLog;
+  readonly outbound: ScriptedOutbound;
+}): void {
+  outbound.script(() => {
+    log.onNext('AttemptMade', dies('before'));
+    throw new Crash();
+  });
+}
 
 /** A process that was killed: its use case ends here. */
 export class Crash extends Error {

@@ -13,6 +13,10 @@ export class AttemptFailed extends Error {
   }
 }
 
+/** An error of the language, which no network and no peer causes. */
+export const isDefect = (error: unknown): boolean =>
+  error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**

@@ -14,7 +14,7 @@ import { type Dial, sameAddress } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex } from '#src/domain/encoding.ts';
 import { describeAddress } from './addresses.ts';
-import { type Attempt, AttemptFailed } from './attempt.ts';
+import { type Attempt, AttemptFailed, isDefect } from './attempt.ts';
 import type { ReadTurns } from './read-turns.ts';
 import { TcpStream } from './tcp-stream.ts';
 
@@ -62,7 +62,18 @@ export function openConnection(
     },
   });
   const ready = new Promise<void>((resolve, reject) => {
-    const fail = (error: unknown) => reject(new AttemptFailed(categoryOf(error, attempt), error));
+    const fail = (error: unknown) => {
+      const isOutcome = !(error instanceof AttemptFailed || isDefect(error));
+      reject(isOutcome ? new AttemptFailed(categoryOf(error, attempt), error) : error);
+    };
+    // An error thrown in a listener would end the process.
+    const guarded = (listener: () => void) => () => {
+      try {
+        listener();
+      } catch (error) {
+        reject(error);
+      }
+    };
     // Never removed: an error after the response has no effect, but must not be uncaught.
     for (const part of [tcp, socket]) {
       part.on('error', fail);
@@ -70,15 +81,15 @@ export function openConnection(
     }
     // Bun ends TLS in order when the connection below it is reset: a body without a length would be complete.
     tcp.on('error', (error) => stream.afterArrived(() => socket.destroy(error)));
-    tcp.once('connect', () => {
+    const onConnect = () => {
       attempt.timings.connectMs = attempt.lap();
       attempt.phase = 'tls';
       const remote = tcp.remoteAddress;
       // Bun has none if the peer has reset the connection.
       if (!remote) reject(new AttemptFailed('connect_error'));
       else if (!isAddress(remote, dial)) reject(new AttemptFailed('target_refused'));
-    });
-    socket.once('secureConnect', () => {
+    };
+    const onSecure = () => {
       stream.isSecure = true;
       attempt.timings.tlsMs = attempt.lap();
       attempt.tlsVersion = socket.getProtocol();
@@ -86,7 +97,9 @@ export function openConnection(
       attempt.leafSha256 = leaf === undefined ? null : toHex(sha256(leaf));
       if (socket.authorized) resolve();
       else reject(new AttemptFailed('tls_error', socket.authorizationError));
-    });
+    };
+    tcp.once('connect', guarded(onConnect));
+    socket.once('secureConnect', guarded(onSecure));
   });
   return {
     socket,

@@ -4,7 +4,7 @@ import { isHeader } from '../../domain/destination/headers.ts';
 import { retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
-import { type Attempt, AttemptFailed } from './attempt.ts';
+import { type Attempt, AttemptFailed, isDefect } from './attempt.ts';
 import { BodyHash } from './body-hash.ts';
 import type { Connection } from './connection.ts';
 import { type ResponseHead, ResponseReader } from './response-reader.ts';
@@ -100,9 +100,12 @@ function keepBody(attempt: Attempt, block: Buffer, start: number, end: number): 
   return attempt.truncated;
 }
 
-/** An error of TLS has its own category; any other error means that the connection ended too early. */
-function failureOf(error: unknown): AttemptFailed {
-  if (error instanceof AttemptFailed) return error;
+/**
+ * An error of TLS has its own category; any other error of the connection means that it ended too early. A defect of this
+ * program is returned as it is.
+ */
+function failureOf(error: unknown): unknown {
+  if (error instanceof AttemptFailed || isDefect(error)) return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const isTls = code.startsWith('ERR_SSL') || code === 'EPROTO';
   return new AttemptFailed(isTls ? 'tls_error' : 'truncated_response', error);

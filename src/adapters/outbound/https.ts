@@ -6,7 +6,7 @@ import { withTimeout } from '#src/lib/time.ts';
 import type { ErrorCategory } from '../../domain/event-fields.ts';
 import { categoryOfStatus } from '../../domain/job/retry.ts';
 import type { Clock } from '../../ports/clock.ts';
-import type { Outbound, OutboundRequest } from '../../ports/outbound.ts';
+import { type Outbound, OutboundDefect, type OutboundRequest } from '../../ports/outbound.ts';
 import type { Resolver } from '../../ports/resolver.ts';
 import { type Attempt, AttemptFailed, newAttempt, reportOf } from './attempt.ts';
 import { type Connection, openConnection } from './connection.ts';
@@ -59,8 +59,7 @@ async function run(
     return categoryOfStatus(attempt.status ?? 0);
   } catch (error) {
     if (error instanceof AttemptFailed) return error.category;
-    // A fault of this service, not of the destination.
-    return attempt.sent === 'no' ? 'not_executed' : 'protocol_error';
+    throw new OutboundDefect(attempt.sent, error);
   } finally {
     over = true;
     // TypeScript does not see the assignment in `steps`.

@@ -71,6 +71,7 @@ export function closeInterrupted(
   cause: Interruption,
   at: string,
   job: Job,
+  closedBy: JobCompleted['closedBy'] = cause === 'not_executed' ? 'owner' : 'recovery',
 ): [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>] | RefusedCommand {
   if (job.status !== 'running') return refusedCommand('job_not_running');
   if (!mayAttempt(job)) return refusedCommand('no_attempt_left');
@@ -96,7 +97,6 @@ export function closeInterrupted(
     waitMs: null,
   };
   const response = { responseBytes: null, truncated: false, responseCommitment: null };
-  const closedBy = known ? 'owner' : 'recovery';
   return [
     { type: 'AttemptMade', data: attempt },
     completion(job, attempt, { ...response, closedBy, completedAt: at }),

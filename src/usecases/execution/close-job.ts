@@ -83,15 +83,16 @@ export async function loadClosed(deps: Pick<JournalDeps, 'log'>, jobId: string):
   return state;
 }
 
-/** Closes a job whose request will never be sent (again). Returns null if it is not running or another process wrote first. */
+/** Closes a job whose request will not be sent (again). Returns null if it is not running or another process wrote first. */
 export async function closeUnsent(
   deps: CloseDeps,
   view: JobView,
   cause: Interruption,
+  closedBy: 'owner' | 'recovery',
   append: Append = appendUntilKnown,
 ): Promise<CompletedJob | null> {
   const at = new Date(deps.clock.now()).toISOString();
-  const closing = closeInterrupted(cause, at, view.state);
+  const closing = closeInterrupted(cause, at, view.state, closedBy);
   if (isRefusedCommand(closing) || view.state.status !== 'running') return null;
   return closeFirst(deps, { ...view, state: view.state }, closing, append);
 }

@@ -153,7 +153,8 @@ async function closeIfOrphaned(
   const unchanged = watch.unchangedFor(view.stream, String(view.expected));
   const orphaned = exclusive && owner !== deps.owner;
   if (!orphaned && unchanged < leaseMs + TIMES.recoveryGraceMs) return 'running';
-  if ((await closeUnsent(deps, view, 'interrupted_unknown', appendOnce)) === null) return 'running';
+  if ((await closeUnsent(deps, view, 'interrupted_unknown', 'recovery', appendOnce)) === null)
+    return 'running';
   deps.logger.warn('an interrupted job was closed by recovery', { jobId });
   return 'closed';
 }

@@ -4,6 +4,7 @@
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import {
   completeJob,
+  type Interruption,
   isRefusedCommand,
   recordAttempt,
   type StartFacts,
@@ -13,7 +14,12 @@ import { planRetry } from '#src/domain/job/retry.ts';
 import { absentJob, type CompletedJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
+import {
+  type AttemptReport,
+  type Outbound,
+  OutboundDefect,
+  type OutboundRequest,
+} from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, loadJob, loadPaymentSurely } from '#src/usecases/event-streams.ts';
 import {
@@ -73,7 +79,9 @@ export async function attempt(
   const { jobId, attemptsAllowed, backoffMs } = started;
   const number = attempts.length + 1;
   const startedAt = isoNow(deps);
-  const report = await deps.outbound.send(await makeRequest());
+  const request = await makeRequest();
+  const report = await deps.outbound.send(request).catch((defect: unknown) => ({ defect }));
+  if ('defect' in report) return closeDefective(deps, jobId, report.defect);
   const endedAt = isoNow(deps);
   const dice = deps.entropy.fraction();
   const retry = planRetry(report, { attempt: number, attemptsAllowed, backoffMs, dice });
@@ -137,8 +145,22 @@ async function announceRetry(
 }
 
 /** For the owner, who is certain that the attempt that was due was not sent. Returns the stored job if it is closed already. */
-export async function closeNotExecuted(deps: RunDeps, jobId: string): Promise<Ran> {
-  const closed = await closeUnsent(deps, await loadJob(deps.log, jobId), 'not_executed');
+export const closeNotExecuted = (deps: RunDeps, jobId: string): Promise<Ran> =>
+  closeOwn(deps, jobId, 'not_executed');
+
+/** A defect of this program is never recorded as a failure of the target: the payment is refundable. */
+function closeDefective(deps: RunDeps, jobId: string, defect: unknown): Promise<Ran> {
+  const [sent, cause] = defect instanceof OutboundDefect ? [defect.sent, defect.cause] : ['maybe', defect];
+  deps.logger.bug('an outbound call failed in this program; its job is closed and its payment refundable', {
+    jobId,
+    sent,
+    cause,
+  });
+  return closeOwn(deps, jobId, sent === 'no' ? 'not_executed' : 'interrupted_unknown');
+}
+
+async function closeOwn(deps: RunDeps, jobId: string, cause: Interruption): Promise<Ran> {
+  const closed = await closeUnsent(deps, await loadJob(deps.log, jobId), cause, 'owner');
   return { kind: 'closed', job: closed ?? (await loadClosed(deps, jobId)), disclosures: [] };
 }
 

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
-import type { AttemptReport } from '#src/ports/outbound.ts';
+import type { Sent } from '#src/domain/event-fields.ts';
+import { type AttemptReport, OutboundDefect } from '#src/ports/outbound.ts';
 import { makeSelfSigned, makeTestCa } from '#test/support/test-ca.ts';
 import { startTlsTarget, type TlsTargetOptions } from '#test/support/tls-target.ts';
-import { cidrs, inLab, outboundWith, requestTo, targetOf, until, withListener } from './lab.ts';
+import { cidrs, clock, inLab, outboundWith, requestTo, targetOf, until, withListener } from './lab.ts';
 
 type Ended = Pick<AttemptReport, 'errorCategory' | 'phase' | 'sent' | 'address'>;
 
@@ -206,10 +207,46 @@ test('a target that the rules no longer permit is refused before its name is loo
 /** As in a job that was accepted under earlier rules. */
 const notPermitted = (url: string) => ({ ...targetOf(url), hostname: 'relay.example.com' });
 
-test('a request that cannot be written is not_executed, and nothing is sent', async () => {
+// ── defects of this program ─────────────────────────────────────────────────────────────────────────────
+
+const isDefect = (sent: Sent, message: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof OutboundDefect && error.cause instanceof TypeError);
+  assert.match(error.cause.message, message);
+  assert.equal(error.sent, sent);
+  return true;
+};
+const bug = () => {
+  throw new TypeError('a bug');
+};
+
+test('a request that cannot be written is a defect, and nothing is sent', async () => {
   await inLab({}, async ({ target, send }) => {
-    const report = await send({ headers: [['no token', '1']] });
-    assert.deepEqual([report.errorCategory, report.sent, report.status], ['not_executed', 'no', null]);
+    await assert.rejects(
+      send({ headers: [['no token', '1']] }),
+      isDefect('no', /a header cannot be written/),
+    );
     assert.equal(target.requests.length, 0);
+  });
+});
+
+test('a defect while the connection is made, or while the answer is read, is no outcome of the target', async () => {
+  await inLab({}, async ({ target }) => {
+    const outbound = (changes: object) =>
+      outboundWith({ resolver: { resolve: bug }, caPem: target.caPem, ...changes });
+    const request = requestTo(target.url('/hook', '127.0.0.1'));
+    await assert.rejects(outbound({}).send(requestTo(target.url())), isDefect('no', /a bug/));
+    for (const failing of [2, 3]) {
+      let readings = 0;
+      const monotonic = () => (++readings === failing ? bug() : performance.now());
+      await assert.rejects(
+        outbound({ clock: { ...clock, monotonic } }).send(request),
+        isDefect('no', /a bug/),
+      );
+    }
+    assert.equal(target.requests.length, 0);
+    const reading = outbound({ clock: { ...clock, now: bug } });
+    target.answer(() => ({ headers: { 'retry-after': '1' } }));
+    await assert.rejects(reading.send(request), isDefect('yes', /a bug/));
+    await until(() => target.open() === 0);
   });
 });

@@ -59,6 +59,7 @@ export function outboundWith(parts: {
   resolver: Resolver;
   caPem: string | null;
   allow?: readonly Cidr[];
+  clock?: typeof clock;
 }): Outbound {
   const rules = rulesWith({ allow: parts.allow ?? LOOPBACK });
   return httpsOutbound({
@@ -66,7 +67,7 @@ export function outboundWith(parts: {
     permits: (target) => judgeTarget(target, describeAddress, rules) === null,
     chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
     secureContext: outboundTlsContext(parts.caPem),
-    clock,
+    clock: parts.clock ?? clock,
   });
 }
 

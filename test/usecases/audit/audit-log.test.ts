@@ -8,7 +8,7 @@ import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { audit, givenRecord, ORIGIN, type Record, treeOf } from '#test/support/audited-record.ts';
 import { failing, letPass, succeeding } from '#test/support/fakes.ts';
-import { Crash, dies } from '#test/support/fakes-log.ts';
+import { Crash, dies, diesInSend } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { DEMO, execute } from '#test/support/given-call.ts';
 import { decided, guided } from '#test/support/given-decision.ts';
@@ -174,9 +174,7 @@ const nameOfRoot = (events: readonly RecordedEvent[]) =>
 
 test('what is open at the end is noted, and no finding', async () => {
   const it = await givenRecord();
-  it.outbound.script(() => {
-    throw new Crash();
-  });
+  diesInSend(it);
   await crashed(it.paid());
   it.log.onNext('JobStarted', dies('before'));
   await crashed(it.paid());

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { letPass } from '#test/support/fakes.ts';
-import { Crash, dies } from '#test/support/fakes-log.ts';
+import { Crash, dies, diesInSend } from '#test/support/fakes-log.ts';
 import { audited, shared, type World, world } from '#test/support/fakes-world.ts';
 import { execute, KEY_STREAM } from '#test/support/given-call.ts';
 
@@ -20,10 +20,7 @@ const inSettle =
       if (moved) it.payments.move(payment);
       throw new Crash();
     });
-const inSend: Death = (it) =>
-  it.outbound.script(() => {
-    throw new Crash();
-  });
+const inSend: Death = (it) => diesInSend(it);
 
 /** The client repeats the same payment until it has its answer, waiting out every 409 and 503. */
 async function persist(it: World, patience = 6) {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
+import { boughtNothing } from '#src/domain/payment/ledger.ts';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import { OutboundDefect } from '#src/ports/outbound.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
@@ -163,6 +165,38 @@ test('JobStarted acknowledged after the lease: closed not_executed with a receip
   assert.deepEqual(ran?.disclosures, []);
   assert.equal((await audited(it)).ok, true);
 });
+
+for (const [what, thrown, category, sent] of [
+  ['before anything was sent', new OutboundDefect('no', new TypeError('a bug')), 'not_executed', 'no'],
+  [
+    'after the request was written',
+    new OutboundDefect('yes', new TypeError('a bug')),
+    'interrupted_unknown',
+    'maybe',
+  ],
+  ['that names no state', new TypeError('a bug'), 'interrupted_unknown', 'maybe'],
+] as const) {
+  test(`a defect of the outbound call ${what}: logged, closed ${category} with a receipt, not repeated, refundable`, async () => {
+    const it = world();
+    it.outbound.script(() => {
+      throw thrown;
+    });
+    const ran = await letPass(it.clock, runJob(it.deps, jobPlan(it, { attemptsAllowed: 3 })));
+    const { completed, attempts } = ran?.job ?? {};
+    assert.deepEqual([completed?.errorCategory, completed?.closedBy], [category, 'owner']);
+    assert.equal(boughtNothing(completed?.errorCategory ?? null), true);
+    assert.deepEqual(
+      attempts?.map((attempt) => [attempt.sent, attempt.errorCategory]),
+      [[sent, category]],
+    );
+    assert.equal(it.outbound.sent.length, 1);
+    assert.equal((await audited(it)).ok, true);
+    const [line = assert.fail(), ...more] = it.logger.lines;
+    assert.deepEqual([line.level, more], ['bug', []]);
+    const { jobId, cause } = line.fields as { jobId: string; cause: Error };
+    assert.deepEqual([jobId, cause.message], [JOB_ID, 'a bug']);
+  });
+}
 
 test('JobStarted acknowledged within the lease: the job runs', async () => {
   const { it, ran } = await startKnownAfter((lease) => lease - 1);
