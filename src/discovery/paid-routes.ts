@@ -7,6 +7,8 @@ import { ROUTES, type RouteFacts } from './routes.ts';
 
 /** `description`: at most 450 characters. */
 export type PaidRouteFacts = RouteFacts & {
+  /** Its name in documents. */
+  readonly actionId: string;
   /** JSON Schema of the body, without references. */
   readonly inputSchema: typeof WebhookRequest | typeof GuidedRequest;
   readonly inputExample: WebhookRequest | GuidedRequest;
@@ -43,14 +45,21 @@ const executed = (decisionId: string | null) => ({
 export const PAID_ROUTES: Readonly<Record<Route, PaidRouteFacts>> = {
   'execute/webhook': {
     ...ROUTES.execute,
+    actionId: 'execute.webhook',
     inputSchema: WebhookRequest,
     inputExample: ACTION,
     outputExample: executed(null),
   },
   'execute/guided-webhook': {
     ...ROUTES.executeGuided,
+    actionId: 'execute.guided_webhook',
     inputSchema: GuidedRequest,
     inputExample: { decisionId: DECISION, action: ACTION },
     outputExample: executed(DECISION),
   },
 };
+
+/** In the order of all lists. */
+export const PAID_LIST = (['execute/webhook', 'execute/guided-webhook'] as const).map(
+  (name) => [name, PAID_ROUTES[name]] as const,
+);

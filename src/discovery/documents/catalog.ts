@@ -14,9 +14,11 @@ import {
   termsSchema,
 } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
+import { DONE_WHEN, FAILED_VERIFIES, PURPOSE } from '#src/discovery/guidance.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
+import type { Route } from '#src/domain/event-fields.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 import { browserHandoff, scheduledActions, secretStorage, surfaceSchema } from './free-surfaces.ts';
 import { Snippet, snippet } from './snippets.ts';
@@ -90,9 +92,7 @@ export const catalog = document([ROUTES.catalog], {
   discoveryKeywords: Texts,
   links: LinksShown,
 })((facts) => ({
-  description:
-    'One outbound HTTPS request to a public target, paid per call, without an account, answered with a signed receipt of ' +
-    `the attempt and its outcome that anyone can verify. ${chargeText(facts)}`,
+  description: `${PURPOSE} ${chargeText(facts)}`,
   activePrimitive: activePrimitive(facts),
   guidedPrimitive: guidedPrimitive(facts),
   categories: [...CATEGORIES],
@@ -110,15 +110,14 @@ const PROOF_MODEL =
   'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with ' +
   'the published key; it contains target, headers and bodies as salted commitments.';
 
-const priced = (facts: Facts) => {
+function primitive(facts: Facts, name: Route) {
   const { price, network, required } = paymentTerms(facts);
-  return { price, network, paymentRequired: required };
-};
+  const route = PAID_ROUTES[name];
+  return { id: route.actionId, ...endpoint(route), price, network, paymentRequired: required };
+}
 
 const activePrimitive = (facts: Facts) => ({
-  id: 'execute.webhook',
-  ...endpoint(ROUTES.execute),
-  ...priced(facts),
+  ...primitive(facts, 'execute/webhook'),
   executionModel:
     'Immediate and one-shot: one outbound HTTPS request, 1 to 3 attempts, answered when it is complete.',
   proofModel: PROOF_MODEL,
@@ -126,9 +125,7 @@ const activePrimitive = (facts: Facts) => ({
 });
 
 const guidedPrimitive = (facts: Facts) => ({
-  id: 'execute.guided_webhook',
-  ...endpoint(ROUTES.executeGuided),
-  ...priced(facts),
+  ...primitive(facts, 'execute/guided-webhook'),
   executionModel:
     'The same as execute.webhook, for exactly the action that a free decision approved, once per payer.',
   proofModel: `${PROOF_MODEL} The receipt names the decision and its hash.`,
@@ -136,11 +133,12 @@ const guidedPrimitive = (facts: Facts) => ({
 });
 
 function templates(): Static<typeof Template>[] {
+  const { actionId, path } = PAID_ROUTES['execute/webhook'];
   return TEMPLATES.map(({ evidence, ...template }) => ({
     ...template,
     status: 'active',
-    actionId: 'execute.webhook',
-    paidRoute: ROUTES.execute.path,
+    actionId,
+    paidRoute: path,
     verification: [
       `Done only when ${DONE_WHEN}.`,
       `The report is GET ${pathTemplate(ROUTES.verifyReceipt.path)}. ${FAILED_VERIFIES}`,

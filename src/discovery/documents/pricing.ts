@@ -1,8 +1,8 @@
 // The pricing: what a call costs, when it is charged and when it is not.
 import { addressOf, chargeText, openDocument, paymentTerms } from '#src/discovery/document.ts';
-import { type Facts, usd } from '#src/discovery/facts.ts';
-import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
-import type { Route } from '#src/domain/event-fields.ts';
+import { usd } from '#src/discovery/facts.ts';
+import { PAID_LIST } from '#src/discovery/paid-routes.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
 import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
 
 /** `at_most_once`: it may have been charged; a repeat with the same payment header is not charged again. */
@@ -26,22 +26,16 @@ export const pricing = openDocument([ROUTES.pricing], (facts) => ({
     amount: usd(facts.offer),
     unit: 'call',
   },
-  paidRoutes: [
-    paidRoute(facts, 'execute.webhook', ROUTES.execute, 'execute/webhook'),
-    paidRoute(facts, 'execute.guided_webhook', ROUTES.executeGuided, 'execute/guided-webhook'),
-  ],
+  paidRoutes: PAID_LIST.map(([name, route]) => {
+    const { actionId, method, path } = route;
+    const { resource = addressOf(facts, route), accepts = null } = facts.askedFor?.[name] ?? {};
+    // `accepts`: as the 402 of the route lists them (x402 version 2); null in demo mode.
+    return { actionId, method, path, price: facts.offer.price, resource, accepts };
+  }),
   rules: RULES,
   charges: CHARGES,
   howToPay: HOW_TO_PAY,
 }));
-
-/** `accepts`: as the 402 of the route lists them (x402 version 2); null in demo mode. */
-function paidRoute(facts: Facts, actionId: string, route: RouteFacts, name: Route) {
-  const { method, path } = route;
-  const asked = facts.askedFor?.[name];
-  const resource = asked?.resource ?? addressOf(facts, route);
-  return { actionId, method, path, price: facts.offer.price, resource, accepts: asked?.accepts ?? null };
-}
 
 const RULES = [
   'The price of a call does not depend on its method, size or number of attempts: up to 3 attempts of one call are charged once.',

@@ -12,7 +12,13 @@ import {
   termsSchema,
 } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { DONE_WHEN, FAILED_VERIFIES, REPEATED_UNSAFELY, TEST_TARGET } from '#src/discovery/guidance.ts';
+import {
+  DONE_WHEN,
+  FAILED_VERIFIES,
+  PURPOSE,
+  REPEATED_UNSAFELY,
+  TEST_TARGET,
+} from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS, METHODS } from '#src/domain/limits.ts';
@@ -39,8 +45,7 @@ export const quickstart = document([ROUTES.quickstart], {
   ),
   nextDiscoverySteps: Type.Array(Link),
 })((facts) => ({
-  purpose:
-    'Execute one outbound HTTPS request to a public target and get a signed receipt of the attempt and its outcome.',
+  purpose: PURPOSE,
   recommendedUse:
     'One bounded side effect that needs proof, by an agent that pays per call and has no account. Ask for a decision ' +
     `first, pay the guided route, verify the receipt, keep its id. ${chargeText(facts)}`,

@@ -1,11 +1,12 @@
 // How secrets are handled: what to send, what never to send, what is stored, and who sees it.
-import { addressOf, endpoint, openDocument } from '#src/discovery/document.ts';
+import { addressOf, openDocument } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { secretStorage } from './free-surfaces.ts';
 
 export const secretsPolicy = openDocument([ROUTES.secretsPolicy], (facts) => ({
-  id: 'secrets.policy',
-  status: 'policy-only',
-  endpoint: endpoint(ROUTES.secretsPolicy),
+  id: secretStorage.id,
+  status: secretStorage.status,
+  endpoint: secretStorage.endpoint,
   summary:
     'There is no secret storage. Credentials are sent with each call, forwarded to the target only, and not kept after the call.',
   send: Object.entries(SEND).map(([what, how]) => ({ what, how })),

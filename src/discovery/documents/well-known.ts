@@ -2,12 +2,10 @@
 import { addressOf, chargeText, endpoint, paymentTerms, serviceLinks } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { AVOID_WHEN, callOrder, PURPOSE, repeats, TEST_TARGET, USE_WHEN } from '#src/discovery/guidance.ts';
-import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { PAID_LIST } from '#src/discovery/paid-routes.ts';
 import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { utf8 } from '#src/domain/encoding.ts';
-import type { Route } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import type { AskedFor } from '#src/domain/payment/price.ts';
 
 /**
  * `/.well-known/agent.json`: a manifest for agents that read this address first. It is not an A2A agent card:
@@ -27,8 +25,7 @@ export function agentManifest(facts: Facts) {
     url: at(ROUTES.frontPage),
     protocols: ['http', 'mcp', 'x402'],
     actions: [
-      action('execute.webhook', ROUTES.execute),
-      action('execute.guided_webhook', ROUTES.executeGuided),
+      ...PAID_LIST.map(([, route]) => action(route.actionId, route)),
       action('decide.webhook', ROUTES.decide),
       action('policy.check', ROUTES.checkPolicy),
       action('receipt.verify', ROUTES.verifyReceipt),
@@ -74,7 +71,7 @@ export function x402Manifest(facts: Facts) {
     kind: 'resource-server',
     name: SERVICE.name,
     description: `${PURPOSE} ${chargeText(facts)}`,
-    resources: forSale(facts).map(([, { resource }]) => resource),
+    resources: forSale(facts).map(({ resource }) => resource),
     docs: addressOf(facts, ROUTES.docsPage),
     updated: facts.generatedAt,
   };
@@ -82,13 +79,13 @@ export function x402Manifest(facts: Facts) {
 
 /** `/.well-known/x402.json`: the same resources, in the format of a facilitator's /discovery/resources. */
 export function x402Items(facts: Facts) {
-  const items = forSale(facts).map(([route, { resource, accepts, extensions }]) => ({
+  const items = forSale(facts).map(({ description, resource, accepts, extensions }) => ({
     resource,
     type: 'http',
     x402Version: X402_VERSION,
     accepts,
     lastUpdated: facts.generatedAt,
-    description: PAID_ROUTES[route].description,
+    description,
     mimeType: 'application/json',
     serviceName: SERVICE.name,
     iconUrl: addressOf(facts, ROUTES.favicon),
@@ -102,11 +99,8 @@ export function x402Items(facts: Facts) {
   };
 }
 
-function forSale({ askedFor }: Facts): readonly (readonly [Route, AskedFor])[] {
-  if (askedFor === null) return [];
-  const routes = ['execute/webhook', 'execute/guided-webhook'] as const;
-  return routes.map((route) => [route, askedFor[route]]);
-}
+const forSale = ({ askedFor }: Facts) =>
+  askedFor === null ? [] : PAID_LIST.map(([name, { description }]) => ({ description, ...askedFor[name] }));
 
 /**
  * `/robots.txt` (RFC 9309). All addresses are allowed, records included: agents read through crawlers that obey this file,
