@@ -41,7 +41,8 @@ Signing keys and checkpoints come from the record itself, so a relay that rewrit
   --checkpoint  an earlier checkpoint, from an execution response or /log/checkpoint; may be repeated
 A receipt issued at or after the time since which its key is compromised does not verify: after "relay keys retire
 --compromised" every audit reports it (receipt_key_invalid), and also a checkpoint that was signed before a process had
-read the retirement (checkpoint_signature_invalid): the exit status stays 1.
+read the retirement (checkpoint_signature_invalid): the exit status stays 1. With a --checkpoint from before the
+compromise, receipts of that key beyond it that state an earlier time are reported too (receipt_date_unproven).
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed.`;
 
