@@ -28,7 +28,7 @@ export type Load = {
   finish(): Promise<void>;
 };
 
-const PACE_MS = { call: 250, read: 100, bad: 500, mcp: 1000 } as const;
+const PACE_MS = { call: 250, read: 50, bad: 500, mcp: 1000 } as const;
 /** A caller repeats the same request with the same payment for so long. */
 const PATIENCE_MS = 180_000;
 const PAYERS = 40;

@@ -280,8 +280,8 @@ function percentile(values: readonly number[], share = 0.99): number | null {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null;
 }
 
-/** The first two minutes, in which the process warms up, do not count. */
-const WARM_UP_MS = 120_000;
+/** Until the bounded caches are full: a thousand receipts. */
+const WARM_UP_MS = 6 * 60_000;
 
 function thirdsOf(minutes: readonly Minute[], samples: readonly Sample[]): TierResult['thirds'] {
   const begun = samples[0]?.at ?? 0;

@@ -31,7 +31,7 @@ type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws
 type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;
 
 /** Reports kept: of the receipts that were read last. One takes about 8 kB. */
-const KEPT = 2048;
+const KEPT = 1024;
 
 /**
  * A report is kept by all that it was computed from: the receipt's bytes, the job's row, the keys and the newest
@@ -39,13 +39,14 @@ const KEPT = 2048;
  * receipt is not logged yet: those depend on the time and on rows that are behind.
  */
 export function storedReceiptVerifier(deps: VerifyDeps): VerifyStored {
-  const kept = new Map<string, VerificationReport>();
+  const kept = new Map<string, { readonly facts: string; readonly report: VerificationReport }>();
   return async (receipt, job) => {
     const facts = JSON.stringify([receipt, job, deps.keys.list(), deps.transparency.latest()]);
-    const report = kept.get(facts) ?? (await verifyStored(deps, receipt, job));
+    const known = kept.get(receipt.id);
+    const report = known?.facts === facts ? known.report : await verifyStored(deps, receipt, job);
     // The oldest entry of a Map is its first: an entry that is used becomes the newest.
-    kept.delete(facts);
-    if (report.ok && !isPending(report)) kept.set(facts, report);
+    kept.delete(receipt.id);
+    if (report.ok && !isPending(report)) kept.set(receipt.id, { facts, report });
     for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest);
     return report;
   };
