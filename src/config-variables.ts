@@ -132,6 +132,11 @@ export const VARIABLES = {
     '60',
     'calls by one client address, of each kind; ten times as many messages to `/mcp` and calls of the canary',
   ),
+  RATE_LIMIT_READS_PER_MINUTE: variable(
+    values.wholeNumber(1, 1_000_000),
+    '600',
+    'reads of records, figures, pages and the transparency log by one client address, in each process; not counted from loopback',
+  ),
   MAX_IN_FLIGHT: variable(
     values.wholeNumber(1, 100_000),
     '512',

@@ -125,6 +125,7 @@ function configOf(read: Read, fault: Fault) {
     rates: {
       targetPerMinute: read('TARGET_QUOTA_PER_MINUTE'),
       clientPerMinute: read('RATE_LIMIT_PER_MINUTE'),
+      readsPerMinute: read('RATE_LIMIT_READS_PER_MINUTE'),
       maxInFlight: read('MAX_IN_FLIGHT'),
     },
     /** CIDR texts: `parseCidr` of the outbound adapter reads each. */

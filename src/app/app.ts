@@ -207,6 +207,7 @@ export async function wireApp(
     verifyJob: reads.verifyJob,
     verifyReceipt: reads.verifyReceipt,
     progress: runner,
+    executionsInFlight: slots.inFlight,
     jwks: async () => ({ keys: directory.list().map(toJwk) }),
     transparency: receiptTree,
     checkpointStanding: checkpoints.standing,
@@ -269,7 +270,7 @@ function offerOf(x402: Config['x402']): HttpSettings['offer'] {
 
 function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): HttpSettings {
   const proxies = cidrs(config.trustedProxies);
-  const { targetPerMinute, clientPerMinute, maxInFlight } = config.rates;
+  const { targetPerMinute, clientPerMinute, readsPerMinute, maxInFlight } = config.rates;
   return {
     baseUrl,
     mode: config.mode,
@@ -278,6 +279,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     policyMode: config.policy.mode,
     targetQuota: targetQuota({ rules: targets.rules, targetQuotaPerMinute: targetPerMinute }),
     rateLimitPerMinute: clientPerMinute,
+    readsPerMinute,
     maxInFlight,
     retentionDays: config.retentionDays,
     trustsProxy(address) {

@@ -17,6 +17,8 @@ export type Deployment = {
   readonly targetQuota: { readonly windowMs: number; readonly maxRequests: number } | null;
   /** Calls a minute by one client address. */
   readonly rateLimitPerMinute: number;
+  /** Reads a minute by one client address, in one process. */
+  readonly readsPerMinute: number;
   /** Executions at the same time in one process. */
   readonly maxInFlight: number;
   /** Days after which reads no longer return jobs, and receipts and decisions; the event log keeps everything. */

@@ -121,6 +121,13 @@ export const LIMITS = {
     'How long an answer is delayed so that its links work at once.',
     'It is sent without further delay; a link may then answer 503 for a short time.',
   ),
+  readsBesideExecutions: limit(
+    'reads a second',
+    { max: 300 },
+    'Reads of all clients together, documents and pages included, that one process answers while it executes calls. More of them wait.',
+    'The read waits.',
+  ),
+  readWaitMs: limit('ms', { max: 2000 }, 'How long a read waits for its turn.', RATE_LIMITED),
   recentProofs: limit('proofs', { min: 1, max: 50, default: 10 }, 'limit of recent proofs.'),
   recentDecisions: limit('decisions', { min: 1, max: 50, default: 10 }, 'limit of recent decisions.'),
   monitoringWindowMs: limit(
@@ -225,6 +232,10 @@ export const FACTORS = {
   targetQuotaOfAllPayers: 10,
   /** The rate limit of the canary and the MCP server, in rate limits of the other free routes. */
   generousRate: 10,
+  /** Of the reads a minute, so many at once: one tenth. */
+  readBurst: 10,
+  /** At once at least: a page and all that it loads. */
+  leastReadBurst: 20,
 } as const;
 
 const USD = '0.003';

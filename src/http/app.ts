@@ -10,6 +10,7 @@ import { type ProofPageDeps, proofPageRoutes } from '#src/http/pages/proof-page.
 import { statusPageRoutes } from '#src/http/pages/status-page.ts';
 import { verifyPageRoutes } from '#src/http/pages/verify-page.ts';
 import { type Fetch, type PipelineDeps, pipeline, type Routed } from '#src/http/request/pipeline.ts';
+import { type ReadLimitDeps, type ReadLimits, readLimits } from '#src/http/request/read-limits.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog, faultAnswer, refusalAnswer, routeNotFound } from '#src/http/response/errors.ts';
 import { canaryRoutes } from '#src/http/routes/canary.ts';
@@ -43,6 +44,7 @@ export type AppDeps = PipelineDeps &
   TrustDeps &
   HealthDeps &
   KeyDeps &
+  ReadLimitDeps &
   TransparencyDeps &
   ProofPageDeps & {
     readonly reads: Reads;
@@ -59,12 +61,16 @@ export type App = {
 export function createApp(deps: AppDeps): App {
   const meter = processMeter(deps.clock);
   const route: Routed = (request) => router.fetch(request);
-  const endpoints = endpointsOf(deps, meter, route);
+  const limits = readLimits(deps);
+  const endpoints = endpointsOf(deps, limits, meter, route);
   const logFailure = failureLog(deps);
   // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.
   const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
     ({ code, error, request }) => {
-      if (code === 'NOT_FOUND') return routeNotFound();
+      if (code === 'NOT_FOUND') {
+        const paced = limits.pace();
+        return paced === null ? routeNotFound() : paced.then(routeNotFound);
+      }
       logFailure(contextOf(request).id, error);
       return faultAnswer(error);
     },
@@ -80,31 +86,37 @@ export function createApp(deps: AppDeps): App {
   return { fetch: pipeline(deps, meter, route), routes };
 }
 
-function endpointsOf(deps: AppDeps, meter: ProcessMeter, route: Routed): readonly Endpoint[] {
+function endpointsOf(
+  deps: AppDeps,
+  limits: ReadLimits,
+  meter: ProcessMeter,
+  route: Routed,
+): readonly Endpoint[] {
   const summaries = monitoringSummaries(deps, meter);
   const facts = documentFacts(deps);
   const openapi = () => openapiText(endpoints, facts);
+  const { counted, paced } = limits;
   const endpoints: Endpoint[] = [
     ...executeRoutes(deps),
-    ...decisionRoutes(deps),
+    ...counted(decisionRoutes(deps)),
     ...policyRoutes(deps),
-    ...jobRoutes(deps),
-    ...verifyRoutes(deps),
-    ...proofRoutes(deps),
-    ...proofPageRoutes(deps),
-    ...monitoringRoutes(summaries),
-    ...trustRoutes(deps),
+    ...counted(jobRoutes(deps)),
+    ...counted(verifyRoutes(deps)),
+    ...counted(proofRoutes(deps)),
+    ...counted(proofPageRoutes(deps)),
+    ...counted(monitoringRoutes(summaries)),
+    ...counted(trustRoutes(deps)),
     ...healthRoutes(deps),
-    ...keyRoutes(deps),
+    ...paced(keyRoutes(deps)),
     ...handoffRoutes(deps),
     ...scheduleRoutes(deps),
-    ...canaryRoutes(deps),
-    ...documentRoutes(facts, openapi),
-    ...frontPageRoutes(deps, facts),
-    ...statusPageRoutes(deps, facts, summaries),
-    ...verifyPageRoutes(deps, facts),
-    ...transparencyRoutes(deps),
-    ...docsPageRoutes(facts, deps, () => endpoints),
+    ...paced(canaryRoutes(deps)),
+    ...paced(documentRoutes(facts, openapi)),
+    ...counted(frontPageRoutes(deps, facts)),
+    ...counted(statusPageRoutes(deps, facts, summaries)),
+    ...paced(verifyPageRoutes(deps, facts)),
+    ...counted(transparencyRoutes(deps)),
+    ...paced(docsPageRoutes(facts, deps, () => endpoints)),
   ];
   endpoints.push(...mcpRoutes(deps, facts, endpoints, route));
   return endpoints;

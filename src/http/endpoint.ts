@@ -33,6 +33,8 @@ export type Endpoint = {
   /** null: the interface description leaves the route out. */
   readonly operation: Operation | null;
   readonly answer: (call: Call) => Response | Promise<Response>;
+  /** What a caller gets who has read too much, where that is not the error body alone. */
+  readonly refused?: (request: Request, refusal: Refused<'rate_limited'>) => Response;
 };
 
 /** A refusal is answered with its status, any other value with 200. */
@@ -42,10 +44,12 @@ export function endpoint(
   route: RouteFacts,
   operation: Operation | null,
   answer: (call: Call) => Promise<Answered> | Response,
+  refused?: Endpoint['refused'],
 ): Endpoint {
   return {
     route,
     operation,
+    ...(refused && { refused }),
     answer(call) {
       const answered = answer(call);
       return answered instanceof Promise ? answered.then(responseOf) : answered;

@@ -190,6 +190,7 @@ test('the capabilities contain quota, rate limit and retention of this deploymen
     policyMode: 'blocklist-quota',
     targetQuota: { windowMs: 61_000, maxRequests: 23 },
     rateLimitPerMinute: 47,
+    readsPerMinute: 48,
     maxInFlight: 19,
     retentionDays: { jobs: 3, receipts: 11 },
   });

@@ -85,6 +85,12 @@ const configured = (facts: Facts) => ({
       'Calls of one client address (IPv6: of its /64) to the paid routes together; policy check, handoff and schedule preview are each counted separately, and ten times as many messages to /mcp and calls of the test target.',
     whenExceeded: '429 rate_limited, with Retry-After and RateLimit headers.',
   },
+  readsPerMinutePerClientAddress: {
+    max: facts.readsPerMinute,
+    unit: 'reads a minute',
+    meaning: `Reads of one client address (IPv6: of its /64) from one process: records, verification, proofs, monitoring, trust, the transparency log, and the pages and tools that show them; one tenth of them at once, at least ${FACTORS.leastReadBurst}. Documents, public keys, health and the test target are not counted, nor are callers on the machine of the relay.`,
+    whenExceeded: '429 rate_limited, after a second, with Retry-After and RateLimit headers.',
+  },
 });
 
 const DOES_NOT = [

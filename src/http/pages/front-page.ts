@@ -11,7 +11,7 @@ import { failureLog } from '#src/http/response/errors.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, pagesFrom, RECENT_PROOFS } from './page.ts';
+import { CACHE_BRIEFLY, pagesFrom, RECENT_PROOFS, tooManyReads } from './page.ts';
 
 export type FrontPageDeps = Moment &
   ReadsOf<'proof'> & { readonly logger: Logger; readonly verifyScript: string };
@@ -31,14 +31,19 @@ export function frontPageRoutes(deps: FrontPageDeps, facts: Facts): Endpoint[] {
     shown(await reads.proof.recent(LIMITS.recentProofs.default)),
   );
   return [
-    endpoint(ROUTES.frontPage, null, async ({ request }) => {
-      const answer = await withProofs('proofs').catch((cause: unknown) => {
-        // The rest of the page does not need the read models.
-        logFailure(contextOf(request).id, cause);
-        return shown(null);
-      });
-      return answer();
-    }),
+    endpoint(
+      ROUTES.frontPage,
+      null,
+      async ({ request }) => {
+        const answer = await withProofs('proofs').catch((cause: unknown) => {
+          // The rest of the page does not need the read models.
+          logFailure(contextOf(request).id, cause);
+          return shown(null);
+        });
+        return answer();
+      },
+      tooManyReads(pages),
+    ),
   ];
 }
 

@@ -8,7 +8,7 @@ import { SERVICE } from '#src/domain/limits.ts';
 import type { Fault } from '#src/domain/refusal.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import type { Published, Publisher } from '#src/http/response/conditional-get.ts';
-import { STATUS } from '#src/http/response/errors.ts';
+import { refusalAnswer, STATUS } from '#src/http/response/errors.ts';
 import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
 
@@ -81,6 +81,19 @@ export function unavailable(pages: Pages, { code, retryAfterSeconds }: Fault): R
   const headers = { 'cache-control': 'no-store', 'retry-after': String(retryAfterSeconds ?? 1) };
   return pages.answer(STATUS[code], { title, description: title, content }, headers);
 }
+
+/** What a browser gets instead of a page that it has asked for too often; any other client gets the error body. */
+export const tooManyReads =
+  (pages: Pages): Endpoint['refused'] =>
+  (request, refusal) => {
+    if (!isBrowser(request)) return refusalAnswer(refusal);
+    const title = 'Too many reads';
+    const wait = String(refusal.retryAfterSeconds ?? 1);
+    const content = markup`<h1>${title}</h1>
+<p class="lead">${refusal.message} <a href="">Reload the page</a> in ${wait} s.</p>`;
+    const further = { 'cache-control': 'no-store', 'retry-after': wait };
+    return pages.answer(STATUS.rate_limited, { title, description: title, content }, further);
+  };
 
 /** The style sheet of all pages. Their link to it contains its hash, so that a new release's is loaded at once. */
 export const styleRoute = (publish: Publisher): Endpoint =>

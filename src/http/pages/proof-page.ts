@@ -16,7 +16,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { type Markup, markup } from './markup.ts';
-import { isBrowser, pagesFrom, RECENT_PROOFS, unavailable } from './page.ts';
+import { isBrowser, pagesFrom, RECENT_PROOFS, tooManyReads, unavailable } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {
@@ -33,34 +33,44 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
   const standingOf = standings(deps);
   const logFailure = failureLog(deps);
   return [
-    endpoint(ROUTES.proofPage, operation, async ({ request, id }) => {
-      const standing = await standingOf(id).catch((thrown: unknown) => {
-        if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
-        logFailure(contextOf(request).id, thrown);
-        return thrown;
-      });
-      if (standing instanceof Fault) return unavailable(pages, standing);
-      if (isRefused(standing)) {
-        const { message } = standing;
-        const page = { title: 'No proof here', description: message, content: noProof(message) };
-        return pages.answer(STATUS[standing.refused], page);
-      }
-      return pages.answer(200, {
-        title: `Proof: ${standing.state}`,
-        description: 'The state of one relayed call, with every check of its receipt.',
-        path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
-        content: proof(standing, links, deps.transparency.latest() !== null),
-        scripted: typeof standing.report?.receiptId === 'string',
-      });
-    }),
-    endpoint(ROUTES.proofBadge, null, async ({ request, id }) => {
-      const standing = await standingOf(id).catch((cause: unknown) => {
-        logFailure(contextOf(request).id, cause);
-        return null;
-      });
-      const state = standing === null || isRefused(standing) ? 'unknown' : standing.state;
-      return new Response(badge(state), { headers: BADGE_HEADERS });
-    }),
+    endpoint(
+      ROUTES.proofPage,
+      operation,
+      async ({ request, id }) => {
+        const standing = await standingOf(id).catch((thrown: unknown) => {
+          if (!(thrown instanceof Fault) || STATUS[thrown.code] !== 503 || !isBrowser(request)) throw thrown;
+          logFailure(contextOf(request).id, thrown);
+          return thrown;
+        });
+        if (standing instanceof Fault) return unavailable(pages, standing);
+        if (isRefused(standing)) {
+          const { message } = standing;
+          const page = { title: 'No proof here', description: message, content: noProof(message) };
+          return pages.answer(STATUS[standing.refused], page);
+        }
+        return pages.answer(200, {
+          title: `Proof: ${standing.state}`,
+          description: 'The state of one relayed call, with every check of its receipt.',
+          path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
+          content: proof(standing, links, deps.transparency.latest() !== null),
+          scripted: typeof standing.report?.receiptId === 'string',
+        });
+      },
+      tooManyReads(pages),
+    ),
+    endpoint(
+      ROUTES.proofBadge,
+      null,
+      async ({ request, id }) => {
+        const standing = await standingOf(id).catch((cause: unknown) => {
+          logFailure(contextOf(request).id, cause);
+          return null;
+        });
+        const state = standing === null || isRefused(standing) ? 'unknown' : standing.state;
+        return badgeAnswer(state);
+      },
+      () => badgeAnswer('unknown'),
+    ),
   ];
 }
 
@@ -201,6 +211,8 @@ const BADGE_HEADERS = {
   'cache-control': 'public, max-age=30',
   'content-security-policy': "default-src 'none'",
 };
+
+const badgeAnswer = (state: keyof typeof COLOURS) => new Response(badge(state), { headers: BADGE_HEADERS });
 
 function badge(state: keyof typeof COLOURS): string {
   const left = 78;

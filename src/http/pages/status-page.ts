@@ -14,7 +14,7 @@ import {
 } from '#src/http/routes/monitoring.ts';
 import { proofItem } from './front-page.ts';
 import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, isBrowser, pagesFrom, unavailable, unreadable } from './page.ts';
+import { CACHE_BRIEFLY, isBrowser, pagesFrom, tooManyReads, unavailable, unreadable } from './page.ts';
 import { duration, percent, timeText, WINDOWS, windowName, windowPlots } from './status-plots.ts';
 
 const { path } = ROUTES.statusPage;
@@ -35,22 +35,29 @@ export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summarie
     return pages.prepared(page, CACHE_BRIEFLY);
   });
   return [
-    endpoint(ROUTES.statusPage, null, async ({ request }) => {
-      const wanted = readInteger(request.url, windowMs);
-      if (typeof wanted !== 'number') {
-        const problems = wanted.details.map((fault) => `${fault.path.slice(1)}: ${fault.message}.`).join(' ');
-        return isBrowser(request) ? unreadable(pages, problems, path) : wanted;
-      }
-      try {
-        // Counted first: what is drawn is not waited for within the time that drawing takes.
-        await summaries.of(wanted);
-        const answer = await drawn(wholeWindow(wanted));
-        return answer();
-      } catch (error) {
-        if (!(error instanceof Fault) || error.code !== 'read_models_unavailable') throw error;
-        return unavailable(pages, error);
-      }
-    }),
+    endpoint(
+      ROUTES.statusPage,
+      null,
+      async ({ request }) => {
+        const wanted = readInteger(request.url, windowMs);
+        if (typeof wanted !== 'number') {
+          const problems = wanted.details
+            .map((fault) => `${fault.path.slice(1)}: ${fault.message}.`)
+            .join(' ');
+          return isBrowser(request) ? unreadable(pages, problems, path) : wanted;
+        }
+        try {
+          // Counted first: what is drawn is not waited for within the time that drawing takes.
+          await summaries.of(wanted);
+          const answer = await drawn(wholeWindow(wanted));
+          return answer();
+        } catch (error) {
+          if (!(error instanceof Fault) || error.code !== 'read_models_unavailable') throw error;
+          return unavailable(pages, error);
+        }
+      },
+      tooManyReads(pages),
+    ),
   ];
 }
 
