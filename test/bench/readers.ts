@@ -3,8 +3,19 @@ import { LIMITS } from '#src/domain/limits.ts';
 import { newPayer } from '#test/support/payer.ts';
 import { makeWorld } from '#test/support/service-world.ts';
 import { paidTurns } from './calls.ts';
+import type { Turn } from './load.ts';
 import { startPeer } from './processes.ts';
-import { interleaved, type Measure, NO_GOAL, ratioAtLeast, row } from './rounds.ts';
+import { type Goal, interleaved, type Measure, NO_GOAL, ratioAtLeast, row } from './rounds.ts';
+
+type From = 'addresses' | 'loopback';
+type Reads = { readonly served: number; readonly refused: number; readonly seconds: number };
+
+/** Of all turns but the first, which is not counted. */
+function rates(turns: readonly Reads[]): string {
+  const sum = (of: keyof Reads) => turns.slice(1).reduce((total, turn) => total + turn[of], 0);
+  const rate = (of: keyof Reads) => Math.round(sum(of) / sum('seconds'));
+  return `${rate('served')} reads a second answered with 200, ${rate('refused')} with 429`;
+}
 
 export const readersMeasure: Measure = {
   name: 'P10',
@@ -24,44 +35,43 @@ export const readersMeasure: Measure = {
       try {
         const paid = await paidTurns(world, relay, facilitator);
         const count = options.count(600, 200, 32);
-        let reads = { served: 0, refused: 0, seconds: 0 };
-        const counted: (typeof reads)[] = [];
+        const counted: Record<From, Reads[]> = { addresses: [], loopback: [] };
+        const beside = (from: From) => async () => {
+          await fetch(`${readers.url}/on/${from}`, { method: 'POST' });
+          const begun = performance.now();
+          const turn = await paid(count);
+          const seconds = (performance.now() - begun) / 1000;
+          const answer = await fetch(`${readers.url}/off`, { method: 'POST' });
+          const statuses = (await answer.json()) as Record<string, number>;
+          counted[from].push({ served: statuses[200] ?? 0, refused: statuses[429] ?? 0, seconds });
+          return turn;
+        };
         const sides = {
-          async ours() {
-            await fetch(`${readers.url}/on`, { method: 'POST' });
-            const begun = performance.now();
-            const turn = await paid(count);
-            const seconds = (performance.now() - begun) / 1000;
-            const statuses = await (await fetch(`${readers.url}/off`, { method: 'POST' })).json();
-            const of = (status: number) => Number((statuses as Record<string, number>)[status] ?? 0);
-            reads = { served: of(200), refused: of(429), seconds };
-            counted.push(reads);
-            return turn;
-          },
+          addresses: beside('addresses'),
+          loopback: beside('loopback'),
           peer: () => paid(count),
         };
         // The relay has run for a while, its code compiled.
         for (let turns = options.count(6, 1, 0); turns > 0; turns--) await sides.peer();
         const rounds = await interleaved(options, sides);
-        const compared = rounds.map(({ ours, peer }) => ({ ours: ours.perSecond, peer: peer.perSecond }));
-        const latency = rounds.map(({ ours, peer }) => ({ ours: ours.p99, peer: peer.p99 }));
         const titles = { measure: 'P10', peer: 'the same without readers' };
-        const rate = (of: 'served' | 'refused') =>
-          Math.round(
-            counted.reduce((sum, each) => sum + each[of], 0) /
-              counted.reduce((sum, each) => sum + each.seconds, 0),
+        const rowOf = (from: From, title: string, unit: string, figure: keyof Turn, goal: Goal) =>
+          row(
+            { ...titles, title, unit },
+            goal,
+            rounds.map((each) => ({ ours: each[from][figure], peer: each.peer[figure] })),
           );
+        const callers = `c = ${LIMITS.verifiesInFlight.max}`;
         return {
           rows: [
-            row(
-              { ...titles, title: `paid calls, c = ${LIMITS.verifiesInFlight.max}, 64 readers`, unit: '/s' },
-              ratioAtLeast(0.9),
-              compared,
-            ),
-            row({ ...titles, title: 'p99 of a paid call', unit: 'ms' }, NO_GOAL, latency),
+            rowOf('addresses', `paid calls, ${callers}, 64 readers`, '/s', 'perSecond', ratioAtLeast(0.9)),
+            rowOf('addresses', 'p99 of a paid call, 64 readers', 'ms', 'p99', NO_GOAL),
+            rowOf('addresses', 'CPU a paid call, 64 readers', 'ms', 'cpu', NO_GOAL),
+            rowOf('loopback', `paid calls, ${callers}, 64 readers on loopback`, '/s', 'perSecond', NO_GOAL),
+            rowOf('loopback', 'CPU a paid call, 64 readers on loopback', 'ms', 'cpu', NO_GOAL),
           ],
           notes: [
-            `64 clients, each with an address of its own, in a process of their own: closed loops over monitoring, status page, trust and lists, each request with other parameters; they ignore Retry-After. ${rate('served')} reads a second were answered with 200, ${rate('refused')} with 429.`,
+            `64 readers: closed loops over monitoring, status page, trust and lists, each request with other parameters, in a process of their own; they ignore Retry-After. With a client address each: ${rates(counted.addresses)}. On loopback, where no address is limited: ${rates(counted.loopback)}.`,
           ],
         };
       } finally {

@@ -1,11 +1,11 @@
-// The readers of P10: CLIENTS closed loops, each with a client address of its own, that read public figures with parameters
-// that differ from request to request, and wait for nothing they are asked to wait for. Runs while it is switched on.
+// The readers of P10: CLIENTS closed loops that read public figures with parameters that differ from request to request, and
+// wait for nothing they are asked to wait for. Each has a client address of its own, or all are on the relay's machine.
 import { Elysia } from 'elysia';
 
 const CLIENTS = 64;
 const { RELAY = '' } = process.env;
 
-let reading = false;
+let reading: 'addresses' | 'loopback' | null = null;
 let n = 0;
 const answered = new Map<number, number>();
 
@@ -25,12 +25,13 @@ function path(): string {
 }
 
 async function read(client: number): Promise<void> {
-  const headers = { 'x-forwarded-for': `198.51.100.${client + 1}` };
   while (true) {
-    if (!reading) {
+    if (reading === null) {
       await new Promise((resolve) => setTimeout(resolve, 5));
       continue;
     }
+    const headers: Record<string, string> =
+      reading === 'addresses' ? { 'x-forwarded-for': `198.51.100.${client + 1}` } : {};
     try {
       const response = await fetch(`${RELAY}${path()}`, { headers });
       await response.arrayBuffer();
@@ -44,13 +45,13 @@ async function read(client: number): Promise<void> {
 for (let client = 0; client < CLIENTS; client++) void read(client);
 
 const app = new Elysia()
-  .post('/on', () => {
-    reading = true;
+  .post('/on/:from', ({ params: { from } }) => {
+    reading = from === 'loopback' ? 'loopback' : 'addresses';
     answered.clear();
     return {};
   })
   .post('/off', () => {
-    reading = false;
+    reading = null;
     return Object.fromEntries(answered);
   });
 app.listen({ hostname: '127.0.0.1', port: 0 });
