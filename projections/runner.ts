@@ -55,7 +55,7 @@ export type ProjectionRunner = {
   caughtUp: Progress['reached'];
   /**
    * Whether the rows have reached the log's head as read at the call, waiting up to 1 s: only then is a missing row
-   * missing. The events up to there are projected at once. false also if the log is unavailable. Never throws.
+   * missing. The events up to there are projected as soon as possible. false also if the log is unavailable. Never throws.
    */
   reachedHead(): Promise<boolean>;
   /** `Progress.ready`, within a second. */
@@ -193,6 +193,7 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
         role: 'projects',
         kept,
         lingerMs: lingerAfter(0),
+        restUntil: now,
       };
       validated.set(schema);
       state.storeFailed = false;

@@ -50,8 +50,10 @@ export type Session = {
   nearHead: boolean;
   /** Monotonic ms of the last `markUsed`, with its pruning, and of the last comparison with the log. */
   readonly kept: { usedAt: number; comparedAt: number };
-  /** How long the next batch gathers. */
+  /** How long the next batch gathers where no reader waits. */
   lingerMs: number;
+  /** Monotonic ms until which no batch begins for a reader that waits. */
+  restUntil: number;
 };
 
 /**
@@ -59,6 +61,11 @@ export type Session = {
  * as long as the last one took, so that projection leaves 95 % of the thread to executions.
  */
 const LINGER_MS = { least: 100, most: 500, times: 20 };
+/**
+ * After a batch, readers that wait get the next one when so many times its length has passed: reads of what does not exist
+ * take a fifth of the thread at most, however many they are.
+ */
+const REST = 4;
 /** With events pending, a projection position that does not move for this long has lost its projector. */
 const TAKE_OVER_MS = 1000;
 /** How often a session checks the store and the log. */
@@ -78,9 +85,12 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
   const { clock, signal, progress } = deps;
   let lookedAt = clock.monotonic();
   let movedAt = lookedAt;
+  const isRested = () => clock.monotonic() >= session.restUntil;
   /** Whether not to wait for more events. */
-  const isDue = () => progress.isAwaited() || pending.interrupted || signal.aborted;
+  const isDue = () => (progress.isAwaited() && isRested()) || pending.interrupted || signal.aborted;
   const isFull = () => isDue() || pending.size >= deps.batchSize;
+  /** Not beyond the end of the rest: then a reader that waits counts. */
+  const pause = (ms: number) => (isRested() ? ms : Math.min(ms, session.restUntil - clock.monotonic()));
   while (!signal.aborted) {
     if (pending.interrupted) throw new HistoryDoubted();
     if (clock.monotonic() - lookedAt >= LOOK_MS) {
@@ -97,12 +107,13 @@ export async function projectAll(session: Session, deps: SessionDeps): Promise<v
     } else if (session.role === 'projects') {
       const due = (pending.oldestArrival() ?? 0) + session.lingerMs - clock.monotonic();
       if (due <= 0 || isFull()) await projectNext(session, deps);
-      else await changed(session, deps, due, isFull);
+      else await changed(session, deps, pause(due), isFull);
     } else {
       if (await follow(session, deps)) movedAt = clock.monotonic();
       const isStuck = clock.monotonic() - movedAt >= TAKE_OVER_MS;
-      if (pending.size > 0 && (progress.isAwaited() || isStuck)) await projectNext(session, deps);
-      else if (pending.size > 0) await changed(session, deps, LINGER_MS.least, isDue);
+      const isAsked = progress.isAwaited() && isRested();
+      if (pending.size > 0 && (isAsked || isStuck)) await projectNext(session, deps);
+      else if (pending.size > 0) await changed(session, deps, pause(LINGER_MS.least), isDue);
     }
   }
 }
@@ -199,7 +210,9 @@ async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
   const judged = await judgeEvents(batch, deps.judgeReceipt);
   if (await projector.project(db, judged, last)) {
     session.role = 'projects';
-    session.lingerMs = lingerAfter(deps.clock.monotonic() - begun);
+    const ended = deps.clock.monotonic();
+    session.lingerMs = lingerAfter(ended - begun);
+    session.restUntil = ended + REST * (ended - begun);
     pending.dropThrough(last.position);
     noteMoved(session, deps, batch.length);
     // An embedded store works in this thread: between two batches others get their turn.
