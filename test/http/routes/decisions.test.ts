@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DecisionRecord } from '#projections/decision/query.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import type { DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
@@ -289,6 +290,8 @@ test('the list of decisions leaves out hashes, words and whatever else a row may
   const stray = { ...record, buyerPolicy: 'canary', facts: { ...record.facts, method: 'canary' } };
   const limits: number[] = [];
   const world = fakeWorld({
+    // No answer grows old.
+    clock: { ...systemClock(), monotonic: () => 0 },
     reads: {
       decision: {
         find: async () => null,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { type HealthFacts, healthReport } from '#src/domain/monitoring/health.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import { ALL_WELL } from '#test/support/all-well.ts';
@@ -212,7 +213,9 @@ test('recent proofs: limit 1 to 50, default 10, nothing else taken for it', asyn
     asked.push(limit);
     return Array.from({ length: limit }, () => proofRecord());
   };
-  const client = clientOf(fakeWorld({ reads: { proof: { recent, recentFailures: async () => [] } } }));
+  const reads = { proof: { recent, recentFailures: async () => [] } };
+  // No answer grows old.
+  const client = clientOf(fakeWorld({ reads, clock: { ...systemClock(), monotonic: () => 0 } }));
   for (const [query, length] of [
     ['', 10],
     ['?limit=1', 1],
