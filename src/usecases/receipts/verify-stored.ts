@@ -42,11 +42,12 @@ export function storedReceiptVerifier(deps: VerifyDeps): VerifyStored {
   const kept = new Map<string, { readonly facts: string; readonly report: VerificationReport }>();
   return async (receipt, job) => {
     const facts = JSON.stringify([receipt, job, deps.keys.list(), deps.transparency.latest()]);
-    const known = kept.get(receipt.id);
+    const name = `${receipt.id} ${job === null ? 'alone' : 'with its job'}`;
+    const known = kept.get(name);
     const report = known?.facts === facts ? known.report : await verifyStored(deps, receipt, job);
     // The oldest entry of a Map is its first: an entry that is used becomes the newest.
-    kept.delete(receipt.id);
-    if (report.ok && !isPending(report)) kept.set(receipt.id, { facts, report });
+    kept.delete(name);
+    if (report.ok && !isPending(report)) kept.set(name, { facts, report });
     for (const [oldest] of kept) if (kept.size > KEPT) kept.delete(oldest);
     return report;
   };
