@@ -108,9 +108,9 @@ const FACILITATOR: Readonly<Record<FacilitatorProblem, string>> = {
 };
 const CHAIN: Readonly<Record<ChainProblem, string>> = {
   no_answer:
-    'The node of the chain does not answer: settlements whose answer was lost stay open, the books are not compared.',
+    'The node of the chain does not answer: settlements whose answer was lost stay open, the books are not compared. A service that started without it answers paid calls 503.',
   other_chain:
-    'The node is of another chain than that of the payments: settlements whose answer was lost stay open.',
+    'The node is of another chain than that of the payments: settlements whose answer was lost stay open. A service that started without a node answers paid calls 503.',
   no_safe_block: 'The node has no block that is final: the books are not compared with the chain.',
 };
 const READ_MODELS = 'The read models are unavailable: reads answer 503, calls are executed.';

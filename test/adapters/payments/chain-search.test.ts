@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { encodeEventTopics, type Hex, numberToHex, parseAbi } from 'viem';
 import { rpcChain } from '#src/adapters/payments/chain.ts';
+import { Cancel } from '#src/lib/time.ts';
+import { startNodeFront } from '#test/support/node-front.ts';
 import { lab, linesLogger, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
 
 const HEAD = 30_000_000;
@@ -221,4 +223,23 @@ test('logs of a node that filters loosely, or a transaction without the use, are
     hidden.lines.map(({ fields }) => fields),
     [{ code: 'transfer_not_found' }],
   );
+});
+
+test('the search for the first block ends with its caller', async () => {
+  await using node = await madeUpNode([]);
+  const front = await startNodeFront(node.url);
+  const ending = new Cancel();
+  let blocks = 0;
+  front.rule(({ method }) => {
+    if (method !== 'eth_getBlockByNumber' || ++blocks < 5) return 'pass';
+    ending.abort();
+    return 'hang';
+  });
+  const validBefore = String(Math.floor(Date.now() / 1000) - 600 * DAY);
+  const payment = await presented(await lab(), v2(await payloadOf(wallet(), { validBefore })));
+  const chain = rpcChain({ rpcUrl: front.url, logger: linesLogger() });
+  assert.deepEqual(await chain.lookUp(payment, { signal: ending }), { outcome: 'unavailable' });
+  await front.closed();
+  assert.equal(blocks, 5);
+  await front.down();
 });
