@@ -1,8 +1,10 @@
 // relay audit: checks every event of the log, or of an export, against the others and against the receipts. It reads no
 // read model and uses no network.
 import { createReadStream, statSync } from 'node:fs';
-import type { Command } from 'commander';
-import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import { ChainUnavailable } from '#src/ports/chain-scan.ts';
+import { auditAgainstChain, type ChainChecked } from '#src/usecases/audit/audit-against-chain.ts';
+import type { Auditor, AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import type { Finding } from '../domain/audit/finding.ts';
 import type { KeptCheckpoint } from '../domain/audit/judge-checkpoint.ts';
@@ -31,6 +33,7 @@ type Options = {
   readonly events?: string;
   readonly keys?: string;
   readonly checkpoint?: readonly string[];
+  readonly rpc?: string;
   readonly json?: true;
 };
 
@@ -43,6 +46,8 @@ A receipt issued at or after the time since which its key is compromised does no
 --compromised" every audit reports it (receipt_key_invalid), and also a checkpoint that was signed before a process had
 read the retirement (checkpoint_signature_invalid): the exit status stays 1. With a --checkpoint from before the
 compromise, receipts of that key beyond it that state an earlier time are reported too (receipt_date_unproven).
+Comparisons with the chain and refunds are the operator's statement, except with
+  --rpc         a node of the chain: every block, transfer and refund that the record names must be on it
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed.`;
 
@@ -57,6 +62,7 @@ export function addAudit(program: Command): void {
       'a checkpoint that you kept: the record must still contain what it was signed over',
       (file: string, before: readonly string[] = []) => [...before, file],
     )
+    .option('--rpc <url>', 'a node of the chain: compare comparisons and refunds with it', readUrl)
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
     .addHelpText('after', HELP)
     .action(audit);
@@ -85,10 +91,13 @@ async function audit(options: Options): Promise<void> {
     else await take(eventsOfFile(file, found, progress));
     const summary = await auditor.finish();
     progress.end();
+    const chain =
+      options.rpc === undefined ? null : await againstChain(options.rpc, auditor, found, json === true);
     report(json, findings, {
       of: file === undefined ? 'the log' : nameOf(file),
       keysFrom: options.keys ?? null,
       checkpointsFrom,
+      chain,
       ...summary,
       findings: findings.total(),
     });
@@ -137,6 +146,36 @@ async function* eventsOfFile(
     events++;
     if (events % SHOW_EVERY === 0) show();
   }
+}
+
+async function againstChain(
+  rpcUrl: string,
+  { chain: record }: Pick<Auditor, 'chain'>,
+  onFinding: (finding: Finding) => void,
+  toStderr: boolean,
+): Promise<ChainChecked> {
+  const { auditedChain } = await import('#src/app/chain.ts');
+  const progress = showProgress('comparing with the chain', printer(toStderr));
+  let count = 0;
+  const onChecked = () => progress.show({ events: ++count, eventsHere: count, share: null });
+  try {
+    const chain = auditedChain(rpcUrl);
+    return await auditAgainstChain({ record, chain, onFinding, onChecked });
+  } catch (error) {
+    if (!(error instanceof ChainUnavailable)) throw error;
+    throw new CannotRun(
+      `the node of --rpc gives no usable answer (${error.code}); the record itself was checked`,
+    );
+  } finally {
+    progress.end();
+  }
+}
+
+function readUrl(text: string): string {
+  const protocol = URL.parse(text)?.protocol;
+  if (protocol !== 'http:' && protocol !== 'https:')
+    throw new InvalidArgumentError('It must be an address of http or https.');
+  return text;
 }
 
 /** null if unknown. */
@@ -210,6 +249,8 @@ type Audited = AuditSummary & {
   /** Source of the required key set; null: the keys of the record were used. */
   readonly keysFrom: string | null;
   readonly checkpointsFrom: readonly string[];
+  /** null: nothing was compared with the chain. */
+  readonly chain: ChainChecked | null;
 };
 
 function report(json: true | undefined, findings: ReturnType<typeof findingTable>, audited: Audited): void {
@@ -236,8 +277,18 @@ function summaryLines(audited: Audited): readonly string[] {
     `  tree         ${numbered(treeSize, 'leaf', 'leaves')}, root ${root}`,
     `  keys         ${keysFrom === null ? 'from the record itself; --keys requires the ones that you trust' : `compared with ${plain(keysFrom)}`}`,
     `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself; --checkpoint requires one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
+    `  chain        ${chainLine(audited)}`,
     ...noteLines(notes),
   ];
+}
+
+function chainLine({ comparisons, refunds, chain }: Audited): string {
+  const stated = `${numbered(comparisons, 'comparison')} and ${numbered(refunds, 'refund')}`;
+  if (chain === null)
+    return `${stated}: receipts of money and refunds are the operator's statement; --rpc checks them`;
+  const elsewhere = chain.elsewhere === 0 ? '' : `; of other networks, not checked: ${chain.elsewhere}`;
+  const checked = `${numbered(chain.comparisons, 'comparison')} and ${numbered(chain.refunds, 'refund')}`;
+  return `${checked} compared with ${chain.network}${elsewhere}`;
 }
 
 const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {

@@ -1,5 +1,6 @@
 // relay payments --balance: the sums of the books.
 import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
+import { EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import { print, printError, printJson, table } from './terminal.ts';
 
@@ -16,7 +17,7 @@ const BALANCE = [
   'upToBlock',
 ] as const;
 
-/** Returns false if the sums do not match. */
+/** Exits with 3 if the chain lacks charges. Returns false if the sums do not balance. */
 export async function balance({ json }: { readonly json?: true }): Promise<boolean> {
   const rows = await withLog(({ log }) => balancePayments(log));
   if (json) printJson(rows);
@@ -28,6 +29,7 @@ export async function balance({ json }: { readonly json?: true }): Promise<boole
         rows.map((row) => BALANCE.map((name) => String(row[name] ?? '-'))),
       ),
     );
+  if (rows.some(({ missing }) => missing !== '0')) process.exitCode = EXIT.open;
   const wrong = rows.filter(({ balanced }) => !balanced);
   for (const { network, asset } of wrong)
     printError(`the sums of ${asset} on ${network} do not balance: run relay audit`);

@@ -1,8 +1,14 @@
 // relay payments: the open payments or all of them, and sums by period.
 import { isRefundDue } from '#src/domain/payment/ledger.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { listAllPayments, listOpenPayments } from '#src/usecases/payments/list-payments.ts';
-import { isWithin, type PaymentRow, type Period } from '#src/usecases/payments/payment-row.ts';
+import { isIn, isWithin, type PaymentRow, type Period } from '#src/usecases/payments/payment-row.ts';
 import { sumPayments } from '#src/usecases/payments/sum-payments.ts';
+import {
+  type TransferRow,
+  transferRow,
+  unattributedTransfers,
+} from '#src/usecases/payments/unattributed-transfers.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import { csvLine, jsonItem, plain, print, printAll, printer, printJson, table } from './terminal.ts';
@@ -30,20 +36,25 @@ function isDue({ state, since }: PaymentRow): boolean {
 
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'refund', 'id'];
 
+type Row = PaymentRow | TransferRow;
+
 /** In the order of the titles. */
-const cells = (row: PaymentRow): string[] =>
+const cells = (row: Row): string[] =>
   [
     row.state,
     row.since,
     row.amount,
-    row.payer,
-    row.jobId,
+    row.payer ?? '-',
+    row.jobId ?? '-',
     row.transaction ?? '-',
     row.refundTransaction ?? '-',
-    row.id,
+    nameOf(row),
   ].map(plain);
 
-const FIELDS: readonly (keyof PaymentRow)[] = [
+/** A transfer without a payment has no id: its block is shown instead. */
+const nameOf = (row: Row): string => ('block' in row ? `block ${row.block}` : row.id);
+
+const FIELDS = [
   'id',
   'state',
   'payer',
@@ -60,7 +71,7 @@ const FIELDS: readonly (keyof PaymentRow)[] = [
   'settledAt',
   'refundBegunAt',
   'refundedAt',
-];
+] as const;
 
 /** Exits with 3 if any payment of the log is due or missing, whatever is listed. */
 export async function list(options: ListOptions): Promise<void> {
@@ -76,9 +87,15 @@ export async function list(options: ListOptions): Promise<void> {
       if (isNamed && isWithin(row, period)) yield row;
     }
   }
+  async function* rowsOf(deps: JournalDeps): AsyncGenerator<Row> {
+    yield* listed(options.all ? listAllPayments(deps) : await listOpenPayments(deps));
+    if (options.all || options.missing)
+      for await (const transfer of unattributedTransfers(deps.log))
+        if (isIn(transfer.since, period)) yield transferRow(transfer);
+  }
   await withLog(async (deps) => {
-    if (options.all) return printAll(lines(listed(listAllPayments(deps)), options));
-    const open = listed(await listOpenPayments(deps));
+    const open = rowsOf(deps);
+    if (options.all) return printAll(lines(open, options));
     if (!process.stdout.isTTY || options.csv || options.json) return printAll(lines(open, options));
     const rows: string[][] = [];
     for await (const row of open) rows.push(cells(row));
@@ -89,12 +106,15 @@ export async function list(options: ListOptions): Promise<void> {
 
 const NONE = 'There is no such payment.';
 
-async function* lines(rows: AsyncIterable<PaymentRow>, { csv, json }: Form): AsyncGenerator<string> {
+async function* lines(rows: AsyncIterable<Row>, { csv, json }: Form): AsyncGenerator<string> {
   if (csv) yield csvLine(FIELDS);
   let count = 0;
   for await (const row of rows) {
     if (json) yield jsonItem(row, count);
-    else yield csv ? csvLine(FIELDS.map((name) => row[name])) : cells(row).join(' ');
+    else
+      yield csv
+        ? csvLine(FIELDS.map((name) => (name === 'id' ? nameOf(row) : row[name])))
+        : cells(row).join(' ');
     count++;
   }
   if (json) yield count === 0 ? '[]' : ']';

@@ -1,6 +1,7 @@
 // relay payments reconcile: compares the books with the chain once, and prints what is open.
 import { type Command, InvalidArgumentError } from 'commander';
 import type { ChainReconciled } from '#src/domain/payment/events.ts';
+import { isRefundDue } from '#src/domain/payment/ledger.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
@@ -43,16 +44,16 @@ function readBlock(text: string): number {
 async function reconcile({ from, json }: Options): Promise<void> {
   const { x402 } = readConfig();
   if (x402 === null) throw new CannotRun('X402_ENABLED is not true: use the environment of the service');
-  const { configuredChain } = await import('#src/app/chain-scan.ts');
+  const { comparedChain } = await import('#src/app/chain.ts');
   const stop = new AbortController();
   process.once('SIGINT', () => stop.abort());
   await withLog(async (deps) => {
-    const { account, ...chain } = configuredChain(x402, deps.logger);
+    const { account, ...chain } = comparedChain(x402, deps.logger);
     const progress = printer(true);
     const onRound = ({ toBlock }: ChainReconciled) => progress(`compared up to block ${toBlock}`);
     const options = { account, from: from ?? null, signal: stop.signal, onRound };
     const reconciled = await reconcileOnce({ ...deps, ...chain }, options).catch(cannotRun);
-    const open = await listOpenPayments(deps);
+    const open = (await listOpenPayments(deps)).filter(isDue);
     const balances = await balancePayments(deps.log);
     const isBalanced = balances.every(({ balanced }) => balanced);
     if (open.length > 0 || unattributedOf(reconciled).length > 0 || !isBalanced) process.exitCode = EXIT.open;
@@ -60,6 +61,10 @@ async function reconcile({ from, json }: Options): Promise<void> {
     else print(...linesOf(reconciled, open, isBalanced));
   });
 }
+
+/** What was charged a moment ago is about to be served. */
+const isDue = ({ state, since }: PaymentRow): boolean =>
+  state === 'unknown' || state === 'missing' || isRefundDue(state, since, Date.now());
 
 function cannotRun(error: unknown): never {
   if (!(error instanceof ChainUnavailable)) throw error;

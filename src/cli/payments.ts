@@ -15,7 +15,8 @@ States of a payment:
   refunding    its refund has begun: it buys nothing, and is due until "refund complete" records the transfer
   unknown      whether the money moved is unconfirmed: "resolve" looks it up on the chain
   missing      charged in the books, and the chain has no transfer of it
-With --all also: settling, running, served, refunded, rejected, released.
+With --all also: settling, running, served, refunded, rejected, released. With --all and --missing also the transfers to the
+payee that pay for no payment: unattributed, with the sender as payer, and the block in place of the id.
 Amounts are in atomic units. --csv and --json have all fields. A date is its beginning (UTC); --until is exclusive.
 --all reads the streams of each payment and keeps one page of them in memory; without it the open payments are kept.
 Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.

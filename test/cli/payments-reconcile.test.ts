@@ -124,4 +124,18 @@ describe('relay payments reconcile', () => {
       },
     ]);
   });
+
+  test('an audit with --rpc compares the rounds with the node', async () => {
+    const audited = await runCli(['audit', '--rpc', node.url], { env });
+    assert.equal(audited.code, 0, audited.stdout);
+    assert.match(audited.stdout, /chain +\d comparisons? and 0 refunds compared with eip155:8453\n/);
+    node.logs.pop();
+    const other = await runCli(['audit', '--rpc', node.url, '--json'], { env });
+    assert.equal(other.code, 1);
+    assert.match(other.stdout, /"kind":"chain_transfers_mismatch"/);
+    const away = await runCli(['audit', '--rpc', 'http://127.0.0.1:9/v2/secret'], { env });
+    assert.equal(away.code, 2);
+    assert.match(away.stderr, /the node of --rpc gives no usable answer \(rpc_failed\); the record itself/);
+    assert.doesNotMatch(away.stderr, /secret/);
+  });
 });

@@ -193,6 +193,15 @@ describe('the books compared with the chain', () => {
     assert.equal(BigInt(received ?? ''), BigInt(before.received ?? '') + 7n);
     assert.deepEqual([unattributed, balanced], ['7', true]);
     assert.equal(await paid.chain.balanceOf(paid.payTo), BigInt(received ?? ''));
+    const listed: (Row & { readonly transaction: string; readonly amount: string })[] =
+      await payments('--missing');
+    const stranger = listed.find(({ state }) => state === 'unattributed');
+    assert.deepEqual([stranger?.transaction, stranger?.amount], [transaction, '7']);
+    const audit = await runCli(['audit', '--rpc', paid.chain.url], { env });
+    assert.equal(audit.code, 0, audit.stdout);
+    assert.match(audit.stdout, /chain +\d+ comparisons and 0 refunds compared with eip155:8453\n/);
+    const alone = await runCli(['audit'], { env });
+    assert.match(alone.stdout, /the operator's statement; --rpc checks them/);
     service = await paid.start({ X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '1' });
   });
 

@@ -62,6 +62,17 @@ export type FindingKind =
   | 'claim_missing'
   | 'claim_mismatch'
   | 'claim_event_impossible'
+  // Of comparisons with the chain.
+  /** Its blocks do not follow those of the rounds before it. */
+  | 'chain_event_impossible'
+  /** Its sums differ from the payments that it names. */
+  | 'chain_event_mismatch'
+  /** The chain has another block than the one that was compared. Only with a node. */
+  | 'chain_block_mismatch'
+  /** The chain has other transfers in the compared blocks. Only with a node. */
+  | 'chain_transfers_mismatch'
+  /** The chain has no such transfer of a refund. Only with a node. */
+  | 'refund_not_on_chain'
   // Of keys.
   | 'key_event_impossible'
   /** The key's id is not the thumbprint of its public key. */

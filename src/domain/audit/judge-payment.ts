@@ -46,11 +46,13 @@ export const isEnd = ({ type }: PaymentEvent): boolean =>
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
 /** The fault of an event that the payment's state allows. */
-function faultOf({ payment, job }: LedgerEntry, event: PaymentEvent): Fault | null {
+function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent): Fault | null {
   if (event.type === 'PaymentReserved' || payment.status === 'absent') return null;
   const { reserved } = payment;
   if (event.data.jobId !== reserved.jobId)
     return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);
+  if (event.type === 'PaymentRejected' && payment.status === 'missing' && servedBy !== null)
+    return impossible(`it takes back a charge that bought ${servedBy}`);
   if (event.type === 'RefundBegun' && event.data.served && job !== 'executed')
     return impossible('it names a call as made that the log does not have');
   if (event.type !== 'PaymentRefunded') return null;

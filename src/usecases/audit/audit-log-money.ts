@@ -165,6 +165,7 @@ export function auditMoney(states: StreamStates) {
       }
       return open;
     },
+    books: () => books,
     /** At the end of the record: sums that do not balance, and refunds that were claimed twice. */
     ends: () => [...books.map(booksFault).filter((fault) => fault !== null), ...claimedTwice()],
   };

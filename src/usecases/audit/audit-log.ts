@@ -17,6 +17,7 @@ import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { evolveKeys, type KeyRecord, narrowedKey, thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import { auditChain } from './audit-log-chain.ts';
 import { auditIds } from './audit-log-ids.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditMoney } from './audit-log-money.ts';
@@ -45,6 +46,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
   const order = auditOrder(states);
   const ids = auditIds(states);
   const money = auditMoney(states);
+  const chain = auditChain(states);
   const tree = auditTree(states, primitives, kept?.checkpoints ?? []);
   /** As announced so far, within the windows of the trusted keys. */
   let keys: readonly KeyRecord[] = [];
@@ -98,7 +100,10 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
 
   /** Judges an event in its right stream. */
   function judge(recorded: RecordedEvent, event: DomainEvent, location: EventLocation): void | Promise<void> {
-    if (isPaymentEvent(event)) return reportAll(money.payment(recorded.stream, event), location);
+    if (isPaymentEvent(event)) {
+      if (event.type === 'PaymentRefunded') chain.refunded(event, location);
+      return reportAll(money.payment(recorded.stream, event), location);
+    }
     switch (event.type) {
       case 'JobStarted':
       case 'AttemptMade':
@@ -109,6 +114,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       case 'IdempotencyKeyReleased':
         return reportAll(money.claim(recorded.stream, event), location);
       case 'RefundClaimed':
+        chain.claimed(event, location);
         return reportAll(money.refund(recorded.stream, event), location);
       case 'DecisionRecorded':
         return reportAll(money.decision(recorded, event), location);
@@ -116,7 +122,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       case 'SigningKeyRetired':
         return key(event, location);
       case 'ChainReconciled':
-        return undefined;
+        return reportAll(chain.round(event.data, location), location);
       case 'CheckpointSigned':
         return tree.checkpoint(event, keys).then((faults) => reportAll(faults, location));
       default:
@@ -129,6 +135,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
     Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
 
   return {
+    /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
+    chain: { standing: chain.standing, refunds: chain.refunds },
     /** One call after another, in global order from the log's first event on. */
     async take(recorded: RecordedEvent): Promise<void> {
       const location = locationOf(recorded);
@@ -161,12 +169,13 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       reportAll(await tree.keptFaults(kept?.keys ?? keys), NOWHERE);
       for (const { fault, location } of jobs.unproven(tree.keptBefore)) report(fault, location);
       for (const { fault, location } of ids.repeated()) report(fault, location);
-      reportAll(money.ends(), NOWHERE);
+      reportAll([...money.ends(), ...chain.unbalanced(money.books())], NOWHERE);
       const { unservedPayments, unconfirmedPayments, missingPayments, begunRefunds } = money.open();
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
         ...order.counts,
         ...jobs.counts,
+        ...chain.counts,
         keys: keys.length,
         ...logged,
         findings,

@@ -1,12 +1,14 @@
 // What an audit keeps of each stream: one row, whatever checks it is for.
 
 import type { EventLocation } from '#src/domain/audit/finding.ts';
+import type { StatedRefund } from '#src/domain/audit/judge-chain.ts';
 import type { DecisionFacts, PaymentHistory } from '#src/domain/audit/judge-payment.ts';
 import type { RefundHistory } from '#src/domain/audit/judge-refund.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { Job } from '#src/domain/job/state.ts';
 import type { Claim } from '#src/domain/payment/claim.ts';
+import type { ChainReconciled } from '#src/domain/payment/events.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 /** `revision`: decimal. */
@@ -46,6 +48,17 @@ export type Leaf = {
   readonly subtree: string;
 };
 
+/** A comparison with the chain. `before`: name of the row of the round that stands before it; null: there is none. */
+export type AuditedRound = {
+  readonly round: ChainReconciled;
+  readonly location: EventLocation;
+  readonly before: string | null;
+  /** false: a later round has replaced it. */
+  readonly stands: boolean;
+};
+
+export type RefundStated = StatedRefund & { readonly location: EventLocation };
+
 type Kinds = {
   readonly job: OpenJob | ReceiptedJob;
   readonly payment: PaymentHistory;
@@ -55,6 +68,10 @@ type Kinds = {
   readonly refund: RefundHistory;
   readonly decision: DecisionFacts;
   readonly leaf: Leaf;
+  readonly round: AuditedRound;
+  /** Of a payment: name of the row of the last round that confirmed it. */
+  readonly confirmedBy: string;
+  readonly stated: RefundStated;
 };
 
 /**

@@ -58,7 +58,10 @@ export function paymentRow(id: string, entry: LedgerEntry, nowMs: number): Payme
 export type Period = { readonly since: string | null; readonly until: string | null };
 
 /** Whether the payment was charged in the period, or reserved if it was never charged. */
-export function isWithin({ settledAt, reservedAt }: PaymentRow, { since, until }: Period): boolean {
-  const time = settledAt ?? reservedAt;
+export const isWithin = ({ settledAt, reservedAt }: PaymentRow, period: Period): boolean =>
+  isIn(settledAt ?? reservedAt, period);
+
+/** `time`: RFC 3339, UTC. */
+export function isIn(time: string, { since, until }: Period): boolean {
   return (since === null || time >= since) && (until === null || time < until);
 }

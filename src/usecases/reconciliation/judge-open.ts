@@ -80,7 +80,8 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
     const view = await loadPayment(deps.log, stream);
     const { state } = view;
     if (state.status === 'absent' || !isOpenTo(state, compared.upTo)) continue;
-    const finding = await deps.lookUp(state.reserved);
+    const transaction = transactionOf(state);
+    const finding = await deps.lookUp(state.reserved, { transaction, signal: compared.signal });
     failures = finding.outcome === 'unavailable' ? failures + 1 : 0;
     if (isCharged(state)) unread = earlier(unread, await unreadBlock(deps, finding, compared));
     const fact = await factOf(deps, state, finding, compared.upTo);
@@ -90,6 +91,10 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
   }
   return { ...judged, unread };
 }
+
+/** The hash that the facilitator named; null: none. */
+const transactionOf = (payment: Payment): string | null =>
+  'settled' in payment ? payment.settled.transaction : 'transaction' in payment ? payment.transaction : null;
 
 const LISTS = { PaymentSettled: 'settled', PaymentMissing: 'missing', PaymentRejected: 'rejected' } as const;
 

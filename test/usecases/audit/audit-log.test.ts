@@ -147,6 +147,8 @@ test('an honest record of every shape is clean', async () => {
       streams: new Set(events.map(({ stream }) => stream)).size,
       jobs: count('JobStarted'),
       receipts: count('JobCompleted'),
+      comparisons: 0,
+      refunds: 0,
       keys: count('SigningKeyActivated'),
       checkpoints: count('CheckpointSigned'),
       treeSize: size,

@@ -18,7 +18,7 @@ import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import { decided, guided } from '#test/support/given-decision.ts';
-import { CHAIN_STREAM, chainReconciled, paymentMissing } from '#test/support/given-events.ts';
+import { CHAIN_STREAM, chainReconciled, hex, paymentMissing } from '#test/support/given-events.ts';
 import { begin, refund } from '#test/support/given-refund.ts';
 import { mutations, swapsAcrossStreams } from '#test/support/mutations.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
@@ -186,6 +186,8 @@ const TABLE: Readonly<
   ],
   ChainReconciled: [
     ['network payee', 'stream_mismatch'],
+    ['asset received transfers confirmed unattributed', 'chain_event_mismatch'],
+    ['fromBlock toBlock swapped', 'chain_event_impossible'],
     ['*', 'chain'],
   ],
   'SigningKeyActivated (receipt)': [
@@ -269,8 +271,10 @@ async function record() {
     it.log.onNext('JobStarted', dies(moment));
     await assert.rejects(it.paid(), Crash);
   }
-  await given(it.it, CHAIN_STREAM, chainReconciled({ confirmed: [] }));
-  await given(it.it, CHAIN_STREAM, chainReconciled({ fromBlock: 1_031, toBlock: 1_060, confirmed: [] }));
+  await compare(it, 1_001, [first], [{ ...GIFT, block: 1_010 }]);
+  await compare(it, 1_031, [other]);
+  await compare(it, 1_061, []);
+  await compare(it, 1_091, []);
   const missed = nth(it.log.events, 'PaymentSettled', 2);
   await given(it.it, missed.stream, paymentMissing({ jobId: String(missed.data.jobId) }));
   await it.checkpoint();
@@ -279,6 +283,26 @@ async function record() {
   await it.paid();
   await it.checkpoint();
   return it;
+}
+
+const GIFT = { transaction: `0x${hex('9')}`, sender: '0x3333333333333333333333333333333333333333' };
+
+/** A round of 30 blocks, which pays these payments and nothing else but gifts of one unit. */
+function compare(
+  it: Awaited<ReturnType<typeof givenRecord>>,
+  fromBlock: number,
+  paid: readonly string[],
+  gifts: readonly (typeof GIFT & { readonly block: number })[] = [],
+): Promise<void> {
+  const round = chainReconciled({
+    fromBlock,
+    toBlock: fromBlock + 29,
+    received: String(3000 * paid.length + gifts.length),
+    transfers: paid.length + gifts.length,
+    confirmed: paid.map((stream) => stream.slice('payment-'.length)),
+    unattributed: gifts.map((gift) => ({ ...gift, amount: '1', transfers: 1 })),
+  });
+  return given(it.it, CHAIN_STREAM, round);
 }
 
 const served = (events: Events, member: 'paymentStream' | 'claimStream' | 'decisionId') =>

@@ -1,0 +1,139 @@
+// Checks the comparisons with the chain: against the rounds before them and the payments that they name, and, where a node
+// can be queried, against the chain.
+import type { ChainReconciled } from '../payment/events.ts';
+import type { Sums } from '../payment/ledger.ts';
+import {
+  type ChainBlock,
+  type ChainTransfer,
+  hashOfStream,
+  isCharged,
+  streamOfTransfer,
+  sumOf,
+} from '../payment/reconciliation.ts';
+import type { Payment } from '../payment/state.ts';
+import type { Fault } from './finding.ts';
+
+/** What has to follow the rounds that stand before it. null: there is none. */
+export type RoundBefore = Pick<ChainReconciled, 'toBlock'> | null;
+
+/** `replaced`: first block of the rounds that it replaces; null: it replaces none. */
+export function orderFault(
+  round: ChainReconciled,
+  before: RoundBefore,
+  replaced: number | null,
+): Fault | null {
+  const impossible = (message: string): Fault => ({ kind: 'chain_event_impossible', message });
+  if (round.toBlock < round.fromBlock) return impossible('it ends before it begins');
+  if (replaced !== null && round.fromBlock > replaced)
+    return impossible(`it begins within a round, which began with block ${replaced}`);
+  if (before === null || before.toBlock === round.fromBlock - 1) return null;
+  return impossible(
+    `it begins with block ${round.fromBlock}, and the round before it ends with ${before.toBlock}`,
+  );
+}
+
+/** `isTaken`: another round that stands has confirmed it. */
+export type ConfirmedPayment = {
+  readonly hash: string;
+  readonly payment: Payment;
+  readonly isTaken: boolean;
+};
+
+/** Contradictions between a round and the payments that it confirms: as the record has them before the event. */
+export function roundFaults(
+  round: ChainReconciled,
+  confirmed: readonly ConfirmedPayment[],
+): readonly Fault[] {
+  const faults: Fault[] = [];
+  const mismatch = (message: string) => faults.push({ kind: 'chain_event_mismatch', message });
+  let paid = 0n;
+  for (const { hash, payment, isTaken } of confirmed) {
+    if (payment.status === 'absent') {
+      mismatch(`it confirms payment-${hash}, which the log does not have`);
+      continue;
+    }
+    const { amount, network, asset, payTo } = payment.reserved;
+    paid += BigInt(amount);
+    if (isTaken) mismatch(`payment-${hash} was confirmed by an earlier round`);
+    if (!isCharged(payment)) mismatch(`it confirms payment-${hash}, which is not charged`);
+    const isOf = network === round.network && asset === round.asset && payTo === round.payee;
+    if (!isOf) mismatch(`payment-${hash} is of another network, asset or payee`);
+  }
+  const received = paid + sumOf(round.unattributed);
+  if (received !== BigInt(round.received))
+    mismatch(`it received ${round.received}, and its transfers add up to ${received}`);
+  const transfers = confirmed.length + round.unattributed.reduce((sum, row) => sum + row.transfers, 0);
+  if (transfers !== round.transfers)
+    mismatch(`it counts ${round.transfers} transfers, and names ${transfers}`);
+  return faults;
+}
+
+/** `received`, `unattributed`: of the rounds that stand. null: the books have what the chain has, or more than is compared. */
+export function receivedFault(
+  { network, asset, charged, missing }: Sums,
+  received: bigint,
+  unattributed: bigint,
+): Fault | null {
+  if (received <= charged - missing + unattributed) return null;
+  const message = `more was received in ${asset} on ${network} than the books have: received ${received}, and charged ${charged} - missing ${missing} + unattributed ${unattributed} is less`;
+  return { kind: 'books_unbalanced', message };
+}
+
+// ── against the chain ───────────────────────────────────────────────────────────────────────────────────
+
+export function blockFault(round: ChainReconciled, block: ChainBlock | null): Fault | null {
+  if (block?.hash === round.blockHash) return null;
+  const found = block === null ? 'no such block' : `the block ${block.hash}`;
+  const message = `the round compared block ${round.toBlock} ${round.blockHash}, and the chain has ${found}`;
+  return { kind: 'chain_block_mismatch', message };
+}
+
+/** `transfers`: those in the round's blocks. */
+export function transfersFault(round: ChainReconciled, transfers: readonly ChainTransfer[]): Fault | null {
+  const mismatch = (message: string): Fault => ({ kind: 'chain_transfers_mismatch', message });
+  const received = transfers.reduce((sum, { amount }) => sum + amount, 0n);
+  if (received !== BigInt(round.received) || transfers.length !== round.transfers)
+    return mismatch(
+      `the chain has ${received} units in ${transfers.length} transfers in blocks ${round.fromBlock} to ${round.toBlock}, not ${round.received} in ${round.transfers}`,
+    );
+  const streams = transfers.map((transfer) => streamOfTransfer(round, transfer));
+  const paid = new Set(streams.flatMap((stream) => (stream === null ? [] : [hashOfStream(stream)])));
+  const other = round.confirmed.find((hash) => !paid.has(hash));
+  return other === undefined
+    ? null
+    : mismatch(`the chain has no transfer of payment-${other} in these blocks`);
+}
+
+/** A transfer that the record states as a refund. Addresses in lower case. `sender` null: of any sender. */
+export type StatedRefund = {
+  readonly network: string;
+  readonly transaction: string;
+  readonly asset: string;
+  readonly sender: string | null;
+  readonly payer: string;
+  /** At least, in atomic units. */
+  readonly amount: string;
+};
+
+export type TransferInTransaction = {
+  readonly asset: string;
+  readonly sender: string;
+  readonly recipient: string;
+  readonly amount: bigint;
+};
+
+/** `transfers`: of the transaction; null: the chain has no such transaction, or it failed. */
+export function refundFault(
+  stated: StatedRefund,
+  transfers: readonly TransferInTransaction[] | null,
+): Fault | null {
+  const { transaction, asset, payer, sender, amount } = stated;
+  const moved = (transfers ?? [])
+    .filter((one) => one.asset === asset && one.recipient === payer && one.sender !== one.recipient)
+    .filter((one) => sender === null || one.sender === sender)
+    .reduce((sum, one) => sum + one.amount, 0n);
+  if (moved >= BigInt(amount)) return null;
+  const found = transfers === null ? 'the chain has no such transaction' : `the chain has ${moved}`;
+  const message = `${transaction} is recorded to have returned ${amount} to ${payer}, and ${found}`;
+  return { kind: 'refund_not_on_chain', message };
+}

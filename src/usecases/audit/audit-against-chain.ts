@@ -1,0 +1,118 @@
+// Compares what the record says of the chain with the chain itself: each round that stands, and each refund.
+
+import { type EventLocation, type Fault, type Finding, findingOf } from '#src/domain/audit/finding.ts';
+import { blockFault, refundFault, transfersFault } from '#src/domain/audit/judge-chain.ts';
+import { accountKey, type ChainTransfer } from '#src/domain/payment/reconciliation.ts';
+import type { ChainAudit as ChainReader } from '#src/ports/chain-audit.ts';
+import type { ChainAudit } from './audit-log-chain.ts';
+import type { AuditedRound } from './stream-states.ts';
+
+export type ChainChecked = {
+  /** CAIP-2, of the node. */
+  readonly network: string;
+  readonly comparisons: number;
+  readonly refunds: number;
+  /** Rounds and refunds on other networks: they are not checked. */
+  readonly elsewhere: number;
+};
+
+type Options = {
+  readonly record: Pick<ChainAudit, 'standing' | 'refunds'>;
+  readonly chain: ChainReader;
+  readonly onFinding: (finding: Finding) => void;
+  /** Called after each round and refund. */
+  readonly onChecked: () => void;
+};
+
+/** Blocks and rounds whose transfers are read at once. */
+const BLOCKS = 10_000;
+const ROUNDS = 500;
+
+/** Throws `ChainUnavailable`. */
+export async function auditAgainstChain({
+  record,
+  chain,
+  onFinding,
+  onChecked,
+}: Options): Promise<ChainChecked> {
+  const network = await chain.network();
+  const checked = { network, comparisons: 0, refunds: 0, elsewhere: 0 };
+  const report = (fault: Fault | null, location: EventLocation) => {
+    if (fault !== null) onFinding(findingOf(fault, location));
+  };
+
+  async function checkRounds(rounds: readonly AuditedRound[]): Promise<void> {
+    const [newest] = rounds;
+    const oldest = rounds.at(-1);
+    if (newest === undefined || oldest === undefined) return;
+    const scan = chain.scanOf(newest.round.asset);
+    const transfers = await transfersOf(
+      scan,
+      newest.round.payee,
+      oldest.round.fromBlock,
+      newest.round.toBlock,
+    );
+    let end = transfers.length;
+    for (const { round, location } of rounds) {
+      report(blockFault(round, await scan.block(round.toBlock)), location);
+      let begin = end;
+      while (begin > 0 && (transfers[begin - 1]?.block ?? 0) >= round.fromBlock) begin--;
+      report(transfersFault(round, transfers.slice(begin, end)), location);
+      end = begin;
+      checked.comparisons++;
+      onChecked();
+    }
+  }
+
+  let batch: AuditedRound[] = [];
+  for (const each of record.standing()) {
+    if (each.round.network !== network) {
+      checked.elsewhere++;
+      continue;
+    }
+    if (!belongs(batch, each)) {
+      await checkRounds(batch);
+      batch = [];
+    }
+    batch.push(each);
+  }
+  await checkRounds(batch);
+
+  for (const { location, ...stated } of record.refunds()) {
+    if (stated.network !== network) {
+      checked.elsewhere++;
+      continue;
+    }
+    report(refundFault(stated, await chain.transfersIn(stated.transaction)), location);
+    checked.refunds++;
+    onChecked();
+  }
+  return checked;
+}
+
+/** Of the same account, right before the others, and not too much with them. */
+function belongs([newest, ...more]: readonly AuditedRound[], { round }: AuditedRound): boolean {
+  if (newest === undefined) return true;
+  const last = (more.at(-1) ?? newest).round;
+  return (
+    more.length < ROUNDS &&
+    accountKey(newest.round) === accountKey(round) &&
+    last.fromBlock === round.toBlock + 1 &&
+    newest.round.toBlock - round.fromBlock < BLOCKS
+  );
+}
+
+async function transfersOf(
+  scan: ReturnType<ChainReader['scanOf']>,
+  payee: string,
+  first: number,
+  to: number,
+): Promise<readonly ChainTransfer[]> {
+  const found: ChainTransfer[] = [];
+  for (let from = first; from <= to; ) {
+    const part = await scan.scan({ payee, from, to, maxTransfers: Number.POSITIVE_INFINITY, payers: [] });
+    found.push(...part.transfers);
+    from = part.to + 1;
+  }
+  return found;
+}

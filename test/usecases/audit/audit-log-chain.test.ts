@@ -1,0 +1,221 @@
+// Comparisons with the chain in an audit: an honest record is clean, also after a reorganisation; one that was edited is
+// found by the record itself or, where it was edited consistently, by the chain.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
+import type { Finding } from '#src/domain/audit/finding.ts';
+import type { JsonObject } from '#src/domain/canonical-json.ts';
+import type { ChainAudit } from '#src/ports/chain-audit.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import { auditAgainstChain } from '#src/usecases/audit/audit-against-chain.ts';
+import { makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
+import { edited, nth, renumbered, without } from '#test/support/audited-record.ts';
+import { hex, paymentMissing, paymentRejected } from '#test/support/given-events.ts';
+import { primitives } from '#test/support/primitives.ts';
+import { made, type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
+
+const STRANGER = '0x4444444444444444444444444444444444444444';
+
+/** Rounds with a charge that was found, one that was known, a missing one and a stranger's transfer, and two more rounds. */
+async function record(): Promise<ReconciledWorld> {
+  const it = reconciledWorld();
+  await made(it.round());
+  const [found, known] = [await it.payment('1', 'unknown'), await it.payment('2', 'settled')];
+  await it.payment('3', 'settled');
+  it.chain.pay(found.reserved);
+  it.chain.pay(known.reserved);
+  it.chain.transfer(STRANGER, 5n);
+  it.pass(60);
+  await made(it.round());
+  it.pass(60);
+  await made(it.round());
+  it.chain.transfer(STRANGER, 6n);
+  it.pass(60);
+  await made(it.round());
+  return it;
+}
+
+const chainOf = (it: ReconciledWorld, changes: Partial<ChainAudit> = {}): ChainAudit => ({
+  network: async () => 'eip155:8453',
+  scanOf: () => it.chain.scan,
+  transfersIn: async () => null,
+  ...changes,
+});
+
+async function audit(events: readonly RecordedEvent[], chain: ChainAudit | null = null) {
+  const findings: Finding[] = [];
+  const onFinding = (finding: Finding) => findings.push(finding);
+  const scratch = sqliteScratch<ScratchRow>(undefined, { changes: 8, characters: 4096 });
+  const auditor = makeAuditor({ primitives, scratch, onFinding });
+  try {
+    for (const event of events) await auditor.take(event);
+    const summary = await auditor.finish();
+    const options = { record: auditor.chain, onFinding, onChecked: () => undefined };
+    const checked = chain === null ? null : await auditAgainstChain({ ...options, chain });
+    return { summary, checked, texts: findings.map(({ kind, revision }) => `${kind} ${revision}`), findings };
+  } finally {
+    scratch.close();
+  }
+}
+
+const rounds = ({ log }: ReconciledWorld) => log.events.filter(({ type }) => type === 'ChainReconciled');
+const round = (it: ReconciledWorld, n: number) => nth(it.log.events, 'ChainReconciled', n);
+
+describe('an honest record', () => {
+  test('is clean, alone and against the chain', async () => {
+    const it = await record();
+    const { texts, summary, checked } = await audit(it.log.events, chainOf(it));
+    assert.deepEqual(texts, []);
+    assert.deepEqual([summary.comparisons, summary.refunds, summary.notes.missingPayments], [4, 0, 1]);
+    assert.deepEqual(checked, { network: 'eip155:8453', comparisons: 4, refunds: 0, elsewhere: 0 });
+  });
+
+  test('is clean after a reorganisation, and after a comparison that was repeated', async () => {
+    const it = await record();
+    it.chain.reorganise(Number(round(it, 1).data.toBlock) - 3);
+    it.pass(60);
+    await made(it.round());
+    await made(it.round(1001));
+    const { texts, checked } = await audit(it.log.events, chainOf(it));
+    assert.deepEqual(texts, []);
+    assert.ok(
+      checked !== null && checked.comparisons < rounds(it).length,
+      'replaced rounds are not on the chain',
+    );
+  });
+});
+
+describe('a record that was edited', () => {
+  for (const [what, n, change, expected] of [
+    ['a sum', 1, { received: '9000' }, ['chain_event_mismatch 1', 'books_unbalanced null']],
+    ['a count', 1, { transfers: 9 }, ['chain_event_mismatch 1']],
+    [
+      'a payment that the log does not have',
+      3,
+      { confirmed: [hex('c')], received: '3006', transfers: 2 },
+      ['chain_event_mismatch 3', 'chain_event_mismatch 3', 'books_unbalanced null'],
+    ],
+    ['its first block', 2, { fromBlock: 1040 }, ['chain_event_impossible 2']],
+    ['its last block', 2, { toBlock: 2000 }, ['chain_event_impossible 3', 'chain_event_impossible 3']],
+    ['its payee', 2, { payee: STRANGER }, ['stream_mismatch 2', 'chain_event_impossible 3']],
+  ] as const) {
+    test(`${what} of a round is found`, async () => {
+      const it = await record();
+      const events = edited(it.log.events, round(it, n), change as unknown as JsonObject);
+      const { texts } = await audit(events);
+      assert.deepEqual(new Set(texts), new Set(expected));
+    });
+  }
+
+  test('a round that is dropped is found', async () => {
+    const it = await record();
+    const dropped = round(it, 2);
+    const { texts } = await audit(renumbered(without(it.log.events, (event) => event === dropped)));
+    assert.deepEqual(texts, ['chain_event_impossible 2']);
+  });
+
+  test('a payment that two rounds confirm is found', async () => {
+    const it = await record();
+    const { confirmed } = round(it, 1).data;
+    const change = { confirmed, received: '6006', transfers: 3 } as JsonObject;
+    const { texts } = await audit(edited(it.log.events, round(it, 3), change));
+    assert.deepEqual(texts, ['chain_event_mismatch 3', 'chain_event_mismatch 3', 'books_unbalanced null']);
+  });
+
+  test('a charge that is dropped is found: more was received than the books have', async () => {
+    const it = await record();
+    const settled = nth(it.log.events, 'PaymentSettled', 0);
+    const { texts } = await audit(renumbered(without(it.log.events, (event) => event === settled)));
+    assert.ok(texts.includes('chain_event_mismatch 1'), texts.join());
+    assert.ok(texts.includes('books_unbalanced null'), texts.join());
+  });
+
+  test('a missing charge that was none, and one that is taken back although it bought a call, are found', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'unknown');
+    await it.append(payment.stream, paymentMissing({ jobId: payment.jobId }));
+    assert.deepEqual((await audit(it.log.events)).texts, ['payment_event_impossible 2']);
+
+    const other = reconciledWorld();
+    const served = await other.payment('1', 'served');
+    const { jobId } = served;
+    await other.append(served.stream, paymentMissing({ jobId }), paymentRejected({ jobId }));
+    const { texts } = await audit(other.log.events);
+    assert.ok(texts.includes('payment_event_impossible 3'), texts.join());
+  });
+});
+
+describe('against the chain', () => {
+  test('a transfer that was kept from the books is found', async () => {
+    const it = await record();
+    const change = { received: '0', transfers: 0, unattributed: [] } as JsonObject;
+    const events = edited(it.log.events, round(it, 3), change);
+    assert.deepEqual((await audit(events)).texts, []);
+    assert.deepEqual((await audit(events, chainOf(it))).texts, ['chain_transfers_mismatch 3']);
+  });
+
+  test('a transfer that never was is found', async () => {
+    const it = await record();
+    const [row] = round(it, 3).data.unattributed as JsonObject[];
+    const change = { received: '60', unattributed: [{ ...row, amount: '60' }] } as JsonObject;
+    const { texts } = await audit(edited(it.log.events, round(it, 3), change), chainOf(it));
+    assert.deepEqual(texts, ['chain_transfers_mismatch 3']);
+  });
+
+  test('a block that the chain does not have is found', async () => {
+    const it = await record();
+    const events = edited(it.log.events, round(it, 2), { blockHash: `0x${hex('9')}` });
+    assert.deepEqual((await audit(events, chainOf(it))).texts, ['chain_block_mismatch 2']);
+    it.chain.reorganise(Number(round(it, 3).data.toBlock));
+    assert.deepEqual((await audit(it.log.events, chainOf(it))).texts, ['chain_block_mismatch 3']);
+  });
+
+  test('rounds of another network are not checked, and counted', async () => {
+    const it = await record();
+    const chain = chainOf(it, { network: async () => 'eip155:1' });
+    const { texts, checked } = await audit(it.log.events, chain);
+    assert.deepEqual(texts, []);
+    assert.deepEqual(checked, { network: 'eip155:1', comparisons: 0, refunds: 0, elsewhere: 4 });
+  });
+
+  test('a refund is on the chain, or found: nothing, too little, another sender, asset or recipient', async () => {
+    const it = reconciledWorld();
+    const { stream, jobId, reserved } = await it.payment('1', 'settled');
+    const { network, asset, amount, payer, payTo: sender } = reserved;
+    const transaction = `0x${hex('e')}`;
+    const at = '2026-01-02T03:05:00.000Z';
+    await it.append(stream, { type: 'RefundBegun', data: { v: 1, jobId, served: false, begunAt: at } });
+    const refunds = [{ payment: stream, jobId, amount }];
+    const transfers = [{ asset, sender, payer, amount, refunds }];
+    await it.append(`refund-${network}:${transaction}`, {
+      type: 'RefundClaimed',
+      data: { v: 1, network, transaction, transfers, released: [], claimedAt: at },
+    });
+    const evidence = 'chain' as const;
+    const refund = { jobId, network, asset, amount, payer, transaction, evidence, sender, refundedAt: at };
+    await it.append(stream, { type: 'PaymentRefunded', data: { v: 2, ...refund } });
+    assert.deepEqual((await audit(it.log.events)).texts, []);
+
+    const moved = { asset, sender, recipient: payer, amount: 3000n };
+    for (const [found, expected] of [
+      [[moved], []],
+      [
+        [
+          { ...moved, amount: 1000n },
+          { ...moved, amount: 2000n },
+        ],
+        [],
+      ],
+      [null, ['refund_not_on_chain 0']],
+      [[{ ...moved, amount: 2999n }], ['refund_not_on_chain 0']],
+      [[{ ...moved, sender: STRANGER }], ['refund_not_on_chain 0']],
+      [[{ ...moved, asset: STRANGER }], ['refund_not_on_chain 0']],
+      [[{ ...moved, recipient: STRANGER }], ['refund_not_on_chain 0']],
+    ] as const) {
+      const { texts, checked } = await audit(it.log.events, chainOf(it, { transfersIn: async () => found }));
+      assert.deepEqual(texts, expected);
+      assert.equal(checked?.refunds, 1);
+    }
+  });
+});
