@@ -187,20 +187,22 @@ async function append(deps: JudgeDeps, view: View<Payment>, fact: Fact): Promise
   }
 }
 
-/** Takes turns: a candidate is taken again only after each other one was. */
-export type Turns = { take(candidates: readonly string[], max: number): readonly string[] };
+/** Takes turns: a candidate is taken again only after each other one was. One at which its user stops was not. */
+export type Turns = { take(candidates: readonly string[], max: number): Iterable<string> };
 
 export function openTurns(): Turns {
   let turn = 0;
   let lastTurn = new Map<string, number>();
   return {
-    take(candidates, max) {
+    *take(candidates, max) {
       turn++;
       const last = (one: string) => lastTurn.get(one) ?? 0;
-      const taken = [...candidates].sort((a, b) => last(a) - last(b)).slice(0, max);
+      const next = [...candidates].sort((a, b) => last(a) - last(b)).slice(0, max);
       lastTurn = new Map(candidates.map((one) => [one, last(one)]));
-      for (const one of taken) lastTurn.set(one, turn);
-      return taken;
+      for (const one of next) {
+        yield one;
+        lastTurn.set(one, turn);
+      }
     },
   };
 }

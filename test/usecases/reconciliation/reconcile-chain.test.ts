@@ -133,6 +133,22 @@ describe('a reservation of unknown fate', () => {
     assert.deepEqual(await it.states(), {});
   });
 
+  test('after three about which the node gives no answer: rejected in the next round', async () => {
+    const it = reconciledWorld();
+    for (const name of ['1', '2', '3']) await it.payment(name);
+    const unused = await it.payment('4');
+    const { lookUp } = it.chain;
+    const asked: typeof lookUp = async (payment) =>
+      payment.nonce === unused.reserved.nonce ? lookUp(payment) : { outcome: 'unavailable' };
+    Object.assign(it.deps, { lookUp: asked });
+    const rejected = [];
+    for (let round = 0; round < 3; round++) {
+      it.pass(182);
+      rejected.push(...(await made(it.round())).found.rejected);
+    }
+    assert.deepEqual(rejected, [unused.stream]);
+  });
+
   test('cancelled by its payer: rejected at once', async () => {
     const it = reconciledWorld();
     const payment = await it.payment('1', 'reserved');
