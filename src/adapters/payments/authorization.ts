@@ -209,10 +209,12 @@ const { min: SHORTEST_SECONDS, max: LONGEST_SECONDS } = LIMITS.authorizationSeco
 
 /** Validate a new payment: payee and amount as configured, time window valid now. null if it is valid. */
 export function termsValidators(terms: Terms): Pick<Payments, 'validateTerms' | 'validateNew'> {
-  const validateTerms = ({ payTo, amount }: PresentedPayment): Refusal | null => {
+  const validateTerms = ({ payer, payTo, amount }: PresentedPayment): Refusal | null => {
     if (payTo !== terms.payTo) {
       return refuse('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
     }
+    // No money would come in: the comparison with the chain counts transfers of others only.
+    if (payer === payTo) return refuse('payer_is_payee', 'the payee cannot pay itself: use another wallet');
     if (amount !== terms.amount) {
       return refuse('amount_mismatch', `the authorization must be of exactly ${terms.amount}`);
     }

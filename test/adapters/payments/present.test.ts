@@ -185,6 +185,14 @@ test('a payment has the signed terms; they are compared with the current ones fo
   assert.equal(x402.payments.validateNew(ours, Date.now()), null);
 });
 
+test('the payee does not pay itself', async () => {
+  const account = wallet();
+  const own = await lab({ x402: { payTo: account.address } });
+  const payment = await presented(own, v1(await payloadOf(account, { to: account.address })));
+  assert.equal(reasonOf(own.payments.validateTerms(payment)), 'payer_is_payee');
+  assert.equal(reasonOf(own.payments.validateNew(payment, Date.now())), 'payer_is_payee');
+});
+
 test('the terms are validated before the time window', async () => {
   const payload = await payloadOf(wallet(), { value: '1', validBefore: '0' });
   const payment = await presented(x402, v1(payload));
