@@ -54,7 +54,7 @@ export function beginRefund(
     case 'refunded':
       return { refused: 'already_refunded' };
     case 'refunding':
-      return null;
+      return payment.missing === null ? null : { refused: 'missing' };
     case 'settled':
       if (job === 'running') return { refused: 'job_running' };
       if (job === 'executed' && !served) return { refused: 'served' };

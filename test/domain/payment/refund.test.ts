@@ -55,6 +55,12 @@ describe('begin', () => {
     ['a charge whose call runs', charged, 'running', { refused: 'job_running' }],
     ['a charge whose call was made', charged, 'executed', { refused: 'served' }],
     ['a refund that has begun', [...charged, refundBegun()], 'absent', null],
+    [
+      'a refund that has begun of a charge that the chain does not have',
+      [...charged, refundBegun(), paymentMissing()],
+      'absent',
+      { refused: 'missing' },
+    ],
     ['a cancelled refund', [...charged, refundBegun(), refundCancelled()], 'absent', refundBegun()],
     [
       'a refunded charge',
