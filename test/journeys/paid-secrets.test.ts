@@ -111,7 +111,11 @@ describe('secrets of payments', () => {
     'a facilitator that refuses our login and repeats it: named, not charged, served later',
     needs,
     async () => {
-      const refused = { ok: false, reason: 'the facilitator refuses our login' };
+      const refused = {
+        ok: false,
+        reason: 'login_refused',
+        message: 'The facilitator refuses our login: paid calls answer 503, nothing is charged.',
+      };
       const health = async () => {
         const url = `${world.service.url}/health`;
         return (await get<{ checks: { facilitator: unknown } }>(url)).body.checks.facilitator;

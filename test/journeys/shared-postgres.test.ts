@@ -193,8 +193,8 @@ describe('two processes', () => {
         const health = await get<Health>(`${service.url}/health`);
         const { eventLog, readModels } = health.body.checks;
         assert.deepEqual(
-          [health.status, health.body.ok, eventLog, readModels],
-          [200, false, { ok: true }, { ok: false }],
+          [health.status, health.body.ok, eventLog, readModels?.ok],
+          [200, false, { ok: true }, false],
         );
         assert.equal((await get(`${service.url}/health/live`)).status, 200);
       }

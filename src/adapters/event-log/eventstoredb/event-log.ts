@@ -93,7 +93,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     const { nextExpectedRevision: nextRevision, position } = await connection
       .call((client) => client.appendToStream(stream, events, options))
       .catch((error: unknown) => {
-        if (error instanceof EventLogUnavailable) health.failed(error);
+        noteOutage(error);
         if (error instanceof StreamDeletedError) throw new WrongExpectedVersion(stream, expected, null);
         if (!(error instanceof WrongExpectedVersionError)) throw error;
         const { actualVersion: actual } = error;
@@ -114,9 +114,15 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       return read.flatMap(({ event }) => event ?? []);
     } catch (error) {
       if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
-      throw error;
+      throw noteOutage(error);
     }
   };
+
+  /** A read that fails is no proof either: the next check of the health probes. */
+  function noteOutage(error: unknown): unknown {
+    if (error instanceof EventLogUnavailable) health.failed(error);
+    return error;
+  }
 
   /** `from`: inclusive forwards, exclusive backwards; null: the beginning, or the end. */
   function readLog(from: string | null, direction: Direction, maxCount: number, limitMs = timeLimitMs) {
