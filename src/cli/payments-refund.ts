@@ -34,7 +34,8 @@ export async function begin(ids: readonly string[], options: BeginOptions): Prom
   if (options.csv && options.json) throw new CannotRun('use either --csv or --json');
   const begun = await withLog(async (deps) => {
     const all: Begun[] = [];
-    for (const id of ids) all.push(await beginPaymentRefund(deps, id, { served: options.served === true }));
+    for (const id of ids)
+      all.push(await beginPaymentRefund(deps, id, { includeServed: options.served === true }));
     return all;
   });
   printDue(duePayers(begun), options);

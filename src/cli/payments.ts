@@ -40,7 +40,8 @@ Every transfer in the transaction counts that is in the token of the charge, com
 not older than the payment. It refunds the begun refunds of its recipient, each in full, the oldest first, as far as it
 covers them; whatever runs at the same moment, no part of it counts twice. What is left can be completed later for refunds
 that have begun by then. If the command was interrupted, run it again.
-Exit status: 0 recorded (now or before), 1 nothing was covered, 2 the chain does not answer.`;
+Exit status: 0 recorded (now or before), 1 nothing is covered, or nothing is left for refunds that began later, 2 the chain
+does not answer.`;
 
 const RESOLVE_HELP = `
 The chain is queried (X402_RPC_URL), and what it shows is recorded: paid, never to be paid, or nothing yet. Also a rejected

@@ -21,6 +21,8 @@ import type { Environment, Service } from '#test/support/service.ts';
 const needs = needsAnvil();
 const postgres = needsPostgres();
 const PURSE = 30_000n;
+/** The service itself does not find meanwhile what the operator resolves. */
+const LATER = { X402_RECONCILE_SECONDS: '3600' };
 const UNKNOWN_TX = `0x${'7'.repeat(64)}`;
 
 /** A payer with two payments, and others with one each. */
@@ -99,7 +101,7 @@ describe('refunds', () => {
   before(async () => {
     if (needs.skip) return;
     paid = await makePaidWorld();
-    service = await paid.start();
+    service = await paid.start(LATER);
     by = operator(paid.env);
     const open = await manySamples(paid, service, 'refund', 4);
     const served = await paid.samples(service, 'served', { count: 1 });
@@ -138,7 +140,8 @@ describe('refunds', () => {
       await by.fails(['resolve', idOf(0)], 2, /gives no usable answer/);
       await by.fails(['resolve', idOf(0), ...byHand, '--not-settled'], 1, /too early/);
       paid.node.blind(false);
-      const { code, out } = await by.json(['resolve', idOf(0)]);
+      const { code, out, stderr } = await by.json(['resolve', idOf(0)]);
+      assert.equal(stderr, '');
       assert.deepEqual([code, out.kind, out.evidence], [0, 'settled', 'chain']);
       assert.match(out.transaction, /^0x[0-9a-f]{64}$/);
       await resolveAll(paid, ids.slice(1, 5));
@@ -358,8 +361,8 @@ if (LONG)
       async () => {
         const DATABASE_URL = await server.newDatabase();
         // One after the other: the first makes the key file.
-        const left = await paid.start({ DATABASE_URL });
-        const pair = [left, await paid.start({ DATABASE_URL })] as const;
+        const left = await paid.start({ DATABASE_URL, ...LATER });
+        const pair = [left, await paid.start({ DATABASE_URL, ...LATER })] as const;
         const by = operator(paid.env);
         const samples = await paid.samples(left, 'many');
         await leaveUnknown(paid, left, samples);

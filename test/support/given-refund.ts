@@ -25,8 +25,8 @@ export const transactionOf = (...transfers: readonly Transfer[]): FoundTransfers
   transfers,
 });
 
-export const begin = (deps: JournalDeps, id: string, served = false) =>
-  beginPaymentRefund(deps, id, { served });
+export const begin = (deps: JournalDeps, id: string, includeServed = false) =>
+  beginPaymentRefund(deps, id, { includeServed });
 
 export const complete = (
   deps: JournalDeps,
@@ -39,9 +39,9 @@ export const complete = (
 export async function refund(
   deps: JournalDeps,
   id: string,
-  { transaction = REFUND_TX, served = false } = {},
+  { transaction = REFUND_TX, includeServed = false } = {},
 ): Promise<void> {
-  const begun = await begin(deps, id, served);
+  const begun = await begin(deps, id, includeServed);
   if (begun.outcome !== 'begun') throw new Error(begun.reason);
   const completed = await complete(deps, undefined, transaction);
   if (completed.outcome !== 'completed' || !completed.refunds.some(({ payment }) => payment === id))

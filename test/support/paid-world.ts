@@ -117,7 +117,7 @@ export async function makePaidWorld({
   async function refund(transfers: readonly BatchTransfer[], from = payTo): Promise<Hex> {
     const hash = await sendBatch(chain, from, transfers);
     for (const { to, amount } of transfers) {
-      for (const [payer, known] of paidBy) if (payer.address === to) paidBy.set(payer, known - amount);
+      for (const payer of paidBy.keys()) if (payer.address === to) paidBy.set(payer, await spentBy(payer));
       if (from !== payTo) elsewhere += amount;
     }
     return hash;

@@ -31,13 +31,13 @@ export type BeginRefusal =
   | 'served'
   | 'already_refunded';
 
-/** `at`: RFC 3339. `served`: also a payment whose call was made. */
-export type BeginFacts = { readonly job: JobProgress; readonly served: boolean; readonly at: string };
+/** `at`: RFC 3339. `includeServed`: also a payment whose call was made. */
+export type BeginFacts = { readonly job: JobProgress; readonly includeServed: boolean; readonly at: string };
 
 /** null: the refund has begun before. */
 export function beginRefund(
   payment: Payment,
-  { job, served, at }: BeginFacts,
+  { job, includeServed, at }: BeginFacts,
 ): EventOf<'RefundBegun'> | { readonly refused: BeginRefusal } | null {
   switch (payment.status) {
     case 'absent':
@@ -57,17 +57,16 @@ export function beginRefund(
       return payment.missing === null ? null : { refused: 'missing' };
     case 'settled':
       if (job === 'running') return { refused: 'job_running' };
-      if (job === 'executed' && !served) return { refused: 'served' };
-      return begun(payment, job === 'executed', at);
+      if (job === 'executed' && !includeServed) return { refused: 'served' };
+      return refundBegun(payment, job === 'executed', at);
     default:
       return payment satisfies never;
   }
 }
 
-const begun = ({ reserved }: ChargedPayment, served: boolean, at: string): EventOf<'RefundBegun'> => ({
-  type: 'RefundBegun',
-  data: { v: 1, jobId: reserved.jobId, served, begunAt: at },
-});
+function refundBegun({ reserved }: ChargedPayment, served: boolean, at: string): EventOf<'RefundBegun'> {
+  return { type: 'RefundBegun', data: { v: 1, jobId: reserved.jobId, served, begunAt: at } };
+}
 
 /**
  * Whether a refund that has begun holds, by the job as read after that: a job that starts later reads the payment and sends
@@ -286,5 +285,5 @@ export function recordRefund(
     type: 'PaymentRefunded',
     data: { v: 2, ...facts, evidence: 'chain', refundedAt: at },
   };
-  return payment.status === 'refunding' ? [refunded] : [begun(payment, served, at), refunded];
+  return payment.status === 'refunding' ? [refunded] : [refundBegun(payment, served, at), refunded];
 }

@@ -32,16 +32,17 @@ export type Begun =
 
 /**
  * Begins the refund of a payment. If its job starts at the same moment, exactly one of the two wins: either the job reads
- * the refund and sends nothing, or the refund is cancelled. `served`: also if its call was made.
+ * the refund and sends nothing, or the refund is cancelled. `includeServed`: also if its call was made.
  */
 export async function beginPaymentRefund(
   deps: JournalDeps,
   id: string,
-  { served }: { readonly served: boolean },
+  { includeServed }: { readonly includeServed: boolean },
 ): Promise<Begun> {
   for (;;) {
     const view = await loadPayment(deps.log, id);
-    const event = beginRefund(view.state, { job: await progress(deps, view.state), served, at: now(deps) });
+    const job = await progress(deps, view.state);
+    const event = beginRefund(view.state, { job, includeServed, at: now(deps) });
     if (event !== null && 'refused' in event) return { outcome: 'refused', id, reason: event.refused };
     try {
       if (event !== null) await appendPayment(deps, view, event);

@@ -62,9 +62,11 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
   if (found.outcome !== 'found') return found;
   const { network } = found;
   const stream = STREAM.refund(refundId({ network, transaction }));
+  let begun: readonly Begun[] | null = null;
   for (let released: readonly string[] = []; ; ) {
+    // Before the claims: what is recorded meanwhile, and therefore not begun any more, is found in these.
+    begun ??= await loadBegun(deps, network, transaction);
     const { state, expected } = await loadRefundClaims(deps.log, stream);
-    const begun = await loadBegun(deps, network, transaction);
     const at = now(deps);
     const facts = { transaction, found, begun, refundFrom, released, max: MAX_REFUNDS, at };
     const { event, uncovered } = claimTransfers(state, facts);
@@ -74,6 +76,7 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
         released = [];
       } catch (error) {
         if (!(error instanceof WrongExpectedVersion)) throw error;
+        begun = null;
       }
       continue;
     }
@@ -88,6 +91,7 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
     if (elsewhere.length === 0)
       return { outcome: 'completed', network, refunds, uncovered: uncovered.map(uncoveredOf) };
     released = elsewhere;
+    begun = null;
   }
 }
 
@@ -122,7 +126,8 @@ async function record(
     const { stream, state, expected } = await loadPayment(deps.log, allocation.payment);
     if (state.status === 'absent') return 'elsewhere';
     const { jobId } = state.reserved;
-    const served = progressOf((await loadJob(deps.log, jobId)).state) === 'executed';
+    const isCancelled = state.status === 'settled' || state.status === 'missing';
+    const served = isCancelled && progressOf((await loadJob(deps.log, jobId)).state) === 'executed';
     const events = recordRefund(state, allocation, { transaction, served, at: now(deps) });
     if (events === null) return false;
     if (events === 'elsewhere') return events;

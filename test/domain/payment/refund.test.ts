@@ -41,8 +41,8 @@ const charged = [paymentReserved(), paymentSettled()];
 const AT = at(80);
 
 describe('begin', () => {
-  const begin = (events: readonly PaymentEvent[], job: JobProgress, served = false) =>
-    beginRefund(givenPayment(...events).state, { job, served, at: AT });
+  const begin = (events: readonly PaymentEvent[], job: JobProgress, includeServed = false) =>
+    beginRefund(givenPayment(...events).state, { job, includeServed, at: AT });
 
   const cases: readonly [
     given: string,

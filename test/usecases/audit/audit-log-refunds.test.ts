@@ -30,7 +30,7 @@ async function refunded(): Promise<{ it: Record; stream: string; other: string }
   await it.paid();
   await it.paid();
   const [stream = '', other = ''] = [0, 1].map((n) => nth(it.log.events, 'PaymentReserved', n).stream);
-  await refund(it.deps, stream, { served: true });
+  await refund(it.deps, stream, { includeServed: true });
   return { it, stream, other };
 }
 const eventIn = ({ log }: Record, type: string, n = 0) => nth(log.events, type, n);

@@ -251,7 +251,7 @@ async function record() {
   await it.checkpoint();
   // The first charge is returned; the refund of the second is cancelled.
   const [first = '', other = ''] = [0, 1].map((n) => nth(it.log.events, 'PaymentReserved', n).stream);
-  await refund(it.deps, first, { served: true });
+  await refund(it.deps, first, { includeServed: true });
   await begin(it.deps, other, true);
   await cancelPaymentRefund(it.deps, other);
   // Rejected: its key is free again, and another payment takes it.

@@ -181,7 +181,7 @@ test('a call that was made is refunded on demand only, and stays served until th
   assert.equal(outcomeOf(await execute(it)), 'ran');
   assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, true)), 'begun');
   assert.deepEqual(await sums(it), ['3000', '3000', '0', '0', true]);
-  await refund(it.deps, PAYMENT_STREAM, { served: true });
+  await refund(it.deps, PAYMENT_STREAM, { includeServed: true });
   assert.deepEqual(await sums(it), ['3000', '0', '3000', '0', true]);
   assert.equal(outcomeOf(await execute(it)), 'replayed');
 });

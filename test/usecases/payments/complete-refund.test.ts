@@ -99,6 +99,21 @@ test('four operators complete one transaction at the same moment: one refund', a
   assert.deepEqual(await typesIn(it, claimStream(REFUND_TX)), ['RefundClaimed']);
 });
 
+test('an operator who reads the claims before another one claims and records: the refund is reported', async () => {
+  const it = await begun(undefined);
+  const slow = world(it.common).deps;
+  let others: Promise<unknown> | null = null;
+  const readStream: typeof slow.log.readStream = async (name, options) => {
+    const events = await slow.log.readStream(name, options);
+    if (name === claimStream(REFUND_TX)) others = others ?? complete(it.deps);
+    await others;
+    return events;
+  };
+  const log = Object.assign(Object.create(slow.log), { readStream });
+  assert.deepEqual(essence(await complete({ ...slow, log })), recorded([1, false]));
+  assert.deepEqual(await refundsOf(it, 1), [[REFUND_TX]]);
+});
+
 for (const [title, type, when] of [
   ['after the claim', 'RefundClaimed', 'after'],
   ['before the first of two records', 'PaymentRefunded', 'before'],
