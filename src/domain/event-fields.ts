@@ -69,6 +69,7 @@ export const oneOf = <const L extends string[]>(...texts: L) =>
     [K in keyof L]: TLiteral<L[K]>;
   }>;
 export const V1 = Type.Literal(1);
+export const V2 = Type.Literal(2);
 /** UTC, RFC 3339, milliseconds. */
 export const Instant = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$' });
 export const Text = Type.String();
@@ -91,6 +92,10 @@ export type Mode = Static<typeof Mode>;
 
 export const Route = oneOf('execute/webhook', 'execute/guided-webhook');
 export type Route = Static<typeof Route>;
+
+/** Whether a response has more bytes than were read. */
+export const Truncated = Type.Union([Type.Boolean(), Type.Literal('unknown')]);
+export type Truncated = Static<typeof Truncated>;
 
 /** How far an attempt came before it ended. */
 export const Phase = oneOf('dns', 'connect', 'tls', 'request', 'headers', 'body');

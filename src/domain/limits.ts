@@ -101,7 +101,7 @@ export const LIMITS = {
     'bytes',
     { max: 64 * KIB },
     'How much of the answer of the target is read and hashed. It is never returned or stored.',
-    'Reading stops; the receipt states truncated.',
+    'Reading stops; the receipt states truncated: true.',
   ),
   responseHeaderBytes: limit(
     'bytes',

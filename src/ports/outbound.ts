@@ -1,7 +1,7 @@
 // One attempt: one outbound HTTPS request to a checked address, and its report.
 
 import type { Target } from '#src/domain/destination/url.ts';
-import type { ErrorCategory, Phase, Sent, Timings } from '../domain/event-fields.ts';
+import type { ErrorCategory, Phase, Sent, Timings, Truncated } from '../domain/event-fields.ts';
 
 export interface Outbound {
   /**
@@ -52,8 +52,11 @@ export type AttemptReport = {
   readonly responseBytes: number | null;
   /** SHA-256 of the bytes read, lower-case hex. */
   readonly responseBodySha256: string | null;
-  /** The body is longer than the limit. */
-  readonly truncated: boolean;
+  /**
+   * true: the body is longer than the limit. `unknown`: it ended with the connection, and the peer did not say that this is
+   * its end (TLS close_notify), so that anyone on the way may have cut it (RFC 9112 §9.8).
+   */
+  readonly truncated: Truncated;
   /** Retry-After (RFC 9110 §10.2.3) in ms from now; null if absent or unreadable. */
   readonly retryAfterMs: number | null;
   /** The target requests no further attempts (410, or `webhook-delivery: abort-message`). */

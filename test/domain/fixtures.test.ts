@@ -20,9 +20,10 @@ import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
   'events-v1.json': 'fb1b164d6708fa38c65193a5aac1dcea628fe8e238ccf04c61dc73fd323100a5',
-  'events-v2.json': 'af23c997d7126d0749a51ff2fa3ec1ec35491ba932f23a24a9a4205bf77bb906',
+  'events-v2.json': '2c0544b5732e498823704316eaa548daba849797a6bd291d8242b7281a06d4be',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',
+  'receipts-v3.json': 'aea008eccec44e6f85d468e5b2c08563e9f090366f4f9e39b1fa34ce3a4c9fdd',
 };
 const bytesOf = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url));
 
@@ -43,6 +44,8 @@ const logged = JSON.parse(bytesOf('receipts-v2.json').toString()) as ReceiptFixt
   readonly consistency: { readonly checkpoint: string; readonly proof: readonly string[] };
 };
 
+const cut = JSON.parse(bytesOf('receipts-v3.json').toString()) as ReceiptFixture;
+
 for (const [name, digest] of Object.entries(FROZEN)) {
   test(`${name} is frozen`, () => {
     assert.equal(createHash('sha256').update(bytesOf(name)).digest('hex'), digest);
@@ -61,6 +64,7 @@ test('there is one event of every version of every type', () => {
 
 /** What version 2 adds to the data of version 1. */
 const UPCAST: Readonly<Record<string, object>> = {
+  JobCompleted: {},
   PaymentSettled: { statement: null },
   PaymentRejected: { statement: null },
   SettlementUnknown: { transaction: null },
@@ -108,6 +112,7 @@ const recordedOf = ({ events }: ReceiptFixture) =>
 for (const [version, fixture, checks] of [
   [1, receipt, 17],
   [2, logged, 18],
+  [3, cut, 17],
 ] as const) {
   test(`a receipt of version ${version} verifies in every check`, async () => {
     const keys = fromJwkSet(fixture.jwks) ?? [];
@@ -136,7 +141,7 @@ for (const [version, fixture, checks] of [
     assert.deepEqual([failed, report.checks.length], [[], checks]);
     assert.deepEqual([report.ok, report.receiptId, report.jobId], [true, receiptId, jobId]);
     assert.deepEqual(report.checks.find(({ name }) => name === 'payload_version_supported')?.details, {
-      supported: [1, 2],
+      supported: [1, 2, 3],
       receipt: version,
     });
     if (log === null) return;
@@ -145,17 +150,22 @@ for (const [version, fixture, checks] of [
   });
 }
 
-test('version 1 names no transparency log, version 2 always does, and there is no version 3', () => {
+test('version 1 names no transparency log, version 2 always does, 3 is of unknown completeness, and there is no 4', () => {
   const v1 = parseJws(receipt.jws)?.payload as ReceiptPayload;
   const v2 = parseJws(logged.jws)?.payload as ReceiptPayload & { readonly v: 2 };
-  assert.deepEqual([v1, v2].map(isReceiptPayload), [true, true]);
+  const v3 = parseJws(cut.jws)?.payload as ReceiptPayload & { readonly v: 3 };
+  assert.deepEqual([v1, v2, v3, { ...v3, log: null }].map(isReceiptPayload), [true, true, true, true]);
   const others = [
     { ...v1, log: v2.log },
     { ...v1, v: 2 },
     { ...v2, v: 1 },
     { ...v2, v: 3 },
+    { ...v3, v: 2 },
+    { ...v3, v: 4 },
+    { ...v3, outcome: { ...v3.outcome, truncated: false } },
+    { ...v2, outcome: { ...v2.outcome, truncated: 'unknown' } },
   ];
-  assert.deepEqual(others.map(isReceiptPayload), [false, false, false, false]);
+  assert.deepEqual(others.map(isReceiptPayload), Array(8).fill(false));
 });
 
 test('a checkpoint of version 1 that a buyer kept is consistent with a later one', async () => {

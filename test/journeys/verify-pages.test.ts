@@ -380,7 +380,7 @@ test('proof page: changed answers fail, and a young receipt is pending', needs, 
     '**/log/proof/*': () => proof,
   };
   // A relay with a log that its receipts do not name has to log them too.
-  const { log: _, ...rest } = { log: null, ...payload };
+  const { log: _, ...rest } = payload;
   const unpromised = { ...rest, v: 1 as const };
   const silent = await signed(unpromised, given.key);
   const unlogged = () => JSON.stringify({ ...given.receiptAnswer(), payload: unpromised, jws: silent });

@@ -85,7 +85,7 @@ export const attemptSucceeded = sample('AttemptMade', {
 });
 
 export const jobCompleted = sample('JobCompleted', {
-  v,
+  v: 2,
   jobId: JOB_ID,
   decisionId: null,
   status: 'succeeded',

@@ -56,14 +56,19 @@ export function recorded(events: readonly JobEvent[], stream = `job-${JOB_ID}`):
   });
 }
 
-export async function payloadOf(events: readonly JobEvent[] = JOB_EVENTS): Promise<ReceiptPayload> {
+/** Names no transparency log. */
+export type UnloggedPayload = Extract<ReceiptPayload, { readonly v: 1 }>;
+
+export async function payloadOf(events: readonly JobEvent[] = JOB_EVENTS): Promise<UnloggedPayload> {
   const { state } = givenJob(...events, receiptSigned());
   if (state.status !== 'completed') throw new Error('a receipt needs a completed job');
   const stored = recorded(events);
   const chain = eventChain(stored);
   const stream = { id: `job-${JOB_ID}`, revision: String(stored.length - 1), chain };
   const { receiptId } = receiptSigned().data;
-  return receiptPayload(state as CompletedJob, { receiptId, iat: T0 / 1000, stream, log: null });
+  const payload = receiptPayload(state as CompletedJob, { receiptId, iat: T0 / 1000, stream, log: null });
+  if (payload.v !== 1) throw new Error('a job without a transparency log has a receipt of version 1');
+  return payload;
 }
 
 export async function signed(payload: ReceiptPayload, key: TestKey): Promise<string> {

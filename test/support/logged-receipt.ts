@@ -1,7 +1,7 @@
 // One signed receipt that names a transparency log, its disclosures, its place in that log: as files that a verifier gets.
 import { toBase64 } from '#src/domain/encoding.ts';
 import { disclose } from '#src/domain/receipt/disclosures.ts';
-import { type ReceiptPayload, shownSignature } from '#src/domain/receipt/payload.ts';
+import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { checkpointText } from '#src/domain/transparency/checkpoint.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
@@ -23,9 +23,9 @@ export const disclosures = [opened.text];
 export const foreignDisclosures = [other.text];
 
 const base = await payloadOf();
-export const payload: ReceiptPayload = {
+export const payload = {
   ...base,
-  v: 2,
+  v: 2 as const,
   request: { ...base.request, _sd: [...base.request._sd.slice(1), opened.commitment].sort() },
   log: { origin: ORIGIN, mmdSeconds: 3600 },
 };

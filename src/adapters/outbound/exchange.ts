@@ -57,6 +57,8 @@ export function exchange(
     });
     socket.once('end', () => {
       if (!reader.isCompleteAtEnd()) return fail(failureOf(null));
+      // Without close_notify the end is that of the connection below.
+      if (reader.endsWithConnection() && stream.hasEnded) attempt.truncated = 'unknown';
       complete();
     });
     socket.on('error', (error) => fail(failureOf(error)));
@@ -92,8 +94,8 @@ function readHead({ status, headers }: ResponseHead, attempt: Attempt, nowMs: nu
 
 /** Returns true if the limit is exceeded. */
 function keepBody(attempt: Attempt, block: Buffer, start: number, end: number): boolean {
-  const { body, truncated } = attempt;
-  if (body === null || truncated) return true;
+  const { body } = attempt;
+  if (body === null || attempt.truncated) return true;
   const limit = Math.min(end, start + LIMITS.responseBodyBytes.max - body.bytes);
   body.add(block, start, limit);
   attempt.truncated = limit < end;

@@ -61,7 +61,7 @@ function completion(
   rest: ResponseFacts & Pick<JobCompleted, 'closedBy' | 'completedAt'>,
 ): EventOf<'JobCompleted'> {
   const facts = { status: outcome, attempts: number, responseStatus: status, errorCategory };
-  return { type: 'JobCompleted', data: { v: 1, jobId, decisionId, ...facts, ...rest } };
+  return { type: 'JobCompleted', data: { v: 2, jobId, decisionId, ...facts, ...rest } };
 }
 
 /** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner is certain that it was not. */

@@ -1,9 +1,10 @@
 // Events of a job's stream, `job-<jobId>`: JobStarted → AttemptMade … → JobCompleted, ReceiptSigned.
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import {
   Commitment,
   Count,
   declareEvent,
+  declareVersions,
   ErrorCategory,
   type EventData,
   Hex,
@@ -18,8 +19,12 @@ import {
   RequestCommitments,
   Route,
   Sent,
+  strict,
   Text,
   Timings,
+  Truncated,
+  V1,
+  V2,
 } from '../event-fields.ts';
 
 /** Announces that attempt 1 is about to be sent. */
@@ -69,7 +74,7 @@ export const AttemptMade = declareEvent('job', 'endedAt', {
 });
 export type AttemptMade = EventData<typeof AttemptMade>;
 
-export const JobCompleted = declareEvent('job', 'completedAt', {
+const completion = {
   jobId: Text,
   decisionId: Nullable(Text),
   status: oneOf('succeeded', 'failed'),
@@ -78,11 +83,22 @@ export const JobCompleted = declareEvent('job', 'completedAt', {
   errorCategory: Nullable(ErrorCategory),
   /** Bytes of the body as read, at most the cap; null where no response came. */
   responseBytes: Nullable(Count),
-  truncated: Type.Boolean(),
   responseCommitment: Nullable(Commitment),
   /** `recovery` where another than the owner closed an interrupted job. */
   closedBy: oneOf('owner', 'recovery'),
   completedAt: Instant,
+};
+
+const completed1 = Type.Object({ v: V1, ...completion, truncated: Type.Boolean() }, strict);
+
+export const JobCompleted = declareVersions({
+  stream: 'job',
+  time: 'completedAt',
+  versions: {
+    1: completed1,
+    2: Type.Object({ v: V2, ...completion, truncated: Truncated }, strict),
+  },
+  upcast: { 1: (recorded: Static<typeof completed1>) => ({ ...recorded, v: 2 as const }) },
 });
 export type JobCompleted = EventData<typeof JobCompleted>;
 

@@ -23,6 +23,13 @@ import { shapeCheck } from '../shape-check.ts';
 const Commitments = Type.Array(Commitment);
 const Outcome = oneOf('succeeded', 'failed');
 
+const outcome = {
+  status: Outcome,
+  responseStatus: Nullable(HttpStatus),
+  errorCategory: Nullable(ErrorCategory),
+  responseBytes: Nullable(Type.Integer({ minimum: 0 })),
+};
+
 const members = {
   receiptId: Type.String(),
   jobId: Type.String(),
@@ -52,17 +59,7 @@ const members = {
       strict,
     ),
   ),
-  outcome: Type.Object(
-    {
-      status: Outcome,
-      responseStatus: Nullable(HttpStatus),
-      errorCategory: Nullable(ErrorCategory),
-      responseBytes: Nullable(Type.Integer({ minimum: 0 })),
-      truncated: Type.Boolean(),
-      _sd: Commitments,
-    },
-    strict,
-  ),
+  outcome: Type.Object({ ...outcome, truncated: Type.Boolean(), _sd: Commitments }, strict),
   stream: Type.Object(
     {
       id: Type.String(),
@@ -82,13 +79,25 @@ export const ReceiptLog = Type.Object(
 );
 export type ReceiptLog = Static<typeof ReceiptLog>;
 
-/** Version 1 names no transparency log; version 2 always does. A released version never changes. */
+/**
+ * Version 1 names no transparency log; version 2 always does. Version 3 states that it is unknown whether the response is
+ * complete. A receipt has the lowest version that can state its facts. A released version never changes.
+ */
 export const ReceiptPayload = Type.Union([
   Type.Object({ v: Type.Literal(1), ...members }, strict),
   Type.Object({ v: Type.Literal(2), ...members, log: ReceiptLog }, strict),
+  Type.Object(
+    {
+      v: Type.Literal(3),
+      ...members,
+      outcome: Type.Object({ ...outcome, truncated: Type.Literal('unknown'), _sd: Commitments }, strict),
+      log: Nullable(ReceiptLog),
+    },
+    strict,
+  ),
 ]);
 export type ReceiptPayload = Static<typeof ReceiptPayload>;
-export const RECEIPT_VERSIONS = [1, 2] as const;
+export const RECEIPT_VERSIONS = [1, 2, 3] as const;
 
 export const isReceiptPayload = shapeCheck(ReceiptPayload);
 
@@ -122,12 +131,15 @@ export function receiptPayload(
       responseStatus: completed.responseStatus,
       errorCategory: completed.errorCategory,
       responseBytes: completed.responseBytes,
-      truncated: completed.truncated,
       _sd: present([completed.responseCommitment]),
     },
     stream: facts.stream,
   };
-  return facts.log === null ? { v: 1, ...payload } : { v: 2, ...payload, log: facts.log };
+  const { log } = facts;
+  const { truncated } = completed;
+  if (truncated === 'unknown') return { v: 3, ...payload, outcome: { ...payload.outcome, truncated }, log };
+  const complete = { ...payload, outcome: { ...payload.outcome, truncated } };
+  return log === null ? { v: 1, ...complete } : { v: 2, ...complete, log };
 }
 
 /** One attempt as the receipt states it; the verifier compares it with the same projection of the recorded event. */

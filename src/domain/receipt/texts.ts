@@ -63,9 +63,10 @@ export type Statement = {
 
 /** Show it only if the receipt verifies: readers would take unsigned text beside a failure for facts. */
 export function statementOf({ mode, outcome, payment }: ReceiptPayload): Statement {
-  const { responseStatus, errorCategory } = outcome;
+  const { responseStatus, errorCategory, truncated } = outcome;
+  const end = truncated === 'unknown' ? ', perhaps cut off' : '';
   return {
-    answer: responseStatus === null ? (errorCategory ?? 'no answer') : `answer ${responseStatus}`,
+    answer: responseStatus === null ? (errorCategory ?? 'no answer') : `answer ${responseStatus}${end}`,
     payment:
       payment === null
         ? `none (${mode} mode)`

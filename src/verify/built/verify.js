@@ -680,6 +680,7 @@ var strict = { additionalProperties: false };
 var Nullable = (schema) => Type.Union([schema, Type.Null()]);
 var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
 var V1 = Type.Literal(1);
+var V2 = Type.Literal(2);
 var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
 var Text = Type.String();
 var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
@@ -692,6 +693,7 @@ var Millis = Nullable(Type.Number({ minimum: 0 }));
 var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
 var Mode = oneOf("demo", "x402");
 var Route = oneOf("execute/webhook", "execute/guided-webhook");
+var Truncated = Type.Union([Type.Boolean(), Type.Literal("unknown")]);
 var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
 var Sent = oneOf("no", "maybe", "yes");
 var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
@@ -717,6 +719,12 @@ var RequestCommitments = Type.Object({
 // src/domain/receipt/payload.ts
 var Commitments = Type.Array(Commitment);
 var Outcome = oneOf("succeeded", "failed");
+var outcome = {
+  status: Outcome,
+  responseStatus: Nullable(HttpStatus),
+  errorCategory: Nullable(ErrorCategory),
+  responseBytes: Nullable(Type.Integer({ minimum: 0 }))
+};
 var members = {
   receiptId: Type.String(),
   jobId: Type.String(),
@@ -739,14 +747,7 @@ var members = {
     exempted: Type.Optional(Type.Literal(true)),
     _sd: Commitments
   }, strict)),
-  outcome: Type.Object({
-    status: Outcome,
-    responseStatus: Nullable(HttpStatus),
-    errorCategory: Nullable(ErrorCategory),
-    responseBytes: Nullable(Type.Integer({ minimum: 0 })),
-    truncated: Type.Boolean(),
-    _sd: Commitments
-  }, strict),
+  outcome: Type.Object({ ...outcome, truncated: Type.Boolean(), _sd: Commitments }, strict),
   stream: Type.Object({
     id: Type.String(),
     revision: Type.String({ pattern: "^\\d+$" }),
@@ -756,9 +757,15 @@ var members = {
 var ReceiptLog = Type.Object({ origin: Type.String({ minLength: 1 }), mmdSeconds: Type.Integer({ minimum: 1 }) }, strict);
 var ReceiptPayload = Type.Union([
   Type.Object({ v: Type.Literal(1), ...members }, strict),
-  Type.Object({ v: Type.Literal(2), ...members, log: ReceiptLog }, strict)
+  Type.Object({ v: Type.Literal(2), ...members, log: ReceiptLog }, strict),
+  Type.Object({
+    v: Type.Literal(3),
+    ...members,
+    outcome: Type.Object({ ...outcome, truncated: Type.Literal("unknown"), _sd: Commitments }, strict),
+    log: Nullable(ReceiptLog)
+  }, strict)
 ]);
-var RECEIPT_VERSIONS = [1, 2];
+var RECEIPT_VERSIONS = [1, 2, 3];
 var isReceiptPayload = shapeCheck(ReceiptPayload);
 var logOf = (payload) => ("log" in payload) ? payload.log : null;
 function receiptAttempt(attempt) {
@@ -906,7 +913,7 @@ var AttemptMade = declareEvent("job", "endedAt", {
   willRetry: Type.Boolean(),
   waitMs: Nullable(Count)
 });
-var JobCompleted = declareEvent("job", "completedAt", {
+var completion = {
   jobId: Text,
   decisionId: Nullable(Text),
   status: oneOf("succeeded", "failed"),
@@ -914,10 +921,19 @@ var JobCompleted = declareEvent("job", "completedAt", {
   responseStatus: Nullable(HttpStatus),
   errorCategory: Nullable(ErrorCategory),
   responseBytes: Nullable(Count),
-  truncated: Type.Boolean(),
   responseCommitment: Nullable(Commitment),
   closedBy: oneOf("owner", "recovery"),
   completedAt: Instant
+};
+var completed1 = Type.Object({ v: V1, ...completion, truncated: Type.Boolean() }, strict);
+var JobCompleted = declareVersions({
+  stream: "job",
+  time: "completedAt",
+  versions: {
+    1: completed1,
+    2: Type.Object({ v: V2, ...completion, truncated: Truncated }, strict)
+  },
+  upcast: { 1: (recorded) => ({ ...recorded, v: 2 }) }
 });
 var ReceiptSigned = declareEvent("job", "signedAt", {
   jobId: Text,
@@ -929,7 +945,7 @@ var ReceiptSigned = declareEvent("job", "signedAt", {
 });
 
 // src/domain/payment/events.ts
-var V2 = Type.Literal(2);
+var V22 = Type.Literal(2);
 var Statement = Nullable(Text);
 var withoutStatement = (recorded) => ({
   ...recorded,
@@ -959,7 +975,7 @@ var PaymentSettled = declareVersions({
   time: "settledAt",
   versions: {
     1: settled1,
-    2: Type.Object({ v: V2, ...settled, evidence: oneOf("facilitator", "chain", "operator"), statement: Statement }, strict)
+    2: Type.Object({ v: V22, ...settled, evidence: oneOf("facilitator", "chain", "operator"), statement: Statement }, strict)
   },
   upcast: {
     1: ({ evidence, ...recorded }) => ({
@@ -981,7 +997,7 @@ var PaymentRejected = declareVersions({
   time: "rejectedAt",
   versions: {
     1: Type.Object({ v: V1, ...rejected }, strict),
-    2: Type.Object({ v: V2, ...rejected, statement: Statement }, strict)
+    2: Type.Object({ v: V22, ...rejected, statement: Statement }, strict)
   },
   upcast: { 1: withoutStatement }
 });
@@ -997,7 +1013,7 @@ var SettlementUnknown = declareVersions({
   time: "unknownAt",
   versions: {
     1: unknown1,
-    2: Type.Object({ v: V2, ...unknown, transaction: Nullable(Text) }, strict)
+    2: Type.Object({ v: V22, ...unknown, transaction: Nullable(Text) }, strict)
   },
   upcast: {
     1: (recorded) => ({ ...recorded, v: 2, transaction: null })

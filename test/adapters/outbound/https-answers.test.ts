@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import type { AttemptReport } from '#src/ports/outbound.ts';
-import type { Handler } from '#test/support/tls-target.ts';
+import type { Handler, TlsTarget } from '#test/support/tls-target.ts';
 import { inLab, withListener } from './lab.ts';
 
 const sha256 = (text: string | Uint8Array) => createHash('sha256').update(text).digest('hex');
@@ -191,13 +191,62 @@ test('the received part of a truncated body is counted and hashed', async () => 
   });
 });
 
-test('a body without a length ends with the connection and is a success', async () => {
-  await inLab({ handler: raw('HTTP/1.1 200 OK\r\n\r\nto the end') }, async ({ send }) => {
-    const report = await send();
-    assert.equal(report.errorCategory, null);
-    assert.equal(report.responseBodySha256, sha256('to the end'));
-  });
+test('a body without a length ends with the connection, and is a success if the target closes TLS', async () => {
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    await inLab(
+      { handler: raw('HTTP/1.1 200 OK\r\n\r\nto the end'), tls: { maxVersion } },
+      async ({ send }) => {
+        const reports = await Promise.all(Array.from({ length: 20 }, () => send()));
+        for (const report of reports) {
+          assert.deepEqual([report.errorCategory, report.truncated], [null, false]);
+          assert.equal(report.responseBodySha256, sha256('to the end'));
+        }
+      },
+    );
+  }
 });
+
+/** Of the first TLS record. */
+const recordEnd = (bytes: Buffer) =>
+  bytes.length < 5 ? Number.POSITIVE_INFINITY : 5 + bytes.readUInt16BE(3);
+
+/** Passes everything on but the target's close_notify, then ends the connection as it does. */
+function withoutClose(target: TlsTarget): (client: Socket) => void {
+  return (client) => {
+    const upstream = connect(target.port, '127.0.0.1').on('error', () => undefined);
+    client.on('data', (bytes) => upstream.write(bytes));
+    client.once('close', () => upstream.destroy());
+    let left = Buffer.alloc(0);
+    upstream.on('data', (bytes: Buffer) => {
+      left = Buffer.concat([left, bytes]);
+      for (let end = recordEnd(left); end <= left.length; end = recordEnd(left)) {
+        const record = left.subarray(0, end);
+        left = left.subarray(end);
+        // An alert; in TLS 1.3 its record looks like one of data, of two bytes.
+        if (record[0] !== 21 && record.length !== 5 + 19) client.write(record);
+      }
+    });
+    upstream.once('end', () => client.end());
+  };
+}
+
+for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+  test(`${maxVersion}: where the connection ends without the target’s close_notify, it is unknown whether a body without a length is complete`, async () => {
+    const answers = (head: string) => raw(`HTTP/1.1 200 OK\r\n${head}\r\n${'b'.repeat(100)}`);
+    await inLab({ handler: answers(''), tls: { maxVersion } }, async ({ send, target }) => {
+      await withListener(withoutClose(target), async ({ port }) => {
+        const url = `https://target.test:${port}/`;
+        const report = await send({ url });
+        assert.deepEqual([report.errorCategory, report.truncated], [null, 'unknown']);
+        assert.deepEqual([report.responseBytes, report.status], [100, 200]);
+        target.answer(answers('content-length: 100\r\n'));
+        assert.equal((await send({ url })).truncated, false);
+        target.answer(answers('content-length: 101\r\n'));
+        assert.equal((await send({ url })).errorCategory, 'truncated_response');
+      });
+    });
+  });
+}
 
 for (const more of ['MORE', 'HTTP/1.1 500 No\r\n\r\n']) {
   test(`bytes after a complete response have no effect: ${JSON.stringify(more)}`, async () => {

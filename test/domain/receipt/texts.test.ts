@@ -15,6 +15,13 @@ test('the answer is the status, else the error category, else `no answer`', () =
     (one) => statementOf({ ...payload, outcome: { ...payload.outcome, ...one } }).answer,
   );
   assert.deepEqual(texts, ['answer 404', 'timeout', 'no answer']);
+  const cut = {
+    ...payload,
+    v: 3 as const,
+    log: null,
+    outcome: { ...payload.outcome, truncated: 'unknown' as const },
+  };
+  assert.equal(statementOf(cut).answer, 'answer 200, perhaps cut off');
 });
 
 test('the payment is amount, asset and network; without one, `none` and the mode', () => {

@@ -12,6 +12,7 @@ import {
   payloadOf,
   recorded,
   signed,
+  type UnloggedPayload,
 } from '#test/support/given-receipt.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
 import { ALL_CHECKS, RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
@@ -55,7 +56,7 @@ test('without the job, and as a bare JWS, the receipt-only checks run', async ()
 type Tampering = (facts: VerifyFacts) => VerifyFacts | Promise<VerifyFacts>;
 /** Signs another payload with the relay's key, as a dishonest relay would. */
 const payload =
-  (change: (payload: ReceiptPayload) => ReceiptPayload): Tampering =>
+  (change: (payload: UnloggedPayload) => ReceiptPayload): Tampering =>
   async (facts) => ({ ...facts, jws: await signed(change(await payloadOf()), key) });
 const job =
   (changes: Partial<JobFacts>): Tampering =>
