@@ -12,8 +12,8 @@ import { BYTES_PER_READ, type ReadTurns, type Source } from './read-turns.ts';
 export const RECEIVED_BYTES_MAX = 512 * 1024;
 /** What a read costs whatever its length, in bytes of small records. */
 const READ_COST = 512;
-/** What a message of the handshake costs: key exchange and signatures of a chain take about 1 ms. */
-const HANDSHAKE_COST = 32 * 1024;
+/** What a message of the handshake costs. It takes up to 1 ms, but more turns for it delay every handshake of a busy process. */
+const HANDSHAKE_COST = 8 * 1024;
 /** After these reads, what arrives is collected, so that a response in tiny segments wakes the process 40 times a second. */
 const EAGER_READS = 32;
 const COLLECT_MS = 25;
