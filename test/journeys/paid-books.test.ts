@@ -214,8 +214,14 @@ async function assertBooks({ paid, calls }: Story, env: Record<string, string>):
   const count = (state: string) => listed.filter((row) => row.state === state).length;
   assert.deepEqual([count('unserved'), count('refundable')], [0, refundable.length - refunded.length]);
 
-  const audit = await runCli(['audit'], { env });
+  const compared = await payments(['reconcile'], isDue || count('unknown') > 0 ? EXIT.open : EXIT.good);
+  assert.deepEqual([compared.missing, compared.unattributed, compared.balanced], [[], [], true]);
+  const [{ received, missing, unattributed, balanced }] = await payments(['--balance']);
+  assert.deepEqual([received, missing, unattributed, balanced], [units(charged), '0', '0', true]);
+
+  const audit = await runCli(['audit', '--rpc', paid.chain.url], { env });
   assert.equal(audit.code, 0, audit.stdout);
+  assert.match(audit.stdout, /[1-9]\d* comparisons? and \d+ refunds? compared with eip155:8453/);
 }
 
 describe('the books after random kills and faults', () => {
@@ -227,10 +233,11 @@ describe('the books after random kills and faults', () => {
   async function begin(count: 1 | 2, env: Record<string, string>): Promise<void> {
     const paid = await makePaidWorld({ embedded: count === 1 });
     worlds.push(paid);
-    const story = play(paid, count, env);
+    const comparing = { ...env, X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '0' };
+    const story = play(paid, count, comparing);
     story.catch(() => undefined);
     stories[count] = story;
-    environments[count] = { ...(paid.env as Record<string, string>), ...env };
+    environments[count] = { ...(paid.env as Record<string, string>), ...comparing };
   }
 
   before(async () => {

@@ -5,7 +5,7 @@ import type { OpenPayments, PaymentFigures } from '#src/ports/telemetry.ts';
 import { balanceOf } from '#src/usecases/payments/balance-payments.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 
-/** `nowMs`: Unix ms. */
+/** Its time grows with what is open. `nowMs`: Unix ms. */
 export function paymentFigures(ledger: Ledger, account: ChainAccount, nowMs: number): PaymentFigures {
   const { network, asset } = account;
   const isIts = (sums: Sums) => sums.network === network && sums.asset.toLowerCase() === asset;
@@ -29,6 +29,21 @@ export function paymentFigures(ledger: Ledger, account: ChainAccount, nowMs: num
         ? null
         : { block: compared.toBlock, timeSeconds: Date.parse(compared.blockTime) / 1000 },
   };
+}
+
+/** The same some seconds later. */
+export function agedFigures(figures: PaymentFigures, seconds: number): PaymentFigures {
+  const aged = (one: OpenPayments): OpenPayments =>
+    one.payments === 0 ? one : { ...one, oldestSeconds: one.oldestSeconds + seconds };
+  const { unserved, refundable, refunding, unknown, missing } = figures.open;
+  const open = {
+    unserved: aged(unserved),
+    refundable: aged(refundable),
+    refunding: aged(refunding),
+    unknown: aged(unknown),
+    missing: aged(missing),
+  };
+  return { ...figures, open };
 }
 
 function openPayments(

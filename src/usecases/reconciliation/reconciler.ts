@@ -11,7 +11,7 @@ import { isOutage } from '#src/ports/outage.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
 import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from './judge-open.ts';
-import { paymentFigures } from './payment-figures.ts';
+import { agedFigures, paymentFigures } from './payment-figures.ts';
 import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
 
 export type ReconcilerDeps = ReconcileDeps & {
@@ -26,7 +26,7 @@ export type ReconcilerDeps = ReconcileDeps & {
 export type Reconciler = {
   /** Resolves when `stopping` aborts and the call in hand has ended. Never rejects. */
   run(): Promise<void>;
-  /** As of the last look at the event log; null before the first one. */
+  /** As of the last look at the event log, with the ages of now; null before the first one. */
   figures(): PaymentFigures | null;
 };
 
@@ -42,9 +42,14 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   const others = roundsOfOthers();
   const reports = problemReports(deps);
   const ledger = openLedger(log, maxEntries);
-  let isRead = false;
+  let last: { readonly figures: PaymentFigures; readonly at: number } | null = null;
 
   const breathe = () => clock.sleep(PAGE_PAUSE_MS, stopping);
+
+  async function readLedger(): Promise<void> {
+    await ledger.catchUp(breathe);
+    last = { figures: paymentFigures(ledger, own, clock.now()), at: clock.monotonic() };
+  }
 
   /** All rounds of one account until its newest block. */
   async function compare(account: ChainAccount): Promise<void> {
@@ -69,8 +74,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
 
   /** ms until the next look. */
   async function look(): Promise<number> {
-    await ledger.catchUp(breathe);
-    isRead = true;
+    await readLedger();
     const waits = [intervalMs];
     for (const account of accountsOf(ledger, own)) {
       const stream = STREAM.chain(chainAccount(account));
@@ -78,8 +82,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
       if (wait > 0) waits.push(wait);
       else await compare(account);
     }
-    // For the figures.
-    await ledger.catchUp(breathe);
+    await readLedger();
     reports.problem(null);
     return Math.min(...waits);
   }
@@ -98,7 +101,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
         await clock.sleep(wait, stopping);
       }
     },
-    figures: () => (isRead ? paymentFigures(ledger, own, clock.now()) : null),
+    figures: () => last && agedFigures(last.figures, (clock.monotonic() - last.at) / 1000),
   };
 }
 

@@ -199,6 +199,9 @@ test('its figures: sums, what is open and for how long, the last block', async (
   const { unserved, unknown, missing } = figures?.open ?? assert.fail();
   assert.deepEqual([unserved.payments, unknown.payments, missing.payments], [1, 1, 0]);
   assert.ok(unserved.oldestSeconds > 59 && unserved.oldestSeconds <= 60, String(unserved.oldestSeconds));
+  it.clock.advance(5000);
+  const later = one.reconciler.figures()?.open.unserved.oldestSeconds ?? 0;
+  assert.equal(Math.round(later - unserved.oldestSeconds), 5);
   assert.deepEqual(figures?.reconciled, { block: it.chain.last().number, timeSeconds: it.chain.last().time });
   await one.stop();
 });
