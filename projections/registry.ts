@@ -69,7 +69,7 @@ export const MODELS = declared({
     needs: { summary: 'whole', totals: 'whole', series: 'whole', recoveryCandidates: 'rows' },
   },
   trust: {
-    version: 3,
+    version: 4,
     tables: [trustTotals, trustMinutes, trustOpenPayments],
     project: projectTrust,
     queries: trustQueries,

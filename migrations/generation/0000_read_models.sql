@@ -141,6 +141,8 @@ CREATE TABLE "trust_minutes" (
 --> statement-breakpoint
 CREATE TABLE "trust_open_payments" (
 	"job_id" text PRIMARY KEY NOT NULL,
+	"missing" boolean NOT NULL,
+	"closed" boolean NOT NULL,
 	"position" text NOT NULL
 );
 --> statement-breakpoint

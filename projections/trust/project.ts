@@ -19,6 +19,10 @@ export function projectTrust(
   facts: { readonly receiptVerified: boolean },
 ): readonly TrustChange[] {
   if (event.type === 'ReceiptSigned') return receiptSigned(event.data, facts.receiptVerified);
+  if (event.type === 'PaymentMissing') return paymentMissing(event.data);
+  // A missing charge is taken back. Without one, this changes nothing.
+  if (event.type === 'PaymentRejected')
+    return [changeOpen(event.data.jobId, (row) => (row?.missing ? null : row))];
   const entry = entryOf(event);
   if (entry === null || !('jobId' in event.data)) return [];
   const { jobId } = event.data;
@@ -26,19 +30,24 @@ export function projectTrust(
     case 'charged':
       return [
         changeTotals((row) => ({ ...row, charged: row.charged + 1 })),
-        openPayment(jobId, () => ({ jobId })),
+        changeOpen(jobId, (row) => (row?.closed ? null : { jobId, missing: false, closed: false })),
       ];
     case 'refunded':
-      return [
-        changeTotals((row) => ({ ...row, refunded: row.refunded + 1 })),
-        openPayment(jobId, () => null),
-      ];
+      return [changeTotals((row) => ({ ...row, refunded: row.refunded + 1 })), close(jobId)];
     case 'served':
-      return [openPayment(jobId, () => null)];
+      return [close(jobId)];
     default:
       return entry satisfies never;
   }
 }
+
+const paymentMissing = ({ jobId }: EventOf<'PaymentMissing'>['data']): readonly TrustChange[] => [
+  changeTotals((row) => ({ ...row, charged: row.charged - 1 })),
+  changeOpen(jobId, (row) => ({ jobId, missing: true, closed: row === null })),
+];
+
+const close = (jobId: string): TrustChange =>
+  changeOpen(jobId, (row) => (row?.missing ? { ...row, closed: true } : null));
 
 function receiptSigned(
   { keyId, signedAt }: EventOf<'ReceiptSigned'>['data'],
@@ -75,8 +84,7 @@ const changeTotals = (change: (row: TrustTotalsRow) => TrustTotalsRow): TrustCha
   apply: (row) => change(row ?? NO_TOTALS),
 });
 
-const openPayment = (key: string, apply: () => TrustOpenPaymentRow | null): TrustChange => ({
-  table: 'trust_open_payments',
-  key,
-  apply,
-});
+const changeOpen = (
+  key: string,
+  apply: (row: TrustOpenPaymentRow | null) => TrustOpenPaymentRow | null,
+): TrustChange => ({ table: 'trust_open_payments', key, apply });

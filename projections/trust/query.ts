@@ -1,4 +1,4 @@
-import { gte, type SQL, sql } from 'drizzle-orm';
+import { eq, gte, type SQL, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { trustMinutes, trustOpenPayments, trustTotals } from './table.ts';
 
@@ -11,7 +11,7 @@ export type ReceiptTrust = {
   readonly latestVerifiedAt: string | null;
 };
 
-/** Numbers of payments: charged = served + refunded + open, as in `relay payments --balance`. */
+/** Numbers of payments, without those that are missing on the chain: charged = served + refunded + open. */
 export type PaymentTrust = {
   readonly charged: number;
   readonly served: number;
@@ -77,6 +77,7 @@ export function trustQueries(db: PgDatabase<PgQueryResultHKT>) {
       open: sql<number>`count(*)`.mapWith(Number),
     })
     .from(trustOpenPayments)
+    .where(eq(trustOpenPayments.missing, false))
     .prepare('trust_payments');
   return {
     async payments(): Promise<PaymentTrust> {

@@ -1,7 +1,7 @@
 // The trust model: how many receipts there are, how many verified, and when the last one did; and how many payments were
 // charged, refunded and are open.
 // It leaves the score to src/domain/trust.ts, and rates of jobs to monitoring.
-import { bigint, index, integer, pgTable, text } from 'drizzle-orm/pg-core';
+import { bigint, boolean, index, integer, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** One row, `all`. */
 export const trustTotals = pgTable('trust_totals', {
@@ -9,7 +9,7 @@ export const trustTotals = pgTable('trust_totals', {
   receipts: bigint({ mode: 'number' }).notNull(),
   verified: bigint({ mode: 'number' }).notNull(),
   latestVerifiedAt: text('latest_verified_at'),
-  /** Payments ever settled, and those of them ever refunded. */
+  /** Payments ever settled, without those that are missing on the chain, and those ever refunded. */
   charged: bigint({ mode: 'number' }).notNull(),
   refunded: bigint({ mode: 'number' }).notNull(),
   position: text().notNull(),
@@ -28,9 +28,13 @@ export const trustMinutes = pgTable(
   (table) => [index('trust_minutes_of_key').on(table.keyId, table.id)],
 );
 
-/** Payments that were charged, and neither served nor refunded. */
+/** Payments that were charged, and neither served nor refunded; and those that are missing on the chain. */
 export const trustOpenPayments = pgTable('trust_open_payments', {
   jobId: text('job_id').primaryKey(),
+  /** It counts as charged only if the chain shows it later. */
+  missing: boolean().notNull(),
+  /** Of a missing one: it was served or refunded. */
+  closed: boolean().notNull(),
   position: text().notNull(),
 });
 

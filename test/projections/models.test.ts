@@ -8,7 +8,9 @@ import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import {
   commitment,
   keyRetired,
+  paymentMissing,
   paymentRefunded,
+  paymentRejected,
   paymentReserved,
   paymentSettled,
   refundBegun,
@@ -482,5 +484,28 @@ test('trust: payments charged, refunded and open, as the balance of the log has 
   await appendAll(log, jobAppends({ ...PLAN, seed: 5, paid: true, answers: [500] }));
   assert.deepEqual(await counted(), [5, 0, 3]);
   for (const seed of [2, 4, 5]) await appendAll(log, [refund(seed)]);
+  assert.deepEqual(await counted(), [5, 3, 1]);
+
+  // A served one and an unserved one are missing on the chain, and found again.
+  await appendAll(log, [settled(6)]);
+  const before = await counted();
+  const missing = (seed: number) => ({
+    stream: `payment-${seed}`,
+    events: [paymentMissing({ jobId: jobIdOf(seed) })],
+  });
+  const found = (seed: number) => ({
+    stream: `payment-${seed}`,
+    events: [paymentSettled({ jobId: jobIdOf(seed), evidence: 'chain' })],
+  });
+  await appendAll(log, [missing(1), missing(6)]);
+  const totals = row(await rowsAfter(recorded(log)), 'trust_totals', 'all');
+  assert.equal(totals?.charged, Number(before[0]) - 2);
+  await appendAll(log, [found(1), found(6)]);
+  assert.deepEqual(await counted(), before);
+  // One that can never be paid is taken back, as in the balance.
+  await appendAll(log, [
+    missing(6),
+    { stream: 'payment-6', events: [paymentRejected({ jobId: jobIdOf(6) })] },
+  ]);
   assert.deepEqual(await counted(), [5, 3, 1]);
 });
