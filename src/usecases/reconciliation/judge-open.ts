@@ -65,6 +65,8 @@ export type Judged = {
 
 /** Payments for which the chain is asked in one round. */
 const LOOK_UPS = 50;
+/** After this the others wait for the next round. */
+const JUDGE_MS = 30_000;
 /** Consecutive look-ups without an answer after which the others wait for the next round. */
 const FAILURES = 3;
 /** A charge that was found missing by mistake, as by a process that was frozen meanwhile, is found again within this. */
@@ -75,8 +77,9 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
   const judged = { settled: [] as string[], missing: [] as string[], rejected: [] as string[] };
   let unread: number | null = null;
   let failures = 0;
+  const until = deps.clock.monotonic() + JUDGE_MS;
   for (const stream of compared.turns.take(candidates(deps, ledger, compared), LOOK_UPS)) {
-    if (compared.signal.aborted || failures >= FAILURES) break;
+    if (compared.signal.aborted || failures >= FAILURES || deps.clock.monotonic() > until) break;
     const view = await loadPayment(deps.log, stream);
     const { state } = view;
     if (state.status === 'absent' || !isOpenTo(state, compared.upTo)) continue;

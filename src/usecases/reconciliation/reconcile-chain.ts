@@ -123,13 +123,16 @@ async function firstBlock(
   const known = ledger.comparisons.get(accountKey(account))?.books ?? null;
   if (known === null)
     return { from: from ?? (await beginning(scan, ledger, account, head, signal)), replaced: [] };
-  const stands = async ({ toBlock, blockHash }: Pick<ChainReconciled, 'toBlock' | 'blockHash'>) =>
-    (await scan.block(toBlock, signal))?.hash === blockHash;
   const limit = from ?? known.toBlock + 1;
-  if (limit > known.toBlock && (await stands(known))) return { from: known.toBlock + 1, replaced: [] };
+  if (limit > known.toBlock) {
+    const block = await scan.block(known.toBlock, signal);
+    // A node that does not have the block is behind, as one of several behind one address may be.
+    if (block === null || block.hash === known.blockHash) return { from: known.toBlock + 1, replaced: [] };
+  }
   const replaced: string[] = [];
   for await (const round of standingRounds(log, STREAM.chain(chainAccount(account)), account)) {
-    if (round.toBlock < limit && (await stands(round))) return { from: round.toBlock + 1, replaced };
+    const block = round.toBlock < limit ? await scan.block(round.toBlock, signal) : null;
+    if (block?.hash === round.blockHash) return { from: round.toBlock + 1, replaced };
     // The others are unconfirmed charges in the next round.
     if (replaced.length < TRANSFERS) replaced.push(...round.confirmed.map(STREAM.payment));
   }

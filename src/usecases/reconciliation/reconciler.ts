@@ -172,7 +172,7 @@ function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
       }
       if (round.unattributed.length > 0) {
         const transfers = round.unattributed.reduce((sum, row) => sum + row.transfers, 0);
-        const message = 'transfers to the payee pay for nothing in the books; see `relay payments reconcile`';
+        const message = 'transfers to the payee pay for nothing in the books; see `relay payments --missing`';
         logger.warn(message, { transfers, fromBlock, toBlock });
       }
     },

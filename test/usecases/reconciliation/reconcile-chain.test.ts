@@ -321,6 +321,26 @@ test('no new block that counts: nothing is appended', async () => {
   assert.equal(it.log.events.length, length);
 });
 
+test('a node that is behind the last round: nothing is appended, and nothing is taken back', async () => {
+  const it = reconciledWorld();
+  const payment = await it.payment('1', 'served');
+  it.chain.pay(payment.reserved);
+  it.pass(60);
+  await made(it.round());
+  const { length } = it.log.events;
+  const { block, safeBlock } = it.chain.scan;
+  const reached = it.chain.last().number - 20;
+  const behind = {
+    ...it.chain.scan,
+    block: async (number: number) => (number > reached ? null : block(number)),
+    safeBlock: async () => (await block(reached)) ?? safeBlock(),
+  };
+  Object.assign(it.deps, { scan: behind });
+  it.pass(60);
+  assert.equal((await it.round()).kind, 'up_to_date');
+  assert.equal(it.log.events.length, length);
+});
+
 test('a node that is down: nothing is appended', async () => {
   const it = reconciledWorld();
   await it.payment('1', 'served');
