@@ -56,22 +56,31 @@ export type Turns = (name: string) => Promise<Release | null>;
 
 const TURN_WAIT_MS = 2000;
 
+type Waiting = { readonly ended: Cancel; turn: Release | null };
+
 export function claimTurns(clock: Pick<Clock, 'sleep'>): Turns {
-  const last = new Map<string, Promise<void>>();
-  return async (name) => {
-    const before = last.get(name);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const turn = Promise.all([before, promise]).then(() => {
-      if (last.get(name) === turn) last.delete(name);
+  /** Of each name whose turn is taken: who waits for it, in order. Who gives up leaves nothing on the turn before it. */
+  const queues = new Map<string, Waiting[]>();
+  const turnOf = (name: string): Release =>
+    once(() => {
+      const next = queues.get(name)?.shift();
+      if (next === undefined) {
+        queues.delete(name);
+        return;
+      }
+      next.turn = turnOf(name);
+      next.ended.abort();
     });
-    last.set(name, turn);
-    if (before === undefined) return resolve;
-    const timer = new Cancel();
-    const late = clock.sleep(TURN_WAIT_MS, timer).then(() => 'late');
-    const isLate = (await Promise.race([before, late])) === 'late';
-    timer.abort();
-    if (!isLate) return resolve;
-    resolve();
-    return null;
+  return async (name) => {
+    const queue = queues.get(name);
+    if (queue === undefined) {
+      queues.set(name, []);
+      return turnOf(name);
+    }
+    const waiting: Waiting = { ended: new Cancel(), turn: null };
+    queue.push(waiting);
+    await clock.sleep(TURN_WAIT_MS, waiting.ended);
+    if (waiting.turn === null) queue.splice(queue.indexOf(waiting), 1);
+    return waiting.turn;
   };
 }
