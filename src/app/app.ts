@@ -166,7 +166,7 @@ export async function wireApp(
     const standing = checkpoints.standing();
     return healthReport({
       eventLog,
-      signingKey: { ok: true },
+      signingKey: parts.keys.health(),
       checkpoint: standing && { problem: standing.problem, waitingMs: standing.ageMs },
       readModels: rows,
       projection: runner.lag(),

@@ -35,6 +35,7 @@ export async function wireKeys(
   return {
     signer: own.signer,
     checkpointSigner: own.checkpointSigner,
+    health: own.health,
     keyedHash: hmacKeyedHash(hmacSecret),
     directory,
     /** Those of the event log and those of the key file: a restored log may lack the newest. */

@@ -34,6 +34,7 @@ export type RefusalCode =
 /** A failure of this service: thrown, never recorded as a fact about the target. */
 export type FaultCode =
   | 'internal_error'
+  | 'no_signing_key'
   | 'payment_unconfirmed'
   | 'facilitator_unavailable'
   | 'event_log_unavailable'

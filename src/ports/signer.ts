@@ -11,7 +11,7 @@ export type SigningKey = {
 /** Keys change while the process runs: get the key for each signature, and include its id in what is signed. */
 export interface Signer {
   /**
-   * The key for a document issued `at` (Unix ms; default: now). Throws `Fault` `internal_error` if this process has no key
+   * The key for a document issued `at` (Unix ms; default: now). Throws `Fault` `no_signing_key` if this process has no key
    * that is valid at that time.
    */
   current(at?: number): SigningKey;

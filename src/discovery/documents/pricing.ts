@@ -112,6 +112,13 @@ const CHARGES: readonly Charge[] = [
     next: 'Repeat with the same payment header, never with a new one: it is charged at most once and executed once.',
   },
   {
+    statuses: [503],
+    codes: ['no_signing_key'],
+    charged: 'never',
+    meaning: 'This relay has no valid signing key: no call is executed, since none could be receipted.',
+    next: 'Repeat after details.validFrom, with the same payment header if the request has one.',
+  },
+  {
     statuses: [500],
     codes: ['internal_error'],
     charged: 'at_most_once',

@@ -177,6 +177,24 @@ export function keyThatSigns<K extends HeldKey>(
   return best?.key ?? null;
 }
 
+/**
+ * From when (Unix seconds) one of the held keys is valid for `purpose`, if none is valid `atMs` (Unix ms) but one will be;
+ * null: none will be.
+ */
+export function validFrom(
+  held: readonly HeldKey[],
+  announced: readonly KeyRecord[],
+  purpose: KeyPurpose,
+  atMs: number,
+): number | null {
+  const later = held.flatMap((key) => {
+    const record = key.purpose === purpose ? recordOf(key, announced) : null;
+    const isLater = record !== null && record.notBefore * 1000 > atMs && keyOpenAt(record, record.notBefore);
+    return isLater ? [record.notBefore] : [];
+  });
+  return later.length === 0 ? null : Math.min(...later);
+}
+
 /** The key's record in the event log; null if the log has no key with this id, public key and purpose. */
 export const recordOf = (key: HeldKey, announced: readonly KeyRecord[]): KeyRecord | null =>
   announced.find(({ keyId, x, purpose }) => keyId === key.keyId && x === key.x && purpose === key.purpose) ??

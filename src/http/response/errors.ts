@@ -36,6 +36,7 @@ export const STATUS = {
   target_quota_exceeded: 429,
   too_many_in_flight: 429,
   internal_error: 500,
+  no_signing_key: 503,
   payment_unconfirmed: 503,
   facilitator_unavailable: 503,
   event_log_unavailable: 503,
@@ -53,6 +54,7 @@ const DEFAULT_RETRY_AFTER: Partial<Record<RefusalCode | FaultCode, number>> = {
   payment_unconfirmed: 5,
   facilitator_unavailable: 5,
   event_log_unavailable: 5,
+  no_signing_key: 60,
   read_models_unavailable: 1,
 };
 

@@ -1,7 +1,9 @@
 // The keys that this process signs with: those of its key file that the event log has announced. Both are read again
 // every 5 s, so that a rotation needs no restart.
+
+import { noSigningKey, type SigningKeyHealth } from '#src/domain/monitoring/health.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { keyThatSigns, lastingKeys } from '#src/domain/signing-keys/keys.ts';
+import { keyThatSigns, lastingKeys, validFrom } from '#src/domain/signing-keys/keys.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
@@ -21,7 +23,7 @@ const LOOK_MS = 5000;
 const AHEAD_MS = 120_000;
 
 /**
- * Throws `Fault` `internal_error` if no receipt key of this process is valid for the next two minutes. Called before
+ * Throws `Fault` `no_signing_key` if no receipt key of this process is valid for the next two minutes. Called before
  * anything is charged, because every execution needs a receipt.
  */
 export function demandSigningKey({
@@ -80,12 +82,20 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
     return 'the receipt key of this process was retired, and its key file has no other: copy the key file of the machine that rotated the keys before the own key expires';
   }
 
+  /** From when a key is valid, if none is `at` this time (Unix ms): RFC 3339. */
+  function nextKeyFrom(at: number): string | null {
+    const seconds = validFrom(content.keys, directory.list(), 'receipt', at);
+    return seconds === null ? null : new Date(seconds * 1000).toISOString();
+  }
+
   const signer: Signer = {
     current(at = clock.now()) {
       const key = receiptKey(content, at);
       if (key !== null) return key;
-      const message = 'This relay has no signing key that is valid for long enough: nothing was sent.';
-      throw new Fault('internal_error', message);
+      const from = nextKeyFrom(at);
+      throw new Fault('no_signing_key', `${noSigningKey(from)} Nothing was sent.`, {
+        details: { validFrom: from },
+      });
     },
     former: (at) => receiptKey(content, at),
   };
@@ -95,6 +105,12 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
   return {
     signer,
     checkpointSigner,
+    /** Whether a call that is accepted now can be receipted. */
+    health(): SigningKeyHealth {
+      const now = clock.now();
+      const missing = [now, now + AHEAD_MS].find((at) => receiptKey(content, at) === null);
+      return missing === undefined ? { ok: true } : { ok: false, validFrom: nextKeyFrom(missing) };
+    },
     /** Reads again every 5 s until `ending` aborts; never rejects. */
     async watch(ending: AbortSignalLike): Promise<void> {
       for (;;) {

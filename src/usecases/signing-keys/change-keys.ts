@@ -10,6 +10,7 @@ import {
   lastingKeys,
   recordOf,
 } from '#src/domain/signing-keys/keys.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { KeyStore, StoredKey } from '#src/ports/key-store.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { activation, announce, demandSameSecret, iso, type KeyRing, loadKeyRing } from './key-ring.ts';
@@ -81,6 +82,7 @@ export type Rotation = {
  */
 export async function rotateKeys(deps: ChangeKeysDeps, purpose: KeyPurpose): Promise<Rotation> {
   let fresh: StoredKey | undefined;
+  const newest = newestSigned(deps);
   for (;;) {
     const ring = await loadKeyRing(deps);
     demandSameSecret(ring, deps.store.read());
@@ -96,9 +98,11 @@ export async function rotateKeys(deps: ChangeKeysDeps, purpose: KeyPurpose): Pro
     );
     fresh = content.keys.find(isWaiting);
     if (fresh === undefined) throw new Error('the key file lacks the key that was just added');
-    const retirements = ring.keys
-      .filter((key) => key.purpose === purpose && isUnretired(key))
-      .map(({ keyId }) => retirement({ keyId, reason: 'rotated', compromisedAt: null }, now));
+    const retirements: EventOf<'SigningKeyRetired'>[] = [];
+    for (const { keyId } of ring.keys.filter((key) => key.purpose === purpose && isUnretired(key))) {
+      const from = Math.max(now, await newest(keyId));
+      retirements.push(retirement({ keyId, reason: 'rotated', compromisedAt: null }, now, from));
+    }
     const events = [activation({ key: fresh, purpose }, content.secretCheck, iso(now)), ...retirements];
     await announce(deps, ring, events, fresh.keyId);
   }
@@ -120,7 +124,7 @@ export type Retirement =
   | { readonly outcome: 'only_key'; readonly purpose: KeyPurpose };
 
 /**
- * Retires one key, effective in ten minutes. `compromisedAt`: Unix ms, from which nothing that it signed is trusted;
+ * Retires one key, effective in ten minutes, or ten minutes after the last time that it has signed for. `compromisedAt`: Unix ms, from which nothing that it signed is trusted;
  * null: it is only no longer needed. `unchanged`: it had ended as early already. Throws `KeyMismatch`, `LogTakesNothing`,
  * or what the key store throws.
  */
@@ -129,6 +133,7 @@ export async function retireKey(
   keyId: string,
   compromisedAt: number | null,
 ): Promise<Retirement> {
+  const newest = newestSigned(deps);
   for (;;) {
     const ring = await loadKeyRing(deps);
     const content = deps.store.read();
@@ -140,7 +145,10 @@ export async function retireKey(
     if (isUnretired(record) && others.length === 0) return { outcome: 'only_key', purpose };
     const reason = compromisedAt === null ? 'retired' : 'compromised';
     const since = compromisedAt === null ? null : iso(compromisedAt);
-    const event = retirement({ keyId, reason, compromisedAt: since }, deps.clock.now());
+    const now = deps.clock.now();
+    // What a compromised key signed later is not trusted, whatever time it states.
+    const from = compromisedAt === null ? Math.max(now, await newest(keyId)) : now;
+    const event = retirement({ keyId, reason, compromisedAt: since }, now, from);
     const keys = evolveKeys(ring.keys, event);
     const after = keys.find((key) => key.keyId === keyId) ?? record;
     if (after.notAfter === record.notAfter && after.compromisedAt === record.compromisedAt)
@@ -151,13 +159,41 @@ export async function retireKey(
   }
 }
 
-/** `now`: Unix ms. */
+/** Unix ms. `from`: when the notice begins. */
 function retirement(
   facts: Pick<SigningKeyRetired, 'keyId' | 'reason' | 'compromisedAt'>,
   now: number,
+  from: number,
 ): EventOf<'SigningKeyRetired'> {
-  const data = { v: 1, ...facts, effectiveAt: iso(now + NOTICE_MS), retiredAt: iso(now) } as const;
+  const data = { v: 1, ...facts, effectiveAt: iso(from + NOTICE_MS), retiredAt: iso(now) } as const;
   return { type: 'SigningKeyRetired', data };
+}
+
+const SIGNED = ['ReceiptSigned', 'CheckpointSigned'] as const;
+const PAGE_EVENTS = 1000;
+
+/**
+ * When a key signed last by its own statement (Unix ms, 0: never): later than now if a clock was ahead. A retirement before
+ * that would invalidate what was signed. Reads the event log once.
+ */
+function newestSigned({ log }: Pick<JournalDeps, 'log'>): (keyId: string) => Promise<number> {
+  let found: Promise<ReadonlyMap<string, number>> | null = null;
+  async function read(): Promise<ReadonlyMap<string, number>> {
+    const newest = new Map<string, number>();
+    for (let after: string | null = null; ; ) {
+      const page: readonly RecordedEvent[] = await log.readAll({ after, max: PAGE_EVENTS, types: SIGNED });
+      for (const { data } of page) {
+        const [keyId, at] = [String(data.keyId), Date.parse(String(data.signedAt))];
+        if (at > (newest.get(keyId) ?? 0)) newest.set(keyId, at);
+      }
+      after = page.at(-1)?.position ?? null;
+      if (after === null || page.length < PAGE_EVENTS) return newest;
+    }
+  }
+  return async (keyId) => {
+    found ??= read();
+    return (await found).get(keyId) ?? 0;
+  };
 }
 
 /** Marks in the key file what the event log has retired. The event log decides, so a failure is only logged. */

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KeyEvent } from '#src/domain/events.ts';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
-import { type HeldKey, keyThatSigns, keyValidAt, lastingKeys } from '#src/domain/signing-keys/keys.ts';
+import {
+  type HeldKey,
+  keyThatSigns,
+  keyValidAt,
+  lastingKeys,
+  validFrom,
+} from '#src/domain/signing-keys/keys.ts';
 import { givenKeys } from '#test/support/given.ts';
 import { at, commitment, keyActivated, keyRetired, T0 } from '#test/support/given-events.ts';
 
@@ -123,4 +129,16 @@ test('lasting keys: active in the file, announced, not retired', () => {
     lastingKeys(keys, givenKeys(...events).state, purpose).map(({ keyId }) => keyId[0]);
   assert.deepEqual(lasting('receipt'), ['a', 'b']);
   assert.deepEqual(lasting('checkpoint'), []);
+});
+
+test('the instant from which a key is valid: of the held keys, the earliest that is to come and has not ended before', () => {
+  const from = (keys: readonly HeldKey[], events: readonly KeyEvent[]) =>
+    validFrom(keys, givenKeys(...events).state, 'receipt', T0);
+  const seconds = (ms: number) => Math.floor((T0 + ms) / 1000);
+  const later = [activated('a', 90_000), activated('b', 60_000), activated('c', 30_000)];
+  assert.equal(from([held('a'), held('b')], later), seconds(60_000));
+  assert.equal(from([held('a'), held('b', { purpose: 'checkpoint' })], later), seconds(90_000));
+  assert.equal(from([held('b')], [activated('b', 60_000), retired('b', 50_000)]), null);
+  assert.equal(from([held('d')], later), null);
+  assert.equal(from([held('d')], [activated('d')]), null, 'it is valid already');
 });

@@ -40,7 +40,7 @@ async function started(common = shared()) {
   return { ...it, ...own, store, directory, ending, watching, look, rotate, warned };
 }
 
-const noKey = (error: unknown) => error instanceof Fault && error.code === 'internal_error';
+const noKey = (error: unknown) => error instanceof Fault && error.code === 'no_signing_key';
 
 test('a rotation is followed without a restart: the old key until all know the fresh one, then that', async () => {
   const it = await started();
@@ -238,4 +238,35 @@ test('it looks until the process ends, and then no more', async () => {
   await it.look();
   it.ending.abort();
   await it.watching;
+});
+
+test('no key is valid: the fault and the health name the instant from which one is', async () => {
+  const it = await started();
+  assert.deepEqual(it.health(), { ok: true });
+  // The clock was ahead by a day at the first start, and was corrected.
+  it.clock.skew(-86_400_000);
+  const notBefore = it.directory.list()[0]?.notBefore ?? 0;
+  const validFrom = new Date(notBefore * 1000).toISOString();
+  assert.deepEqual(it.health(), { ok: false, validFrom });
+  const thrown = (work: () => unknown) => {
+    try {
+      work();
+    } catch (error) {
+      return error instanceof Fault ? [error.code, error.details, error.message.includes(validFrom)] : error;
+    }
+  };
+  assert.deepEqual(
+    thrown(() => demandSigningKey(it)),
+    ['no_signing_key', { validFrom }, true],
+  );
+  const answer = execute({ deps: { ...it.deps, signer: it.signer } }, { presented: null });
+  await assert.rejects(answer, { code: 'no_signing_key' });
+  assert.deepEqual(it.outbound.sent, []);
+});
+
+test('the only key ends within two minutes: nothing is accepted any more, and no later key is named', async () => {
+  const it = await started();
+  await given(it, KEYS, keyRetired({ keyId: first.keyId, effectiveAt: at(60_000) }));
+  await it.look();
+  assert.deepEqual(it.health(), { ok: false, validFrom: null });
 });

@@ -6,7 +6,7 @@ import { KeyMismatch } from '#src/usecases/signing-keys/key-ring.ts';
 import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
 import { afterOthers } from '#test/support/fakes-log.ts';
 import { given, world } from '#test/support/fakes-world.ts';
-import { at, commitment, hex, keyRetired, T0 } from '#test/support/given-events.ts';
+import { at, commitment, hex, keyRetired, receiptSigned, T0 } from '#test/support/given-events.ts';
 
 const KEYS = 'keys-relay';
 
@@ -121,4 +121,19 @@ test('a file that cannot be changed keeps no key from its retirement', async () 
   const store = { ...it.store, update };
   assert.equal((await retireKey({ ...it.deps, store }, it.first.keyId, null)).outcome, 'retired');
   assert.equal(it.logger.lines.at(-1)?.level, 'warn');
+});
+
+test('a key that is no longer needed ends after the newest receipt that it signed; a compromised one at once', async () => {
+  const signedAt = at(86_400_000);
+  for (const [compromisedAt, effectiveAt] of [
+    [null, at(86_400_000 + 600_000)],
+    [T0, at(600_000)],
+  ] as const) {
+    const it = await office();
+    const { keyId } = it.first;
+    await given(it, 'job-a', receiptSigned({ keyId, signedAt }));
+    await it.retire(keyId, compromisedAt);
+    const [event] = await it.appended();
+    assert.equal(event?.data.effectiveAt, effectiveAt);
+  }
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import { keyValidAt } from '#src/domain/signing-keys/keys.ts';
 import type { KeyStore } from '#src/ports/key-store.ts';
 import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { KeyMismatch, LogTakesNothing, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
@@ -9,7 +10,7 @@ import { letPass } from '#test/support/fakes.ts';
 import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
 import { afterOthers, Crash, dies, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, typesIn, world } from '#test/support/fakes-world.ts';
-import { at, hex, keyRetired } from '#test/support/given-events.ts';
+import { at, commitment, hex, keyRetired, receiptSigned } from '#test/support/given-events.ts';
 
 const KEYS = 'keys-relay';
 const GRACE = 600_000;
@@ -148,4 +149,18 @@ test('a file that cannot be changed: nothing is announced', async () => {
   const update = () => assert.fail('read-only');
   await assert.rejects(it.rotate('receipt', { ...it.store, update }), /read-only/);
   assert.equal((await it.events()).length, 2);
+});
+
+test('receipts that a clock ahead has signed stay valid: the retirement takes effect after the newest of them', async () => {
+  const it = await office();
+  const day = 86_400_000;
+  const { keyId } = it.old;
+  await given(it, 'job-a', receiptSigned({ keyId, signedAt: at(day) }));
+  await given(it, 'job-b', receiptSigned({ keyId: commitment('z'), signedAt: at(9 * day) }));
+  await given(it, 'job-c', receiptSigned({ keyId, signedAt: at(5) }));
+  const { retiring } = await it.rotate();
+  assert.deepEqual(retiring, [{ keyId, effectiveAt: at(day + GRACE) }]);
+  const { keys } = await loadKeyRing(it.deps);
+  const old = keys.find((key) => key.keyId === keyId) ?? assert.fail();
+  assert.equal(keyValidAt(old, Math.floor(Date.parse(at(day)) / 1000)), true);
 });
