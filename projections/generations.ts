@@ -140,17 +140,22 @@ export async function markUsed(shared: Db, schema: string): Promise<void> {
 /** So many schemas in one transaction, which locks all their tables. */
 const PRUNED_AT_ONCE = 10;
 
-/** Drops the schemas that no process has used for `unusedMs`, but for `keep`; returns their names. `tx`: a transaction. */
+/**
+ * Drops the schemas that no process has used for `unusedMs`, but for `keep`; returns their names. `lost`: those of a lost
+ * history at once, since no process can use them. `tx`: a transaction.
+ */
 export async function pruneGenerations(
   tx: Db,
   keep: string | null,
   unusedMs: number,
+  { lost = false } = {},
 ): Promise<readonly string[]> {
   const deleted = await rowsOf<{ schema: string }>(
     tx,
     sql`delete from ${generations} where "schema" in (select "schema" from ${generations}
       where "schema" is distinct from ${keep}::text
-        and "used_at" <= clock_timestamp() - ${unusedMs}::float8 * interval '1 millisecond'
+        and ("used_at" <= clock_timestamp() - ${unusedMs}::float8 * interval '1 millisecond'
+          or ${lost} and "state" = 'lost')
       order by "used_at" limit ${PRUNED_AT_ONCE} for update skip locked) returning "schema"`,
   );
   for (const { schema } of deleted)

@@ -127,7 +127,7 @@ export async function prune(
   const own = first && generationOf(first.id, store.layout.version, models);
   return store.transaction(async ({ db }) => {
     const keep = own === undefined ? null : await currentSchema(db, own);
-    return pruneGenerations(db, keep, UNUSED_MS);
+    return pruneGenerations(db, keep, UNUSED_MS, { lost: true });
   });
 }
 

@@ -51,7 +51,7 @@ export type AppParts = {
   readonly slots: Slots;
   readonly recovery: Pick<RunningRecovery, 'foundRunning' | 'unclosable'>;
   readonly receiptLog: () => ReceiptLog | null;
-  readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
+  readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing' | 'isWhole'>;
   readonly telemetry: Telemetry;
 };
 
@@ -113,6 +113,7 @@ export async function wireApp(
     exclusive: stores.exclusive,
     watch: streamWatch(clock),
     foundRunning: recovery.foundRunning,
+    recordIsWhole: checkpoints.isWhole,
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
@@ -151,7 +152,19 @@ export async function wireApp(
     storage: settings.storage,
   });
   const offer = { ...settings.offer, payTo: config.x402?.payTo ?? null };
-  const deciding = { ...judging, log, clock, entropy, logger, ending, keyedHash, market, offer };
+  const { recordIsWhole } = execution;
+  const deciding = {
+    ...judging,
+    recordIsWhole,
+    log,
+    clock,
+    entropy,
+    logger,
+    ending,
+    keyedHash,
+    market,
+    offer,
+  };
   const handingOff = { ...judging, clock, entropy };
 
   /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
@@ -176,9 +189,12 @@ export async function wireApp(
   }
   async function exposition() {
     const { checks } = await health();
+    const newest = checkpoints.latest();
+    const waitingMs = checkpoints.standing()?.ageMs ?? 0;
     return figures.exposition({
       storage: stores.driver,
       checks,
+      checkpoint: newest && { size: newest.size, signedAt: newest.signedAt, waitingMs },
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),
       lag: runner.lag(),

@@ -1,8 +1,10 @@
 // Recovery in a running service: closes the jobs of dead processes every few seconds.
+
 import { type ReadModels, unavailable } from '#projections/read-models.ts';
 import type { ProjectionRunner } from '#projections/runner.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { jobRecovery, type RecoverDeps, type Recovery } from '#src/usecases/execution/recover-jobs.ts';
+import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 
 /** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */
 const SWEEP_MS = 5000;
@@ -22,9 +24,9 @@ export function startRecovery(
     readonly models: ReadModels;
     readonly runner: Pick<ProjectionRunner, 'reachedHead'>;
     readonly exclusive: boolean;
-  },
+  } & RecordDeps,
 ): RunningRecovery {
-  const { models, runner, clock, logger } = parts;
+  const { models, runner, clock, logger, recordIsWhole } = parts;
   let { exclusive } = parts;
   const recovery = jobRecovery({ ...parts, candidates });
 
@@ -37,8 +39,11 @@ export function startRecovery(
   async function run(): Promise<void> {
     while (!ending.aborted) {
       try {
-        await recovery.sweep({ exclusive });
-        exclusive = false;
+        // A job that looks interrupted may have been completed in what the event log has lost.
+        if (recordIsWhole()) {
+          await recovery.sweep({ exclusive });
+          exclusive = false;
+        }
       } catch (cause) {
         if (!isOutage(cause)) logger.bug('recovery of interrupted jobs failed', { cause });
       }

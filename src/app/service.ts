@@ -124,7 +124,8 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
   const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
-  const recovery = startRecovery(ending.signal, { ...closing, models, runner, exclusive });
+  const recordIsWhole = checkpoints.isWhole;
+  const recovery = startRecovery(ending.signal, { ...closing, models, runner, exclusive, recordIsWhole });
   let signing: ReturnType<typeof checkpoints.keep> | null = null;
   ending.push(async () => {
     await untilIdle({ slots, log, clock, logger }, ending.left());

@@ -21,7 +21,10 @@ export function addRebuild(program: Command): void {
     .command('rebuild')
     .description('Build the read models of this release from the event log.')
     .option('--check', 'compare the current rows with rebuilt ones instead')
-    .option('--prune', 'drop read models that no process has used for 10 minutes instead')
+    .option(
+      '--prune',
+      'drop read models that no process has used for 10 minutes, or that are of a lost history, instead',
+    )
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)
     .action(exiting(rebuild));

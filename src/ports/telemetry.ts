@@ -53,6 +53,13 @@ export type StateNow = {
   readonly storage: string;
   /** The state of each part; null: not used. */
   readonly checks: HealthReport['checks'];
+  /** The newest of the transparency log; `signedAt`: RFC 3339, null if it is not known. null: there is none. */
+  readonly checkpoint: {
+    readonly size: number;
+    readonly signedAt: string | null;
+    /** How long the oldest leaf that it does not cover has waited. */
+    readonly waitingMs: number;
+  } | null;
   readonly executionsInFlight: number;
   /** Jobs of dead processes whose closing fails. */
   readonly unclosableJobs: number;

@@ -22,6 +22,7 @@ const state = {
   lag,
   payments: null,
   checks: healthReport(ALL_WELL).checks,
+  checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },
 };
 
 function world() {

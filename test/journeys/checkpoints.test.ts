@@ -7,14 +7,27 @@ import { after, before, describe, test } from 'node:test';
 import { logOf } from '#src/domain/receipt/payload.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type Checkpoint, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { readFigures } from '#test/support/figures.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { contradictionsOf, sizes } from '#test/support/receipt-log-world.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
 import { recordedIn } from '#test/support/service-log.ts';
 import { payloadOf } from '#test/support/service-receipts.ts';
-import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import {
+  type ErrorBody,
+  type Executed,
+  execute,
+  get,
+  makeWorld,
+  post,
+  type World,
+} from '#test/support/service-world.ts';
 
 type Receipt = { readonly id: string; readonly jws: string; readonly checkpoint: string | null };
+type Health = {
+  readonly ok: boolean;
+  readonly checks: { readonly transparencyLog: { readonly ok: boolean; readonly reason?: string } };
+};
 type Trust = {
   readonly trustComponents: readonly { readonly name: string; readonly value: unknown }[];
 };
@@ -94,25 +107,66 @@ describe('the transparency log', () => {
     );
   });
 
-  test('a log restored from before its last checkpoint: executions continue, nothing is signed, an error is logged', async () => {
+  test('a log restored from before its last checkpoint: no new call, every view says why, what the log has is answered', async () => {
     await service.stop();
     for (const tail of ['', '-wal', '-shm']) rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
     cpSync(backup(), join(world.dataDir, 'events.db'));
     service = await world.start();
-    const errors = () => logLines(service.stdout()).filter(({ problem }) => problem !== undefined);
-    for (const name of ['six', 'seven', 'eight']) {
-      const { job, checkpoint } = await call(name);
-      assert.equal(job.status, 'succeeded');
-      assert.equal((await verified(checkpoint)).size, 7, 'a published checkpoint stays the newest');
+    const hits = world.target.requests.length;
+    // Its answer was lost with the end of the log: sent again, it would act twice.
+    for (const idempotencyKey of ['five', 'six']) {
+      const answer = await post<ErrorBody>(`${service.url}/api/execute/webhook`, {
+        url: world.target.url('/hook'),
+        idempotencyKey,
+      });
+      assert.deepEqual([answer.status, answer.body.error.code], [503, 'event_log_unavailable']);
+      assert.match(answer.body.error.message, /lacks events that this relay has acknowledged/);
+      assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
     }
-    await waitFor('the finding', () => errors().length > 0);
-    const [{ level, problem, msg } = assert.fail(), ...more] = errors();
-    assert.deepEqual([level, problem, more], ['error', 'checkpoint_forgotten', []]);
-    assert.ok(String(msg).includes(join(world.dataDir, 'checkpoint.note')), String(msg));
-    const { body } = await get<Trust>(`${service.url}/api/trust`);
-    assert.equal(body.trustComponents.find(({ name }) => name === 'log_checkpoint')?.value, false);
-    await service.stop();
+    const action = { url: world.target.url('/hook'), idempotencyKey: 'decided' };
+    assert.equal((await post(`${service.url}/api/decide/webhook`, { action })).status, 503);
+    const { idempotentReplay, checkpoint } = await call('one');
+    assert.equal(idempotentReplay, true);
+    assert.equal((await verified(checkpoint)).size, 7, 'a published checkpoint stays the newest');
+    assert.equal(world.target.requests.length, hits);
+
+    const health = await get<Health>(`${service.url}/health`);
+    const { ok, reason } = health.body.checks.transparencyLog;
+    assert.deepEqual(
+      [health.status, health.body.ok, ok, reason],
+      [503, false, false, 'checkpoint_forgotten'],
+    );
+    const figures = readFigures((await get<string>(`${service.url}/metrics`)).body);
+    assert.equal(figures.of('relay_part_up', { part: 'transparency_log' }), 0);
+    const problem = { part: 'transparency_log', reason: 'checkpoint_forgotten' };
+    assert.equal(figures.of('relay_part_problem', problem), 1);
+    assert.equal(figures.of('relay_checkpoint_size'), 7);
+    const trust = await get<Trust & { readonly status: string }>(`${service.url}/api/trust`);
+    assert.equal(trust.body.status, 'attention');
+    assert.equal(trust.body.trustComponents.find(({ name }) => name === 'log_checkpoint')?.value, false);
+    const page = await get<string>(`${service.url}/status`);
+    assert.match(page.body, /No checkpoint of the transparency log is signed/);
+    assert.doesNotMatch(page.body, /records are in order/);
+    const errors = logLines(service.stdout()).filter(({ level }) => level === 'error');
+    assert.deepEqual(
+      errors.map(({ problem: named }) => named),
+      ['checkpoint_forgotten'],
+    );
+    assert.ok(
+      String(errors[0]?.msg).includes(join(world.dataDir, 'checkpoint.note')),
+      'and where it is kept',
+    );
+    assert.equal((await service.stop()).code, 0);
     const events = await recordedIn(world.dataDir);
-    assert.equal(sizes({ log: { events } }).at(-1), 6);
+    assert.equal(sizes({ log: { events } }).at(-1), 6, 'nothing was signed');
+    assert.ok(!events.some(({ type }) => type === 'DecisionRecorded'));
+  });
+
+  test('the operator accepts the loss: calls are taken again, and checkpoints are signed', async () => {
+    rmSync(join(world.dataDir, 'checkpoint.note'));
+    service = await world.start();
+    const health = await get<Health>(`${service.url}/health`);
+    assert.deepEqual([health.status, health.body.ok], [200, true]);
+    assert.equal((await verified((await logged(await call('five'))).checkpoint)).size, 7);
   });
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
-import { markUsed, pruneGenerations } from '#projections/generations.ts';
+import { markUsed, pruneGenerations, retireLost } from '#projections/generations.ts';
 import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS, type ReadModel, type Row } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
@@ -284,6 +284,10 @@ export function generationContract(harness: ReadStoreHarness): void {
         left.map((row) => row.name),
         [own, used].sort(),
       );
+      await shared.transaction((tx) => retireLost(tx, used));
+      const prune = (options: { readonly lost?: boolean }) =>
+        shared.transaction((tx) => pruneGenerations(tx, own, 1_800_000, options));
+      assert.deepEqual([await prune({}), await prune({ lost: true })], [[], [`${used}_lost`]]);
     },
   );
 }

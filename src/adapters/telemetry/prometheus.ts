@@ -96,6 +96,15 @@ export function prometheusFigures(build: BuildInfo): Figures {
     ['part'],
   );
   const problems = gauge('relay_part_problem', 'Why a part is not up; always 1.', ['part', 'reason']);
+  const checkpointSize = gauge('relay_checkpoint_size', 'Leaves that the newest checkpoint covers.');
+  const checkpointTime = gauge(
+    'relay_checkpoint_timestamp_seconds',
+    'When the newest checkpoint was signed, Unix time; none is signed while there is nothing new.',
+  );
+  const checkpointWait = gauge(
+    'relay_checkpoint_wait_seconds',
+    'How long the oldest leaf that no checkpoint covers has waited.',
+  );
   const lagEvents = gauge(
     'relay_projection_lag_events',
     'Events that the read models have yet to show; absent while unknown.',
@@ -134,7 +143,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
       if (outcome === 'stored') for (const event of events) countFact(event);
     },
     internalError: () => internalErrors.inc(),
-    async exposition({ storage, checks, executionsInFlight, unclosableJobs, lag, payments }) {
+    async exposition({ storage, checks, checkpoint, executionsInFlight, unclosableJobs, lag, payments }) {
       info.set({ ...build, storage }, 1);
       problems.reset();
       for (const [name, state] of Object.entries(checks)) {
@@ -143,17 +152,24 @@ export function prometheusFigures(build: BuildInfo): Figures {
         parts.set({ part }, Number(state.ok));
         if (!state.ok) problems.set({ part, reason: state.reason }, 1);
       }
+      setOrRemove(checkpointSize, checkpoint?.size ?? null);
+      setOrRemove(checkpointTime, checkpoint?.signedAt ? Date.parse(checkpoint.signedAt) / 1000 : null);
+      setOrRemove(checkpointWait, checkpoint && checkpoint.waitingMs / 1000);
       executions.set(executionsInFlight);
       unclosable.set(unclosableJobs);
       lagSeconds.set(lag.lagMs / 1000);
-      // Unknown is no number: the series is left out.
-      if (lag.lagEvents === null) lagEvents.remove();
-      else lagEvents.set(lag.lagEvents);
+      setOrRemove(lagEvents, lag.lagEvents);
       showPayments(payments);
       memory.set(process.memoryUsage().rss);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
+}
+
+/** Unknown is no number: the series is left out. */
+function setOrRemove(gauge: Gauge, value: number | null): void {
+  if (value === null) gauge.remove();
+  else gauge.set(value);
 }
 
 const known = (value: unknown, values: readonly string[]): string =>

@@ -1,5 +1,7 @@
 // Whether the service's executions need an operator's attention, and why: the one rule for monitoring and trust.
 
+import { CHECKPOINT_WAIT_MS, type CheckpointStatus } from './trust.ts';
+
 export type ExecutionFacts = {
   /** Jobs finished within the window. */
   readonly recentSucceeded: number;
@@ -10,9 +12,20 @@ export type ExecutionFacts = {
   readonly unverifiedReceipts: number;
   /** How far the read models are behind the log. */
   readonly lagMs: number;
+  /** Of the transparency log; null: there is none, or it is not known yet. */
+  readonly checkpoint: CheckpointStatus | null;
 };
 
-export type AttentionReason = 'failure_rate' | 'overdue_job' | 'unverified_receipt' | 'projection_lag';
+/** In the order of the answers. */
+export const ATTENTION_REASONS = [
+  'failure_rate',
+  'overdue_job',
+  'unverified_receipt',
+  'projection_lag',
+  'checkpoint_refused',
+  'checkpoint_overdue',
+] as const;
+export type AttentionReason = (typeof ATTENTION_REASONS)[number];
 
 export const ATTENTION = { failureRate: 0.25, minFinished: 4, lagMs: 30_000 } as const;
 
@@ -30,6 +43,9 @@ export function attentionReasons(facts: ExecutionFacts): readonly AttentionReaso
   if (facts.overdue > 0) reasons.push('overdue_job');
   if (facts.unverifiedReceipts > 0) reasons.push('unverified_receipt');
   if (facts.lagMs > ATTENTION.lagMs) reasons.push('projection_lag');
+  const { problem, ageMs } = facts.checkpoint ?? { problem: null, ageMs: 0 };
+  if (problem !== null) reasons.push('checkpoint_refused');
+  else if (ageMs > CHECKPOINT_WAIT_MS) reasons.push('checkpoint_overdue');
   return reasons;
 }
 

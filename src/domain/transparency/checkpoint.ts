@@ -123,8 +123,11 @@ export function nextCheckpoint({ last, signed, known, rows }: CheckpointFacts): 
   return { next: rows.size === last.size ? 'rest' : 'sign' };
 }
 
-/** A published checkpoint must not be lost or replaced: a later one extends it. */
-function contradicts(last: StoredCheckpoint, known: Pick<StoredCheckpoint, 'size' | 'root'>): boolean {
+/** A published checkpoint must not be lost or replaced: a later one extends it. `last`: of the event log. */
+export function contradicts(
+  last: Pick<StoredCheckpoint, 'size' | 'root'>,
+  known: Pick<StoredCheckpoint, 'size' | 'root'>,
+): boolean {
   return last.size < known.size || (last.size === known.size && !sameHash(last.root, known.root));
 }
 

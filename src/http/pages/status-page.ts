@@ -24,6 +24,9 @@ const REASONS: Readonly<Record<AttentionReason, string>> = {
   overdue_job: 'An execution has been running for longer than it may.',
   unverified_receipt: 'A stored receipt does not verify.',
   projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: these figures may be old.`,
+  checkpoint_refused:
+    'No checkpoint of the transparency log is signed: the event log contradicts one that was published, or its record is damaged.',
+  checkpoint_overdue: 'Receipts have waited over a minute for a checkpoint of the transparency log.',
 };
 
 export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summaries): Endpoint[] {

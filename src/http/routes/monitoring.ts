@@ -4,7 +4,13 @@ import { Type } from '@sinclair/typebox';
 import { durationsOf, type ExecutionSummary, summaryOf } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { attentionReasons, executionStatus } from '#src/domain/monitoring/alert-rules.ts';
+import {
+  ATTENTION_REASONS,
+  attentionReasons,
+  type ExecutionFacts,
+  executionStatus,
+} from '#src/domain/monitoring/alert-rules.ts';
+import type { CheckpointStatus } from '#src/domain/monitoring/trust.ts';
 import { Closed, Count, Instant, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
@@ -18,7 +24,7 @@ import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from '.
 
 export const Status = OneOf('ok', 'attention');
 
-const AttentionReason = OneOf('failure_rate', 'overdue_job', 'unverified_receipt', 'projection_lag');
+const AttentionReason = OneOf(...ATTENTION_REASONS);
 
 export const JobStats = Closed({
   total: Count,
@@ -124,26 +130,31 @@ export function monitoringRoutes(summaries: Summaries): Endpoint[] {
   ];
 }
 
-export type MeasureDeps = ReadsOf<'monitoring' | 'receipt'> & ProgressOf<'lag'> & { readonly clock: Clock };
+export type MeasureDeps = ReadsOf<'monitoring' | 'receipt'> &
+  ProgressOf<'lag'> & {
+    readonly clock: Clock;
+    /** null: there is no transparency log, or it is not known yet. Never throws. */
+    checkpointStanding(): CheckpointStatus | null;
+  };
 
 /** What the attention rule judges, and what of it is shown. */
-export async function measure({ reads, progress, clock }: MeasureDeps, windowMs: number) {
+export async function measure({ reads, progress, clock, checkpointStanding }: MeasureDeps, windowMs: number) {
   const [summary, unverifiedReceipts] = await Promise.all([
     reads.monitoring.summary(clock.now(), windowMs),
     reads.receipt.countUnverified(),
   ]);
-  return judged(summary, unverifiedReceipts, progress.lag());
+  return judged(summary, { unverifiedReceipts, checkpoint: checkpointStanding() }, progress.lag());
 }
 
 type Lag = ReturnType<MeasureDeps['progress']['lag']>;
 
 function judged(
   { stats, failureRate, overdue }: ExecutionSummary,
-  unverifiedReceipts: number,
+  { unverifiedReceipts, checkpoint }: Pick<ExecutionFacts, 'unverifiedReceipts' | 'checkpoint'>,
   { lagEvents, lagMs }: Lag,
 ) {
   const { recentSucceeded, recentFailed } = stats;
-  const facts = { recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs };
+  const facts = { recentSucceeded, recentFailed, overdue, unverifiedReceipts, lagMs, checkpoint };
   return {
     status: executionStatus(facts),
     attention: attentionReasons(facts),
@@ -197,6 +208,7 @@ async function countedIn(
     reads.proof.recentFailures(starts[0] ?? '', LIMITS.recentFailures.max),
   ]);
   const lag = progress.lag();
+  const beside = { unverifiedReceipts: unverified, checkpoint: deps.checkpointStanding() };
   const series = buckets.map((bucket) => ({
     at: `${bucket.start}:00.000Z`,
     succeeded: bucket.succeeded,
@@ -214,7 +226,7 @@ async function countedIn(
       succeeded: inWindow.reduce((sum, { succeeded }) => sum + succeeded, 0),
       failed: inWindow.reduce((sum, { failed }) => sum + failed, 0),
     };
-    const { attention, ...measured } = judged(summaryOf(totals, finished), unverified, lag);
+    const { attention, ...measured } = judged(summaryOf(totals, finished), beside, lag);
     return {
       ok: measured.status === 'ok',
       attention: [...attention],

@@ -3,13 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { windowStart } from '#projections/monitoring/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import {
-  type CheckpointStatus,
-  TRUST_WINDOW_MS,
-  trustFacts,
-  trustScore,
-  trustSignals,
-} from '#src/domain/monitoring/trust.ts';
+import { TRUST_WINDOW_MS, trustFacts, trustScore, trustSignals } from '#src/domain/monitoring/trust.ts';
 import { Closed, Count, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
@@ -49,10 +43,7 @@ export const TrustResponse = Closed({
 export type TrustDeps = Moment &
   MeasureDeps &
   ReadsOf<'trust' | 'store'> &
-  Settings<'mode' | 'offer' | 'storage'> & {
-    /** null: there is no transparency log, or it is not known yet. Never throws. */
-    checkpointStanding(): CheckpointStatus | null;
-  };
+  Settings<'mode' | 'offer' | 'storage'>;
 
 export function trustRoutes(deps: TrustDeps): Endpoint[] {
   const summary = figure(deps, async (_: 'trust') => JSON.stringify(await summaryOf(deps)));

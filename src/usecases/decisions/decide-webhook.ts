@@ -12,6 +12,7 @@ import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
+import { demandWholeRecord, type RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 import {
   type JudgeDeps,
   judgeRequest,
@@ -32,7 +33,8 @@ const UNKNOWN: Measured = { measured: false, trustScore: null, recentFailureRate
 
 /** `resolver`: the one for free look-ups, which must not slow those of executions. */
 export type DecideDeps = JudgeDeps &
-  JournalDeps & {
+  JournalDeps &
+  RecordDeps & {
     readonly keyedHash: KeyedHash;
     /** From the read models. Throws `Fault('read_models_unavailable')` if they are unavailable. */
     market(): Promise<MarketFacts>;
@@ -49,6 +51,7 @@ export async function decideWebhook(
 ): Promise<DecisionRecorded | Refused> {
   const read = readRequest(action, '/action');
   if (isRefused(read)) return read;
+  demandWholeRecord(deps, 'nothing was decided');
   const [verdict, market] = await Promise.all([
     judgeRequest(deps, read.target, deps.payer),
     marketOrUnknown(deps),

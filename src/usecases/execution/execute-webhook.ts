@@ -22,6 +22,7 @@ import {
 import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
+import { demandWholeRecord, type RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 import { countWalletFailure, type PaidSlotDeps, takePaidSlot } from './admission.ts';
 import type { Release, Turns } from './concurrency.ts';
 import type { RequestDisclosures } from './disclosures.ts';
@@ -53,6 +54,7 @@ import {
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
 
 export type ExecuteDeps = RunDeps &
+  RecordDeps &
   PaymentDeps &
   JudgeDeps &
   LookUpDeps &
@@ -237,6 +239,7 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
 
 /** A slot in flight; a payer also has limits of its own (in demo mode all callers are one payer). */
 async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise<State | Refused> {
+  demandWholeRecord(deps, 'nothing was sent, and no call is executed');
   demandSigningKey(deps);
   const { known } = state;
   const slot = state.passed.slot ?? (await takeSlot(deps, call, known));

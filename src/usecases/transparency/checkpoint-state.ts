@@ -1,18 +1,29 @@
 // What a process knows of the checkpoints of the transparency log: facts in, state out. `at` and `now`: the monotonic clock.
 import type { CheckpointStatus } from '#src/domain/monitoring/trust.ts';
-import type { CheckpointProblem, NextCheckpoint, TreeHead } from '#src/domain/transparency/checkpoint.ts';
+import {
+  type CheckpointProblem,
+  contradicts,
+  type NextCheckpoint,
+  type TreeHead,
+} from '#src/domain/transparency/checkpoint.ts';
 
 /**
  * A checkpoint with the signed note that it was parsed from. `place`: where it is kept outside of the event log, a noun
- * with its article; null: nowhere.
+ * with its article; null: nowhere. `signedAt`: RFC 3339, as its event states; null: not known.
  */
-export type StoredNote = TreeHead & { readonly note: string; readonly place: string | null };
+export type StoredNote = TreeHead & {
+  readonly note: string;
+  readonly place: string | null;
+  readonly signedAt: string | null;
+};
 
 export type CheckpointState = {
   /** null: there is none. `origin`: the name in its first checkpoint; null: that cannot be read. */
   readonly log: { readonly origin: string | null } | null;
   /** The newest that was published, whatever the event log contains now. */
   readonly newest: StoredNote | null;
+  /** The last checkpoint of the event log, as last read, contradicts one that was published before. */
+  readonly forgotten: boolean;
   /** Of the last comparison of the last checkpoint with the tree; null before the first. */
   readonly verdict: NextCheckpoint | null;
   /** Since when leaves wait for the checkpoint after this revision: leaves have no time of their own. */
@@ -24,6 +35,7 @@ export type CheckpointState = {
 export const NO_CHECKPOINTS: CheckpointState = {
   log: null,
   newest: null,
+  forgotten: false,
   verdict: null,
   waiting: null,
   settled: null,
@@ -33,6 +45,8 @@ export const NO_CHECKPOINTS: CheckpointState = {
 export type CheckpointFact =
   | { readonly is: 'log_found'; readonly origin: string | null }
   | { readonly is: 'checkpoint_found'; readonly checkpoint: StoredNote }
+  /** The event log was read. `last`: its last checkpoint; `known`: the newest that was published before that. */
+  | { readonly is: 'log_read'; readonly last: StoredNote; readonly known: StoredNote | null }
   | {
       readonly is: 'compared';
       readonly verdict: NextCheckpoint;
@@ -47,7 +61,11 @@ export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact):
     case 'log_found':
       return { ...state, log: { origin: fact.origin } };
     case 'checkpoint_found':
-      return isNewest(fact.checkpoint, state.newest) ? { ...state, newest: fact.checkpoint } : state;
+      return isNewest(fact.checkpoint, state.newest)
+        ? { ...state, newest: dated(fact.checkpoint, state.newest) }
+        : state;
+    case 'log_read':
+      return { ...state, forgotten: fact.known !== null && contradicts(fact.last, fact.known) };
     case 'compared': {
       const { verdict, revision, position, at } = fact;
       if (verdict.next === 'rest' || verdict.next === 'wait')
@@ -65,6 +83,10 @@ export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact):
 /** One kept elsewhere also replaces one of its size: if their roots differ, the event log was replaced. */
 const isNewest = ({ size, place }: StoredNote, newest: StoredNote | null): boolean =>
   newest === null || size > newest.size || (place !== null && size === newest.size);
+
+/** A copy kept elsewhere has no time. */
+const dated = (found: StoredNote, before: StoredNote | null): StoredNote =>
+  found.note === before?.note ? { ...found, signedAt: found.signedAt ?? before.signedAt } : found;
 
 /** If leaves wait this long, the projecting process does not sign, and any other does. */
 const TAKE_OVER_MS = 10_000;
@@ -88,11 +110,13 @@ export function dueLook(
   return role === 'projects' || isOverdue ? 'sign' : 'compare';
 }
 
-export const problemOf = ({ verdict }: CheckpointState): CheckpointProblem | null =>
-  verdict?.next === 'refuse' ? verdict.why : null;
+export function problemOf({ verdict, forgotten }: CheckpointState): CheckpointProblem | null {
+  if (forgotten) return 'checkpoint_forgotten';
+  return verdict?.next === 'refuse' ? verdict.why : null;
+}
 
 export function statusOf(state: CheckpointState, now: number): CheckpointStatus | null {
-  if (state.verdict === null) return null;
+  if (state.verdict === null && !state.forgotten) return null;
   const ageMs = state.waiting === null ? 0 : Math.round(now - state.waiting.since);
   return { ageMs, problem: problemOf(state) };
 }

@@ -98,15 +98,21 @@ export async function openCheckpoints(deps: CheckpointDeps) {
 
   /** The last event of the log's stream, null if there is none. `stored` null: it cannot be read. */
   async function refresh() {
-    const [last] = await log.readStream(STREAM.receiptLog, { direction: 'backwards', max: 1 });
-    if (last === undefined) return null;
     if (state.log === null) {
-      const [first = last] = await log.readStream(STREAM.receiptLog, { max: 1 });
+      const [first] = await log.readStream(STREAM.receiptLog, { max: 1 });
+      if (first === undefined) return null;
       record({ is: 'log_found', origin: storedNote(first)?.origin ?? null });
       await recall([]);
     }
+    // What is known now was published before the log is read, which therefore contains it.
+    const { newest } = state;
+    const [last] = await log.readStream(STREAM.receiptLog, { direction: 'backwards', max: 1 });
+    if (last === undefined) return null;
     const stored = storedNote(last);
-    if (stored !== null) await remember(stored);
+    if (stored !== null) {
+      record({ is: 'log_read', last: stored, known: newest });
+      await remember(stored);
+    }
     return { revision: last.revision, position: last.position, stored };
   }
 
@@ -154,7 +160,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     try {
       if (last === 'no_stream') await log.append(STREAM.receiptLog, last, events);
       else await appendUntilKnown(deps, STREAM.receiptLog, last, events);
-      return { ...head, note: event.data.note, place: null };
+      return { ...head, note: event.data.note, place: null, signedAt: event.data.signedAt };
     } catch (error) {
       if (error instanceof WrongExpectedVersion) return null;
       throw error;
@@ -244,8 +250,10 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     /** What a receipt states about its log; null while there is no log. */
     promised: (): ReceiptLog | null =>
       state.log?.origin ? { origin: state.log.origin, mmdSeconds: TRANSPARENCY.mmdSeconds } : null,
-    /** As of the last comparisons; null before the first. */
+    /** As of the last comparisons; null before the first, unless a checkpoint is forgotten. */
     standing: () => statusOf(state, clock.monotonic()),
+    /** false: the event log lacks events that this relay has acknowledged, and no call is taken. */
+    isWhole: () => problemOf(state) !== 'checkpoint_forgotten',
     begin,
     look,
     keep,
@@ -302,8 +310,9 @@ export async function signedCheckpoint(
 function storedNote(recorded: Parameters<typeof decodeEvent>[0]): StoredNote | null {
   const event = decodeEvent(recorded);
   if (event?.type !== 'CheckpointSigned') return null;
-  const { note, origin, size, root } = event.data;
+  const { note, origin, size, root, signedAt } = event.data;
   const head = parseCheckpoint(note);
   if (head === null || head.origin !== origin) return null;
-  return String(head.size) === size && toBase64(head.root) === root ? { ...head, note, place: null } : null;
+  const isSame = String(head.size) === size && toBase64(head.root) === root;
+  return isSame ? { ...head, note, place: null, signedAt } : null;
 }

@@ -34,7 +34,9 @@ export function rollbackCheck({
   /** The checkpoint of this note, if it is one of this log; also by a key that was compromised later: it was published. */
   async function own(note: string, origin: string, place: string): Promise<StoredNote | null> {
     const found = await verifyOwnCheckpoint(note, checkpointKeys(), primitives);
-    return found?.origin === origin ? { origin, size: found.size, root: found.root, note, place } : null;
+    return found?.origin === origin
+      ? { origin, size: found.size, root: found.root, note, place, signedAt: null }
+      : null;
   }
 
   return {

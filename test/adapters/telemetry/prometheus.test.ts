@@ -13,6 +13,7 @@ import { PAYMENT_FIGURES, readFigures } from '#test/support/figures.ts';
 const NOW: StateNow = {
   storage: 'sqlite+pglite',
   checks: healthReport({ ...ALL_WELL, readModels: { ok: false } }).checks,
+  checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },
   executionsInFlight: 3,
   unclosableJobs: 2,
   lag: { lagEvents: 7, lagMs: 1500 },
@@ -51,6 +52,18 @@ test('figures: the state is the current one', async () => {
   const age = Date.now() / 1000 - started;
   assert.ok(age > 0 && age < 3600, `${age}`);
   assert.ok((seen.of('process_resident_memory_bytes') ?? 0) > 1e6);
+});
+
+test('figures: the newest checkpoint: its size, when it was signed, how long leaves wait; absent where there is none', async () => {
+  const of = figures();
+  const names = ['size', 'timestamp_seconds', 'wait_seconds'].map((name) => `relay_checkpoint_${name}`);
+  const seen = async (checkpoint: StateNow['checkpoint']) => {
+    const now = await read(of, { ...NOW, checkpoint });
+    return names.map((name) => now.of(name));
+  };
+  assert.deepEqual(await seen(NOW.checkpoint), [9, Date.UTC(2030, 0, 1) / 1000, 2.5]);
+  assert.deepEqual(await seen({ size: 9, signedAt: null, waitingMs: 0 }), [9, null, 0]);
+  assert.deepEqual(await seen(null), [null, null, null]);
 });
 
 test('figures: an unknown lag is absent, and present again once it is known', async () => {

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  ATTENTION_REASONS,
   attentionReasons,
   type ExecutionFacts,
   executionStatus,
   failureRate,
 } from '#src/domain/monitoring/alert-rules.ts';
+import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
 
 const calm: ExecutionFacts = {
   recentSucceeded: 0,
@@ -13,6 +15,7 @@ const calm: ExecutionFacts = {
   overdue: 0,
   unverifiedReceipts: 0,
   lagMs: 0,
+  checkpoint: null,
 };
 
 test('attention: ok without a reason, also before the first job', () => {
@@ -43,15 +46,22 @@ test('attention: the projections lag the log by over 30 s', () => {
   assert.deepEqual(attentionReasons({ ...calm, lagMs: 30_001 }), ['projection_lag']);
 });
 
+test('attention: no checkpoint is signed, or leaves wait for over a minute for one', () => {
+  const of = (ageMs: number, problem: CheckpointProblem | null) =>
+    attentionReasons({ ...calm, checkpoint: { ageMs, problem } });
+  assert.deepEqual(of(60_000, null), []);
+  assert.deepEqual(of(60_001, null), ['checkpoint_overdue']);
+  assert.deepEqual(of(0, 'history_cut'), ['checkpoint_refused']);
+  assert.deepEqual(of(90_000, 'checkpoint_forgotten'), ['checkpoint_refused']);
+});
+
 test('attention: every reason is reported', () => {
   const all = { recentSucceeded: 1, recentFailed: 9, overdue: 2, unverifiedReceipts: 3, lagMs: 99_999 };
-  assert.deepEqual(attentionReasons(all), [
-    'failure_rate',
-    'overdue_job',
-    'unverified_receipt',
-    'projection_lag',
-  ]);
-  assert.equal(executionStatus(all), 'attention');
+  const refused = { ageMs: 0, problem: 'checkpoint_forgotten' } as const;
+  const overdue = { ageMs: 60_001, problem: null };
+  const seen = [refused, overdue].map((checkpoint) => attentionReasons({ ...all, checkpoint }));
+  assert.deepEqual(new Set(seen.flat()), new Set(ATTENTION_REASONS));
+  assert.equal(executionStatus({ ...all, checkpoint: null }), 'attention');
 });
 
 test('failure rate: of the finished ones, 0 where none finished', () => {

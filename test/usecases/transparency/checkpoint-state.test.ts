@@ -18,6 +18,7 @@ const checkpoint = (size: number, place: string | null = null, root = size): Sto
   root: new Uint8Array(32).fill(root),
   note: `note ${size} ${root}`,
   place,
+  signedAt: place === null ? `at ${size}` : null,
 });
 const given = (...facts: readonly CheckpointFact[]): CheckpointState =>
   facts.reduce(evolveCheckpoints, NO_CHECKPOINTS);
@@ -91,7 +92,11 @@ const NEWEST: readonly [string, readonly CheckpointFact[], StoredNote][] = [
   ['never a smaller one kept elsewhere', [found(5), found(3, 'the file')], checkpoint(5)],
   ['the first of two of one size in the event log', [found(5), found(5, null, 9)], checkpoint(5)],
   ['one of its size kept elsewhere', [found(5), found(5, 'the file', 9)], checkpoint(5, 'the file', 9)],
-  ['where it is kept', [found(5), found(5, 'the file')], checkpoint(5, 'the file')],
+  [
+    'where it is kept, and stays as old as it was',
+    [found(5), found(5, 'the file')],
+    { ...checkpoint(5, 'the file'), signedAt: 'at 5' },
+  ],
 ];
 
 for (const [what, facts, newest] of NEWEST) {
@@ -110,4 +115,26 @@ test('status: null before the first comparison; then how long leaves have waited
     problem: 'history_cut',
   });
   assert.deepEqual(statusOf(given(compared('sign', 1), signed), 7), { ageMs: 0, problem: null });
+});
+
+const read = (last: StoredNote, known: StoredNote | null): CheckpointFact => ({
+  is: 'log_read',
+  last,
+  known,
+});
+
+test('a checkpoint that was published and is missing from the event log is forgotten, before any comparison with rows', () => {
+  const cases: readonly (readonly [CheckpointFact, boolean])[] = [
+    [read(checkpoint(5), null), false],
+    [read(checkpoint(5), checkpoint(5)), false],
+    [read(checkpoint(6), checkpoint(5, 'the file')), false],
+    [read(checkpoint(4), checkpoint(5, 'the file')), true],
+    [read(checkpoint(5), checkpoint(5, 'the file', 9)), true],
+  ];
+  for (const [fact, forgotten] of cases) {
+    const status = statusOf(given(begun, fact), 7);
+    assert.equal(status?.problem ?? null, forgotten ? 'checkpoint_forgotten' : null);
+  }
+  const restored = given(begun, read(checkpoint(4), checkpoint(5)), read(checkpoint(5), checkpoint(5)));
+  assert.equal(statusOf(restored, 7), null, 'the events are back');
 });

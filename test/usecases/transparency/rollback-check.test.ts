@@ -52,6 +52,7 @@ test('a log that was restored from a backup signs nothing while a newer checkpoi
   const { common, keep, newest } = await restored();
   const it = await keeper(common, { checkpointKeep: keep });
   assert.equal(it.checkpoints.latest()?.note, newest?.note);
+  assert.equal(it.checkpoints.isWhole(), false, 'known at the start, without rows');
   for (let n = 0; n < 5; n++) await receipt(common, 50 + n);
   assert.equal(await it.look(), 'refuse');
   assert.equal(it.checkpoints.standing()?.problem, 'checkpoint_forgotten');
@@ -70,6 +71,7 @@ test('a log that was restored from a backup signs nothing while a newer checkpoi
   keep.note = null;
   assert.equal(await it.look(), 'refuse', 'what this process knows it knows');
   const after = await keeper(common, { checkpointKeep: keep });
+  assert.equal(after.checkpoints.isWhole(), true);
   assert.deepEqual([await after.look(), sizes(common)], ['signed', [0, 1, 6]]);
   assert.equal(sizeIn(keep), 6);
 });

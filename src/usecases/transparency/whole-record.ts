@@ -1,0 +1,16 @@
+// No new call and no decision is taken while the event log lacks events that this relay has acknowledged: an answered
+// idempotency key would be sent again, and a second history would begin.
+import { Fault } from '#src/domain/refusal.ts';
+
+export type RecordDeps = {
+  /** false: a checkpoint that was published is missing from the event log (`checkpoint_forgotten`). */
+  readonly recordIsWhole: () => boolean;
+};
+
+/** Throws `Fault` `event_log_unavailable`. `outcome`: what was not done. */
+export function demandWholeRecord({ recordIsWhole }: RecordDeps, outcome: string): void {
+  if (recordIsWhole()) return;
+  const why = 'The event log lacks events that this relay has acknowledged';
+  const message = `${why}: ${outcome}, until its operator has put them back or accepted the loss.`;
+  throw new Fault('event_log_unavailable', message, { retryAfterSeconds: 60 });
+}
