@@ -69,7 +69,7 @@ export type ProjectionRunner = {
   readable(): boolean;
   /** What this process does for the rows; null: it cannot reach them now. */
   role(): Role | null;
-  /** Notes of checkpoints in other generations of this log, those of a lost history among them. */
+  /** Notes of checkpoints in other generations of this log, those of a lost history among them; none if disposable. */
   checkpointsElsewhere(): readonly string[];
   /** Ends after the batch in flight, which an unresponsive database may keep: it is waited for 5 s at most. */
   stop(): Promise<void>;
@@ -241,8 +241,9 @@ export function startProjections(deps: RunnerDeps, options: RunnerOptions = {}):
       return null;
     }
     await markUsed(shared, schema);
-    state.elsewhere = await checkpointsElsewhere(shared, generation, schema);
+    // Embedded rows are no evidence: a start may delete them, and the operator decides by the file beside the event log.
     if (store.disposable) await shared.transaction((tx) => pruneGenerations(tx, schema, 0));
+    else state.elsewhere = await checkpointsElsewhere(shared, generation, schema);
     return { schema, db, head };
   }
 }
