@@ -30,6 +30,7 @@ import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { transparency } from '#src/usecases/transparency/proofs.ts';
+import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 import { type Keys, verifierPrimitives } from './keys.ts';
 import { decisionFacts, wireReads } from './reads.ts';
 import { type Reconciling, startReconciling } from './reconciling.ts';
@@ -51,7 +52,8 @@ export type AppParts = {
   readonly slots: Slots;
   readonly recovery: Pick<RunningRecovery, 'foundRunning' | 'unclosable'>;
   readonly receiptLog: () => ReceiptLog | null;
-  readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing' | 'isWhole'>;
+  readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
+  readonly recordIsWhole: RecordDeps['recordIsWhole'];
   readonly telemetry: Telemetry;
 };
 
@@ -59,7 +61,7 @@ export async function wireApp(
   parts: AppParts,
 ): Promise<{ readonly app: App; readonly reconciling: Reconciling }> {
   const { config, baseUrl, owner, journal, stores, models, runner, slots } = parts;
-  const { recovery, receiptLog, checkpoints } = parts;
+  const { recovery, receiptLog, recordIsWhole, checkpoints } = parts;
   const { log, clock, entropy, logger, ending } = journal;
   const { signer, keyedHash, directory } = parts.keys;
   const { figures, tracer, logger: detail } = parts.telemetry;
@@ -113,7 +115,7 @@ export async function wireApp(
     exclusive: stores.exclusive,
     watch: streamWatch(clock),
     foundRunning: recovery.foundRunning,
-    recordIsWhole: checkpoints.isWhole,
+    recordIsWhole,
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
@@ -152,7 +154,6 @@ export async function wireApp(
     storage: settings.storage,
   });
   const offer = { ...settings.offer, payTo: config.x402?.payTo ?? null };
-  const { recordIsWhole } = execution;
   const deciding = {
     ...judging,
     recordIsWhole,

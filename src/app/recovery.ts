@@ -40,7 +40,7 @@ export function startRecovery(
     while (!ending.aborted) {
       try {
         // A job that looks interrupted may have been completed in what the event log has lost.
-        if (recordIsWhole()) {
+        if (await recordIsWhole()) {
           await recovery.sweep({ exclusive });
           exclusive = false;
         }

@@ -12,10 +12,11 @@ import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { App } from '#src/http/app.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { succeedsWithin, unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
+import { openCheckpoints, type TreeRows } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { startRecovery } from './recovery.ts';
@@ -124,7 +125,21 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
   const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
-  const recordIsWhole = checkpoints.isWhole;
+  const treeRows: TreeRows = {
+    position: runner.position,
+    role: runner.role,
+    reachedHead: runner.reachedHead,
+    checkpointsElsewhere: runner.checkpointsElsewhere,
+    withTree: async (work) => withTree(await runner.open(), work),
+  };
+  // What a shared database knows of a lost history is read before the first call is taken, if it answers soon.
+  const compared = exclusive
+    ? Promise.resolve()
+    : unlessAborted(
+        listens.promise.then(() => succeedsWithin(FIRST_LOOK_MS, checkpoints.look(treeRows, false))),
+        ending.signal,
+      );
+  const recordIsWhole = () => compared.then(checkpoints.isWhole);
   const recovery = startRecovery(ending.signal, { ...closing, models, runner, exclusive, recordIsWhole });
   let signing: ReturnType<typeof checkpoints.keep> | null = null;
   ending.push(async () => {
@@ -149,16 +164,10 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   try {
     const ownHost = new URL(baseUrl).host;
     await checkpoints.begin(ownHost);
-    signing = checkpoints.keep(ownHost, {
-      position: runner.position,
-      role: runner.role,
-      reachedHead: runner.reachedHead,
-      checkpointsElsewhere: runner.checkpointsElsewhere,
-      withTree: async (work) => withTree(await runner.open(), work),
-    });
+    signing = checkpoints.keep(ownHost, treeRows);
     const { stopping } = ending;
     const { promised: receiptLog } = checkpoints;
-    const running = { owner, slots, recovery, stopping, receiptLog, checkpoints, telemetry };
+    const running = { owner, slots, recovery, stopping, receiptLog, recordIsWhole, checkpoints, telemetry };
     const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running });
     ending.push(() => wired.reconciling.ended);
     app.resolve(wired.app);
@@ -202,6 +211,9 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     },
   };
 }
+
+/** As long as the quotas wait for it. */
+const FIRST_LOOK_MS = 2000;
 
 class UnusableReadModels extends OperatorError {
   constructor(problem: string, cause: unknown) {

@@ -96,7 +96,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     exclusive: false,
     watch: streamWatch(clock),
     foundRunning: () => undefined,
-    recordIsWhole: () => true,
+    recordIsWhole: async () => true,
     unconfirmed: unconfirmedPayments(),
     guesses: guessLimit(clock),
     confirmWaitMs: 0,

@@ -51,7 +51,7 @@ export async function decideWebhook(
 ): Promise<DecisionRecorded | Refused> {
   const read = readRequest(action, '/action');
   if (isRefused(read)) return read;
-  demandWholeRecord(deps, 'nothing was decided');
+  await demandWholeRecord(deps, 'nothing was decided');
   const [verdict, market] = await Promise.all([
     judgeRequest(deps, read.target, deps.payer),
     marketOrUnknown(deps),

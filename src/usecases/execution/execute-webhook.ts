@@ -239,7 +239,7 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
 
 /** A slot in flight; a payer also has limits of its own (in demo mode all callers are one payer). */
 async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise<State | Refused> {
-  demandWholeRecord(deps, 'nothing was sent, and no call is executed');
+  await demandWholeRecord(deps, 'nothing was sent, and no call is executed');
   demandSigningKey(deps);
   const { known } = state;
   const slot = state.passed.slot ?? (await takeSlot(deps, call, known));

@@ -74,7 +74,7 @@ test('away for a moment, or its answer lost: repeated with the same event id, re
 });
 
 test('while the event log lacks acknowledged events nothing is decided', async () => {
-  const it = world(undefined, { recordIsWhole: () => false });
+  const it = world(undefined, { recordIsWhole: async () => false });
   const fault = await faultOf(it);
   assert.deepEqual([fault.code, it.log.events], ['event_log_unavailable', []]);
   assert.match(fault.message, /lacks events that this relay has acknowledged: nothing was decided/);

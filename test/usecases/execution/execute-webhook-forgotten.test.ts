@@ -15,7 +15,7 @@ for (const [mode, changes] of [
     const before = world(common);
     const first = await execute(before, changes);
     assert.equal(first.kind, 'ran');
-    const it = world(common, { recordIsWhole: () => false });
+    const it = world(common, { recordIsWhole: async () => false });
     assert.equal((await execute(it, changes)).kind, 'replayed');
     const [stored, settled] = [common.log.stored.length, common.payments.calls.settle];
     const fresh = mode === 'paid' ? paidWith(otherPayment(), { key: 'k2' }) : { ...DEMO, key: 'k2' };
