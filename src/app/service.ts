@@ -132,11 +132,16 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     checkpointsElsewhere: runner.checkpointsElsewhere,
     withTree: async (work) => withTree(await runner.open(), work),
   };
+  const compareOnce = async () => {
+    // What is in other generations is known when this one is open.
+    await runner.open();
+    await checkpoints.look(treeRows, false);
+  };
   // What a shared database knows of a lost history is read before the first call is taken, if it answers soon.
   const compared = exclusive
     ? Promise.resolve()
     : unlessAborted(
-        listens.promise.then(() => succeedsWithin(FIRST_LOOK_MS, checkpoints.look(treeRows, false))),
+        listens.promise.then(() => succeedsWithin(FIRST_LOOK_MS, compareOnce())),
         ending.signal,
       );
   const recordIsWhole = () => compared.then(checkpoints.isWhole);
