@@ -205,6 +205,7 @@ test('bounded: metrics have no series for what callers invent', async () => {
     const { text } = await figures.exposition({
       storage: 's',
       checks: healthReport(ALL_WELL).checks,
+      checkpoint: null,
       executionsInFlight: 0,
       unclosableJobs: 0,
       lag: { lagEvents: 0, lagMs: 0 },
