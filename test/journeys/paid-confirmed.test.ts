@@ -42,7 +42,7 @@ describe('a settlement is confirmed by the chain', () => {
       const samples = await paid.samples(service, 'pending');
       await paid.chain.automine(false);
       const begun = performance.now();
-      const calls = each(samples, (sample) => send(service, sample));
+      const calls = Promise.all(samples.map((sample) => send(service, sample)));
       await waitFor('the facilitator has answered', areSettled(samples));
       await waitFor('it is recorded', async () =>
         (await Promise.all(samples.map(recorded))).every(({ types }) => types.includes('SettlementUnknown')),
@@ -112,7 +112,7 @@ describe('a settlement is confirmed by the chain', () => {
     async () => {
       const samples = await paid.samples(service, 'stopped');
       await paid.chain.automine(false);
-      const calls = each(samples, (sample) => send(service, sample));
+      const calls = Promise.all(samples.map((sample) => send(service, sample)));
       await waitFor('the facilitator has answered', areSettled(samples));
       const looked = paid.node.calls.length;
       const stopped = service.stop();
