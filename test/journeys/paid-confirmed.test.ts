@@ -81,6 +81,27 @@ describe('a settlement is confirmed by the chain', () => {
   );
 
   test(
+    'the money moves after a final refusal that the chain agreed with: the same header is served',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'refused-late');
+      paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'refused_after' : 'pass'));
+      await paid.chain.automine(false);
+      const refused = await Promise.all(samples.map((sample) => send(service, sample)));
+      for (const sent of refused) assertAskedToPay(sent);
+      paid.proxy.rule(() => 'pass');
+      await paid.chain.automine(true);
+      await paid.chain.mine();
+      await paid.assertBooks(samples, { calls: 0, charges: 1 });
+      await each(samples, async (sample) => {
+        assertDelivered(await send(service, sample), sample);
+        assert.equal(settles(sample).length, 1);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
     'the payer cancels before the settlement lands, and repeats: 402, no call, nothing in the books',
     needs,
     async () => {

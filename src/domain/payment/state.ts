@@ -143,7 +143,7 @@ export type Inconclusive = Exclude<SettleAnswer, { outcome: 'settled' }>;
 export type SettleEnd = EventOf<'PaymentSettled' | 'PaymentRejected'>;
 
 export function paymentSettled(
-  { reserved: { jobId } }: BoundPayment,
+  { reserved: { jobId } }: Pick<BoundPayment, 'reserved'>,
   transaction: string | null,
   evidence: PaymentSettled['evidence'],
   at: string,

@@ -75,8 +75,19 @@ export async function verifyPayment(
   // A later copy fails because the first one has settled: then its stream contains it, and this is no 402.
   const known = await findKnown(deps, call.lookup);
   if (known.kind !== 'new' && (!isContract(call) || known.by === 'payment')) return { verified: false };
+  if (known.kind === 'new' && (await recordLateTransfer(deps, known.streams.payment)))
+    return { verified: false };
   const { reason } = answer;
   return refused('payment_required', 'The payment is not valid.', { details: { reason } });
+}
+
+/** Of a payment that was rejected: its transfer may have been mined later. Returns false if the chain shows none. */
+async function recordLateTransfer(deps: PaymentDeps, view: View<Payment> | null): Promise<boolean> {
+  if (view?.state.status !== 'rejected') return false;
+  const finding = await deps.payments.lookUp(view.state.reserved);
+  if (finding.outcome !== 'paid') return false;
+  await appendPayment(deps, view, paymentSettled(view.state, finding.transaction, 'chain', now(deps)));
+  return true;
 }
 
 /** Appends PaymentReserved. Returns null if there is no payment (demo mode). */

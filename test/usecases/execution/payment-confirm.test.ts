@@ -147,6 +147,29 @@ test('a final refusal, and another call retried while the node did not answer: i
   assert.equal((await paymentTypes(it)).includes('PaymentRejected'), false);
 });
 
+test('a final refusal that the chain agreed with, and the money moves all the same: the same header is served, charged once', async () => {
+  const it = world();
+  it.payments.scriptSettle(rejected);
+  assert.equal(outcomeOf(await execute(it)), 'payment_required');
+  it.payments.move(presentedPayment());
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.equal(outcomeOf(await execute(it)), 'replayed');
+  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentRejected', 'PaymentSettled']);
+  assert.deepEqual([it.payments.calls.settle, it.payments.ledger.size, it.outbound.sent.length], [1, 1, 1]);
+});
+
+test('a payment that was rejected and is invalid now: 402, unless the chain shows that it was paid', async () => {
+  for (const finding of [unused, unavailable, { outcome: 'cancelled' }] as const) {
+    const it = world();
+    it.payments.scriptSettle(rejected);
+    assert.equal(outcomeOf(await execute(it)), 'payment_required');
+    it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
+    it.payments.scriptLookUp(finding);
+    assert.equal(outcomeOf(await execute(it)), 'payment_required');
+    assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentRejected']);
+  }
+});
+
 // ── what ends the wait ──────────────────────────────────────────────────────────────────────────────────
 
 test('a stop of the process ends the wait, and the look-up that is under way', async () => {
