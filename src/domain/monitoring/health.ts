@@ -95,8 +95,7 @@ const LOG: Readonly<Record<LogProblem, string>> = {
   not_writable: 'The event log accepts no events: no call is executed.',
   replaced:
     'The file of the event log was removed or replaced while the service runs: no call is executed until the service is started again.',
-  damaged:
-    'The file of the event log is damaged: no call is executed until a backup is put back. The command `relay audit --integrity` lists what can be read.',
+  damaged: 'The file of the event log is damaged: no call is executed until a backup is put back.',
 };
 const FACILITATOR: Readonly<Record<FacilitatorProblem, string>> = {
   no_answer: 'The facilitator does not answer: paid calls answer 503, nothing is charged.',
@@ -125,10 +124,7 @@ function logPart(log: LogHealth): PartHealth {
     count === 1
       ? '1 event cannot be read as it was written'
       : `${count} events cannot be read as they were written`;
-  return not(
-    'damaged_events',
-    `${events}${which}: what needs them fails, other calls are executed. The command \`relay audit --integrity\` lists them.`,
-  );
+  return not('damaged_events', `${events}${which}: what needs them fails, other calls are executed.`);
 }
 
 function usedPart<P extends string>(

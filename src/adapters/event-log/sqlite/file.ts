@@ -73,7 +73,7 @@ function openDatabase(file: string): DatabaseSync {
 /** An error that SQLite has at opening, as the operator reads it. */
 function openingError(file: string, cause: unknown): unknown {
   const problem = isSqliteDamage(cause)
-    ? 'is damaged, or not a database: put back a backup; `relay audit --integrity` lists what can be read'
+    ? 'is damaged, or not a database: put back a backup'
     : isSqliteDenied(cause)
       ? 'cannot be opened for writing: correct owner and mode of the file, of its -wal and -shm, and of their folder'
       : null;
