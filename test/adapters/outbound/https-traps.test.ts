@@ -114,7 +114,7 @@ test('after a success nothing keeps the process alive', { timeout: 20_000 }, asy
 test('200 hanging targets end as 200 timeouts without open connections', { timeout: 60_000 }, async () => {
   await inLab({ handler: () => undefined }, async ({ target, send }) => {
     const reports = await Promise.all(
-      Array.from({ length: 200 }, () => send({ url: target.url('/hook', '127.0.0.1'), timeoutMs: 6000 })),
+      Array.from({ length: 200 }, () => send({ url: target.url('/hook', '127.0.0.1'), timeoutMs: 12_000 })),
     );
     assert.deepEqual([...new Set(reports.map((report) => report.errorCategory))], ['timeout']);
     // On a busy machine some time out before their handshake ends, and send nothing.
