@@ -1,4 +1,4 @@
-// Folds events over rows in memory, with no database: the same for the live runner and for a rebuild.
+// Folds events over rows in memory, with no database: the same for a service and for a rebuild.
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { Change, Facts, ReadModel, Row } from './registry.ts';
 
@@ -13,6 +13,20 @@ export type Rows = Map<string, Map<string, StoredRow | null>>;
 /** Table name → key → a row as a batch leaves it, null for a delete; `existed`: whether there was one before. */
 export type Dirty = ReadonlyMap<string, ReadonlyMap<string, ChangedRow>>;
 export type ChangedRow = { readonly existed: boolean; readonly stored: StoredRow | null };
+
+/** How many rows each table has after the batch. */
+export function countsAfter(
+  before: Readonly<Record<string, number>>,
+  dirty: Dirty,
+): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = { ...before };
+  for (const [table, changed] of dirty) {
+    let count = counts[table] ?? 0;
+    for (const { existed, stored } of changed.values()) count += Number(stored !== null) - Number(existed);
+    counts[table] = count;
+  }
+  return counts;
+}
 
 export type PlannedChange = Change & { readonly position: string };
 

@@ -2,8 +2,9 @@
 // event, the migrations and the models' versions: another release or another log never shares a table with this one.
 import { sql } from 'drizzle-orm';
 import { pgTable, text, timestamp, uniqueIndex } from 'drizzle-orm/pg-core';
+import type { Damage } from '../src/domain/damage.ts';
 import type { RecordedEvent } from '../src/domain/event-codec.ts';
-import type { EventLog } from '../src/ports/event-log.ts';
+import { EventDamaged, type EventLog } from '../src/ports/event-log.ts';
 import type { ReadStore } from '../src/ports/read-store.ts';
 import type { ReadModel } from './registry.ts';
 import { type Db, rowFunctions, rowsOf, tableShapes } from './rows.ts';
@@ -18,9 +19,9 @@ export const generations = pgTable(
     log: text().notNull(),
     /**
      * `current`: read and projected into. `building`: a rebuild that has not finished. `replaced`: a rebuild has taken its
-     * place. `lost`: its rows contain events that are missing from the log.
+     * place. `lost`: its rows contain events that are missing from the log. `incomplete`: rows were taken from it.
      */
-    state: text().$type<'current' | 'building' | 'replaced' | 'lost'>().notNull(),
+    state: text().$type<'current' | 'building' | 'replaced' | 'lost' | 'incomplete'>().notNull(),
     /** The database's time at which a process last used it; only the pruning reads it. */
     usedAt: timestamp('used_at', { withTimezone: true }).notNull(),
   },
@@ -30,7 +31,7 @@ export const generations = pgTable(
 );
 
 /** Changes whenever the functions of `rowFunctions`, or how rows are folded, change without a migration. */
-const PROJECTOR_VERSION = 1;
+const PROJECTOR_VERSION = 3;
 
 export type Generation = {
   /** Equal for equal log, migrations and models. */
@@ -84,7 +85,7 @@ export async function createGeneration(
   await useSchema(tx, schema);
   for (const statement of [...statements, ...rowFunctions(tableShapes(models))])
     await tx.execute(sql.raw(statement));
-  await tx.execute(sql`insert into projection (id, version) values ('all', 0)`);
+  await tx.execute(sql`insert into projection (id, version, counts) values ('all', 0, '{}')`);
   await tx.execute(sql`select set_config('search_path', ${path}, true)`);
   return schema;
 }
@@ -95,17 +96,17 @@ export async function useSchema(tx: Db, schema: string): Promise<void> {
 }
 
 /**
- * Takes a generation of a lost history out of use: its schema is renamed, so that no process can read it any more, and a
- * new generation takes its place. It is kept until it is pruned, for the checkpoint in it. `tx`: a transaction.
+ * Takes a generation out of use: its schema is renamed, so that no process can read it any more, and a new generation
+ * takes its place. It is kept until it is pruned, for the checkpoint in it. `tx`: a transaction.
  */
-export async function retireLost(tx: Db, schema: string): Promise<void> {
-  const name = `${schema}_lost`;
-  const moved = await rowsOf(
+export async function retire(tx: Db, schema: string, state: 'lost' | 'incomplete'): Promise<void> {
+  const name = `${schema}_${state}`;
+  const moved = await rowsOf<{ exists: boolean }>(
     tx,
-    sql`update ${generations} set "state" = 'lost', "schema" = ${name}
-      where "schema" = ${schema} and "state" <> 'lost' returning 1`,
+    sql`update ${generations} set "state" = ${state}, "schema" = ${name}
+      where "schema" = ${schema} returning to_regnamespace(format('%I', ${schema}::text)) is not null as "exists"`,
   );
-  if (moved.length > 0)
+  if (moved[0]?.exists)
     await tx.execute(sql`alter schema ${sql.identifier(schema)} rename to ${sql.identifier(name)}`);
 }
 
@@ -141,8 +142,9 @@ export async function markUsed(shared: Db, schema: string): Promise<void> {
 const PRUNED_AT_ONCE = 10;
 
 /**
- * Drops the schemas that no process has used for `unusedMs`, but for `keep`; returns their names. `lost`: those of a lost
- * history at once, since no process can use them. `tx`: a transaction.
+ * Drops the schemas that no process has used for `unusedMs`, but for `keep` and those of a lost history, whose checkpoint is
+ * the evidence until the operator decides; returns their names. `lost`: those too, and those whose rows were taken, at once.
+ * `tx`: a transaction.
  */
 export async function pruneGenerations(
   tx: Db,
@@ -154,8 +156,8 @@ export async function pruneGenerations(
     tx,
     sql`delete from ${generations} where "schema" in (select "schema" from ${generations}
       where "schema" is distinct from ${keep}::text
-        and ("used_at" <= clock_timestamp() - ${unusedMs}::float8 * interval '1 millisecond'
-          or ${lost} and "state" = 'lost')
+        and ("used_at" <= clock_timestamp() - ${unusedMs}::float8 * interval '1 millisecond' and "state" <> 'lost'
+          or ${lost} and "state" in ('lost', 'incomplete'))
       order by "used_at" limit ${PRUNED_AT_ONCE} for update skip locked) returning "schema"`,
   );
   for (const { schema } of deleted)
@@ -170,6 +172,9 @@ export const eventMark = ({
   stream,
 }: Pick<RecordedEvent, 'revision' | 'id' | 'stream'>): string => `${revision} ${id} ${stream}`;
 
+const isAt = (position: string, { from, to, problem }: Damage): boolean =>
+  problem !== 'missing' && from <= position && position <= to;
+
 /**
  * Returns whether the log holds the event at a projection position. If not, the rows belong to another history: a restored
  * backup has the same first event, and may have grown beyond the position since. Throws what a read of the log throws.
@@ -181,8 +186,14 @@ export async function logHolds(
   if (position === null) return true;
   const [, revision = '', stream = ''] = /^(\d+) \S+ (.+)$/s.exec(event ?? '') ?? [];
   if (stream === '') return false;
-  const [found] = await log.readStream(stream, { from: BigInt(revision), max: 1 });
-  return found?.position === position && eventMark(found) === event;
+  try {
+    const [found] = await log.readStream(stream, { from: BigInt(revision), max: 1 });
+    return found?.position === position && eventMark(found) === event;
+  } catch (error) {
+    // An event is there, and its bytes say nothing: the rows were made while they did.
+    if (error instanceof EventDamaged && isAt(position, error.damage)) return true;
+    throw error;
+  }
 }
 
 export type GenerationStore = Pick<ReadStore<Db>, 'shared' | 'open' | 'layout' | 'disposable'>;

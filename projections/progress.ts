@@ -1,124 +1,148 @@
 // Where the rows of this process are in the event log: the readers that wait for a later position, and whether the rows have
 // caught up with the head that the log had at first; until then counts and lists cover a part of the log only.
-import { latch } from '#src/lib/latch.ts';
+import { type Latch, latch } from '#src/lib/latch.ts';
+import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
-export type Progress = {
-  /** Position of the last event whose rows can be read; null: none, or not known yet. */
-  position(): string | null;
-  /** The rows are at `from` and the log's head is `head`. Rows that were rolled back have to catch up again. */
-  begin(from: string | null, head: string | null): void;
-  /** The rows are not of this log: none can be read, and they have to catch up from the first event. */
-  lost(): void;
-  /** Rows up to `position` can be read; `events`: how many of them were projected here since the last call. */
-  moved(position: string, events: number): void;
-  /** Whether a reader waits. */
-  isAwaited(): boolean;
-  /** true as soon as rows up to `position` can be read; false after `timeoutMs`, or at the end. */
-  reached(position: string, timeoutMs: number): Promise<boolean>;
-  /** Whether the rows have caught up; waits for it up to `timeoutMs`. Never throws. */
-  ready(timeoutMs: number): Promise<boolean>;
-  /** The rows contain all that the log has delivered. */
-  noteCaughtUp(): void;
-  /** Monotonic ms of the last `noteCaughtUp`, or of the start. */
-  caughtUpAt(): number;
-  /** Answers false to all waiting readers, now and later. */
-  end(): void;
-};
-
-type Waiter = { readonly position: string; readonly answer: (reached: boolean) => void };
+type Reader = { readonly position: string; readonly answer: (reached: boolean) => void };
 type Replay = { readonly to: string; readonly since: number; events: number; loggedAt: number | null };
 
 /** A replay of more events than this is logged. */
 const LONG_REPLAY = 2000;
 const LOG_EVERY_MS = 5000;
 
-/** `onWait` is called whenever a reader begins to wait. */
-export function makeProgress(
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-  onWait: () => void = () => undefined,
-): Progress {
-  const waiters = new Set<Waiter>();
-  let current: string | null = null;
-  let replay: Replay | null = null;
-  const ready = latch<true>(clock);
-  let caughtUpAt = clock.monotonic();
-  let ended = false;
-  return {
-    position: () => current,
-    begin(from, head) {
-      if (isBefore(from, current)) ready.clear();
-      replay = head === null ? null : { to: head, since: clock.monotonic(), events: 0, loggedAt: null };
-      arrive(from);
-    },
-    lost() {
-      ready.clear();
-      current = null;
-      replay = null;
-    },
-    moved(position, events) {
-      if (replay !== null) {
-        replay.events += events;
-        logProgress(replay);
-      }
-      arrive(position);
-    },
-    isAwaited: () => waiters.size > 0,
-    reached(position, timeoutMs) {
-      if (!isBefore(current, position)) return Promise.resolve(true);
-      if (ended || timeoutMs <= 0) return Promise.resolve(false);
-      return new Promise((resolve) => {
-        const timer = new AbortController();
-        const waiter: Waiter = {
-          position,
-          answer(reached) {
-            waiters.delete(waiter);
-            timer.abort();
-            resolve(reached);
-          },
-        };
-        waiters.add(waiter);
-        onWait();
-        void clock.sleep(timeoutMs, timer.signal).then(() => waiter.answer(false));
-      });
-    },
-    ready: async (timeoutMs) => (await ready.wait(timeoutMs)) !== null,
-    noteCaughtUp() {
-      caughtUpAt = clock.monotonic();
-    },
-    caughtUpAt: () => caughtUpAt,
-    end() {
-      ended = true;
-      for (const waiter of waiters) waiter.answer(false);
-    },
-  };
+export class Progress {
+  /** Monotonic ms at which the rows contained all that the log had delivered, or of the start. */
+  caughtUpAt: number;
+  /** Rows that were read before are gone, and those that replace them have not caught up. */
+  isTakenBack = false;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  /** Called whenever a reader begins to wait. */
+  readonly #onWait: () => void;
+  readonly #caughtUp: Latch<true>;
+  readonly #readers = new Set<Reader>();
+  #position: string | null = null;
+  #replay: Replay | null = null;
+  #ended = false;
 
-  function arrive(position: string | null): void {
-    current = position;
-    for (const waiter of waiters) if (!isBefore(current, waiter.position)) waiter.answer(true);
-    if (replay !== null && isBefore(current, replay.to)) return;
-    if (replay !== null && replay.loggedAt !== null) {
-      logger.info('the read models have caught up with the event log', figures(replay));
-    }
-    replay = null;
-    ready.set(true);
+  constructor(
+    deps: { readonly clock: Clock; readonly logger: Logger },
+    onWait: () => void = () => undefined,
+  ) {
+    this.#clock = deps.clock;
+    this.#logger = deps.logger;
+    this.#onWait = onWait;
+    this.#caughtUp = latch(deps.clock);
+    this.caughtUpAt = deps.clock.monotonic();
   }
 
-  function logProgress(replaying: Replay): void {
-    const now = clock.monotonic();
-    if (replaying.loggedAt === null) {
-      if (replaying.events < LONG_REPLAY) return;
-      logger.info('replaying the event log into the read models');
+  /** Position of the last event whose rows can be read; null: none, or not known yet. */
+  get position(): string | null {
+    return this.#position;
+  }
+
+  /** The rows are at `from` and the log's head is `head`. Rows that were rolled back have to catch up again. */
+  begin(from: string | null, head: string | null): void {
+    if (isBefore(from, this.#position)) this.#takeBack();
+    this.#replay = head === null ? null : this.#replayTo(head);
+    this.#arrive(from);
+  }
+
+  /** The rows are not of this log, or not all there: none can be read, and they have to catch up from the first event. */
+  lost(): void {
+    this.#takeBack();
+    this.#position = null;
+    this.#replay = null;
+  }
+
+  /** Rows up to `position` can be read; `events`: how many of them were projected here since the last call. */
+  moved(position: string, events: number): void {
+    if (this.#replay !== null) {
+      this.#replay.events += events;
+      this.#logReplay(this.#replay);
+    }
+    this.#arrive(position);
+  }
+
+  /** Whether a reader waits for rows that events up to `position` make. */
+  isAwaited(position: string): boolean {
+    for (const reader of this.#readers) if (reader.position <= position) return true;
+    return false;
+  }
+
+  /** true as soon as rows up to `position` can be read; false after `timeoutMs`, or at the end. */
+  reached(position: string, timeoutMs: number): Promise<boolean> {
+    if (!isBefore(this.#position, position)) return Promise.resolve(true);
+    if (this.#ended || timeoutMs <= 0) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const timer = new Cancel();
+      const reader: Reader = {
+        position,
+        answer: (reached) => {
+          this.#readers.delete(reader);
+          timer.abort();
+          resolve(reached);
+        },
+      };
+      this.#readers.add(reader);
+      this.#onWait();
+      void this.#clock.sleep(timeoutMs, timer).then(() => reader.answer(false));
+    });
+  }
+
+  /** Whether the rows have caught up; waits for it up to `timeoutMs`. Never throws. */
+  async ready(timeoutMs: number): Promise<boolean> {
+    return (await this.#caughtUp.wait(timeoutMs)) !== null;
+  }
+
+  /** The rows contain all that the log has delivered. */
+  noteCaughtUp(): void {
+    this.caughtUpAt = this.#clock.monotonic();
+  }
+
+  /** Answers false to all waiting readers, now and later. */
+  end(): void {
+    this.#ended = true;
+    for (const reader of this.#readers) reader.answer(false);
+  }
+
+  #takeBack(): void {
+    this.#caughtUp.clear();
+    this.isTakenBack = true;
+  }
+
+  #arrive(position: string | null): void {
+    this.#position = position;
+    for (const reader of this.#readers) if (!isBefore(position, reader.position)) reader.answer(true);
+    if (this.#replay !== null && isBefore(position, this.#replay.to)) return;
+    if (this.#replay !== null && this.#replay.loggedAt !== null) {
+      this.#logger.info('the read models have caught up with the event log', this.#figures(this.#replay));
+    }
+    this.#replay = null;
+    this.isTakenBack = false;
+    this.#caughtUp.set(true);
+  }
+
+  #replayTo(to: string): Replay {
+    return { to, since: this.#clock.monotonic(), events: 0, loggedAt: null };
+  }
+
+  #logReplay(replay: Replay): void {
+    const now = this.#clock.monotonic();
+    if (replay.loggedAt === null) {
+      if (replay.events < LONG_REPLAY) return;
+      this.#logger.info('replaying the event log into the read models');
     } else {
-      if (now - replaying.loggedAt < LOG_EVERY_MS) return;
-      logger.info('the read models are still being replayed', figures(replaying));
+      if (now - replay.loggedAt < LOG_EVERY_MS) return;
+      this.#logger.info('the read models are still being replayed', this.#figures(replay));
     }
-    replaying.loggedAt = now;
+    replay.loggedAt = now;
   }
 
-  function figures({ events, since }: Replay): { events: number; seconds: number; eventsPerSecond: number } {
-    const seconds = Math.max(0.001, (clock.monotonic() - since) / 1000);
+  #figures({ events, since }: Replay): { events: number; seconds: number; eventsPerSecond: number } {
+    const seconds = Math.max(0.001, (this.#clock.monotonic() - since) / 1000);
     return { events, seconds: Math.round(seconds), eventsPerSecond: Math.round(events / seconds) };
   }
 }

@@ -4,7 +4,16 @@ import { sql } from 'drizzle-orm';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { EventOf } from '#src/domain/events.ts';
 import { type ReadReceipt, readReceipt } from '#src/domain/receipt/payload.ts';
-import { type Dirty, foldChanges, type JudgedEvent, keysOf, planChanges, type Rows } from './fold.ts';
+import {
+  countsAfter,
+  type Dirty,
+  foldChanges,
+  type JudgedEvent,
+  keysOf,
+  planChanges,
+  type Rows,
+  type StoredRow,
+} from './fold.ts';
 import { eventMark } from './generations.ts';
 import { withLeaves } from './leaves.ts';
 import type { Facts, ReadModel } from './registry.ts';
@@ -22,8 +31,20 @@ export type JudgeReceipt = (
 
 const NO_FACTS: Facts = { receiptVerified: false, payload: null, leaf: null };
 
+/** Receipts are judged beside each other: more at a time cost this thread more for each. */
+const BESIDE = 8;
+
 /** Decodes and judges; what is unknown, malformed or cannot be stored is passed over. */
 export async function judgeEvents(
+  recorded: readonly RecordedEvent[],
+  judgeReceipt: JudgeReceipt,
+): Promise<readonly JudgedEvent[]> {
+  const width = Math.ceil(recorded.length / BESIDE);
+  const slices = Array.from({ length: BESIDE }, (_, n) => recorded.slice(n * width, (n + 1) * width));
+  return (await Promise.all(slices.map((slice) => judgeSlice(slice, judgeReceipt)))).flat();
+}
+
+async function judgeSlice(
   recorded: readonly RecordedEvent[],
   judgeReceipt: JudgeReceipt,
 ): Promise<readonly JudgedEvent[]> {
@@ -45,43 +66,52 @@ export type ProjectionHead = {
   readonly version: number;
   readonly position: string | null;
   readonly event: string | null;
+  /** Rows of each table, by its name. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** Why rows are missing; null: none are. */
+  readonly loss: string | null;
 };
+
+const NO_HEAD: ProjectionHead = { version: 0, position: null, event: null, counts: {}, loss: 'its position' };
 
 /** Throws if the schema of `db` is gone. */
 export async function readHead(db: Db): Promise<ProjectionHead> {
-  const [row] = await rowsOf<{ version: number | string; position: string | null; event: string | null }>(
+  const [row] = await rowsOf<Omit<ProjectionHead, 'version'> & { version: number | string }>(
     db,
-    sql`select version, position, event from projection where id = 'all'`,
+    sql`select version, position, event, counts, loss from projection where id = 'all'`,
   );
-  if (row === undefined) throw new Error('the generation has no projection position');
-  return { ...row, version: Number(row.version) };
+  return row === undefined ? NO_HEAD : { ...row, version: Number(row.version) };
 }
 
-/** Writes changed rows and the position, expecting `version`. */
-export type WriteBatch = (
-  dirty: Dirty,
-  version: number,
-  to: { readonly position: string; readonly event: string },
-) => Promise<boolean>;
+/** The rows that a batch changes, and the event that it ends with. */
+export type FoldedBatch = { readonly dirty: Dirty; readonly last: RecordedEvent; readonly events: number };
 
 /** Rows in memory: what was written last is most of what the next batch needs. */
 const CACHED_ROWS = 4000;
 
-export type ProjectorOptions = {
-  readonly models: readonly ReadModel[];
-  readonly cachedRows?: number;
-};
-
-export class Projector {
-  readonly shapes: readonly TableShape[];
-  readonly #options: ProjectorOptions;
+export class Projection {
+  readonly #models: readonly ReadModel[];
+  readonly #shapes: readonly TableShape[];
+  readonly #judgeReceipt: JudgeReceipt;
+  readonly #cachedRows: number;
   #head: ProjectionHead;
   #rows: Rows = new Map();
+  /** Of the batch that was folded last: it may not be written yet. */
+  #recent: ReadonlyMap<string, ReadonlySet<string>> = new Map();
 
-  constructor(head: ProjectionHead, options: ProjectorOptions) {
+  constructor(
+    head: ProjectionHead,
+    options: {
+      readonly models: readonly ReadModel[];
+      readonly judgeReceipt: JudgeReceipt;
+      readonly cachedRows?: number;
+    },
+  ) {
     this.#head = head;
-    this.#options = options;
-    this.shapes = tableShapes(options.models);
+    this.#models = options.models;
+    this.#shapes = tableShapes(options.models);
+    this.#judgeReceipt = options.judgeReceipt;
+    this.#cachedRows = options.cachedRows ?? CACHED_ROWS;
   }
 
   get head(): ProjectionHead {
@@ -94,33 +124,40 @@ export class Projector {
     this.#head = head;
   }
 
+  /** A batch that was folded and is not written has changed the rows in memory. */
   forget(): void {
     this.#rows.clear();
   }
 
-  /** Folds the events over their rows and writes both; false: somebody else has written, and nothing was. */
-  async project(
-    db: Db,
-    judged: readonly JudgedEvent[],
-    last: RecordedEvent,
-    write: WriteBatch = (dirty, version, to) => writeRows(db, this.shapes, dirty, version, to),
-  ): Promise<boolean> {
-    const { models } = this.#options;
+  /**
+   * Folds the events, of which there is one at least, over their rows: over those of the batch that was folded before, too,
+   * which may be written meanwhile.
+   */
+  async fold(db: Db, events: readonly RecordedEvent[]): Promise<FoldedBatch> {
+    const last = events.at(-1);
+    if (last === undefined) throw new Error('a batch has one event at least');
+    this.#trim();
+    const judged = await judgeEvents(events, this.#judgeReceipt);
     const load = (keys: ReadonlyMap<string, ReadonlySet<string>>) => this.#load(db, keys);
-    const changes = planChanges(models, await withLeaves(this.shapes, judged, load));
+    const changes = planChanges(this.#models, await withLeaves(this.#shapes, judged, load));
     const keys = keysOf(changes);
     const rows = await load(keys);
-    const dirty = foldChanges(rows, changes);
-    const to = { position: last.position, event: eventMark(last) };
+    this.#recent = keys;
+    return { dirty: foldChanges(rows, changes), last, events: events.length };
+  }
+
+  /** Writes the batch that was folded after the one that was written last; false: somebody else has written. */
+  async write(db: Db, { dirty, last }: FoldedBatch): Promise<boolean> {
     const { version } = this.#head;
+    const counts = countsAfter(this.#head.counts, dirty);
+    const to = { position: last.position, event: eventMark(last), counts };
     let written = false;
     try {
-      written = await write(dirty, version, to);
+      written = await writeRows(db, this.#shapes, dirty, version, to);
     } finally {
       if (!written) this.forget();
     }
-    if (written) this.#head = { version: version + 1, ...to };
-    this.#trim(keys);
+    if (written) this.#head = { version: version + 1, ...to, loss: null };
     return written;
   }
 
@@ -135,19 +172,22 @@ export class Projector {
       }
       missing.set(table, new Set([...of].filter((key) => !known.has(key))));
     }
-    for (const [table, found] of await loadRows(db, this.shapes, missing))
+    for (const [table, found] of await loadRows(db, this.#shapes, missing))
       for (const [key, row] of found) this.#rows.get(table)?.set(key, row);
     return this.#rows;
   }
 
-  #trim(recent: ReadonlyMap<string, ReadonlySet<string>>): void {
+  #trim(): void {
     let count = 0;
     for (const rows of this.#rows.values()) count += rows.size;
-    if (count <= (this.#options.cachedRows ?? CACHED_ROWS)) return;
+    if (count <= this.#cachedRows) return;
     for (const [table, rows] of this.#rows) {
-      const kept = new Map<string, ReturnType<typeof rows.get> | null>();
-      for (const key of recent.get(table) ?? []) kept.set(key, rows.get(key) ?? null);
-      this.#rows.set(table, kept as typeof rows);
+      const kept = new Map<string, StoredRow | null>();
+      for (const key of this.#recent.get(table) ?? []) {
+        const row = rows.get(key);
+        if (row !== undefined) kept.set(key, row);
+      }
+      this.#rows.set(table, kept);
     }
   }
 }

@@ -5,7 +5,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
 import { RETAINED, type Retained } from './registry.ts';
-import { type Db, rowsOf } from './rows.ts';
+import { type Db, mayDelete, rowsOf } from './rows.ts';
 import { retention } from './table.ts';
 
 /** How long after their end (jobs) or their creation (receipts, decisions) rows are kept; null: always. */
@@ -112,7 +112,6 @@ export async function purgeOnce(db: Db, before: Before, maxRows = MAX_ROWS): Pro
     const jobs = before.jobs === null ? null : await cutOf(tx, 'jobs', before.jobs, maxRows);
     const receipts = before.receipts === null ? null : await cutOf(tx, 'receipts', before.receipts, maxRows);
     if (jobs === null && receipts === null) return NOTHING;
-    await tx.execute(sql`update projection set version = version + 1 where id = 'all'`);
     // Without it a store that keeps no statistics reads whole tables.
     await tx.execute(sql`set local enable_seqscan = off`);
     const gone = await cut(tx, { jobs, receipts });
@@ -150,15 +149,19 @@ async function cutOf(tx: Db, horizon: keyof Before, before: string, maxRows: num
 
 /**
  * Deletes rows and moves the horizon in one statement; returns the number of rows. The horizon never moves back: rows
- * projected again before it are deleted again.
+ * projected again before it are deleted again. `tx`: a transaction. Who projects finds another version.
  */
 export async function cut(tx: Db, at: Before): Promise<number> {
+  await mayDelete(tx);
   const deletes = RETAINED.map(({ table, time, ended, horizon }) => {
     const name = sql.identifier(`gone_${table}`);
     return sql`${name} as (delete from ${sql.identifier(table)}
       where ${ended} and ${sql.identifier(time)} < ${at[horizon]}::text returning 1)`;
   });
   const counts = RETAINED.map(({ table }) => sql`(select count(*) from ${sql.identifier(`gone_${table}`)})`);
+  const left = RETAINED.map(
+    ({ table }, n) => sql`${table}::text, coalesce((counts ->> ${table}::text)::bigint, 0) - ${counts[n]}`,
+  );
   const [row] = await rowsOf<{ readonly gone: number | string }>(
     tx,
     sql`with ${sql.join(deletes, sql`, `)},
@@ -169,7 +172,9 @@ export async function cut(tx: Db, at: Before): Promise<number> {
           "jobs_before" = greatest(r."jobs_before", excluded."jobs_before"),
           "receipts_before" = greatest(r."receipts_before", excluded."receipts_before"),
           "jobs_purged" = r."jobs_purged" + excluded."jobs_purged",
-          "receipts_purged" = r."receipts_purged" + excluded."receipts_purged")
+          "receipts_purged" = r."receipts_purged" + excluded."receipts_purged"),
+      counted as (update projection set version = version + 1,
+        counts = counts || jsonb_build_object(${sql.join(left, sql`, `)}) where id = 'all')
       select ${sql.join(counts, sql` + `)} as "gone"`,
   );
   return Number(row?.gone ?? 0);

@@ -1,4 +1,4 @@
-// The read models. Everything else follows from this list: what the runner projects, a rebuild builds again, a purge
+// The read models. Everything else follows from this list: what the projector projects, a rebuild builds again, a purge
 // deletes, and which queries there are.
 import { type SQL, sql } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
@@ -92,7 +92,7 @@ export const MODELS = declared({
   },
 });
 
-/** A row under its columns' TypeScript names, without the position that the runner keeps beside it. */
+/** A row under its columns' TypeScript names, without the position that is kept beside it. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /** What one event does to one row. One event changes a row at most once. */

@@ -12,8 +12,8 @@ export type Db = PgDatabase<PgQueryResultHKT>;
 export type TableShape = {
   readonly name: string;
   readonly key: string;
-  /** TypeScript name and database name of every column, `position` last; `json`: the column holds JSON. */
-  readonly columns: readonly { readonly property: string; readonly name: string; readonly json: boolean }[];
+  /** TypeScript name, database name and type of every column, `position` last. */
+  readonly columns: readonly { readonly property: string; readonly name: string; readonly type: string }[];
 };
 
 export function tableShapes(models: readonly Pick<ReadModel, 'tables'>[]): readonly TableShape[] {
@@ -29,8 +29,8 @@ function tableShape(table: PgTable): TableShape {
   const byName = new Map(columns.map((column) => [column.name, column]));
   const found = Object.entries(table).flatMap(([property, column]) => {
     const known = byName.get(column?.name);
-    if (known !== column) return [];
-    return [{ property, name: String(column.name), json: /^jsonb?$/.test(known?.getSQLType() ?? '') }];
+    if (known === undefined || known !== column) return [];
+    return [{ property, name: String(column.name), type: known.getSQLType() }];
   });
   const isPosition = (column: { readonly name: string }) => column.name === 'position';
   return {
@@ -54,12 +54,15 @@ export function rowFunctions(shapes: readonly TableShape[]): readonly string[] {
     const assigned = names
       .filter((column) => column !== quoted(key))
       .map((column) => `${column} = excluded.${column}`);
-    return `when '${name}' then
-      insert into ${quoted(name)} (${names.join(', ')})
-        select ${names.join(', ')} from json_populate_recordset(null::${quoted(name)}, v)
-        on conflict (${quoted(key)}) do update set ${assigned.join(', ')};
+    const cells = columns.map(({ type }, n) => `c[${n + 1}]::${type}`);
+    const insert = `insert into ${quoted(name)} (${names.join(', ')}) select ${cells.join(', ')}
+        from (select string_to_array(r, chr(31) || mark, chr(29) || mark) as c
+          from string_to_table(v, chr(30) || mark) r offset 0) cells`;
+    return `when '+${name}' then ${insert};
+    when '${name}' then ${insert} on conflict (${quoted(key)}) do update set ${assigned.join(', ')};
     when '-${name}' then
-      delete from ${quoted(name)} where ${quoted(key)} = any(array(select json_array_elements_text(v)));`;
+      perform set_config('relay.deletes', 'on', true);
+      delete from ${quoted(name)} where ${quoted(key)} = any(string_to_array(v, chr(30) || mark));`;
   });
   return [
     `create function load_rows(wanted json) returns table (name text, stored json) language plpgsql as $$
@@ -70,20 +73,54 @@ export function rowFunctions(shapes: readonly TableShape[]): readonly string[] {
         case k ${loads.join('\n')} end case;
       end loop;
     end $$`,
-    `create function project_batch(expected bigint, batch_position text, batch_event text, doc json) returns boolean
+    `create function project_batch(expected bigint, batch_position text, batch_event text, batch_counts json,
+      mark text, doc json) returns boolean
     language plpgsql as $$
     #variable_conflict use_column
-    declare k text; v json;
+    declare k text; v text;
     begin
-      update projection set version = version + 1, position = batch_position, event = batch_event
+      update projection set version = version + 1, position = batch_position, event = batch_event,
+          counts = batch_counts
         where version = expected;
       if not found then return false; end if;
-      for k, v in select * from json_each(doc) loop
+      for k, v in select * from json_each_text(doc) loop
         case k ${writes.join('\n')} end case;
       end loop;
       return true;
     end $$`,
+    ...lossTriggers(shapes),
   ];
+}
+
+/**
+ * A transaction that deletes rows without `relay.deletes` leaves a note of it, and no batch is written over what is left.
+ * Its search path is not ours.
+ */
+function lossTriggers(shapes: readonly TableShape[]): readonly string[] {
+  const triggers = shapes.flatMap(({ name }) => [
+    `create trigger note_delete after delete on ${quoted(name)} referencing old table as gone
+      for each statement execute function note_loss()`,
+    `create trigger note_truncate after truncate on ${quoted(name)}
+      for each statement execute function note_loss()`,
+  ]);
+  return [
+    `create function note_loss() returns trigger language plpgsql as $$
+    begin
+      if current_setting('relay.deletes', true) = 'on' then return null; end if;
+      if tg_op = 'DELETE' then
+        if not exists (select from gone) then return null; end if;
+      end if;
+      execute format('update %I.projection set version = version + 1, loss = coalesce(loss, %L)',
+        tg_table_schema, lower(tg_op) || ' of ' || tg_table_name);
+      return null;
+    end $$`,
+    ...triggers,
+  ];
+}
+
+/** From here on, in this transaction, deletes leave no note. */
+export async function mayDelete(tx: Db): Promise<void> {
+  await tx.execute(sql`select set_config('relay.deletes', 'on', true)`);
 }
 
 /** The rows of all these keys; a key without a row is there with null. */
@@ -112,6 +149,14 @@ export async function loadRows(
   return rows;
 }
 
+/** What a batch leaves beside its rows. */
+export type BatchEnd = {
+  readonly position: string;
+  readonly event: string;
+  /** Rows of each table, by its name. */
+  readonly counts: Readonly<Record<string, number>>;
+};
+
 /**
  * Writes the rows and moves the projection position, in one statement. Returns false and writes nothing if somebody else
  * has written since `version` was read.
@@ -121,33 +166,55 @@ export async function writeRows(
   shapes: readonly TableShape[],
   dirty: Dirty,
   version: number,
-  to: { readonly position: string; readonly event: string },
+  to: BatchEnd,
 ): Promise<boolean> {
-  const doc: Record<string, unknown> = {};
+  const tables: (readonly [key: string, rows: readonly Cells[]])[] = [];
   for (const shape of shapes) {
-    const upserts: Row[] = [];
-    const deletes: string[] = [];
+    const inserts: Cells[] = [];
+    const upserts: Cells[] = [];
+    const deletes: Cells[] = [];
     for (const [key, { existed, stored }] of dirty.get(shape.name) ?? []) {
-      if (stored === null) {
-        if (existed) deletes.push(key);
-      } else upserts.push(toDatabase(shape, stored));
+      if (stored !== null) (existed ? upserts : inserts).push(cellsOf(shape, stored));
+      else if (existed) deletes.push([key]);
     }
-    if (upserts.length > 0) doc[shape.name] = upserts;
-    if (deletes.length > 0) doc[`-${shape.name}`] = deletes;
+    tables.push([`+${shape.name}`, inserts], [shape.name, upserts], [`-${shape.name}`, deletes]);
   }
+  const mark = markFor(tables.flatMap(([, rows]) => rows));
+  const line = (cells: Cells) =>
+    cells.map((cell) => cell ?? SEPARATOR.null + mark).join(SEPARATOR.cell + mark);
+  const texts = tables.map(([key, rows]) => [key, rows.map(line).join(SEPARATOR.row + mark)] as const);
+  const doc = Object.fromEntries(texts.filter(([, text]) => text !== ''));
   const [row] = await rowsOf<{ written: boolean }>(
     db,
     sql`select project_batch(${String(version)}::bigint, ${to.position}, ${to.event},
-      ${JSON.stringify(doc)}::text::json) as written`,
+      ${JSON.stringify(to.counts)}::text::json, ${mark}, ${JSON.stringify(doc)}::text::json) as written`,
   );
   return row?.written === true;
 }
 
-function toDatabase({ columns }: TableShape, { row, position }: StoredRow): Row {
-  const record: Record<string, unknown> = {};
-  for (const { property, name } of columns) record[name] = row[property];
-  record.position = position;
-  return record;
+/** Values as text, in the order of the columns. Text is split by the database at half the cost of JSON. */
+type Cells = readonly (string | null)[];
+
+const SEPARATOR = { null: '\x1d', row: '\x1e', cell: '\x1f' } as const;
+
+/** What follows each separator, so that no value contains one; almost always nothing. */
+function markFor(rows: readonly Cells[]): string {
+  const separators = Object.values(SEPARATOR);
+  const isIn = (mark: string) => (cell: string | null) =>
+    cell !== null && separators.some((separator) => cell.includes(separator + mark));
+  let mark = '';
+  while (rows.some((cells) => cells.some(isIn(mark)))) mark += '~';
+  return mark;
+}
+
+function cellsOf({ columns }: TableShape, { row, position }: StoredRow): Cells {
+  return columns.map(({ property, type }) => {
+    const value = property === 'position' ? position : row[property];
+    if (value === null || value === undefined) return null;
+    if (type.startsWith('json')) return JSON.stringify(value);
+    // https://www.postgresql.org/docs/current/arrays.html#ARRAYS-INPUT
+    return Array.isArray(value) ? `{${value.join(',')}}` : String(value);
+  });
 }
 
 function fromDatabase({ columns }: TableShape, record: Row): StoredRow {

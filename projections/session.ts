@@ -1,61 +1,40 @@
-// One session of the runner: a validated generation and the events after its position, projected batch after batch by
-// this process or by another. When to give up and begin again is the runner's decision.
-import { Cancel, unlessAborted } from '#src/lib/time.ts';
-import type { Clock } from '#src/ports/clock.ts';
-import { type AbortSignalLike, type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
-import type { Logger } from '#src/ports/logger.ts';
-import {
-  currentSchema,
-  type Generation,
-  type GenerationStore,
-  logHolds,
-  markUsed,
-  pruneGenerations,
-} from './generations.ts';
-import type { PendingEvents } from './pending.ts';
+// One session of a projector: the rows of a generation, and the events after their position, projected batch after batch by
+// this process or by another. It ends with the first failure; to begin again is the projector's decision.
+import { Cancel } from '#src/lib/time.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { EventQueue } from './event-queue.ts';
+import { logHolds } from './generations.ts';
+import type { GenerationDeps, OpenRows } from './live-generation.ts';
 import type { Progress } from './progress.ts';
-import { type JudgeReceipt, judgeEvents, type Projector, readHead } from './projection.ts';
+import { type FoldedBatch, type JudgeReceipt, Projection, readHead } from './projection.ts';
 import type { Purge } from './purge.ts';
-import type { Db } from './rows.ts';
+import type { ReadModel } from './registry.ts';
 
-export type RunnerDeps = {
-  readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'readStream' | 'head'>;
-  readonly store: GenerationStore;
+export type SessionDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
   readonly judgeReceipt: JudgeReceipt;
-  readonly clock: Clock;
-  readonly logger: Logger;
-};
-
-export type SessionDeps = RunnerDeps & {
+  readonly models: readonly ReadModel[];
+  /** Events in one transaction at most: it blocks the event loop of an embedded store for its length. */
   readonly batchSize: number;
-  readonly progress: Progress;
-  readonly purge: Purge;
-  /** Called whenever something was done, or nothing is left to do: the store works. */
-  readonly worked: () => void;
-  /** Ends the session after the batch in flight. */
-  readonly signal: AbortSignalLike;
+  readonly progress: Pick<Progress, 'position' | 'isAwaited' | 'moved' | 'noteCaughtUp'>;
+  /** null: of a rebuild. */
+  readonly purge: Purge | null;
+  /** Whether the rows are still those to project into. */
+  readonly isCurrent: (rows: OpenRows) => Promise<boolean>;
+  /** Called once: no event at or behind this damage is projected. */
+  readonly onDamage: (damage: NonNullable<EventQueue['damage']>) => void;
+  /** Called after each batch with its number of events, and with 0 when nothing is left to do. */
+  readonly onWork: (events: number) => void;
 };
 
 /** `projects`: this process wrote last. `follows`: another one did; this one takes over if that one stops. */
 export type Role = 'projects' | 'follows';
 
-export type Session = {
-  readonly generation: Generation;
-  readonly schema: string;
-  readonly db: Db;
-  readonly pending: PendingEvents;
-  readonly projector: Projector;
-  role: Role;
-  /** The rows have come, in this session, within a batch of the log's head. */
-  nearHead: boolean;
-  /** Monotonic ms of the last `markUsed`, with its pruning, and of the last comparison with the log. */
-  readonly kept: { usedAt: number; comparedAt: number };
-  /** How long the next batch gathers where no reader waits. */
-  lingerMs: number;
-  /** Monotonic ms until which no batch begins for a reader that waits. */
-  restUntil: number;
-};
+type WrittenAndNext = readonly [written: boolean, next: FoldedBatch | null];
 
+/** Rows in memory, in events of a batch: what was written last is most of what the next batch needs. */
+const CACHED_BATCHES = 24;
+/** In batches: what the queue holds. */
+const QUEUED = 4;
 /**
  * One transaction costs about the same for one event as for a hundred: without a waiting reader a batch gathers for `times`
  * as long as the last one took, so that projection leaves 95 % of the thread to executions.
@@ -66,181 +45,255 @@ const LINGER_MS = { least: 100, most: 500, times: 20 };
  * take a fifth of the thread at most, however many they are.
  */
 const REST = 4;
-/** With events pending, a projection position that does not move for this long has lost its projector. */
-const TAKE_OVER_MS = 1000;
-/** How often a session checks the store and the log. */
+/** How often store and log are checked. With events queued, rows that do not move for so long have lost their projector. */
 const LOOK_MS = 1000;
-const MARK_USED_MS = 60_000;
-const UNUSED_MS = 7 * 86_400_000;
-const HISTORY_MS = 250;
 
 /** The rows or their handle are no longer those of this session: begin again from where they are. */
 export class RowsMoved extends Error {}
-/** The log's connection was lost and has returned, or lacks an event of the rows: they are validated before they are read. */
-export class HistoryDoubted extends Error {}
-
-/** Until `signal` aborts; throws what the store threw, or one of the two errors above. */
-export async function projectAll(session: Session, deps: SessionDeps): Promise<void> {
-  const { pending } = session;
-  const { clock, signal, progress } = deps;
-  let lookedAt = clock.monotonic();
-  let movedAt = lookedAt;
-  const isRested = () => clock.monotonic() >= session.restUntil;
-  /** Whether not to wait for more events. */
-  const isDue = () => (progress.isAwaited() && isRested()) || pending.interrupted || signal.aborted;
-  const isFull = () => isDue() || pending.size >= deps.batchSize;
-  /** Not beyond the end of the rest: then a reader that waits counts. */
-  const pause = (ms: number) => (isRested() ? ms : Math.min(ms, session.restUntil - clock.monotonic()));
-  while (!signal.aborted) {
-    if (pending.interrupted) throw new HistoryDoubted();
-    if (clock.monotonic() - lookedAt >= LOOK_MS) {
-      await look(session, deps);
-      lookedAt = clock.monotonic();
-    }
-    if (purgeInMs(session, deps) === 0) await purgeStep(session, deps);
-    // Events that arrived before an interruption may be of a lost history.
-    if (pending.interrupted || signal.aborted) continue;
-    if (pending.size === 0) {
-      noteCaughtUp(session, deps);
-      await changed(session, deps, Math.min(LOOK_MS, purgeInMs(session, deps)));
-      movedAt = clock.monotonic();
-    } else if (session.role === 'projects') {
-      const due = (pending.oldestArrival() ?? 0) + session.lingerMs - clock.monotonic();
-      if (due <= 0 || isFull()) await projectNext(session, deps);
-      else await changed(session, deps, pause(due), isFull);
-    } else {
-      if (await follow(session, deps)) movedAt = clock.monotonic();
-      const isStuck = clock.monotonic() - movedAt >= TAKE_OVER_MS;
-      const isAsked = progress.isAwaited() && isRested();
-      if (pending.size > 0 && (isAsked || isStuck)) await projectNext(session, deps);
-      else if (pending.size > 0) await changed(session, deps, pause(LINGER_MS.least), isDue);
-    }
-  }
-}
+/**
+ * The subscription to the log was interrupted (`cause`: its failure), or the log lacks an event of the rows, or rows were
+ * deleted: they are validated before they are read.
+ */
+export class RowsDoubted extends Error {}
 
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
 
-/** At most `ms`, until something happens after which `isEnough` holds. */
-async function changed(
-  { pending }: Session,
-  { clock }: SessionDeps,
-  ms: number,
-  isEnough?: () => boolean,
-): Promise<void> {
-  const timer = new Cancel();
-  if (isEnough?.() !== true) await Promise.race([pending.changed(isEnough), clock.sleep(ms, timer)]);
-  timer.abort();
-  // Events of one append arrive some microtasks apart: one batch for them is cheaper than two.
-  for (let turn = 0; turn < 32; turn++) await undefined;
-}
+export class Session {
+  readonly rows: OpenRows;
+  readonly queue: EventQueue;
+  role: Role = 'projects';
+  readonly #deps: SessionDeps;
+  readonly #projection: Projection;
+  /** The rows have come within a batch of the log's head. */
+  #isNearHead = false;
+  /** A reader found a note of deleted rows. */
+  #isDoubted = false;
+  #isEnded = false;
+  #isStopped = false;
+  /** How long the next batch gathers where no reader waits. */
+  #lingerMs = lingerAfter(0);
+  /** Monotonic ms: until then, no batch begins for a reader that waits. */
+  #restsUntil = 0;
+  #looksAt: number;
+  #followedAt: number;
+  #movedAt: number;
+  #ring = () => {};
 
-/** Under a steady load there is always an event to come: within a batch of the head is near enough. */
-function purgeInMs({ pending, role, nearHead }: Session, { purge, batchSize }: SessionDeps): number {
-  const mayPurge = nearHead && pending.size <= batchSize;
-  return mayPurge ? purge.dueInMs(role === 'projects') : Number.POSITIVE_INFINITY;
-}
-
-async function purgeStep(session: Session, deps: SessionDeps): Promise<void> {
-  await deps.purge.step(session.db);
-  await follow(session, deps);
-}
-
-/** What no event says: another handle, another schema, rows that somebody changed, a log with another history. */
-async function look(session: Session, deps: SessionDeps): Promise<void> {
-  const { store } = deps;
-  if ((await store.open(session.schema)) !== session.db) throw new RowsMoved();
-  if (!store.disposable) {
-    const current = await currentSchema(await store.shared(), session.generation);
-    if (current !== session.schema) throw new RowsMoved();
-    await follow(session, deps);
-    await keepUsed(session, deps);
+  /** `until`: no event after this position is projected; null: all are. */
+  constructor(rows: OpenRows, deps: SessionDeps, until: string | null = null) {
+    const { log, models, judgeReceipt, batchSize, clock } = deps;
+    this.rows = rows;
+    this.#deps = deps;
+    this.#projection = new Projection(rows.head, {
+      models,
+      judgeReceipt,
+      cachedRows: CACHED_BATCHES * batchSize,
+    });
+    this.#followedAt = clock.monotonic();
+    this.#movedAt = this.#followedAt;
+    this.#looksAt = this.#followedAt + LOOK_MS;
+    const queued = { after: rows.head.position, capacity: QUEUED * batchSize, until };
+    this.queue = new EventQueue(log, clock, { ...queued, onChange: () => this.ring() });
   }
-  await assertHistory(session, deps);
-}
 
-/** Before events are projected over the rows, too: no batch joins two histories. No backup is restored in HISTORY_MS. */
-async function assertHistory({ projector, kept }: Session, { log, clock }: SessionDeps): Promise<void> {
-  const now = clock.monotonic();
-  if (now - kept.comparedAt < HISTORY_MS) return;
-  kept.comparedAt = now;
-  try {
-    if (await logHolds(log, projector.head)) return;
-  } catch (error) {
-    // An unavailable log proves nothing.
-    if (error instanceof EventLogUnavailable) return;
-    throw error;
+  /** The damage before which the rows stop; null: they do not, or have not come so far. */
+  get stoppedAt(): EventQueue['damage'] {
+    return this.#isStopped ? this.queue.damage : null;
   }
-  throw new HistoryDoubted();
-}
 
-async function keepUsed({ schema, kept }: Session, { store, clock, logger }: SessionDeps): Promise<void> {
-  const now = clock.monotonic();
-  if (now - kept.usedAt < MARK_USED_MS) return;
-  kept.usedAt = now;
-  const shared = await store.shared();
-  await markUsed(shared, schema);
-  const dropped = await shared.transaction((tx) => pruneGenerations(tx, schema, UNUSED_MS));
-  if (dropped.length > 0) logger.info('dropped read models that no process has used for 7 days', { dropped });
-}
-
-/** Reads how far another process has come; returns whether that is further than before. */
-async function follow(session: Session, deps: SessionDeps): Promise<boolean> {
-  const { projector, pending } = session;
-  const head = await unlessAborted(readHead(session.db), deps.signal);
-  if (head === null) return false;
-  const before = projector.head;
-  if (head.version === before.version) return false;
-  if (head.version < before.version || (head.position ?? '') < (before.position ?? '')) throw new RowsMoved();
-  projector.moved(head);
-  if (head.position === before.position) return false;
-  session.role = 'follows';
-  if (head.position !== null) pending.dropThrough(head.position);
-  noteMoved(session, deps, 0);
-  return true;
-}
-
-async function projectNext(session: Session, deps: SessionDeps): Promise<void> {
-  const { db, projector, pending } = session;
-  const batch = pending.first(deps.batchSize);
-  const last = batch.at(-1);
-  if (last === undefined) return;
-  await assertHistory(session, deps);
-  const begun = deps.clock.monotonic();
-  const judged = await judgeEvents(batch, deps.judgeReceipt);
-  if (await projector.project(db, judged, last)) {
-    session.role = 'projects';
-    const ended = deps.clock.monotonic();
-    session.lingerMs = lingerAfter(ended - begun);
-    session.restUntil = ended + REST * (ended - begun);
-    pending.dropThrough(last.position);
-    noteMoved(session, deps, batch.length);
-    // An embedded store works in this thread: between two batches others get their turn.
-    if (pending.size > 0) await deps.clock.sleep(0);
-  } else {
-    session.role = 'follows';
-    const current = deps.store.disposable
-      ? session.schema
-      : await currentSchema(await deps.store.shared(), session.generation);
-    if (current !== session.schema) throw new RowsMoved();
-    await follow(session, deps);
+  /** Until `end`; throws what store and log threw, or one of the two errors above. */
+  async run(): Promise<void> {
+    try {
+      while (!this.#isEnded) await this.#turn();
+    } finally {
+      this.queue.close();
+    }
   }
-}
 
-/** `events`: how many of the way this process has projected. */
-function noteMoved(session: Session, deps: SessionDeps, events: number): void {
-  const { progress, worked, batchSize } = deps;
-  const { position } = session.projector.head;
-  if (position !== null) progress.moved(position, events);
-  worked();
-  if (!session.pending.complete) return;
-  if (session.pending.size === 0) progress.noteCaughtUp();
-  if (session.pending.size <= batchSize) session.nearHead = true;
-}
+  end(): void {
+    this.#isEnded = true;
+    this.ring();
+  }
 
-function noteCaughtUp(session: Session, { progress, worked }: SessionDeps): void {
-  if (!session.pending.complete) return;
-  session.nearHead = true;
-  progress.noteCaughtUp();
-  worked();
+  /** Something has changed that a turn may wait for. */
+  ring(): void {
+    this.#ring();
+  }
+
+  /** Whether no row was deleted. Otherwise the session ends. */
+  async isWhole(): Promise<boolean> {
+    const { loss } = await readHead(this.rows.db);
+    this.#isDoubted ||= loss !== null;
+    this.ring();
+    return loss === null;
+  }
+
+  /** Does the one thing that is due, or waits until something is. */
+  async #turn(): Promise<void> {
+    const { queue, rows } = this;
+    const { clock, purge } = this.#deps;
+    if (this.#mustEnd()) throw new RowsDoubted(undefined, queue.failure ? { cause: queue.failure } : {});
+    const now = clock.monotonic();
+    if (now >= this.#looksAt) await this.#look();
+    else if (this.#purgeInMs() === 0) {
+      await purge?.step(rows.db);
+      await this.#follow();
+    } else if (now >= this.#batchAt()) {
+      // Where another process projects, it may have been faster.
+      if (this.role === 'follows') await this.#follow();
+      if (now >= this.#batchAt()) await this.#projectQueued();
+    } else if (now >= this.#followAt()) await this.#follow();
+    else {
+      if (queue.size === 0) this.#noteMoved(0);
+      if (queue.size === 0 && queue.damage !== null && !this.#isStopped) {
+        this.#isStopped = true;
+        this.#deps.onDamage(queue.damage);
+      }
+      await this.#untilDue();
+    }
+  }
+
+  async #untilDue(): Promise<void> {
+    const { clock } = this.#deps;
+    const at = this.#dueAt();
+    const timer = new Cancel();
+    const rung = new Promise<void>((resolve) => {
+      this.#ring = () => {
+        if (this.#isEnded || this.#mustEnd() || this.#dueAt() < at) resolve();
+      };
+    });
+    this.#ring();
+    await Promise.race([rung, clock.sleep(at - clock.monotonic(), timer)]);
+    this.#ring = () => {};
+    timer.abort();
+  }
+
+  /** Events that arrived before an interruption may be of a lost history; those before a failure are not. */
+  #mustEnd(): boolean {
+    const { isInterrupted, failure, size } = this.queue;
+    return this.#isDoubted || isInterrupted || (failure !== null && size === 0);
+  }
+
+  /** Monotonic ms, as those that follow. */
+  #dueAt(): number {
+    const purgeAt = this.#deps.clock.monotonic() + this.#purgeInMs();
+    return Math.min(this.#looksAt, this.#batchAt(), this.#followAt(), purgeAt);
+  }
+
+  #batchAt(): number {
+    const { oldestArrival, last, failure, damage, size } = this.queue;
+    if (oldestArrival === null || last === null) return Number.POSITIVE_INFINITY;
+    if (failure !== null || damage !== null) return 0;
+    const gathered = size >= this.#deps.batchSize ? 0 : oldestArrival + this.#lingerMs;
+    const at = this.role === 'projects' ? gathered : Math.max(oldestArrival, this.#movedAt) + LOOK_MS;
+    return this.#deps.progress.isAwaited(last) ? Math.min(at, this.#restsUntil) : at;
+  }
+
+  #followAt(): number {
+    const follows = this.role === 'follows' && this.queue.size > 0;
+    return follows ? this.#followedAt + LINGER_MS.least : Number.POSITIVE_INFINITY;
+  }
+
+  /** Under a steady load there is always an event to come: within a batch of the head is near enough. */
+  #purgeInMs(): number {
+    const { purge, batchSize } = this.#deps;
+    const mayPurge = purge !== null && this.#isNearHead && this.queue.size <= batchSize;
+    return mayPurge ? purge.dueInMs(this.role === 'projects') : Number.POSITIVE_INFINITY;
+  }
+
+  async #projectQueued(): Promise<void> {
+    const { clock } = this.#deps;
+    let begunAt = clock.monotonic();
+    let batch: FoldedBatch | null = await this.#fold(0);
+    while (batch !== null) {
+      const [written, next]: WrittenAndNext = await this.#writeBesideNext(batch);
+      if (!written) return this.#overtaken();
+      const now = clock.monotonic();
+      this.role = 'projects';
+      this.#lingerMs = lingerAfter(now - begunAt);
+      this.#restsUntil = now + REST * (now - begunAt);
+      begunAt = now;
+      this.queue.dropThrough(batch.last.position);
+      this.#noteMoved(batch.events);
+      // An embedded store works in this thread: between two batches others get their turn.
+      if (this.queue.size > 0) await clock.sleep(0);
+      batch = this.#isEnded || this.#mustEnd() ? null : next;
+    }
+  }
+
+  /** Where the store works in other threads and a batch waits, it is folded while this one is written. */
+  async #writeBesideNext(batch: FoldedBatch): Promise<WrittenAndNext> {
+    const { store, batchSize, clock } = this.#deps;
+    const isBehind = this.queue.size - batch.events >= batchSize && clock.monotonic() < this.#looksAt;
+    const next = isBehind && !store.disposable ? this.#fold(batch.events) : null;
+    const outcomes = await Promise.allSettled([this.#write(batch), next]);
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+    return Promise.all([outcomes[0].status === 'fulfilled' && outcomes[0].value, next]);
+  }
+
+  #fold(skipped: number): Promise<FoldedBatch> {
+    return this.#projection.fold(this.rows.db, this.queue.first(this.#deps.batchSize, skipped));
+  }
+
+  async #write(batch: FoldedBatch): Promise<boolean> {
+    await this.#assertHistory();
+    return this.#projection.write(this.rows.db, batch);
+  }
+
+  async #overtaken(): Promise<void> {
+    // The next batch may have been folded over rows that were not written.
+    this.#projection.forget();
+    this.role = 'follows';
+    if (!(await this.#deps.isCurrent(this.rows))) throw new RowsMoved();
+    await this.#follow();
+  }
+
+  /** What no event says: another handle, another schema, rows that somebody changed, a log with another history. */
+  async #look(): Promise<void> {
+    if (!(await this.#deps.isCurrent(this.rows))) throw new RowsMoved();
+    await this.#follow();
+    await this.#assertHistory();
+    this.#looksAt = this.#deps.clock.monotonic() + LOOK_MS;
+  }
+
+  /** Before events are projected over the rows, too: no batch joins two histories. */
+  async #assertHistory(): Promise<void> {
+    try {
+      if (await logHolds(this.#deps.log, this.#projection.head)) return;
+    } catch (error) {
+      // An unavailable log proves nothing.
+      if (error instanceof EventLogUnavailable) return;
+      throw error;
+    }
+    throw new RowsDoubted();
+  }
+
+  /** Reads how far another process has come. */
+  async #follow(): Promise<void> {
+    const head = await readHead(this.rows.db);
+    this.#followedAt = this.#deps.clock.monotonic();
+    if (head.loss !== null) throw new RowsDoubted();
+    const before = this.#projection.head;
+    if (head.version === before.version) return;
+    if (head.version < before.version || (head.position ?? '') < (before.position ?? ''))
+      throw new RowsMoved();
+    this.#projection.moved(head);
+    if (head.position === null || head.position === before.position) return;
+    this.role = 'follows';
+    this.#movedAt = this.#followedAt;
+    this.queue.dropThrough(head.position);
+    this.#noteMoved(0);
+  }
+
+  /** The rows are at the projection's position; `events`: how many of the way this process has projected. */
+  #noteMoved(events: number): void {
+    const { progress, batchSize, onWork } = this.#deps;
+    const { position } = this.#projection.head;
+    if (position !== null && position !== progress.position) progress.moved(position, events);
+    const { isComplete, size } = this.queue;
+    if (isComplete && size === 0) progress.noteCaughtUp();
+    if (isComplete && size <= batchSize) this.#isNearHead = true;
+    if (isComplete || events > 0) onWork(events);
+  }
 }

@@ -1,5 +1,5 @@
 // The tables of a generation beside those of its models: the projection position and the retention horizon.
-import { bigint, pgTable, text } from 'drizzle-orm/pg-core';
+import { bigint, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** One row, `all`. */
 export const projection = pgTable('projection', {
@@ -10,6 +10,10 @@ export const projection = pgTable('projection', {
   position: text(),
   /** `eventMark` of that event. */
   event: text(),
+  /** How many rows each table has, by its name; without an entry, none. Written by every batch and every purge. */
+  counts: jsonb().$type<Readonly<Record<string, number>>>().notNull(),
+  /** The first delete that neither a batch nor a purge made, as in `truncate of jobs`; null: none. */
+  loss: text(),
 });
 
 /** One row, `live`; none before the first purge. Written by the purge, in the transaction of its deletes. */

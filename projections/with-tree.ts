@@ -2,6 +2,7 @@
 import type { ReadTile } from '#src/domain/transparency/tiles.ts';
 import type { Tree } from '#src/domain/transparency/tree.ts';
 import { readHead } from './projection.ts';
+import { unavailable } from './read-models.ts';
 import type { Db } from './rows.ts';
 import { transparencyQueries } from './transparency/query.ts';
 
@@ -22,7 +23,8 @@ export async function withTree<T>(db: Db, work: (logged: LoggedTree) => Promise<
     async (tx) => {
       const rows = transparencyQueries(tx);
       const tree = await rows.tree();
-      const { position } = await readHead(tx);
+      const { position, loss } = await readHead(tx);
+      if (loss !== null) throw unavailable(new Error(`the read models have lost rows: ${loss}`));
       return work({ tree, position, readTile: (level, n) => rows.tile(level, n) });
     },
     { isolationLevel: 'repeatable read' },

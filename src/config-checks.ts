@@ -1,7 +1,8 @@
 // Checks of the environment as a whole: misspelled variables, and paths that the service needs.
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
-import { userInfo } from 'node:os';
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import process from 'node:process';
+import { systemCode } from './lib/system-error.ts';
 
 /** Beginnings that belong to this service: what begins so and is not known is a spelling error. */
 const FAMILIES = [
@@ -63,26 +64,40 @@ function editDistance(a: string, b: string): number {
 }
 
 /**
- * Why the service cannot keep its files in `folder`; null if it can. Changes nothing. `mayUse`: whether this user may
- * list, read and write a folder.
+ * Why the service cannot keep its files in `folder`; null if it can. Changes nothing. `access`: throws the system's error if
+ * this user may not list, read and write a folder.
  */
-export function folderProblem(folder: string, mayUse: (path: string) => boolean = isUsable): string | null {
+export function folderProblem(folder: string, access: (path: string) => void = accessFolder): string | null {
   const nearest = existingParent(folder);
-  const problem = !statSync(nearest).isDirectory()
-    ? 'is no folder'
-    : mayUse(nearest)
-      ? null
-      : `is not writable by user ${userInfo().username}`;
-  if (problem === null) return null;
-  return nearest === folder ? `${problem}: ${folder}` : `cannot be created: ${nearest} ${problem}`;
+  if (!statSync(nearest).isDirectory())
+    return nearest === folder ? `is no folder: ${folder}` : `cannot be created: ${nearest} is no folder`;
+  try {
+    access(nearest);
+    return null;
+  } catch (error) {
+    const problem =
+      systemCode(error) === 'EROFS'
+        ? 'is on a read-only file system'
+        : `is not writable by user ${userName()}`;
+    if (nearest === folder) return `${problem}: ${folder}`;
+    // A folder that may not be searched hides what is in it.
+    return `cannot be created, or reached: ${nearest} ${problem}`;
+  }
 }
 
-function isUsable(path: string): boolean {
+const accessFolder = (path: string): void =>
+  accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+
+/** Of this process; its id if it has none. The runtime's own function returns what the environment states (Bun). */
+export function userName(): string {
+  const id = String(process.geteuid?.() ?? 'unknown');
   try {
-    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-    return true;
+    const users = readFileSync('/etc/passwd', 'utf8')
+      .split('\n')
+      .map((line) => line.split(':'));
+    return users.find(([, , uid]) => uid === id)?.[0] ?? id;
   } catch {
-    return false;
+    return id;
   }
 }
 

@@ -34,7 +34,11 @@ export const VARIABLES = {
     '`http://HOST:PORT`',
     'an origin: base of all links, and of did:web; the same for all processes',
   ),
-  DATA_DIR: variable(resolve, './data', 'embedded event log, embedded read models, generated signing keys'),
+  DATA_DIR: variable(
+    resolve,
+    './data',
+    'embedded event log, embedded read models, generated signing keys; remembers the event log if the key file cannot be changed',
+  ),
   EVENTSTORE_URL: optional(
     EVENTSTORE,
     'embedded event log',

@@ -61,12 +61,22 @@ export function readServiceConfig(env: Environment = process.env): Config {
   });
 }
 
+/** The options of the service's command line. Throws `OperatorError` for any other. */
+export function readArguments(args: readonly string[]): { readonly beginNewLog: boolean } {
+  const unknown = args.find((arg) => arg !== BEGIN_NEW_LOG);
+  if (unknown === undefined) return { beginNewLog: args.length > 0 };
+  throw new OperatorError(
+    `unknown option ${unknown}: the service takes only ${BEGIN_NEW_LOG}, and is configured by the environment`,
+  );
+}
+
+export const BEGIN_NEW_LOG = '--begin-new-log';
+
 function configOf(read: Read, fault: Fault) {
   const mode: Mode = read('X402_ENABLED') ? 'x402' : 'demo';
   const listen = { host: read('HOST'), port: read('PORT') };
   const log = logConfig(read);
   const databaseUrl = read('DATABASE_URL');
-  const keyFile = read('SIGNING_KEYS_FILE');
   const freeRelay = read('ALLOW_FREE_RELAY');
   if (mode === 'demo' && !freeRelay && !isLoopback(listen.host)) {
     const why = 'to let others than this machine call for free: HOST is not loopback, X402 is off';
@@ -74,7 +84,7 @@ function configOf(read: Read, fault: Fault) {
   }
   if (log.eventStoreUrl !== null) {
     const share = 'is required with EVENTSTORE_URL: machines that share a log share their';
-    if (keyFile === null) fault('SIGNING_KEYS_FILE', `${share} keys`);
+    if (log.keyFile.create) fault('SIGNING_KEYS_FILE', `${share} keys`);
     if (databaseUrl === null) fault('DATABASE_URL', `${share} read models`);
   }
   // All X402 variables are judged, also in demo mode: switching it on then holds no surprise.
@@ -115,8 +125,6 @@ function configOf(read: Read, fault: Fault) {
     databaseUrl,
     /** null in demo mode. */
     x402: paid ? { payTo, facilitatorUrl, rpcUrl, ...terms } : null,
-    /** `create`: the embedded default, which is made where it is missing. */
-    keyFile: { path: keyFile ?? join(log.dataDir, 'keys.json'), create: keyFile === null },
     policy: {
       mode: read('POLICY_MODE'),
       blockHosts: read('POLICY_BLOCK_HOSTS') ?? [],
@@ -169,7 +177,7 @@ function loginConfig(read: Read, fault: Fault, mode: Mode) {
 }
 
 /** Where the event log is: all that a command on it alone needs. */
-export type LogConfig = Pick<Config, 'dataDir' | 'eventStoreUrl'>;
+export type LogConfig = Pick<Config, 'dataDir' | 'eventStoreUrl' | 'keyFile'>;
 
 /** For a command that reads no read model and signs nothing. Throws `ConfigError`. */
 export function readLogConfig(env: Environment = process.env): LogConfig {
@@ -177,7 +185,16 @@ export function readLogConfig(env: Environment = process.env): LogConfig {
 }
 
 /** `dataDir`: absolute. */
-const logConfig = (read: Read) => ({ dataDir: read('DATA_DIR'), eventStoreUrl: read('EVENTSTORE_URL') });
+function logConfig(read: Read) {
+  const dataDir = read('DATA_DIR');
+  const keyFile = read('SIGNING_KEYS_FILE');
+  return {
+    dataDir,
+    eventStoreUrl: read('EVENTSTORE_URL'),
+    /** `create`: the embedded default, which is made where it is missing. */
+    keyFile: { path: keyFile ?? join(dataDir, 'keys.json'), create: keyFile === null },
+  };
+}
 
 /**
  * The wallet key that `relay pay` signs with, from RELAY_BUYER_PRIVATE_KEY: `0x` and 64 hex digits; null where it is
@@ -190,6 +207,11 @@ export function readBuyerKey(env: Environment = process.env): `0x${string}` | nu
 /** The node that `relay payments` queries, from X402_RPC_URL; null if it is unset. Throws `ConfigError`. */
 export function readRpcUrl(env: Environment = process.env): string | null {
   return reading(env, (read) => read('X402_RPC_URL'));
+}
+
+/** Blocks before the last one that count, from X402_CONFIRMATIONS; null: up to the safe one. Throws `ConfigError`. */
+export function readConfirmations(env: Environment = process.env): number | null {
+  return reading(env, (read) => read('X402_CONFIRMATIONS'));
 }
 
 /** The wallet that refunds come from, from X402_REFUND_FROM; null: the payee. Throws `ConfigError`. */

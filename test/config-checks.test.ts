@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { ConfigError, type Environment, readServiceConfig } from '#src/config.ts';
 import { folderProblem, misspelledVariables } from '#src/config-checks.ts';
 import { VARIABLES } from '#src/config-variables.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-config-checks-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('config-checks');
 
 const KNOWN = Object.keys(VARIABLES);
 const PAYEE = { X402_PAY_TO: `0x${'1'.repeat(40)}`, X402_FACILITATOR_URL: 'https://facilitator.example' };
@@ -82,7 +81,12 @@ test('config: an unusable DATA_DIR and a missing key file are reported with all 
 });
 
 test('config: a DATA_DIR that this user may not write names the folder and the user', () => {
-  const closed = (path: string) => folderProblem(path, () => false) ?? '';
-  assert.match(closed(folder), /^is not writable by user \S+: /);
-  assert.match(closed(join(folder, 'below')), /^cannot be created: \S+ is not writable by user \S+$/);
+  const closed = (path: string, code: string) =>
+    folderProblem(path, () => {
+      throw Object.assign(new Error(code), { code });
+    }) ?? '';
+  assert.match(closed(folder, 'EACCES'), /^is not writable by user \S+: /);
+  const below = closed(join(folder, 'below'), 'EACCES');
+  assert.match(below, /^cannot be created, or reached: \S+ is not writable by user \S+$/);
+  assert.match(closed(folder, 'EROFS'), /^is on a read-only file system: /);
 });

@@ -2,15 +2,14 @@
 // refused by the variable's name, and never shown.
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { ConfigError, type ConfigFault, type Environment, readConfig } from '#src/config.ts';
 import { API_KEY_KINDS, environmentOf, newApiKey } from '#test/support/facilitator-login.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-login-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('login');
 
 const PAID = {
   X402_ENABLED: 'true',

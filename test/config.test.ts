@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { parseCidr } from '#src/adapters/outbound/addresses.ts';
 import {
   baseUrl,
@@ -13,9 +12,9 @@ import {
   readLogConfig,
 } from '#src/config.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-config-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('config');
 
 function faultsOf(env: Environment): string[] {
   try {
@@ -362,7 +361,8 @@ test('config: a command on the log alone needs no more than where the log is', (
     PORT: 'none',
     X402_ENABLED: 'true',
   };
-  assert.deepEqual(readLogConfig(env), { dataDir: '/var/lib/relay', eventStoreUrl });
+  const keyFile = { path: '/var/lib/relay/keys.json', create: true };
+  assert.deepEqual(readLogConfig(env), { dataDir: '/var/lib/relay', eventStoreUrl, keyFile });
   assert.throws(
     () => readLogConfig({ EVENTSTORE_URL: 'http://log.example' }),
     (error: unknown) => error instanceof ConfigError && error.faults[0]?.variable === 'EVENTSTORE_URL',

@@ -2,7 +2,10 @@
 //
 //   bun test/run.ts [part …]           the fast set under Bun: what `bun run test` runs
 //   bun test/run.ts --deno [part …]    what depends on the runtime, under Deno
-//   bun test/run.ts --full [part …]    every file under Bun, then every file under Deno, with long property runs
+//   bun test/run.ts --full [part …]    every file under Bun, then every file under Deno, with long property runs; then the
+//                                      paid journeys in the other cells
+//   bun test/run.ts --cells[=CELL] [part …]   the paid journeys 20 times a row in each cell: one process or two, over the
+//                                      embedded log or EventStoreDB; with a table of the rows
 //
 // A part selects the files whose path contains it. Files of the in-process rooms share processes; every other file has
 // a process of its own. Also counted as failed: a file that ran no test, a run that ended badly, and a test that was
@@ -12,6 +15,7 @@ import { closeSync, existsSync, globSync, mkdtempSync, openSync, readFileSync, r
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CaseResult, readJunit } from './junit.ts';
+import { CELLS, type Cell, cellOf, PAID_CELL, PAID_ROWS } from './support/cells.ts';
 import { SHARED_POSTGRES, sharedPostgres } from './support/postgres.ts';
 import type { SkipNote } from './support/requirements.ts';
 
@@ -24,6 +28,9 @@ type BatchResult = {
   readonly runtime: Runtime;
   readonly batch: Batch;
   readonly cases: readonly CaseResult[];
+  readonly cell: Cell;
+  /** One for each payment of the table. */
+  readonly rows: readonly string[];
   readonly notes: readonly SkipNote[];
   /** What is wrong besides failed tests. */
   readonly faults: readonly string[];
@@ -40,7 +47,12 @@ const BATCH_COUNT = 4;
  * Their rules have a faster test in the fast set.
  */
 const FULL_ONLY =
-  /^test\/((bench|soak)\/smoke|journeys\/(bad-input|cluster-(eventstore|sqlite)|rebuild|faults-(log-(budget|frozen|lease)|postgres-(frozen|orphan|stopped)|stop)))\.test/;
+  /^test\/((bench|soak)\/smoke|journeys\/(bad-input|cluster-(eventstore|sqlite)|paid-(refund-many|table)|rebuild|states-shared|faults-(log-(budget|frozen|lease)|postgres-(frozen|orphan|stopped)|stop)))\.test/;
+
+/** What the table of payments states, and its kills: repeated in each cell. Two processes in any cell: the pairs. */
+const PAID_TABLE =
+  /^test\/journeys\/paid-(books|chain|confirmed|facilitator|killed|once|reconciled|refund(-many)?|resume|signs-again|table)\.test/;
+const PAID_PAIRS = /^test\/journeys\/paid-processes\.test/;
 
 const DENO_SET =
   /^test\/(adapters\/|http\/request\/strict-json|journeys\/(one-webhook|crash|paid-once|stop)\.test)/;
@@ -63,7 +75,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'relay-tests-'));
 const shared: Record<string, string> = {};
 
 async function main(args: readonly string[]): Promise<number> {
-  const set = args.find((arg) => arg.startsWith('--')) ?? '--fast';
+  const [set = '--fast', cell] = args.find((arg) => arg.startsWith('--'))?.split('=') ?? [];
   const parts = args.filter((arg) => !arg.startsWith('--'));
   const all = globSync('test/**/*.test.ts', { cwd: root }).sort();
   const selected = all.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
@@ -71,13 +83,19 @@ async function main(args: readonly string[]): Promise<number> {
   const deno = selected.filter((file) => parts.length > 0 || DENO_SET.test(file));
   const postgres = await sharedPostgres();
   if (postgres !== null) shared[SHARED_POSTGRES] = postgres.url;
-  if (set === '--full') shared.RELAY_TEST_LONG = '1';
+  if (set === '--full' || set === '--cells') shared.RELAY_TEST_LONG = '1';
   const results: BatchResult[] = [];
   try {
     if (set === '--fast') results.push(...(await runAll('bun', fast)));
     if (set === '--full') results.push(...(await runAll('bun', selected)));
     if (set === '--full') results.push(...(await runAll('deno', selected)));
     if (set === '--deno') results.push(...(await runAll('deno', deno)));
+    const cells = CELLS.filter((name) =>
+      set === '--cells' ? cell === undefined || cell === name : name !== CELLS[0],
+    );
+    if (set === '--cells' || set === '--full')
+      for (const name of cells) results.push(...(await runCell(name, selected)));
+    if (set === '--cells') printRows(results);
   } finally {
     await postgres?.remove();
   }
@@ -96,6 +114,35 @@ async function runAll(runtime: Runtime, files: readonly string[]): Promise<Batch
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   return results;
+}
+
+async function runCell(cell: Cell, files: readonly string[]): Promise<BatchResult[]> {
+  if (cell !== CELLS[0] && shared[SHARED_POSTGRES] === undefined)
+    throw new Error(`the cell ${cell} needs a PostgreSQL of this machine`);
+  shared[PAID_CELL] = cell;
+  console.log(`cell ${cell}`);
+  try {
+    return await runAll(
+      'bun',
+      files.filter((file) => PAID_TABLE.test(file) || (cell.startsWith('2') && PAID_PAIRS.test(file))),
+    );
+  } finally {
+    delete shared[PAID_CELL];
+  }
+}
+
+/** Payments of each row whose books were as they must be, by cell. */
+function printRows(results: readonly BatchResult[]): void {
+  const rows = new Map<string, number[]>();
+  for (const { batch, rows: found, cell } of results)
+    for (const row of found) {
+      const name = `${nameOf(batch).replace(/^.*paid-|\.test\.ts$/g, '')}: ${row}`;
+      const counts = rows.get(name) ?? CELLS.map(() => 0);
+      counts[CELLS.indexOf(cell)] = (counts[CELLS.indexOf(cell)] ?? 0) + 1;
+      rows.set(name, counts);
+    }
+  const lines = [...rows].map(([name, counts]) => [name.padEnd(60), ...counts].join('\t'));
+  console.log(['', ['payments of each row'.padEnd(60), ...CELLS].join('\t'), ...lines.sort()].join('\n'));
 }
 
 function batchesOf(files: readonly string[]): Batch[] {
@@ -142,7 +189,9 @@ async function runBatch(runtime: Runtime, command: string, batch: Batch): Promis
   const cases =
     only !== undefined && batch.length === 1 ? found.map((one) => ({ ...one, file: only })) : found;
   const notes: SkipNote[] = linesOf(`${id}.skips`).map((line) => JSON.parse(line));
-  const result = { runtime, batch, cases, notes, cpuSeconds, faults: faultsOf(batch, cases, notes, ended) };
+  const faults = faultsOf(batch, cases, notes, ended);
+  const cell = cellOf(shared);
+  const result = { runtime, batch, cases, cell, rows: linesOf(`${id}.rows`), notes, cpuSeconds, faults };
   const good = count([result], 'failed') === 0;
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   console.log(
@@ -175,6 +224,7 @@ async function run(command: string, args: readonly string[], id: string, limitMs
     ...process.env,
     ...shared,
     RELAY_TEST_SKIPS: `${id}.skips`,
+    [PAID_ROWS]: `${id}.rows`,
     NO_COLOR: '1',
     DENO_NO_UPDATE_CHECK: '1',
   };
@@ -234,10 +284,11 @@ function count(results: readonly BatchResult[], outcome: CaseResult['outcome']):
 
 function summary(results: readonly BatchResult[]): number {
   const lines = [''];
-  for (const { runtime, batch, cases, faults } of results) {
+  for (const { runtime, batch, cases, faults, cell } of results) {
     const failed = cases.filter((result) => result.outcome === 'failed');
-    lines.push(...failed.map(({ file, title }) => `failed  ${runtime} ${file}: ${title}`));
-    lines.push(...faults.map((fault) => `failed  ${runtime} ${nameOf(batch)}: ${fault}`));
+    const where = cell === CELLS[0] ? runtime : `${runtime} ${cell}`;
+    lines.push(...failed.map(({ file, title }) => `failed  ${where} ${file}: ${title}`));
+    lines.push(...faults.map((fault) => `failed  ${where} ${nameOf(batch)}: ${fault}`));
   }
   for (const runtime of ['bun', 'deno'] as const) {
     const mine = results.filter((result) => result.runtime === runtime);

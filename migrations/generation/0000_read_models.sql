@@ -160,7 +160,9 @@ CREATE TABLE "projection" (
 	"id" text PRIMARY KEY NOT NULL,
 	"version" bigint NOT NULL,
 	"position" text,
-	"event" text
+	"event" text,
+	"counts" jsonb NOT NULL,
+	"loss" text
 );
 --> statement-breakpoint
 CREATE TABLE "retention" (

@@ -1,21 +1,24 @@
 import { readFileSync } from 'node:fs';
+import type { Projector } from '#projections/projector.ts';
 import type { ReadModels } from '#projections/read-models.ts';
-import type { ProjectionRunner } from '#projections/runner.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { damagedPlace } from '#src/domain/damage.ts';
 import { isInside } from '#src/domain/destination/policy.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { PRICE } from '#src/domain/limits.ts';
-import { healthReport } from '#src/domain/monitoring/health.ts';
+import { healthReport, type ReadModelHealth } from '#src/domain/monitoring/health.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { didOf, toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, createApp } from '#src/http/app.ts';
 import type { HttpSettings } from '#src/http/deps.ts';
+import { EventDamaged } from '#src/ports/event-log.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
+import type { Scrub } from '#src/usecases/audit/scrub-log.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
@@ -48,19 +51,21 @@ export type AppParts = {
   readonly keys: Keys;
   readonly stores: Stores;
   readonly models: ReadModels;
-  readonly runner: ProjectionRunner;
+  readonly projector: Projector;
   readonly slots: Slots;
   readonly recovery: Pick<RunningRecovery, 'foundRunning' | 'unclosable'>;
   readonly receiptLog: () => ReceiptLog | null;
   readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
   readonly recordIsWhole: RecordDeps['recordIsWhole'];
   readonly telemetry: Telemetry;
+  /** null: the event log verifies its files itself. */
+  readonly scrub: Pick<Scrub, 'lastPass'> | null;
 };
 
 export async function wireApp(
   parts: AppParts,
 ): Promise<{ readonly app: App; readonly reconciling: Reconciling }> {
-  const { config, baseUrl, owner, journal, stores, models, runner, slots } = parts;
+  const { config, baseUrl, owner, journal, stores, models, projector, slots } = parts;
   const { recovery, receiptLog, recordIsWhole, checkpoints } = parts;
   const { log, clock, entropy, logger, ending } = journal;
   const { signer, keyedHash, directory } = parts.keys;
@@ -139,7 +144,7 @@ export async function wireApp(
     primitives: verifierPrimitives,
     transparency: receiptTree,
     clock,
-    reachedHead: runner.reachedHead,
+    reachedHead: () => projector.reachedHead(),
   });
 
   // Free checks have a resolver of their own. In demo mode the payer is known: all callers are one.
@@ -169,7 +174,10 @@ export async function wireApp(
   const handingOff = { ...judging, clock, entropy };
 
   /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
-  const readModelHealth = async () => ({ ok: (await readStore.health()).ok && runner.readable() });
+  async function readModelHealth(): Promise<ReadModelHealth> {
+    if (!(await readStore.health()).ok || !projector.readable()) return { ok: false, problem: 'unavailable' };
+    return projector.state === 'rebuilding' ? { ok: false, problem: 'rebuilding' } : { ok: true };
+  }
   async function health() {
     const [eventLog, rows, facilitator, chain] = await Promise.all([
       log.health(),
@@ -183,22 +191,24 @@ export async function wireApp(
       signingKey: parts.keys.health(),
       checkpoint: standing && { problem: standing.problem, waitingMs: standing.ageMs },
       readModels: rows,
-      projection: runner.lag(),
+      projection: { ...projector.lag(), stoppedAt: stoppedAt(projector.stoppedAt()) },
       facilitator,
       chain,
     });
   }
   async function exposition() {
-    const { checks } = await health();
+    const [{ checks }, { damaged }] = await Promise.all([health(), log.health()]);
+    const scrubbedAt = parts.scrub?.lastPass() ?? null;
     const newest = checkpoints.latest();
     const waitingMs = checkpoints.standing()?.ageMs ?? 0;
     return figures.exposition({
       storage: stores.driver,
       checks,
+      eventLog: { damagedEvents: damaged?.count ?? 0, scrubbedAt },
       checkpoint: newest && { size: newest.size, signedAt: newest.signedAt, waitingMs },
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),
-      lag: runner.lag(),
+      lag: projector.lag(),
       payments: reconciling.figures(),
     });
   }
@@ -223,7 +233,7 @@ export async function wireApp(
     reads: reads.reads,
     verifyJob: reads.verifyJob,
     verifyReceipt: reads.verifyReceipt,
-    progress: runner,
+    progress: projector,
     executionsInFlight: slots.inFlight,
     jwks: async () => ({ keys: directory.list().map(toJwk) }),
     transparency: receiptTree,
@@ -307,4 +317,12 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     egressExemption: config.egress.allowCidrs.length > 0,
     metricsPublic: config.metricsPublic,
   };
+}
+
+/** In words. */
+function stoppedAt(damage: ReturnType<Projector['stoppedAt']>): string | null {
+  if (damage === null) return null;
+  return damage instanceof EventDamaged
+    ? `the damaged event at ${damagedPlace(damage.damage)}`
+    : 'damage of the event log';
 }

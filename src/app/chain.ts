@@ -16,13 +16,13 @@ import type { ResolveChain } from '#src/usecases/payments/resolve-payment.ts';
 
 /** Each call is bounded in time and never throws. */
 export function operatorChain(
-  rpcUrl: string,
+  { rpcUrl, confirmations }: { readonly rpcUrl: string; readonly confirmations: number | null },
   logger: Logger,
 ): ResolveChain & Pick<CompleteRequest, 'findTransfers'> {
   return {
     ...rpcChain({ rpcUrl, logger }),
     isSettledBy: (payment, transaction) => isSettledBy(rpcUrl, payment, transaction),
-    findTransfers: (transaction) => findTransfers(rpcUrl, transaction),
+    findTransfers: (transaction) => findTransfers(rpcUrl, transaction, confirmations),
   };
 }
 

@@ -1,7 +1,8 @@
 // The signing keys of this process: the key file, their announcement in the event log, and what signs and hashes with them.
+import { existsSync } from 'node:fs';
 import { rememberingVerify } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
-import { keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
+import { KeyFileError, keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { type HeldKey, type KeyRecord, lastingKeys } from '#src/domain/signing-keys/keys.ts';
@@ -9,7 +10,13 @@ import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
-import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
+import {
+  activateSigningKeys,
+  KeyMismatch,
+  keyDirectory,
+  loadKeyRing,
+} from '#src/usecases/signing-keys/key-ring.ts';
+import type { LogHistory } from './log-history.ts';
 
 export type Keys = Awaited<ReturnType<typeof wireKeys>>;
 
@@ -17,22 +24,31 @@ export type Keys = Awaited<ReturnType<typeof wireKeys>>;
 export const verifierPrimitives: Primitives = { ed25519Verify: rememberingVerify() };
 
 /**
- * Follows rotations until `ending` aborts; `watching` resolves then. Throws `KeyFileError`, `KeyMismatch` or
- * `LogTakesNothing`: the process must not start.
+ * Follows rotations until `ending` aborts; `watching` resolves then. `history` remembers which log has announced the keys.
+ * Throws `KeyFileError`, `KeyMismatch` or `LogTakesNothing`: the process must not start.
  */
 export async function wireKeys(
-  config: Pick<Config, 'keyFile'>,
+  { keyFile }: Pick<Config, 'keyFile'>,
   journal: JournalDeps & { readonly ending: AbortSignal },
+  history: Pick<LogHistory, 'earlierKeys' | 'remember'>,
 ) {
-  const { hmacSecret } = openKeyFile(config.keyFile);
-  const store = keyFileStore(config.keyFile.path);
-  const content = store.read();
-  const { keys: announced } = await activateSigningKeys(journal, content);
-  warnOfCheckpoints(content, announced, journal.logger);
-  const directory = keyDirectory(journal, announced);
   const { clock, logger } = journal;
+  if (keyFile.create && (await loadKeyRing(journal)).logId !== null) demandKeyFile(keyFile.path);
+  const { hmacSecret } = openKeyFile(keyFile);
+  const store = keyFileStore(keyFile.path);
+  const content = store.read();
+  const { logId, keys: announced } = await activateSigningKeys(journal, content, history.earlierKeys()).catch(
+    (error: unknown) => {
+      throw error instanceof KeyMismatch ? new KeyMismatch(`${keyFile.path}: ${error.message}`) : error;
+    },
+  );
+  const remember = (keys: readonly KeyRecord[]) => logId !== null && history.remember(logId, keys, logger);
+  remember(announced);
+  warnOfCheckpoints(content, announced, logger);
+  const directory = keyDirectory(journal, announced, remember);
   const own = activeKeys({ store, directory, clock, logger }, content);
   return {
+    logId,
     signer: own.signer,
     checkpointSigner: own.checkpointSigner,
     health: own.health,
@@ -42,6 +58,13 @@ export async function wireKeys(
     checkpointKeys: () => [...directory.list(), ...content.keys.flatMap(checkpointRecord)],
     watching: own.watch(journal.ending),
   };
+}
+
+/** A key file that is made beside a log with keys would not match it. */
+function demandKeyFile(path: string): void {
+  if (existsSync(path)) return;
+  const problem = 'is not there, and the event log was written with one: put it back from its backup';
+  throw new KeyFileError('key_file_missing', path, problem);
 }
 
 const checkpointRecord = ({ keyId, purpose, x }: HeldKey): KeyRecord[] =>

@@ -1,7 +1,7 @@
 // For commands next to a running service: no process lock is taken, because the event log is safe for several processes and
 // a lock would prevent a service from starting.
 
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
@@ -12,11 +12,14 @@ import { acquireFileLock, createLockFile, type FileLock } from '#src/adapters/si
 import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import type { EventLog } from '#src/ports/event-log.ts';
+import { EventDamaged, LogDamaged } from '#src/ports/event-log.ts';
+import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { type AuditDeps, type Auditor, makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import { type Integrity, type IntegrityDeps, integrityOf } from '#src/usecases/audit/check-integrity.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
+import { type LogHistory, logHistory } from './log-history.ts';
 import { eventStoreLog } from './stores.ts';
 
 export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
@@ -28,19 +31,33 @@ export class NoEventLog extends OperatorError {
   }
 }
 
+export type OperatorLog = JournalDeps & { readonly log: ScannedLog };
+
 /** A person waits for the answer. */
 const CONNECT_MS = 5000;
 
 /**
- * Creates nothing: throws `NoEventLog` if the file is missing, `NoEventStore` if the server does not answer. Log lines
- * go to standard error. The caller closes the log.
+ * Creates nothing: throws `NoEventLog` if the file is missing or empty, `NotTheLogInUse` if the log is not the one in use,
+ * `NoEventStore` if the server does not answer. Log lines go to standard error. The caller closes the log.
  */
-export async function openOperatorLog({ dataDir, eventStoreUrl }: LogConfig): Promise<JournalDeps> {
+export async function openOperatorLog(config: LogConfig): Promise<OperatorLog> {
+  const { dataDir, eventStoreUrl } = config;
   const logger = pinoLogger({ level: 'warn', to: 'stderr' });
+  // Who may read the log, such as an auditor, need not read the key file.
+  const history = logHistory(config, { unreadable: () => null });
   const log =
     eventStoreUrl === null
-      ? await embeddedLog(dataDir)
+      ? await embeddedLog(join(dataDir, 'events.db'), history)
       : await eventStoreLog(eventStoreUrl, logger, CONNECT_MS);
+  try {
+    await history.demandLogInUse(log);
+  } catch (error) {
+    // Which log a damaged one is cannot be compared. A command that needs the damaged part fails at it; audits list it.
+    if (!(error instanceof EventDamaged) && !(error instanceof LogDamaged)) {
+      await log.close();
+      throw error;
+    }
+  }
   return { log, clock: systemClock(), entropy: systemEntropy(), logger };
 }
 
@@ -50,9 +67,9 @@ export const openOperatorKeys = async (config: Config): Promise<ChangeKeysDeps> 
   store: keyFileStore(config.keyFile.path),
 });
 
-async function embeddedLog(dataDir: string): Promise<EventLog> {
-  const file = join(dataDir, 'events.db');
-  if (!existsSync(file)) throw new NoEventLog(file);
+async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLog> {
+  history.beforeOpening(file);
+  if (!existsSync(file) || statSync(file).size === 0) throw new NoEventLog(file);
   return sqliteEventLog({ file });
 }
 
@@ -67,6 +84,19 @@ export function openAuditor(
     ...makeAuditor({ primitives, scratch, onFinding, ...(kept && { kept }) }),
     close: () => scratch.close(),
   };
+}
+
+/** Throws if there is no room for temporary files. */
+export async function checkStorage(
+  log: ScannedLog,
+  options: Omit<IntegrityDeps, 'log' | 'scratch'>,
+): Promise<Integrity> {
+  const scratch = sqliteScratch<ScratchRow>();
+  try {
+    return await integrityOf({ log, scratch, ...options });
+  } finally {
+    scratch.close();
+  }
 }
 
 /**

@@ -4,12 +4,11 @@ import type { RebuildOptions, RebuildResult } from '#projections/rebuild.ts';
 import { prune, rebuild } from '#projections/rebuild.ts';
 import type { Db } from '#projections/rows.ts';
 import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
-import { pgliteRebuildStore } from '#src/adapters/read-store/pglite.ts';
-import { migrateOnce } from '#src/adapters/read-store/postgres.ts';
-import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
+import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
+import { migrateOnce, postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import type { Config } from '#src/config.ts';
-import type { RebuildStore } from '#src/ports/rebuild-store.ts';
+import type { ReadStore } from '#src/ports/read-store.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { verifierPrimitives } from './keys.ts';
@@ -20,9 +19,9 @@ import { openOperatorLog } from './operator.ts';
  * `LogInUse` if services on a database share the log.
  */
 export async function rebuildReadModels(config: Config, options: RebuildOptions): Promise<RebuildResult> {
-  return withStores(config, ({ log, store, clock }) => {
+  return withStores(config, ({ log, store, clock, logger }) => {
     const primitives = { ...verifierPrimitives, ed25519Verify: ed25519VerifyInThreadPool };
-    return rebuild({ log, store, clock, judgeReceipt: receiptJudge({ log, primitives }) }, options);
+    return rebuild({ log, store, clock, logger, judgeReceipt: receiptJudge({ log, primitives }) }, options);
   });
 }
 
@@ -31,7 +30,7 @@ export async function pruneReadModels(config: Config): Promise<readonly string[]
   return withStores(config, ({ log, store }) => prune(store, log));
 }
 
-type Opened = Pick<JournalDeps, 'log' | 'clock'> & { readonly store: RebuildStore<Db> };
+type Opened = Pick<JournalDeps, 'log' | 'clock' | 'logger'> & { readonly store: ReadStore<Db> };
 
 async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T>): Promise<T> {
   const { dataDir, databaseUrl } = config;
@@ -41,8 +40,8 @@ async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T
   try {
     const store =
       databaseUrl === null
-        ? pgliteRebuildStore({ directory: join(dataDir, 'read-models'), logger })
-        : postgresRebuildStore({ url: databaseUrl });
+        ? pgliteReadStore({ directory: join(dataDir, 'read-models'), logger })
+        : postgresReadStore({ url: databaseUrl });
     undo.push(() => store.close());
     if (databaseUrl === null) {
       // Embedded read models that are made beside services of a shared log would have no reader. After the store, whose
@@ -50,7 +49,7 @@ async function withStores<T>(config: Config, work: (opened: Opened) => Promise<T
       const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone');
       undo.push(async () => lock.release());
     }
-    return await work({ log, store, clock });
+    return await work({ log, store, clock, logger });
   } finally {
     for (const step of undo.reverse()) await step();
   }

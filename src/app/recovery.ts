@@ -1,7 +1,7 @@
 // Recovery in a running service: closes the jobs of dead processes every few seconds.
 
+import type { Projector } from '#projections/projector.ts';
 import { type ReadModels, unavailable } from '#projections/read-models.ts';
-import type { ProjectionRunner } from '#projections/runner.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { jobRecovery, type RecoverDeps, type Recovery } from '#src/usecases/execution/recover-jobs.ts';
 import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
@@ -22,17 +22,17 @@ export function startRecovery(
   ending: AbortSignal,
   parts: Omit<RecoverDeps, 'candidates'> & {
     readonly models: ReadModels;
-    readonly runner: Pick<ProjectionRunner, 'reachedHead'>;
+    readonly projector: Pick<Projector, 'reachedHead' | 'stoppedAt'>;
     readonly exclusive: boolean;
   } & RecordDeps,
 ): RunningRecovery {
-  const { models, runner, clock, logger, recordIsWhole } = parts;
+  const { models, projector, clock, logger, recordIsWhole } = parts;
   let { exclusive } = parts;
   const recovery = jobRecovery({ ...parts, candidates });
 
   async function candidates(): Promise<readonly string[]> {
-    // What died with an earlier process is known only once the read models have all of its events.
-    if (exclusive && !(await runner.reachedHead())) throw unavailable();
+    // What died with an earlier process is known only once the read models have all of its events, or all before damage.
+    if (exclusive && projector.stoppedAt() === null && !(await projector.reachedHead())) throw unavailable();
     return models.monitoring.recoveryCandidates(CANDIDATES_MAX);
   }
 

@@ -1,9 +1,9 @@
 // The composition root: the only place where a port meets an adapter, and where the parts start and stop in order.
 
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
+import process from 'node:process';
+import { Projector } from '#projections/projector.ts';
 import { readModels } from '#projections/read-models.ts';
-import { startProjections } from '#projections/runner.ts';
 import { withTree } from '#projections/with-tree.ts';
 import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
@@ -12,13 +12,16 @@ import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { App } from '#src/http/app.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { succeedsWithin, unlessAborted } from '#src/lib/time.ts';
+import { unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import { scrubLog } from '#src/usecases/audit/scrub-log.ts';
 import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { openCheckpoints, type TreeRows } from '#src/usecases/transparency/checkpoints.ts';
 import { wireApp } from './app.ts';
+import { firstComparison } from './first-comparison.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
+import { checkpointPath, logHistory } from './log-history.ts';
 import { startRecovery } from './recovery.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
 import { startError } from './start-errors.ts';
@@ -45,9 +48,16 @@ export type Service = {
   stop(): Promise<void>;
 };
 
+export type StartOptions = {
+  /** Give the event log in use up, if it is missing, empty or another: `--begin-new-log`. */
+  readonly beginNewLog?: boolean;
+  /** How often all stored events are read to find damage; every hour if absent. */
+  readonly scrubEveryMs?: number;
+};
+
 /** Runs the service from its start until `stop` aborts, also if that is during the start. */
-export async function runService(config: Config, stop: AbortSignal): Promise<void> {
-  const service = await startService(config, stop).catch((error: unknown) => {
+export async function runService(config: Config, stop: AbortSignal, options: StartOptions): Promise<void> {
+  const service = await startService(config, stop, options).catch((error: unknown) => {
     if (stop.aborted) return null;
     throw error;
   });
@@ -64,13 +74,17 @@ export async function runService(config: Config, stop: AbortSignal): Promise<voi
 }
 
 /** Resolves when the service listens. Closes whatever was opened if it cannot start, or if `stop` aborts before. */
-export async function startService(config: Config, stop?: AbortSignal): Promise<Service> {
+export async function startService(
+  config: Config,
+  stop?: AbortSignal,
+  options: StartOptions = {},
+): Promise<Service> {
   stop?.throwIfAborted();
   const clock = systemClock();
   const ending = orderlyEnding(clock);
   stop?.addEventListener('abort', ending.abort, { once: true });
   try {
-    return await start(config, clock, ending);
+    return await start(config, clock, ending, options);
   } catch (error) {
     ending.abort();
     // The error of the start is reported, not one of its undoing.
@@ -88,7 +102,12 @@ function whenAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-async function start(config: Config, clock: Clock, ending: Ending): Promise<Service> {
+async function start(
+  config: Config,
+  clock: Clock,
+  ending: Ending,
+  { beginNewLog = false, scrubEveryMs }: StartOptions,
+): Promise<Service> {
   const entropy = systemEntropy();
   const primitives = verifierPrimitives;
   const telemetry = await openTelemetry(config, clock, ending);
@@ -96,18 +115,22 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
 
   // Added first, so it runs last.
   ending.push(async () => logger.info('the service has ended'));
-  const stores = await openStores(config, logger, ending);
+  const history = logHistory(config, { begin: beginNewLog });
+  const { beforeOpening } = history;
+  const stores = await openStores(config, logger, ending, { beforeOpening, alone: beginNewLog });
   const { readStore, exclusive } = stores;
   const log = countedLog(tracedLog(stores.log, tracer), figures, clock);
   const journal = { log, clock, entropy, logger, ending: ending.signal };
 
-  const keys = await wireKeys(config, journal);
+  const print = (text: string) => process.stderr.write(`${text}\n`);
+  await (beginNewLog ? history.giveUp(log, logger, print) : history.demandLogInUse(log));
+  const keys = await wireKeys(config, journal, history);
   ending.push(() => keys.watching);
   const checkpoints = await openCheckpoints({
     ...journal,
     ...keys,
-    checkpointKeep:
-      config.eventStoreUrl === null ? checkpointFile(join(config.dataDir, 'checkpoint.note')) : null,
+    checkpointKeep: config.eventStoreUrl === null ? checkpointFile(checkpointPath(config)) : null,
+    successor: history.successor(keys.logId),
     primitives,
   });
 
@@ -115,43 +138,44 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
   const { jobs, receipts } = config.retentionDays;
   const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
   const listens = Promise.withResolvers<void>();
-  const runner = startProjections(
+  const projector = new Projector(
     { log, store: readStore, judgeReceipt, clock, logger },
     { retentionMs, after: listens.promise },
   );
-  ending.push(() => runner.stop());
-  const models = readModels({ store: runner, clock, logger, ready: runner.ready });
+  ending.push(() => projector.stop());
+  // EventStoreDB verifies its files itself.
+  const scrub =
+    config.eventStoreUrl === null
+      ? scrubLog({ ...journal, log: stores.log, after: listens.promise, everyMs: scrubEveryMs })
+      : null;
+  const models = readModels({ store: projector, clock, logger, ready: () => projector.ready() });
 
   const owner = randomUUID();
   const slots = inFlightSlots(config.rates.maxInFlight);
   const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
   const treeRows: TreeRows = {
-    position: runner.position,
-    role: runner.role,
-    reachedHead: runner.reachedHead,
-    checkpointsElsewhere: runner.checkpointsElsewhere,
-    withTree: async (work) => withTree(await runner.open(), work),
+    position: () => projector.position(),
+    role: () => projector.role(),
+    reachedHead: () => projector.reachedHead(),
+    checkpointsElsewhere: () => projector.checkpointsElsewhere(),
+    withTree: async (work) => withTree(await projector.open(), work),
   };
-  const compareOnce = async () => {
-    // What is in other generations is known when this one is open.
-    await runner.open();
-    await checkpoints.look(treeRows, false);
+  const comparison = {
+    open: () => projector.open(),
+    isComparing: () => projector.isComparing(),
+    look: () => checkpoints.look(treeRows, false),
   };
-  // What a shared database knows of a lost history is read before the first call is taken, if it answers soon.
   const compared = exclusive
     ? Promise.resolve()
-    : unlessAborted(
-        listens.promise.then(() => succeedsWithin(FIRST_LOOK_MS, compareOnce())),
-        ending.signal,
-      );
+    : unlessAborted(listens.promise, ending.signal).then(() => firstComparison(comparison, ending.signal));
   const recordIsWhole = () => compared.then(checkpoints.isWhole);
-  const recovery = startRecovery(ending.signal, { ...closing, models, runner, exclusive, recordIsWhole });
+  const recovery = startRecovery(ending.signal, { ...closing, models, projector, exclusive, recordIsWhole });
   let signing: ReturnType<typeof checkpoints.keep> | null = null;
   ending.push(async () => {
     await untilIdle({ slots, log, clock, logger }, ending.left());
     await signing?.stop();
     ending.abort();
-    await recovery.ended;
+    await Promise.all([recovery.ended, scrub?.ended]);
   });
 
   ending.signal.throwIfAborted();
@@ -172,8 +196,18 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     signing = checkpoints.keep(ownHost, treeRows);
     const { stopping } = ending;
     const { promised: receiptLog } = checkpoints;
-    const running = { owner, slots, recovery, stopping, receiptLog, recordIsWhole, checkpoints, telemetry };
-    const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, runner, ...running });
+    const running = {
+      owner,
+      slots,
+      recovery,
+      stopping,
+      receiptLog,
+      recordIsWhole,
+      checkpoints,
+      telemetry,
+      scrub,
+    };
+    const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, projector, ...running });
     ending.push(() => wired.reconciling.ended);
     app.resolve(wired.app);
   } catch (error) {
@@ -216,9 +250,6 @@ async function start(config: Config, clock: Clock, ending: Ending): Promise<Serv
     },
   };
 }
-
-/** As long as the quotas wait for it. */
-const FIRST_LOOK_MS = 2000;
 
 class UnusableReadModels extends OperatorError {
   constructor(problem: string, cause: unknown) {

@@ -1,8 +1,10 @@
 // What the operator reads where the service cannot start, or ends by an error.
-import { accessSync, constants, existsSync } from 'node:fs';
-import { userInfo } from 'node:os';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { userName } from '#src/config-checks.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
+import { EventDamaged, EventLogUnavailable, LogDamaged } from '#src/ports/event-log.ts';
 
 /** Errors of the system that concern the environment. Not ENOENT: nothing that a start needs and does not make is named. */
 const PROBLEMS: Readonly<Record<string, (user: string) => string>> = {
@@ -21,14 +23,23 @@ const PROBLEMS: Readonly<Record<string, (user: string) => string>> = {
   ENFILE: () => 'cannot be opened: this machine has too many files open',
 };
 
-/** The error as an `OperatorError` if it is one of the system about a file; otherwise as it is. */
-export function startError(error: unknown): unknown {
+/**
+ * The error as an `OperatorError` if it is one of the system about a file, or of a damaged or unavailable event log; otherwise
+ * as it is. `place`: the file, if the error does not name it.
+ */
+export function startError(error: unknown, place: string | null = null): unknown {
   if (error instanceof OperatorError || !(error instanceof Error)) return error;
+  if (error instanceof EventDamaged || error instanceof LogDamaged)
+    return new OperatorError(error.message, { cause: error });
   const code = systemCode(error);
   const problem = code === null ? undefined : PROBLEMS[code];
-  const path = 'path' in error && typeof error.path === 'string' ? error.path : null;
+  const path = 'path' in error && typeof error.path === 'string' ? error.path : place;
   if (problem !== undefined && path !== null)
     return new OperatorError(`${path} ${problem(userName())}`, { cause: error });
+  if (error instanceof EventLogUnavailable) {
+    const why = isSqliteBusy(error.cause) ? ': another process keeps it locked' : '';
+    return new OperatorError(`${error.message}${why}; start again when it is available`, { cause: error });
+  }
   // Deno states the missing permission and the option that grants it.
   if (error.name === 'NotCapable') return new OperatorError(error.message, { cause: error });
   return error;
@@ -38,24 +49,17 @@ export function startError(error: unknown): unknown {
 export const lastWords = (error: unknown): string =>
   error instanceof OperatorError ? error.message : String((error as Error)?.stack ?? error);
 
-/** Throws `OperatorError` for the first of these files that exists and that this process may not write. */
+/** Throws `OperatorError` for the first of these that exists and is no file, or that this process may not write. */
 export function demandWritable(files: readonly string[]): void {
   for (const file of files) {
     if (!existsSync(file)) continue;
+    if (!statSync(file).isFile()) throw new OperatorError(`${file} is no file: move it away`);
     try {
       accessSync(file, constants.W_OK);
     } catch (cause) {
-      const why = systemCode(cause) === 'EROFS' ? ' (read-only file system)' : '';
-      const text = `${file} is not writable by user ${userName()}${why}: restore its owner with chown`;
-      throw new OperatorError(text, { cause });
+      const why =
+        systemCode(cause) === 'EROFS' ? ' (read-only file system)' : ': restore its owner with chown';
+      throw new OperatorError(`${file} is not writable by user ${userName()}${why}`, { cause });
     }
-  }
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return String(process.getuid?.() ?? 'unknown');
   }
 }

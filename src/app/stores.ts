@@ -5,17 +5,18 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
-import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { acquireProcessLock, type ProcessLockMode } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
-import type { Ending, Undo } from './shutdown.ts';
+import type { Ending } from './shutdown.ts';
 import { demandWritable } from './start-errors.ts';
 
 export type Stores = {
-  readonly log: EventLog;
+  readonly log: ScannedLog;
   readonly readStore: ReadStore<Db>;
   /** A lock proves that no other process serves this log. */
   readonly exclusive: boolean;
@@ -25,50 +26,53 @@ export type Stores = {
   readonly damaged: Promise<never>;
 };
 
-/** Closed in reverse by `ending`, also where a later one cannot be opened. */
+/**
+ * Closed in reverse by `ending`, also where a later one cannot be opened. `beforeOpening` gets the path of the embedded log
+ * before it is opened. `alone`: no other process may serve the embedded log at that moment.
+ */
 export async function openStores(
   config: Config,
   logger: Logger,
   ending: Pick<Ending, 'push' | 'signal'>,
+  { beforeOpening, alone }: { readonly beforeOpening: (file: string) => void; readonly alone: boolean },
 ): Promise<Stores> {
   const { dataDir, eventStoreUrl, databaseUrl } = config;
-  if (eventStoreUrl === null) demandWritable([dataDir, ...LOG_FILES.map((name) => join(dataDir, name))]);
+  if (eventStoreUrl === null) demandWritable(LOG_FILES.map((name) => join(dataDir, name)));
   const { promise: damaged, reject: onDamage } = Promise.withResolvers<never>();
   if (databaseUrl === null) {
     const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
     // Its lock comes first: a second process on embedded read models must not start.
     const readStore = pgliteReadStore({ directory: join(dataDir, 'read-models'), logger, onDamage });
     ending.push(() => readStore.close());
-    const log = await embeddedLog(dataDir, 'alone', logger, ending);
+    const log = await embedded('alone');
     return { log, readStore, exclusive: true, driver: 'sqlite+pglite', damaged };
   }
   const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
   const readStore = postgresReadStore({ url: databaseUrl });
   ending.push(() => readStore.close());
   if (eventStoreUrl === null) {
-    const log = await embeddedLog(dataDir, 'shared', logger, ending);
+    const log = await embedded('shared');
     return { log, readStore, exclusive: false, driver: 'sqlite+postgres', damaged };
   }
   const log = await eventStoreLog(eventStoreUrl, logger, undefined, ending.signal);
   ending.push(() => log.close());
   return { log, readStore, exclusive: false, driver: 'eventstoredb+postgres', damaged };
+
+  async function embedded(mode: ProcessLockMode): Promise<ScannedLog> {
+    const lockFile = join(dataDir, 'events.lock');
+    if (alone && mode === 'shared') (await acquireProcessLock(lockFile, 'alone')).release();
+    const taken = await acquireProcessLock(lockFile, mode);
+    ending.push(async () => taken.release());
+    const file = join(dataDir, 'events.db');
+    beforeOpening(file);
+    const log = await sqliteEventLog({ file, logger, writes: true });
+    ending.push(() => log.close());
+    return log;
+  }
 }
 
 /** SQLite's own files among them: a log restored by another user has one of them left over. */
 const LOG_FILES = ['events.db', 'events.db-wal', 'events.db-shm', 'events.lock'];
-
-async function embeddedLog(
-  dataDir: string,
-  tenancy: 'alone' | 'shared',
-  logger: Logger,
-  undo: Undo,
-): Promise<EventLog> {
-  const taken = await acquireProcessLock(join(dataDir, 'events.lock'), tenancy);
-  undo.push(async () => taken.release());
-  const log = await sqliteEventLog({ file: join(dataDir, 'events.db'), logger, writes: true });
-  undo.push(() => log.close());
-  return log;
-}
 
 /** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */
 export class NoEventStore extends OperatorError {
@@ -98,7 +102,7 @@ export async function eventStoreLog(
   logger: Logger,
   patienceMs = PATIENCE_MS,
   ending?: AbortSignal,
-): Promise<EventLog> {
+): Promise<ScannedLog> {
   const { eventStoreDbEventLog, UnreadableConnectionString } = await import(
     '#src/adapters/event-log/eventstoredb/event-log.ts'
   );
@@ -110,7 +114,7 @@ export async function eventStoreLog(
   }
   return log;
 
-  function open(): EventLog {
+  function open(): ScannedLog {
     try {
       return eventStoreDbEventLog({ url, logger });
     } catch (error) {

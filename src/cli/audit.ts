@@ -9,9 +9,11 @@ import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import type { Finding } from '../domain/audit/finding.ts';
 import type { KeptCheckpoint } from '../domain/audit/judge-checkpoint.ts';
 import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
-import type { EventLog, RecordedEvent } from '../ports/event-log.ts';
+import type { EventScan, Scanned } from '../ports/event-scan.ts';
+import { checkIntegrity } from './audit-integrity.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
+import { findingTable } from './finding-table.ts';
 import { shareOf, withLog } from './operator.ts';
 import { nameOf, readSource, unreadable } from './read-source.ts';
 import {
@@ -25,7 +27,6 @@ import {
   type ShownProgress,
   shown,
   showProgress,
-  table,
 } from './terminal.ts';
 import { readKeys } from './verify.ts';
 
@@ -34,6 +35,7 @@ type Options = {
   readonly keys?: string;
   readonly checkpoint?: readonly string[];
   readonly rpc?: string;
+  readonly integrity?: true;
   readonly json?: true;
 };
 
@@ -48,6 +50,9 @@ read the retirement (checkpoint_signature_invalid): the exit status stays 1. Wit
 compromise, receipts of that key beyond it that state an earlier time are reported too (receipt_date_unproven).
 Comparisons with the chain and refunds are the operator's statement, except with
   --rpc         a node of the chain: every block, transfer and refund that the record names must be on it
+Damaged events are findings (event_damaged), and what the record lacks without them may be too. Only
+  --integrity   looks for all damage: it compares each event with its checksum, looks it up in its stream, and runs the
+                check of the storage engine (EventStoreDB checks its own files). No receipt is verified.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
 Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed.`;
 
@@ -62,6 +67,7 @@ export function addAudit(program: Command): void {
       'a checkpoint that you kept: the record must still contain what it was signed over',
       (file: string, before: readonly string[] = []) => [...before, file],
     )
+    .option('--integrity', 'check that the log is stored as it was written, instead of what it says')
     .option('--rpc <url>', 'a node of the chain: compare comparisons and refunds with it', readUrl)
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
     .addHelpText('after', HELP)
@@ -69,6 +75,7 @@ export function addAudit(program: Command): void {
 }
 
 async function audit(options: Options): Promise<void> {
+  if (options.integrity) return checkIntegrity(options);
   const { events: file, json } = options;
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
@@ -82,8 +89,11 @@ async function audit(options: Options): Promise<void> {
   };
   const { openAuditor } = await import('#src/app/operator.ts');
   const auditor = openAuditor(found, { keys, checkpoints });
-  const take = async (events: AsyncIterable<RecordedEvent>) => {
-    for await (const event of events) await auditor.take(event);
+  const take = async (all: AsyncIterable<Scanned>) => {
+    for await (const one of all) {
+      if (one.kind === 'event') await auditor.take(one.event);
+      else auditor.takeDamaged(one.damage);
+    }
   };
   const progress = showProgress('auditing', printer(json === true));
   try {
@@ -108,20 +118,20 @@ async function audit(options: Options): Promise<void> {
 }
 
 async function* eventsOfLog(
-  log: EventLog,
+  log: EventScan,
   progress: ShownProgress,
-): AsyncGenerator<RecordedEvent, void, undefined> {
+): AsyncGenerator<Scanned, void, undefined> {
   let [events, until]: [number, string | null] = [0, null];
   const show = (position: string | null) =>
     progress.show({ events, eventsHere: events, share: shareOf(position, until) });
-  const pages = pagesOf(log, null, (head) => {
+  const onHead = (head: string | null) => {
     until = head;
     show(null);
-  });
-  for await (const page of pages) {
-    yield* page;
-    events += page.length;
-    show(page.at(-1)?.position ?? null);
+  };
+  for await (const { found, next } of pagesOf(log, null, { onHead })) {
+    yield* found;
+    events += found.length;
+    show(next ?? until);
   }
 }
 
@@ -132,7 +142,7 @@ async function* eventsOfFile(
   source: string,
   found: (finding: Finding) => void,
   progress: ShownProgress,
-): AsyncGenerator<RecordedEvent, void, undefined> {
+): AsyncGenerator<Scanned, void, undefined> {
   const size = source === '-' ? null : sizeOf(source);
   const chunks = source === '-' ? process.stdin : createReadStream(source, { highWaterMark: 256 * 1024 });
   let [events, bytes] = [0, 0];
@@ -141,8 +151,8 @@ async function* eventsOfFile(
   const lines = eventsOfExport(source, readable(source, chunks), found, (read) => {
     bytes = read;
   });
-  for await (const event of lines) {
-    yield event;
+  for await (const one of lines) {
+    yield one;
     events++;
     if (events % SHOW_EVERY === 0) show();
   }
@@ -222,28 +232,6 @@ function noteIn(text: string): string | null {
   }
 }
 
-/** `--json` prints all findings; the table shows the first ones. */
-const SHOWN_FINDINGS = 50;
-
-/** Keeps the findings that are shown, and counts all. */
-export function findingTable() {
-  const kept: string[][] = [];
-  let total = 0;
-  return {
-    add({ kind, stream, revision, jobId, message }: Finding): void {
-      total++;
-      if (kept.length < SHOWN_FINDINGS)
-        kept.push([kind, stream ?? '-', revision ?? '-', jobId ?? '-', message].map(shown));
-    },
-    total: () => total,
-    lines(): readonly string[] {
-      if (total === 0) return [];
-      const more = total > kept.length ? [`and ${total - kept.length} more: use --json to print all`] : [];
-      return [...table(['kind', 'stream', 'revision', 'job', 'what is wrong'], kept), ...more];
-    },
-  };
-}
-
 type Audited = AuditSummary & {
   readonly of: string;
   /** Source of the required key set; null: the keys of the record were used. */
@@ -264,7 +252,7 @@ function report(json: true | undefined, findings: ReturnType<typeof findingTable
 }
 
 function summaryLines(audited: Audited): readonly string[] {
-  const { of, findings, keysFrom, checkpointsFrom, notes } = audited;
+  const { of, findings, keysFrom, checkpointsFrom, notes, damaged } = audited;
   const { events, streams, jobs, receipts, keys, checkpoints, treeSize, root, head } = audited;
   const verdict =
     findings === 0
@@ -278,6 +266,9 @@ function summaryLines(audited: Audited): readonly string[] {
     `  keys         ${keysFrom === null ? 'from the record itself; --keys requires the ones that you trust' : `compared with ${plain(keysFrom)}`}`,
     `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself; --checkpoint requires one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
     `  chain        ${chainLine(audited)}`,
+    ...(damaged === 0
+      ? []
+      : [`  damage       ${numbered(damaged, 'event')}; other problems may follow from that`]),
     ...noteLines(notes),
   ];
 }
@@ -296,6 +287,7 @@ const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
   unservedPayments: 'payments that settled and whose job never started',
   unconfirmedPayments: 'payments whose settlement is unconfirmed',
   missingPayments: 'payments that were charged, and that the chain does not have',
+  correctedCharges: 'charges that the chain has in another transaction than was recorded first',
   begunRefunds: 'refunds that have begun and are not recorded',
   uncoveredLeaves: 'leaves that no checkpoint covers yet',
   unfitCheckpoints: 'checkpoints after the first wrong one, which do not match either',

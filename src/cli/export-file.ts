@@ -11,11 +11,13 @@ import {
   NO_EVENTS,
   parseHead,
   parseLine,
+  withDamage,
   withEvent,
 } from '#src/domain/audit/export-format.ts';
 import { type Finding, type FindingKind, jobOfStream, NOWHERE } from '#src/domain/audit/finding.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
+import type { Scanned } from '#src/ports/event-scan.ts';
 import { CannotRun } from './exit.ts';
 import { nameOf } from './read-source.ts';
 
@@ -123,13 +125,13 @@ function requireHead(source: string, text: string | null): ExportHead {
   );
 }
 
-/** Yields the events; problems of the file itself are findings. `onLine`: bytes so far. Throws `CannotRun`. */
+/** Yields the events, and the damage in place of events; problems of the file itself are findings. `onLine`: bytes so far. Throws `CannotRun`. */
 export async function* eventsOfExport(
   source: string,
   chunks: AsyncIterable<Uint8Array>,
   onFinding: (finding: Finding) => void,
   onLine: (bytes: number) => void,
-): AsyncGenerator<RecordedEvent, void, undefined> {
+): AsyncGenerator<Scanned, void, undefined> {
   const found = (kind: FindingKind, message: string, place: Partial<Finding> = {}) =>
     onFinding({ ...NOWHERE, kind, ...place, message });
   let counted = NO_EVENTS;
@@ -153,7 +155,10 @@ export async function* eventsOfExport(
     } else if (line.kind === 'event') {
       counted = withEvent(counted, line.event);
       origin ??= originIn(line.event);
-      yield line.event;
+      yield { kind: 'event', event: line.event };
+    } else if (line.kind === 'damaged') {
+      counted = withDamage(counted, line.damage);
+      yield line;
     }
   }
   if (!begun) throw notAnExport(source);
@@ -193,6 +198,8 @@ export type ExistingExport = {
   readonly finished: boolean;
   /** Bytes up to the end of the last complete event. */
   readonly length: number;
+  /** It has lines for damage: the events may have been put back since. */
+  readonly hasDamage: boolean;
 };
 
 export const NO_EXPORT: ExistingExport = {
@@ -201,6 +208,7 @@ export const NO_EXPORT: ExistingExport = {
   end: NO_EVENTS,
   finished: false,
   length: 0,
+  hasDamage: false,
 };
 
 /** `onRead`: bytes and events so far. Throws `CannotRun` if the file was not written by an interrupted or finished export. */
@@ -231,6 +239,8 @@ function withLine(existing: ExistingExport, line: ReadLine['line'], length: numb
     return endLine(line.end) === endLine(existing.end)
       ? { ...existing, finished: true }
       : 'its counts differ from the lines before it';
+  if (line.kind === 'damaged')
+    return { ...existing, end: withDamage(existing.end, line.damage), length, hasDamage: true };
   const { event } = line;
   if (existing.last !== null && event.position <= existing.last.position) return 'it is out of order';
   return { ...existing, last: event, end: withEvent(existing.end, event), length };

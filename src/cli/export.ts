@@ -19,12 +19,23 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { systemCode } from '#src/lib/system-error.ts';
 import { containsEvent, pagesOf, receiptLogOrigin } from '#src/usecases/audit/export-log.ts';
-import { type ExportEnd, endLine, eventLine, headLine, withEvent } from '../domain/audit/export-format.ts';
-import type { EventLog } from '../ports/event-log.ts';
-import { CannotRun } from './exit.ts';
+import {
+  damageLine,
+  type ExportEnd,
+  endLine,
+  eventLine,
+  headLine,
+  withDamage,
+  withEvent,
+} from '../domain/audit/export-format.ts';
+import { damageFinding } from '../domain/audit/finding.ts';
+import { type Damage, damagedCount } from '../domain/damage.ts';
+import type { EventScan, Scanned, ScannedLog } from '../ports/event-scan.ts';
+import { CannotRun, EXIT } from './exit.ts';
 import { type ExistingExport, NO_EXPORT, readExisting } from './export-file.ts';
+import { findingTable } from './finding-table.ts';
 import { shareOf, withLog } from './operator.ts';
-import { type Print, plain, printer, printJson, showProgress } from './terminal.ts';
+import { mark, numbered, type Print, plain, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = { readonly out: string; readonly json?: true };
 
@@ -32,7 +43,10 @@ const HELP = `
 Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it. Events that arrive meanwhile may be
 missing: run it again with the same file to add them. A file that is not an export is never overwritten.
 The file contains no secret: targets and bodies are in it as salted commitments only. It shows who paid, and how much.
-Audit it with: relay audit --events FILE`;
+Audit it with: relay audit --events FILE
+Damaged events are left out, each named by a line with "damaged": true in its place; relay audit reports these. Run it again
+after a backup was put back: such a file is written again from its first event.
+Exit status: 0 exported, 1 exported without damaged events, 2 not exported.`;
 
 export function addExport(program: Command): void {
   program
@@ -47,14 +61,40 @@ export function addExport(program: Command): void {
 async function exportLog({ out, json }: Options): Promise<void> {
   const write = printer(json === true);
   const exported = await withLog(({ log }) => intoFile(log, out, write));
+  if (exported.damagedEvents > 0) process.exitCode = EXIT.foundWrong;
   if (json) return printJson(exported);
-  const { file, events, streams, added } = exported;
+  const { file, events, streams, added, damaged, damagedEvents } = exported;
   const before = added === events ? '' : `, ${added} of them new`;
   write(`Exported ${events} events of ${streams} streams to ${plain(file)}${before}.`);
+  if (damagedEvents === 0) return;
+  write(
+    `${mark(false)} ${numbered(damagedEvents, 'event')} cannot be read as written, and lines in the file name them:`,
+  );
+  const findings = findingTable();
+  for (const damage of damaged) findings.add(damageFinding(damage));
+  for (const line of findings.lines()) write(line);
+}
+
+/** Kept for the report; the file has all. */
+const DAMAGE_KEPT = 1000;
+
+function damageReport() {
+  let damaged: Damage[] = [];
+  let damagedEvents = 0;
+  return {
+    add(damage: Damage): void {
+      damagedEvents += damagedCount(damage);
+      if (damaged.length < DAMAGE_KEPT) damaged.push(damage);
+    },
+    clear(): void {
+      [damaged, damagedEvents] = [[], 0];
+    },
+    get: () => ({ damagedEvents, damaged }),
+  };
 }
 
 /** `added`: events that this run has written. */
-async function intoFile(log: EventLog, path: string, write: Print) {
+async function intoFile(log: ScannedLog, path: string, write: Print) {
   const target = targetOf(path);
   const part = `${target}.part`;
   const { lockExport } = await import('#src/app/operator.ts');
@@ -68,23 +108,29 @@ async function intoFile(log: EventLog, path: string, write: Print) {
     if (found.last !== null && !(await containsEvent(log, found.last)))
       throw new CannotRun(`${source} is an export of another log: it is unchanged; name another file`);
     // The first line contains the origin: an export from before the transparency log is written again, once.
-    const existing = found.head?.origin === origin ? found : NO_EXPORT;
-    const isComplete = source === target && existing.finished && (await log.head()) === existing.end.head;
-    if (isComplete) return { file: path, origin, ...existing.end, added: 0 };
+    // So is one that lacks damaged events: they may have been put back.
+    const existing = found.head?.origin === origin && !found.hasDamage ? found : NO_EXPORT;
+    const damage = damageReport();
+    const report = { write, onDamage: damage.add };
+    const isComplete =
+      source === target && existing.finished && (await log.lastPosition()) === existing.end.head;
+    if (isComplete) return { file: path, origin, ...existing.end, added: 0, ...damage.get() };
     let written = {
       origin,
       existing,
-      end: await continueFile(log, path, { source, part, existing, origin }, write),
+      end: await continueFile(log, path, { source, part, existing, origin }, report),
     };
     const begun = origin === null ? await receiptLogOrigin(log) : null;
     if (begun !== null) {
       // The first checkpoint was signed meanwhile, and the events may contain it.
+      damage.clear();
       const again = { source: part, part, existing: NO_EXPORT, origin: begun };
-      written = { ...again, end: await continueFile(log, path, again, write) };
+      written = { ...again, end: await continueFile(log, path, again, report) };
     }
     asFault(path, () => renameSync(part, target));
     const { end } = written;
-    return { file: path, origin: written.origin, ...end, added: end.events - written.existing.end.events };
+    const added = end.events - written.existing.end.events;
+    return { file: path, origin: written.origin, ...end, added, ...damage.get() };
   } finally {
     lock.release();
   }
@@ -97,12 +143,14 @@ type Continued = {
   readonly origin: string | null;
 };
 
+type Reporting = { readonly write: Print; readonly onDamage: (damage: Damage) => void };
+
 /** Writes what follows `existing` to `part`, down to the disk. */
 async function continueFile(
-  log: EventLog,
+  log: EventScan,
   path: string,
   { source, part, existing, origin }: Continued,
-  write: Print,
+  report: Reporting,
 ): Promise<ExportEnd> {
   const file = asFault(path, () => {
     if (source !== part) copyFileSync(source, part);
@@ -113,7 +161,7 @@ async function continueFile(
   const append = (text: string) => asFault(path, () => writeFileSync(file, text));
   try {
     if (existing.length === 0) append(`${headLine({ origin, from: null })}\n`);
-    const end = await copyEvents(log, existing.end, write, append);
+    const end = await copyEvents(log, existing.end, report, append);
     append(`${endLine(end)}\n`);
     asFault(path, () => fsyncSync(file));
     return end;
@@ -124,9 +172,9 @@ async function continueFile(
 
 /** Appends the events after `from`; returns what the end line states. */
 async function copyEvents(
-  log: EventLog,
+  log: EventScan,
   from: ExportEnd,
-  write: Print,
+  { write, onDamage }: Reporting,
   append: (text: string) => void,
 ): Promise<ExportEnd> {
   const progress = showProgress('exporting', write);
@@ -139,13 +187,16 @@ async function copyEvents(
       share: shareOf(end.head, until),
     });
   try {
-    const pages = pagesOf(log, end.head, (head) => {
+    const onHead = (head: string | null) => {
       until = head;
       show();
-    });
-    for await (const page of pages) {
-      end = page.reduce(withEvent, end);
-      append(page.map((event) => `${eventLine(event)}\n`).join(''));
+    };
+    for await (const { found } of pagesOf(log, end.head, { onHead })) {
+      for (const one of found) {
+        end = one.kind === 'event' ? withEvent(end, one.event) : withDamage(end, one.damage);
+        if (one.kind === 'damaged') onDamage(one.damage);
+      }
+      append(found.map(lineOf).join(''));
       show();
     }
     return end;
@@ -153,6 +204,9 @@ async function copyEvents(
     progress.end();
   }
 }
+
+const lineOf = (one: Scanned): string =>
+  `${one.kind === 'event' ? eventLine(one.event) : damageLine(one.damage)}\n`;
 
 /** Resolves a symbolic link, because a rename would replace the link. Throws `CannotRun` if the path cannot be a file. */
 function targetOf(path: string): string {

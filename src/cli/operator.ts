@@ -1,4 +1,5 @@
 // The event log and the keys of an operator's command, as the configuration names them, opened and closed.
+import type { OperatorLog } from '#src/app/operator.ts';
 import { readConfig, readLogConfig } from '#src/config.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
@@ -6,7 +7,7 @@ import { LogTakesNothing } from '#src/usecases/signing-keys/key-ring.ts';
 import { CannotRun } from './exit.ts';
 
 /** Runs `work` on the configured event log, which is closed afterwards. */
-export async function withLog<T>(work: (deps: JournalDeps) => Promise<T>): Promise<T> {
+export async function withLog<T>(work: (deps: OperatorLog) => Promise<T>): Promise<T> {
   const config = readLogConfig();
   const { openOperatorLog } = await import('#src/app/operator.ts');
   return closing(await openOperatorLog(config), work);

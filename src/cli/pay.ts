@@ -42,10 +42,11 @@ names, body and idempotency key. 1: it is not, the target failed, or nothing was
 command could not run, or the ledger cannot be used.
 
 --keys pins the relay's signing keys; without it, those that the relay publishes before the payment are used.
---key makes the same command line repeatable, also after a crash: the relay returns the recorded result, and charges no
-second call. Without it a key is made and printed.
+--key makes the same command line repeatable with an honest relay, also after a crash: the relay returns the recorded result,
+and charges no second call. Without --ledger the repeat signs a second payment, which a relay that lies could charge too.
+Without --key a key is made and printed.
 --ledger records each payment before it is sent (no signature, no request). A repeat of an order with the same --key and
-ledger presents the same payment, so that it cannot be charged twice by any relay. With --budget-usd, the payments that
+ledger presents the same payment, so that no relay can charge it twice. With --budget-usd, the payments that
 were signed on one UTC day are limited; a payment counts from its record on, whatever became of it.
 relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
 
@@ -53,7 +54,8 @@ Examples:
   Compare the offer with your limits, and pay nothing:
     relay pay https://target.example/hook --relay https://relay.example --dry-run
   Buy one call; a repeat of the line returns its result:
-    relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --key order-4711
+    relay pay https://target.example/hook --relay https://relay.example --pay-to 0x… --body '{"order":4711}' --key order-4711 \\
+      --ledger ledger.ndjson
   For an unattended program: pinned keys, two hosts, at most $0.003 a call and $0.50 a day:
     relay pay https://hooks.target.example/x --relay https://relay.example --pay-to 0x… --keys jwks.json \\
       --allow-host target.example --allow-host '*.target.example' --max-price 0.003 --budget-usd 0.50 --ledger ledger.ndjson \\

@@ -1,5 +1,11 @@
 // relay payments --balance: the sums of the books.
-import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
+import {
+  type Balance,
+  balanceOf,
+  contradictsItself,
+  isWorkLeft,
+} from '#src/usecases/payments/balance-payments.ts';
+import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import { print, printError, printJson, table } from './terminal.ts';
@@ -12,14 +18,16 @@ const BALANCE = [
   'refunded',
   'open',
   'missing',
+  'corrected',
   'unattributed',
   'received',
   'upToBlock',
 ] as const;
 
-/** Exits with 3 if the chain lacks charges. Returns false if the sums do not balance. */
+/** Exits with 3 if anything is left to do. Returns false if the books contradict themselves. */
 export async function balance({ json }: { readonly json?: true }): Promise<boolean> {
-  const rows = await withLog(({ log }) => balancePayments(log));
+  const ledger = await withLog(({ log }) => readLedger(log));
+  const rows = balanceOf(ledger);
   if (json) printJson(rows);
   else if (rows.length === 0) print('No payment was charged.');
   else
@@ -29,9 +37,12 @@ export async function balance({ json }: { readonly json?: true }): Promise<boole
         rows.map((row) => BALANCE.map((name) => String(row[name] ?? '-'))),
       ),
     );
-  if (rows.some(({ missing }) => missing !== '0')) process.exitCode = EXIT.open;
-  const wrong = rows.filter(({ balanced }) => !balanced);
-  for (const { network, asset } of wrong)
-    printError(`the sums of ${asset} on ${network} do not balance: run relay audit`);
-  return wrong.length === 0;
+  for (const row of rows.filter(({ balanced }) => !balanced)) printError(problemOf(row));
+  if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
+  return !rows.some(contradictsItself);
 }
+
+const problemOf = (row: Balance): string =>
+  contradictsItself(row)
+    ? `the sums of ${row.asset} on ${row.network} contradict each other: run relay audit`
+    : `the chain disagrees with the sums of ${row.asset} on ${row.network}: run relay payments reconcile, then relay audit --rpc`;

@@ -1,8 +1,10 @@
 // relay payments: the open payments or all of them, and sums by period.
 import { isRefundDue } from '#src/domain/payment/ledger.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import { listAllPayments, listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { isWorkLeft } from '#src/usecases/payments/balance-payments.ts';
+import { listAllPayments, openPayments } from '#src/usecases/payments/list-payments.ts';
 import { isIn, isWithin, type PaymentRow, type Period } from '#src/usecases/payments/payment-row.ts';
+import { type Ledger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { sumPayments } from '#src/usecases/payments/sum-payments.ts';
 import {
   type TransferRow,
@@ -13,7 +15,7 @@ import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import { csvLine, jsonItem, plain, print, printAll, printer, printJson, table } from './terminal.ts';
 
-type Filter = 'unserved' | 'refundable' | 'unknown' | 'missing';
+type Filter = 'unserved' | 'refundable' | 'unknown' | 'missing' | 'corrected';
 type Form = { readonly csv?: true; readonly json?: true };
 
 export type ListOptions = Form & { readonly [K in Filter]?: true } & {
@@ -25,14 +27,11 @@ export type ListOptions = Form & { readonly [K in Filter]?: true } & {
 
 const FILTERS: Readonly<Record<Filter, (row: PaymentRow) => boolean>> = {
   unserved: ({ state }) => state === 'unserved',
-  refundable: isDue,
+  refundable: ({ state, since }) => isRefundDue(state, since, Date.now()),
   unknown: ({ state }) => state === 'unknown',
   missing: ({ state }) => state === 'missing',
+  corrected: ({ statedTransaction }) => statedTransaction !== null,
 };
-
-function isDue({ state, since }: PaymentRow): boolean {
-  return isRefundDue(state, since, Date.now());
-}
 
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'refund', 'id'];
 
@@ -46,10 +45,13 @@ const cells = (row: Row): string[] =>
     row.amount,
     row.payer ?? '-',
     row.jobId ?? '-',
-    row.transaction ?? '-',
+    transactionOf(row),
     row.refundTransaction ?? '-',
     nameOf(row),
   ].map(plain);
+
+const transactionOf = ({ transaction, statedTransaction }: Row): string =>
+  `${transaction ?? '-'}${statedTransaction === null ? '' : `(stated:${statedTransaction})`}`;
 
 /** A transfer without a payment has no id: its block is shown instead. */
 const nameOf = (row: Row): string => ('block' in row ? `block ${row.block}` : row.id);
@@ -71,37 +73,36 @@ const FIELDS = [
   'settledAt',
   'refundBegunAt',
   'refundedAt',
+  'statedTransaction',
 ] as const;
 
-/** Exits with 3 if any payment of the log is due or missing, whatever is listed. */
+/** Exits with 3 if anything of the log is left to do, whatever is listed. */
 export async function list(options: ListOptions): Promise<void> {
   demandOneForm(options);
   const filters = (Object.keys(FILTERS) as Filter[]).filter((name) => options[name]);
   if (options.all && filters.length > 0) throw new CannotRun(`use --all without --${filters[0]}`);
   const period = periodOf(options);
-  let isOpen = false;
-  async function* listed(rows: AsyncIterable<PaymentRow> | readonly PaymentRow[]) {
-    for await (const row of rows) {
-      isOpen ||= isDue(row) || FILTERS.missing(row);
+  async function* rowsOf(deps: JournalDeps, ledger: Ledger): AsyncGenerator<Row> {
+    // A corrected charge is rarely open.
+    const isOfAny = options.all || options.corrected;
+    for await (const row of isOfAny ? listAllPayments(deps) : openPayments(ledger, Date.now())) {
       const isNamed = filters.length === 0 || filters.some((name) => FILTERS[name](row));
       if (isNamed && isWithin(row, period)) yield row;
     }
-  }
-  async function* rowsOf(deps: JournalDeps): AsyncGenerator<Row> {
-    yield* listed(options.all ? listAllPayments(deps) : await listOpenPayments(deps));
     if (options.all || options.missing)
-      for await (const transfer of unattributedTransfers(deps.log))
+      for await (const transfer of unattributedTransfers(deps.log, ledger))
         if (isIn(transfer.since, period)) yield transferRow(transfer);
   }
   await withLog(async (deps) => {
-    const open = rowsOf(deps);
-    if (options.all) return printAll(lines(open, options));
-    if (!process.stdout.isTTY || options.csv || options.json) return printAll(lines(open, options));
+    const ledger = await readLedger(deps.log);
+    if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
+    const open = rowsOf(deps, ledger);
+    if (options.all || !process.stdout.isTTY || options.csv || options.json)
+      return printAll(lines(open, options));
     const rows: string[][] = [];
     for await (const row of open) rows.push(cells(row));
     print(...(rows.length === 0 ? [NONE] : table(TITLES, rows)));
   });
-  if (isOpen) process.exitCode = EXIT.open;
 }
 
 const NONE = 'There is no such payment.';
@@ -126,11 +127,15 @@ const SUM_FIELDS = ['period', 'network', 'asset', 'charged', 'served', 'refunded
 
 export async function sum(by: 'day' | 'month', options: ListOptions): Promise<void> {
   demandOneForm(options);
-  const other = (['all', 'unserved', 'refundable', 'unknown', 'missing'] as const).find(
+  const other = (['all', 'unserved', 'refundable', 'unknown', 'missing', 'corrected'] as const).find(
     (name) => options[name],
   );
   if (other !== undefined) throw new CannotRun(`use --sum without --${other}: it sums up all payments`);
-  const rows = await withLog(({ log }) => sumPayments(log, by, periodOf(options)));
+  const { rows, ledger } = await withLog(async ({ log }) => ({
+    rows: await sumPayments(log, by, periodOf(options)),
+    ledger: await readLedger(log),
+  }));
+  if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
   const texts = rows.map((row) => SUM_FIELDS.map((name) => row[name]));
   if (options.json) printJson(rows);
   else if (options.csv) print(...[SUM_FIELDS, ...texts].map(csvLine));

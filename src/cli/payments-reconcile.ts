@@ -1,7 +1,7 @@
 // relay payments reconcile: compares the books with the chain once, and prints what is open.
 import { type Command, InvalidArgumentError } from 'commander';
 import type { ChainReconciled } from '#src/domain/payment/events.ts';
-import { isRefundDue } from '#src/domain/payment/ledger.ts';
+import { needsAction } from '#src/domain/payment/ledger.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
@@ -20,6 +20,7 @@ X402_RECONCILE_SECONDS: from the last block that was compared up to the safe one
 before the last). What the chain proves is recorded. May run beside services.
   settled       the chain has the transfer, and the books did not have the charge
   missing       the books have a charge, and the chain has no transfer of it
+  corrected     the books had the charge with another transaction than the chain has it: the real one is recorded
   rejected      its authorization ended without moving money: its idempotency key is free
   unattributed  a transfer to the payee that pays for no payment
 --from compares again from this block on, or from the beginning of its round.
@@ -63,8 +64,7 @@ async function reconcile({ from, json }: Options): Promise<void> {
 }
 
 /** What was charged a moment ago is about to be served. */
-const isDue = ({ state, since }: PaymentRow): boolean =>
-  state === 'unknown' || state === 'missing' || isRefundDue(state, since, Date.now());
+const isDue = ({ state, since }: PaymentRow): boolean => needsAction(state, since, Date.now());
 
 function cannotRun(error: unknown): never {
   if (!(error instanceof ChainUnavailable)) throw error;
@@ -107,6 +107,7 @@ function linesOf(reconciled: Reconciled, open: readonly PaymentRow[], isBalanced
     row('received', `${received} units in ${numbered(transfers, 'transfer')}`),
     row('settled', String(found.settled.length)),
     row('missing', String(found.missing.length)),
+    row('corrected', String(found.corrected.length)),
     row('rejected', String(found.rejected.length)),
     row('balanced', isBalanced ? 'yes' : 'no: run relay payments --balance, then relay audit'),
   ];

@@ -15,9 +15,15 @@ import { readRefundFrom } from '../config.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
 import { withLog } from './operator.ts';
 import { withChain } from './payments-chain.ts';
-import { csvLine, plain, print, printError, printJson, table } from './terminal.ts';
+import { csvLine, numbered, plain, print, printError, printJson, table } from './terminal.ts';
 
-type BeginOptions = { readonly served?: true; readonly csv?: true; readonly json?: true };
+type BeginOptions = {
+  readonly served?: true;
+  readonly byHand?: true;
+  readonly reason?: string;
+  readonly csv?: true;
+  readonly json?: true;
+};
 
 /** What is due to one payer. `payee`: the money has to come from it, or from X402_REFUND_FROM. */
 type Due = {
@@ -29,13 +35,23 @@ type Due = {
   readonly payments: readonly string[];
 };
 
+/** Payments that are looked up on the chain at once. */
+const LOOK_UPS = 4;
+
 /** Returns false if any payment is refused. */
 export async function begin(ids: readonly string[], options: BeginOptions): Promise<boolean> {
   if (options.csv && options.json) throw new CannotRun('use either --csv or --json');
-  const begun = await withLog(async (deps) => {
+  if ((options.byHand === undefined) !== (options.reason === undefined))
+    throw new CannotRun('--by-hand needs --reason, which is recorded, and --reason needs --by-hand');
+  const request = { includeServed: options.served === true, statement: options.reason ?? null };
+  const begun = await withChain(async (deps) => {
     const all: Begun[] = [];
-    for (const id of ids)
-      all.push(await beginPaymentRefund(deps, id, { includeServed: options.served === true }));
+    for (let from = 0; from < ids.length; from += LOOK_UPS)
+      all.push(
+        ...(await Promise.all(
+          ids.slice(from, from + LOOK_UPS).map((id) => beginPaymentRefund(deps, id, request)),
+        )),
+      );
     return all;
   });
   printDue(duePayers(begun), options);
@@ -82,6 +98,11 @@ const BEGIN_REFUSED: Readonly<
   not_charged: (id) =>
     `${id} was not charged: there is nothing to refund ("relay payments resolve ${id}" looks it up again)`,
   missing: (id) => `${id} is charged in the books, and the chain has no transfer of it: no money came in`,
+  not_on_chain: (id) =>
+    `the chain shows no transfer of ${id}: no money came in, or it is not mined yet; nothing is sent back for it (cancel its refund if it has begun)`,
+  chain_unavailable: (id) =>
+    `the node at X402_RPC_URL gives no usable answer about ${id}: try again, or use another node, or --by-hand (see --help)`,
+  self_paid: (id) => `${id} was paid by its own payee: no money came in (cancel its refund if it has begun)`,
   job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
   served: (id) => `the call of ${id} was made: use --served to return the charge nevertheless`,
   already_refunded: (id) => `${id} is refunded`,
@@ -98,7 +119,8 @@ export async function cancel(ids: readonly string[], { json }: { readonly json?:
   const cancelled = results.filter(({ outcome }) => outcome === 'cancelled').map(({ id }) => id);
   if (json) printJson({ cancelled });
   else
-    for (const id of cancelled) print(`${id}: the refund is cancelled; its payment header executes the call`);
+    for (const id of cancelled)
+      print(`${id}: the refund is cancelled; if its call never started, its payment header executes it`);
   for (const result of results) if (result.outcome !== 'cancelled') printError(notCancelled(result));
   return cancelled.length === results.length;
 }
@@ -150,6 +172,14 @@ function notFound(completed: Exclude<Completed, { outcome: 'completed' }>, trans
       return new FoundWrong(`no block of ${completed.network} contains ${transaction}`);
     case 'failed':
       return new FoundWrong(`the transaction ${transaction} failed: nothing was transferred`);
+    case 'unconfirmed':
+      return new FoundWrong(
+        `${transaction} is not confirmed: wait ${numbered(completed.blocks, 'block')} and run this again; nothing is recorded`,
+      );
+    case 'no_safe_block':
+      return new CannotRun(
+        'the node at X402_RPC_URL has no safe block: set X402_CONFIRMATIONS to a number of blocks; nothing is recorded',
+      );
     case 'unavailable':
       return new CannotRun('the node at X402_RPC_URL gives no usable answer: try again; nothing is recorded');
     default:

@@ -15,12 +15,15 @@ States of a payment:
   refunding    its refund has begun: it buys nothing, and is due until "refund complete" records the transfer
   unknown      whether the money moved is unconfirmed: "resolve" looks it up on the chain
   missing      charged in the books, and the chain has no transfer of it
-With --all also: settling, running, served, refunded, rejected, released. With --all and --missing also the transfers to the
-payee that pay for no payment: unattributed, with the sender as payer, and the block in place of the id.
+With --all also: settling, running, served, refunded, rejected, released, and self_paid: by the payee's own wallet, so that no
+money came in; it is in no sum. With --all and --missing also the transfers to the payee that pay for no payment: unattributed,
+with the sender as payer, and the block in place of the id. --corrected lists charges of any state that the chain has in another
+transaction than was recorded first: the real one, and the stated one, which receipts that were signed before contain.
 Amounts are in atomic units. --csv and --json have all fields. A date is its beginning (UTC); --until is exclusive.
---all reads the streams of each payment and keeps one page of them in memory; without it the open payments are kept.
+In memory are the open payments, the charges not yet compared with the chain, and with --all one page of the others.
 Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.
-Exit status: 0 nothing is due, 3 a refund is due or a payment is missing (whatever is listed), 2 it could not run.`;
+Exit status, whatever is printed: 0 nothing is left to do; 3 a refund is due, a payment is unknown or missing, or the
+chain disagrees; 1 (--balance) the sums of the books contradict each other; 2 it could not run.`;
 
 const REFUND_HELP = `
 A refund has two steps, so that no payer gets both the money and the call:
@@ -32,16 +35,20 @@ A refund has two steps, so that no payer gets both the money and the call:
 const BEGIN_HELP = `
 From then on the payment header is refused. Prints one row for each payer; --csv for a batch transfer. The money has to come
 from the payee of the payment (X402_PAY_TO) or from X402_REFUND_FROM. Payments whose refund has begun before are printed
-again. Refused: a payment that is not charged, is refunded, is missing, whose call is running, or whose call was made
-(--served returns the charge nevertheless). Exit status: 1 if a payment was refused, and the others have begun.`;
+again. Each payment is looked up on the chain (X402_RPC_URL) first: money goes back only if the transfer is there. If the node
+gives no usable answer, --by-hand --reason TEXT begins nevertheless, and records the reason as the operator's statement.
+Refused: a payment that is not charged, is refunded, is missing or not on the chain, was paid by its payee, whose call is
+running, or whose call was made (--served returns the charge nevertheless).
+Exit status: 1 if a payment was refused, and the others have begun; 2 it could not run.`;
 
 const COMPLETE_HELP = `
 Every transfer in the transaction counts that is in the token of the charge, comes from the payee or X402_REFUND_FROM, and is
 not older than the payment. It refunds the begun refunds of its recipient, each in full, the oldest first, as far as it
 covers them; whatever runs at the same moment, no part of it counts twice. What is left can be completed later for refunds
 that have begun by then. If the command was interrupted, run it again.
-Exit status: 0 recorded (now or before), 1 nothing is covered, or nothing is left for refunds that began later, 2 the chain
-does not answer.`;
+Nothing is recorded before the block of the transaction counts: the node's safe one does, or X402_CONFIRMATIONS follow it.
+Exit status: 0 recorded (now or before), 1 nothing is covered, or nothing is left for refunds that began later, or the
+transaction is not confirmed, 2 the chain does not answer.`;
 
 const RESOLVE_HELP = `
 The chain is queried (X402_RPC_URL), and what it shows is recorded: paid, never to be paid, or nothing yet. Also a rejected
@@ -60,6 +67,7 @@ export function addPayments(program: Command): void {
     .option('--refundable', 'only those whose refund is due: unserved, refundable, refunding')
     .option('--unknown', 'only unconfirmed')
     .option('--missing', 'only charges that the chain does not have')
+    .option('--corrected', 'only charges that the chain has in another transaction than was recorded')
     .option('--since <date>', 'charged (or else reserved) at this time or later, RFC 3339', readDate)
     .option('--until <date>', 'before this time', readDate)
     .addOption(new Option('--sum <period>', 'print sums instead, by period').choices(['day', 'month']))
@@ -92,6 +100,8 @@ export function addPayments(program: Command): void {
     .description('Take payments out of use and print what to send to each payer.')
     .argument('<id...>', 'as the list shows them: payment-…', readIds)
     .option('--served', 'also payments whose call was made')
+    .option('--by-hand', 'record a statement, if the chain gives no usable answer')
+    .option('--reason <text>', 'with --by-hand: why you are certain of the charge', readReason)
     .option('--csv', 'print CSV')
     .option('--json', 'print an array of JSON')
     .addHelpText('after', BEGIN_HELP)

@@ -23,7 +23,7 @@ export function addRebuild(program: Command): void {
     .option('--check', 'compare the current rows with rebuilt ones instead')
     .option(
       '--prune',
-      'drop read models that no process has used for 10 minutes, or that are of a lost history, instead',
+      'drop read models that no process has used for 10 minutes, or that are of a lost history or incomplete, instead',
     )
     .option('--json', 'print one JSON object; progress goes to standard error')
     .addHelpText('after', HELP)

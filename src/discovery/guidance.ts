@@ -1,4 +1,4 @@
-// The guidance for buying agents, as text. The OpenAPI document contains all of it, the other documents parts.
+// What several documents, the OpenAPI description and the MCP server state, each statement once.
 import { LIMITS, METHODS } from '#src/domain/limits.ts';
 import { chargeText, methodAndPath } from './document.ts';
 import type { Facts } from './facts.ts';
@@ -26,11 +26,10 @@ export function guidanceText(facts: Facts): string {
   const steps = callOrder(facts).map((step, i) => `${i + 1}. ${step}`);
   return [
     PURPOSE,
-    `When: ${USE_WHEN}`,
-    `Not: ${AVOID_WHEN}`,
+    whenText(),
     `Price: ${chargeText(facts)} A refusal (any 4xx, 508) and a replay are never charged.`,
     `Order of calls (paths are below the server of this description):\n${steps.join('\n')}`,
-    ...(facts.askedFor === null ? [] : [`Payment: ${HOW_TO_PAY}`]),
+    ...(facts.askedFor === null ? [] : [`Payment: ${HOW_TO_PAY.join(' ')}`]),
     `Repeats: ${repeats(facts)}`,
     `Verification: ${FAILED_VERIFIES} Receipts are JWS; ${ROUTES.jwks.path} contains the keys to verify them offline.`,
     `Limits: ${limitsText(facts)}`,
@@ -39,13 +38,30 @@ export function guidanceText(facts: Facts): string {
   ].join('\n\n');
 }
 
-export const USE_WHEN = `one bounded side effect (${METHODS.join(', ')}) at a public HTTPS target that needs proof of the attempt and its outcome, without an account.`;
+export const USE_WHEN = [
+  `The task needs one bounded side effect (${METHODS.join(', ')}) at a public HTTPS target.`,
+  'You need proof of the attempt and its outcome that others can verify.',
+  'You want to pay per action, without an account.',
+];
 
-/** The specification's phrase about a target, and its consequence. */
-export const REPEATED_UNSAFELY =
-  'cannot safely receive duplicate attempts without idempotency (retry.attempts above 1 may send more than once)';
+export const AVOID_WHEN = [
+  'The target is on localhost, in a private network, or not HTTPS.',
+  'The task takes several steps, or needs the body of the target’s answer: only its status is returned.',
+  'The price is not acceptable.',
+  'The target cannot safely receive duplicate attempts without idempotency (retry.attempts above 1 may send more than once).',
+];
 
-export const AVOID_WHEN = `localhost, private-network or non-HTTPS targets, several steps, an unacceptable price, targets that ${REPEATED_UNSAFELY}, or secrets: send no wallet keys, seed phrases, database URLs or long-lived admin credentials.`;
+export const NEVER_SEND = [
+  'wallet private keys',
+  'seed phrases',
+  'database URLs',
+  'long-lived admin credentials',
+] as const;
+
+export const NEVER_SEND_TEXT = `Never send ${NEVER_SEND.slice(0, -1).join(', ')} or ${NEVER_SEND.at(-1)}.`;
+
+export const whenText = (): string =>
+  `Use it when: ${USE_WHEN.join(' ')}\n\nNot when: ${AVOID_WHEN.join(' ')} ${NEVER_SEND_TEXT}`;
 
 /** The calls from decision to verification: one or two sentences each, with paths. */
 export function callOrder(facts: Facts): readonly string[] {
@@ -65,12 +81,18 @@ export function repeats({ askedFor }: Facts): string {
   return (
     'repeat a lost call with the same body and the same payment header: nothing is sent or charged twice. ' +
     'After 503 `payment_unconfirmed` repeat with that same header, or with the same idempotencyKey and a new payment, which is ' +
-    `not taken if the first one was paid; 409 with \`details.paymentState\`: that is not known yet. A new payment without a key is a new call. ${wait}`
+    `not taken if the first one was paid; 409 with \`details.paymentState\` reserved or unconfirmed: that is not known yet; refunding: use another key. A new payment without a key is a new call. ${wait}`
   );
 }
 
-const HOW_TO_PAY =
-  'the 402 contains the terms in the header PAYMENT-REQUIRED (x402 version 2) and in its body (version 1). Pay only when price, network, payee and resource match your policy; repeat the same request with the payment in PAYMENT-SIGNATURE (version 2) or X-PAYMENT (version 1). It is settled before the target is called.';
+export const HOW_TO_PAY = [
+  'An unpaid call answers 402 before its body is checked. Sign nothing unless price, network, asset, payTo and resource match your policy; repeat the same request with the payment. It is settled before the target is called.',
+  'x402 version 2: terms in the header PAYMENT-REQUIRED, payment in PAYMENT-SIGNATURE, result in PAYMENT-RESPONSE. Version 1: terms in the JSON body, payment in X-PAYMENT, result in X-PAYMENT-RESPONSE.',
+];
+
+/** x402's MCP transport. */
+export const HOW_TO_PAY_BY_MCP =
+  'Where payment is required, an unpaid call of a paid tool answers isError true with the terms in structuredContent and as JSON in content[0].text, and executes nothing. Repeat it with the same arguments and the payment in _meta["x402/payment"]; the result is in _meta["x402/payment-response"].';
 
 function payment({ askedFor }: Facts): string {
   if (askedFor === null) return 'No payment is needed here.';

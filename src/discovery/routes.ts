@@ -47,10 +47,7 @@ function operations(tag: RouteTag) {
     post: declare('POST', false),
     paid: declare('POST', true),
     aside: <P extends string>(path: P, summary: string, mediaType = JSON_TYPE) =>
-      ({
-        ...declare('GET', false)(path, summary, summary, mediaType),
-        listed: false,
-      }) as const,
+      ({ ...declare('GET', false)(path, summary, summary, mediaType), listed: false }) as const,
   };
 }
 
@@ -85,10 +82,7 @@ export const DOCUMENT_ROUTES = {
   mcpManifest: discovery.get('/api/mcp', 'MCP manifest: the server, its tools, and how to pay for them'),
   handoffCapabilities: discovery.get('/api/handoff/capabilities', 'What the browser handoff can express'),
   scheduleCapabilities: discovery.get('/api/schedules/capabilities', 'What a schedule can express'),
-  secretsPolicy: discovery.get(
-    '/api/secrets/policy',
-    'How secrets are handled: what to send, what is stored',
-  ),
+  secretsPolicy: discovery.get('/api/secrets/policy', 'Secrets: what to send, and what is stored'),
   openapi: service.get('/openapi.json', 'The OpenAPI 3.1.0 description of the service'),
   llms: discovery.get('/llms.txt', 'Guide for language models (llmstxt.org)', undefined, TEXT_TYPE),
 };
@@ -107,27 +101,16 @@ export const WELL_KNOWN_ROUTES = {
 };
 
 export const LOG_ROUTES = {
-  logCheckpoint: transparency.aside(
-    '/log/checkpoint',
-    'Newest checkpoint of the transparency log (C2SP)',
-    TEXT_TYPE,
-  ),
+  logCheckpoint: transparency.aside('/log/checkpoint', 'Newest checkpoint (C2SP tlog-checkpoint)', TEXT_TYPE),
   logKey: transparency.aside('/log/key', 'Key that signs the checkpoints, as a note verifier key', TEXT_TYPE),
-  logTile: transparency.aside(
-    '/log/tile/*',
-    'Tiles of the transparency log (C2SP tlog-tiles)',
-    'application/octet-stream',
-  ),
+  logTile: transparency.aside('/log/tile/*', 'Tiles (C2SP tlog-tiles)', 'application/octet-stream'),
   logProof: transparency.aside(
     '/log/proof/:receiptId',
-    'Proof that a receipt is in the log (C2SP tlog-proof)',
+    'Inclusion of a receipt (C2SP tlog-proof)',
     TEXT_TYPE,
   ),
   logConsistency: {
-    ...transparency.aside(
-      '/log/consistency',
-      'Proof that the log only grew between two of its sizes (?from=&to=)',
-    ),
+    ...transparency.aside('/log/consistency', 'Proof that the log only grew between two of its sizes'),
     query: '{?from,to}',
   },
 };
@@ -139,20 +122,21 @@ export const PAGE_ROUTES = {
   verifyPage: verification.aside('/verify', 'Verify a receipt in your own browser', HTML_TYPE),
 };
 
+const CHARGED =
+  'Settled before the call; charged once, never for a refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.';
+
 export const ROUTES = {
   execute: execution.paid(
     '/api/execute/webhook',
     'Execute one outbound HTTPS request',
     'Makes one outbound HTTPS request to a public target (1 to 3 attempts) and answers with a signed receipt of the ' +
-      'attempt and its outcome, which anyone can verify offline. Settled before the call; charged once, never for a ' +
-      'refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+      `attempt and its outcome, which anyone can verify offline. ${CHARGED}`,
   ),
   executeGuided: execution.paid(
     '/api/execute/guided-webhook',
     'Execute what a decision approved',
     'Executes the action that a free decision of POST /api/decide/webhook approved, once per payer, and answers with ' +
-      'a signed receipt that names the decision. Settled before the call; charged once, never for a refusal or a ' +
-      'replay. A 502 is a paid attempt at a target that failed, with its receipt.',
+      `a signed receipt that names the decision. ${CHARGED}`,
   ),
   decide: policy.post(
     '/api/decide/webhook',
@@ -218,11 +202,7 @@ export const ROUTES = {
   health: service.get('/health', 'Health of the service and of each part'),
   live: service.aside('/health/live', 'Whether the process answers'),
   metrics: service.aside('/metrics', 'Metrics for Prometheus'),
-  verifyScript: verification.aside(
-    '/verify.js',
-    'The verifier that the pages run',
-    'text/javascript; charset=utf-8',
-  ),
+  verifyScript: verification.aside('/verify.js', 'The script of the pages', 'text/javascript; charset=utf-8'),
   styleSheet: service.aside('/page.css', 'The style sheet of the pages', 'text/css; charset=utf-8'),
   ...WELL_KNOWN_ROUTES,
   ...LOG_ROUTES,

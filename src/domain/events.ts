@@ -12,6 +12,7 @@ import {
   PaymentReleased,
   PaymentReserved,
   PaymentSettled,
+  SettlementCorrected,
   SettlementRetried,
   SettlementUnknown,
 } from './payment/events.ts';
@@ -41,6 +42,7 @@ export const EVENTS = {
   RefundBegun,
   RefundCancelled,
   RefundClaimed,
+  SettlementCorrected,
 } as const;
 
 type Catalogue = typeof EVENTS;

@@ -24,3 +24,22 @@ export const isSqliteDenied = stating(
   [3, 8, 14],
   /readonly database|unable to open database file|access permission denied/,
 );
+
+/** Damage, as a read finds it. Also SQLITE_TOOBIG, of a damaged length, and a number beyond those of JavaScript. */
+export const isSqliteUnreadable = (error: unknown): boolean =>
+  isSqliteDamage(error) || isTooBig(error) || error instanceof RangeError;
+const isTooBig = stating([18], /string or blob too big/);
+
+/** SQLITE_FULL. */
+const isSqliteFull = stating([13], /database or disk is full/);
+
+/** SQLITE_IOERR: among others a full disk, where the -shm cannot grow. */
+const isSqliteIoError = stating([10], /disk I\/O error/);
+
+/** Why SQLite cannot use a file, and what to do, for its path to precede; null: not for a reason of the system. */
+export function sqliteFileProblem(error: unknown): string | null {
+  if (isSqliteDenied(error))
+    return 'cannot be opened for writing: correct owner and mode of the file, of its -wal and -shm, and of their folder';
+  if (isSqliteFull(error)) return 'cannot be written: the disk is full';
+  return isSqliteIoError(error) ? 'cannot be read or written: the disk is full, or reports an error' : null;
+}

@@ -1,5 +1,6 @@
 // The event log: every event in order, append-only. Everything else can be rebuilt from it.
 
+import { DAMAGE_CAUSE, type Damage, damagedPlace } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { LogHealth } from '#src/domain/monitoring/health.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
@@ -37,7 +38,10 @@ export interface EventLog {
    * `events` has at least one event, and the ids are distinct lower-case UUIDs.
    */
   append(stream: string, expected: ExpectedRevision, events: readonly NewEvent[]): Promise<Appended>;
-  /** Events in order of revision (or reverse), from `from` (inclusive) on. A stream that does not exist is empty. */
+  /**
+   * Events in order of revision (or reverse), from `from` (inclusive) on. A stream that does not exist is empty. Throws
+   * `EventDamaged` if one of them is damaged, as `readAll` does: an answer is never incomplete.
+   */
   readStream(
     stream: string,
     options?: { from?: bigint; direction?: 'forwards' | 'backwards'; max?: number },
@@ -55,7 +59,8 @@ export interface EventLog {
    * Every event after `after` in global order, exactly once, without end, until `signal` aborts; then it returns. The
    * implementer handles interruptions of the log: it resumes from the last position delivered, and delivers `resumed`
    * before the next event if it noticed one. One `caught_up` is delivered when the subscriber first reaches the head.
-   * Throws if the log is closed, or its file cannot be read: the caller subscribes again.
+   * Throws if the log is closed, or its file cannot be read: the caller subscribes again. Throws `EventDamaged` at a
+   * damaged event, after all events before it were delivered.
    */
   subscribeAll(options: { after: string | null; signal: AbortSignalLike }): AsyncIterable<LiveMessage>;
   /** Position of the last stored event, null if there is none. Every acknowledged append is at or before it. */
@@ -93,8 +98,29 @@ export class WrongExpectedVersion extends Error {
 
 /** The log did not answer, or its answer contains no result: the result of the call is unknown. */
 export class EventLogUnavailable extends Error {
-  constructor(options: { cause?: unknown } = {}) {
-    super('the event log is unavailable', options);
+  constructor(options: { cause?: unknown } = {}, message = 'the event log is unavailable') {
+    super(message, options);
     this.name = 'EventLogUnavailable';
+  }
+}
+
+/** The storage of the log is damaged beyond single events: an answer could lack events. It accepts no more appends. */
+export class LogDamaged extends EventLogUnavailable {
+  constructor(options: { cause?: unknown } = {}, problem = '') {
+    super(options, `the event log is damaged${problem}: put back a backup`);
+    this.name = 'LogDamaged';
+  }
+}
+
+/** A stored event cannot be read as it was written. What needs it fails until the operator has put it back. */
+export class EventDamaged extends EventLogUnavailable {
+  readonly damage: Damage;
+  constructor(damage: Damage, options: { cause?: unknown } = {}) {
+    super(
+      options,
+      `the event log is damaged at ${damagedPlace(damage)}: ${DAMAGE_CAUSE[damage.problem]}; put back a backup`,
+    );
+    this.name = 'EventDamaged';
+    this.damage = damage;
   }
 }

@@ -39,7 +39,10 @@ export type OpenPayments = {
 export type PaymentFigures = {
   /** Sums of the configured asset. */
   readonly units: Readonly<
-    Record<'charged' | 'served' | 'refunded' | 'open' | 'missing' | 'received' | 'unattributed', number>
+    Record<
+      'charged' | 'served' | 'refunded' | 'open' | 'missing' | 'corrected' | 'received' | 'unattributed',
+      number
+    >
   >;
   /** As in `relay payments --balance`. */
   readonly balanced: boolean;
@@ -53,6 +56,8 @@ export type StateNow = {
   readonly storage: string;
   /** The state of each part; null: not used. */
   readonly checks: HealthReport['checks'];
+  /** `scrubbedAt`: when all stored events were last read to find damage, Unix ms; null: not yet, or by the log itself. */
+  readonly eventLog: { readonly damagedEvents: number; readonly scrubbedAt: number | null };
   /** The newest of the transparency log; `signedAt`: RFC 3339, null if it is not known. null: there is none. */
   readonly checkpoint: {
     readonly size: number;

@@ -19,6 +19,7 @@ import type { Clock, Entropy } from '#src/ports/clock.ts';
 import {
   type AbortSignalLike,
   type Appended,
+  EventDamaged,
   type EventLog,
   EventLogUnavailable,
   type ExpectedRevision,
@@ -99,13 +100,17 @@ export async function loadPayment(log: EventLog, stream: string): Promise<View<P
   return fold(stream, await log.readStream(stream), isPaymentEvent, absentPayment, evolvePayment);
 }
 
-/** For facts that cannot wait for the caller: repeats the read while the event log is unavailable. */
+/**
+ * For facts that cannot wait for the caller: repeats the read while the event log is unavailable. Throws `EventDamaged`: the
+ * job stays open, and recovery closes it when the event is put back.
+ */
 export async function loadPaymentSurely(deps: JournalDeps, stream: string): Promise<View<Payment>> {
   for (;;) {
     try {
       return await loadPayment(deps.log, stream);
     } catch (error) {
-      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
+      const isTransient = error instanceof EventLogUnavailable && !(error instanceof EventDamaged);
+      if (!isTransient || deps.ending?.aborted) throw error;
       await deps.clock.sleep(500, deps.ending);
     }
   }

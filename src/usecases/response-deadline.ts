@@ -1,11 +1,10 @@
 // The longest that a caller waits for its answer. Work that must not be abandoned continues behind the answer.
 import { TIMES } from '#src/domain/limits.ts';
-import { Fault } from '#src/domain/refusal.ts';
 import { anyOf, Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { isOutage } from '#src/ports/outage.ts';
+import { isOutage, logFault } from '#src/ports/outage.ts';
 
 /** The longest that a caller waits for one append before anything was sent or settled. */
 const APPEND_LIMIT_MS = 2000;
@@ -36,6 +35,8 @@ export function startResponseDeadline(clock: Clock) {
     /** Rejects with `EventLogUnavailable`, once, when the deadline has passed. */
     passed: outcome.promise,
     hasPassed: (): boolean => over.aborted,
+    /** Whether the whole time is over: no append was too slow. */
+    isOver: (): boolean => clock.monotonic() >= end,
     /** Aborts when it passes. */
     signal: over,
     /** ms until it passes; 0 if it has passed. */
@@ -66,12 +67,12 @@ export function startResponseDeadline(clock: Clock) {
 
 /**
  * Runs `work` within the limit of one append. Unlike an execution's appends it does not continue behind the answer:
- * `work` gets a clock whose sleeps throw once the limit has passed. Throws `Fault` with `message` if the event log is
- * unavailable. A defect behind the answer is logged.
+ * `work` gets a clock whose sleeps throw once the limit has passed. Throws `Fault` if the event log is unavailable; `outcome`:
+ * what follows for the caller. A defect behind the answer is logged.
  */
 export async function withinDeadline<T>(
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
-  message: string,
+  outcome: string,
   work: (clock: Clock) => Promise<T>,
 ): Promise<T> {
   const ended = new Cancel();
@@ -96,7 +97,7 @@ export async function withinDeadline<T>(
     return await Promise.race([working, limit]);
   } catch (cause) {
     if (!(cause instanceof EventLogUnavailable)) throw cause;
-    throw new Fault('event_log_unavailable', message, { cause, retryAfterSeconds: 5 });
+    throw logFault(cause, outcome);
   } finally {
     ended.abort();
   }

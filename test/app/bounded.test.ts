@@ -204,6 +204,7 @@ test('bounded: metrics have no series for what callers invent', async () => {
   const seriesOf = async () => {
     const { text } = await figures.exposition({
       storage: 's',
+      eventLog: { damagedEvents: 0, scrubbedAt: null },
       checks: healthReport(ALL_WELL).checks,
       checkpoint: null,
       executionsInFlight: 0,

@@ -1,15 +1,14 @@
 // The signing keys at start.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { wireKeys } from '#src/app/keys.ts';
 import { world } from '#test/support/fakes-world.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-wire-keys-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('wire-keys');
 
 /** A key file without a checkpoint key. */
 function receiptsOnly(name: string): string {
@@ -23,7 +22,8 @@ function receiptsOnly(name: string): string {
 
 async function start(it: ReturnType<typeof world>, keyFile: { path: string; create: boolean }) {
   const ending = new AbortController();
-  const { watching, ...keys } = await wireKeys({ keyFile }, { ...it.deps, ending: ending.signal });
+  const history = { earlierKeys: () => [], remember: () => undefined };
+  const { watching, ...keys } = await wireKeys({ keyFile }, { ...it.deps, ending: ending.signal }, history);
   ending.abort();
   await watching;
   return keys;

@@ -228,6 +228,7 @@ test('operating: every variable that it names is in its table', () => {
 test('operating: its alert rules name metrics that the service exposes', async () => {
   const { text } = await prometheusFigures({ version: '1', runtime: 'bun' }).exposition({
     storage: 'embedded',
+    eventLog: { damagedEvents: 0, scrubbedAt: null },
     checks: healthReport({ ...ALL_WELL, facilitator: { ok: true }, chain: { ok: true } }).checks,
     checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },
     executionsInFlight: 0,

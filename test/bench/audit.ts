@@ -7,6 +7,7 @@ import { ed25519Verify } from '#src/adapters/signing/ed25519.ts';
 import { openAuditor } from '#src/app/operator.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { EventScan } from '#src/ports/event-scan.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import { auditHistory } from '#test/support/audit-history.ts';
 import { interleaved, type Measure, ratioAtLeast, row, timed } from './rounds.ts';
@@ -71,10 +72,11 @@ async function fill(log: EventLog, jobs: number): Promise<Filled> {
 }
 
 /** How many events were audited; throws if a receipt is missing, or anything is found. */
-async function audited(log: EventLog, { receipts }: Filled): Promise<number> {
+async function audited(log: EventScan, { receipts }: Filled): Promise<number> {
   const auditor = openAuditor(() => undefined);
   try {
-    for await (const page of pagesOf(log, null)) for (const event of page) await auditor.take(event);
+    for await (const { found } of pagesOf(log, null))
+      for (const one of found) if (one.kind === 'event') await auditor.take(one.event);
     const summary = await auditor.finish();
     if (summary.receipts !== receipts || summary.findings > 0)
       throw new Error(`${summary.receipts} of ${receipts} receipts audited, ${summary.findings} findings`);
@@ -85,11 +87,13 @@ async function audited(log: EventLog, { receipts }: Filled): Promise<number> {
 }
 
 /** How many receipts verify. */
-async function readAndVerified(log: EventLog): Promise<number> {
+async function readAndVerified(log: EventScan): Promise<number> {
   let verified = 0;
   const keys = new Map<unknown, Uint8Array>();
-  for await (const page of pagesOf(log, null)) {
-    for (const { type, data } of page) {
+  for await (const { found } of pagesOf(log, null)) {
+    for (const one of found) {
+      if (one.kind === 'damaged') throw new Error('the log is damaged');
+      const { type, data } = one.event;
       if (type === 'SigningKeyActivated') keys.set(data.keyId, bytesOf(String(data.x)));
       const publicKey = keys.get(data.keyId);
       if (type !== 'ReceiptSigned' || publicKey === undefined) continue;

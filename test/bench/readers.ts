@@ -1,5 +1,7 @@
 // P10: paid executions while 64 clients read public figures as fast as they are answered, against the same without readers.
+
 import { LIMITS } from '#src/domain/limits.ts';
+import { startChainDouble } from '#test/support/chain-double.ts';
 import { newPayer } from '#test/support/payer.ts';
 import { makeWorld } from '#test/support/service-world.ts';
 import { paidTurns } from './calls.ts';
@@ -23,12 +25,13 @@ export const readersMeasure: Measure = {
   async run(options) {
     const world = await makeWorld({ embedded: true });
     const facilitator = await startPeer('facilitator.ts');
+    const chain = await startChainDouble();
     try {
       const relay = await world.start({
         X402_ENABLED: 'true',
         X402_PAY_TO: newPayer().address,
         X402_FACILITATOR_URL: facilitator.url,
-        X402_RPC_URL: 'http://127.0.0.1:9',
+        X402_RPC_URL: chain.url,
         TRUSTED_PROXIES: '127.0.0.0/8',
       });
       const readers = await startPeer('readers.ts', { RELAY: relay.url });
@@ -80,6 +83,7 @@ export const readersMeasure: Measure = {
     } finally {
       await world.end();
       await facilitator.stop();
+      await chain.down();
     }
   },
 };

@@ -2,6 +2,7 @@
 // load, and with many hanging targets.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { sleep } from '#src/lib/time.ts';
 import { postgresServer } from '#test/support/postgres.ts';
 import { makeWorld, type World } from '#test/support/service-world.ts';
 import { demand, load } from './load.ts';
@@ -104,7 +105,7 @@ async function firstStart(world: World, count: number): Promise<Row[]> {
 async function memory(world: World, { count, say }: Options): Promise<Row[]> {
   const calls = count(40_000, 2000, 50);
   const hanging = count(500, 500, 20);
-  const settled = () => pause(count(3000, 1000, 0));
+  const settled = () => sleep(count(3000, 1000, 0));
   const service = await world.start({ DATA_DIR: join(world.folder, 'load') });
   await demand(`${service.url}/health`);
   await settled();
@@ -161,6 +162,3 @@ async function idleWithPostgres(world: World, settled: () => Promise<void>): Pro
     await postgres.remove();
   }
 }
-
-/** The collector runs when the process is idle. */
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { findingTable } from '#src/cli/audit.ts';
+import { before, test } from 'node:test';
+import { findingTable } from '#src/cli/finding-table.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { type AuditHistory, auditHistory } from '#test/support/audit-history.ts';
@@ -14,9 +13,9 @@ import { auditText, exportOf, jobsIn, ofJob, without } from '#test/support/audit
 import { runCli } from '#test/support/cli.ts';
 import { decisionAppend, newEvent } from '#test/support/job-histories.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-audit-cli-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('audit-cli');
 
 function saved(name: string, text: string): string {
   const file = join(folder, name);
@@ -156,14 +155,12 @@ test('not an export, an export from the middle, a missing file, not text: exit 2
     [['--events', honest, '--checkpoint', saved('note', 'hello\n')], /is not a checkpoint/],
     [['--events', honest, '--checkpoint', saved('note.json', '{"checkpoint":null}')], /is not a checkpoint/],
   ];
-  await Promise.all(
-    cases.map(async ([args, problem]) => {
-      const { code, stdout, stderr } = await runCli(['audit', ...args], { env: none });
-      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
-      assert.match(stderr, /^relay: [^\n]+\n$/);
-      assert.match(stderr, problem);
-    }),
-  );
+  for (const [args, problem] of cases) {
+    const { code, stdout, stderr } = await runCli(['audit', ...args], { env: none });
+    assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+    assert.match(stderr, /^relay: [^\n]+\n$/);
+    assert.match(stderr, problem);
+  }
 });
 
 test('control characters are escaped, and only the first findings are shown', () => {

@@ -6,7 +6,6 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -14,9 +13,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { CannotRun } from '#src/cli/exit.ts';
@@ -26,12 +24,13 @@ import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { type RunningCli, runCli, startCli } from '#test/support/cli.ts';
+import { runCli } from '#test/support/cli.ts';
+import { type RunningCli, startCli } from '#test/support/cli-process.ts';
 import { checkpointSigned } from '#test/support/given-events.ts';
 import { appendAll, decisionAppend, jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-export-cli-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('export-cli');
 
 const place = (name: string) => join(folder, name);
 
@@ -85,7 +84,16 @@ test('--json prints the result as JSON', async () => {
   const file = place('json');
   const json = await exportTo(small, file, '--json');
   const head = '00000000000000000150';
-  const expectedJson = { file, origin: null, events: 150, streams: 60, head, added: 150 };
+  const expectedJson = {
+    file,
+    origin: null,
+    events: 150,
+    streams: 60,
+    head,
+    added: 150,
+    damagedEvents: 0,
+    damaged: [],
+  };
   assert.deepEqual([json.code, JSON.parse(json.stdout), json.stderr], [0, expectedJson, '']);
 });
 
@@ -105,17 +113,15 @@ test('after a cut at any offset, a second run ends with the same bytes', async (
     whole.length - 1,
     whole.length + 1,
   ];
-  await Promise.all(
-    cuts.map(async (at) => {
-      const file = place(`cut-${at}`);
-      // The last case: half a line after the end, as left by a run that was adding events.
-      writeFileSync(`${file}.part`, at > whole.length ? `${whole}{"position":"0` : whole.slice(0, at));
-      const { code, stderr } = await exportTo(small, file);
-      assert.deepEqual([code, stderr], [0, ''], `cut at ${at}`);
-      assert.equal(readFileSync(file, 'utf8'), whole, `cut at ${at}`);
-      assert.equal(existsSync(`${file}.part`), false);
-    }),
-  );
+  for (const at of cuts) {
+    const file = place(`cut-${at}`);
+    // The last case: half a line after the end, as left by a run that was adding events.
+    writeFileSync(`${file}.part`, at > whole.length ? `${whole}{"position":"0` : whole.slice(0, at));
+    const { code, stderr } = await exportTo(small, file);
+    assert.deepEqual([code, stderr], [0, ''], `cut at ${at}`);
+    assert.equal(readFileSync(file, 'utf8'), whole, `cut at ${at}`);
+    assert.equal(existsSync(`${file}.part`), false);
+  }
 });
 
 test('a file under its own name that was cut afterwards is completed', async () => {
@@ -279,17 +285,15 @@ test('a file that is not an export of this log is refused with exit 2 and left u
     [await expected(DATA_DIR), /is an export of another log/],
     [whole.replace('"from":null', '"from":"7"'), /begins in the middle of a log/],
   ];
-  await Promise.all(
-    cases.map(async ([text, problem], n) => {
-      const file = place(`refused-${n}`);
-      writeFileSync(file, text);
-      const { code, stdout, stderr } = await exportTo(small, file);
-      assert.deepEqual([code, stdout], [2, ''], String(problem));
-      assert.match(stderr, /^relay: [^\n]+\n$/);
-      assert.match(stderr, problem);
-      assert.equal(readFileSync(file, 'utf8'), text);
-    }),
-  );
+  for (const [n, [text, problem]] of cases.entries()) {
+    const file = place(`refused-${n}`);
+    writeFileSync(file, text);
+    const { code, stdout, stderr } = await exportTo(small, file);
+    assert.deepEqual([code, stdout], [2, ''], String(problem));
+    assert.match(stderr, /^relay: [^\n]+\n$/);
+    assert.match(stderr, problem);
+    assert.equal(readFileSync(file, 'utf8'), text);
+  }
 });
 
 test('a file that no export can have written is refused with the number of the wrong line', async () => {
@@ -321,13 +325,11 @@ test('a path that cannot be a file, or a missing log: exit 2, and nothing is cre
     [small, '/dev/null', /is not a file/],
     [place('no-log'), place('never'), /there is no event log at/],
   ];
-  await Promise.all(
-    cases.map(async ([DATA_DIR, out, problem]) => {
-      const { code, stdout, stderr } = await exportTo(DATA_DIR, out);
-      assert.deepEqual([code, stdout], [2, '']);
-      assert.match(stderr, problem);
-    }),
-  );
+  for (const [DATA_DIR, out, problem] of cases) {
+    const { code, stdout, stderr } = await exportTo(DATA_DIR, out);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, problem);
+  }
   assert.deepEqual([place('never'), place('no-log'), place('no-folder')].map(existsSync), [
     false,
     false,

@@ -1,18 +1,17 @@
 // relay keys list, rotate and retire on a real key file and a real log.
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { activateSigningKeys } from '#src/usecases/signing-keys/key-ring.ts';
 import { runCli } from '#test/support/cli.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-keys-change-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('keys-change');
 const keyFile = join(folder, 'keys.json');
 
 /** The state after the first start of a service. */

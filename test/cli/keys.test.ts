@@ -1,13 +1,12 @@
 // relay keys init: creates a key file that only its owner can read, and never changes an existing one.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-keys-test-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('keys-test');
 
 const keyIds = (path: string) =>
   JSON.parse(readFileSync(path, 'utf8')).keys.map(({ kid }: { kid: string }) => kid);

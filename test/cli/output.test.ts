@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, mkdtempSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { jsonText, plain } from '#src/cli/terminal.ts';
 import { auditHistory } from '#test/support/audit-history.ts';
@@ -13,9 +12,9 @@ import { exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.
 import { runCli } from '#test/support/cli.ts';
 import { appendAll, decisionAppend } from '#test/support/job-histories.ts';
 import { rootPath, runtimeCommand } from '#test/support/runtime.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-output-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('output');
 const [clean, bad, DATA_DIR] = ['clean', 'bad', 'data'].map((name) => join(folder, name)) as [
   string,
   string,

@@ -1,9 +1,8 @@
 // relay payments: lists and resolves payments, also while a service runs on the same log.
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Command } from 'commander';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
@@ -12,15 +11,19 @@ import type { DomainEvent } from '#src/domain/events.ts';
 import { runCli } from '#test/support/cli.ts';
 import {
   hex,
+  jobCompleted,
+  jobStarted,
   paymentRejected,
   paymentReserved,
   paymentSettled,
+  settlementCorrected,
   settlementUnknown,
 } from '#test/support/given-events.ts';
+import { newEvent } from '#test/support/job-histories.ts';
 import { startService } from '#test/support/service.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-payments-test-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('payments-test');
 
 const jobId = (n: number) => `job_${String(n).padStart(26, '0')}`;
 const id = (n: number) => `payment-${hex(String(n))}`;
@@ -45,12 +48,12 @@ async function dataWith(name: string, ...payments: readonly (readonly DomainEven
   await log.close();
   return { DATA_DIR };
 }
-const newEvent = ({ type, data }: DomainEvent) => ({
-  id: crypto.randomUUID(),
-  type,
-  data: JSON.parse(JSON.stringify(data)),
-  metadata: {},
-});
+async function add({ DATA_DIR }: { DATA_DIR: string }, stream: string, events: readonly DomainEvent[]) {
+  if (events.length === 0) return;
+  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
+  await log.append(stream, 'no_stream', events.map(newEvent));
+  await log.close();
+}
 async function stored({ DATA_DIR }: { DATA_DIR: string }, stream: string) {
   const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
   const events = await log.readStream(stream);
@@ -79,6 +82,7 @@ const row = (n: number, state: string) => {
     settledAt: isSettled ? settledAt : null,
     refundBegunAt: null,
     refundedAt: null,
+    statedTransaction: null,
   };
 };
 const REASON = 'Two explorers show it.';
@@ -90,7 +94,8 @@ describe('relay payments', () => {
   test('without a log it cannot run, and creates none', async () => {
     const DATA_DIR = join(folder, 'nowhere');
     for (const args of [[], ['--json'], ['--all'], ['--sum', 'day'], ['refund', 'begin', id(1)]]) {
-      const { code, stdout, stderr } = await runCli(['payments', ...args], { env: { DATA_DIR } });
+      const env = { DATA_DIR, ...NOWHERE };
+      const { code, stdout, stderr } = await runCli(['payments', ...args], { env });
       assert.deepEqual([code, stdout], [2, '']);
       assert.match(stderr, /^relay: there is no event log at [^\n]+events\.db: DATA_DIR [^\n]+\n$/);
     }
@@ -128,6 +133,29 @@ describe('relay payments', () => {
     const { stdout } = await runCli(['payments', '--unknown'], { env });
     const { since, amount, payer } = row(2, 'unknown');
     assert.equal(stdout, `unknown ${since} ${amount} ${payer} ${jobId(2)} - - ${id(2)}\n`);
+  });
+
+  test('--corrected: the real transaction, and the one that was stated; the payee that paid itself is listed, and in no sum', async () => {
+    const corrected = [...UNSERVED, settlementCorrected({ jobId: jobId(1) })];
+    const [reserved, settled] = [
+      paymentReserved({ jobId: jobId(2), payer: paymentReserved().data.payTo }),
+      paymentSettled({ jobId: jobId(2) }),
+    ];
+    const env = await dataWith('corrected', corrected, [reserved, settled]);
+    const { transaction } = settlementCorrected().data;
+    const stated = paymentSettled().data.transaction;
+    const expected = { ...row(1, 'unserved'), transaction, statedTransaction: stated };
+    const listed = await runCli(['payments', '--corrected', '--json'], { env });
+    assert.deepEqual(JSON.parse(listed.stdout), [expected]);
+    const { stdout } = await runCli(['payments', '--corrected'], { env });
+    assert.ok(stdout.includes(` ${transaction}(stated:${stated}) `), stdout);
+    const all = await runCli(['payments', '--all', '--json'], { env });
+    assert.deepEqual(
+      JSON.parse(all.stdout).map(({ state }: { state: string }) => state),
+      ['unserved', 'self_paid'],
+    );
+    const [sums] = JSON.parse((await runCli(['payments', '--balance', '--json'], { env })).stdout);
+    assert.deepEqual([sums.charged, sums.open, sums.corrected], ['3000', '3000', '3000']);
   });
 
   test('--all, --csv, --since and --until: every field, and the time of the charge, or else of the reservation', async () => {
@@ -176,12 +204,39 @@ describe('relay payments', () => {
       open: '3000',
     };
     const json = await runCli(['payments', '--sum', 'month', '--json'], { env });
-    assert.deepEqual([json.code, JSON.parse(json.stdout)], [0, [sum]]);
+    assert.deepEqual([json.code, JSON.parse(json.stdout)], [EXIT.open, [sum]]);
     const csv = await runCli(['payments', '--sum', 'day', '--csv'], { env });
     const day = Object.values({ ...sum, period: '2026-01-02' }).join(',');
     assert.equal(csv.stdout, `${Object.keys(sum).join(',')}\n${day}\n`);
     const none = await runCli(['payments', '--sum', 'day', '--since', '2026-01-03', '--json'], { env });
     assert.deepEqual(JSON.parse(none.stdout), []);
+  });
+
+  test('exit codes of every list: 3 while anything is left to do, 0 else; 1 if the sums contradict each other', async () => {
+    const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
+    const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction: null };
+    const served = (paid: typeof payment): readonly DomainEvent[] => [
+      jobStarted({ jobId: jobId(1), mode: 'x402', payment: paid, paymentStream: id(1) }),
+      jobCompleted({ jobId: jobId(1) }),
+    ];
+    const lists = [['--unknown'], ['--all'], ['--sum', 'day'], ['--balance']];
+    for (const [name, jobs, code] of [
+      ['all-served', served(payment), 0],
+      ['one-due', [], EXIT.open],
+    ] as const) {
+      const env = await dataWith(name, UNSERVED);
+      await add(env, `job-${jobId(1)}`, jobs);
+      for (const args of lists)
+        assert.equal((await runCli(['payments', ...args], { env })).code, code, `${name} ${args}`);
+    }
+    const env = await dataWith('contradiction', UNSERVED);
+    await add(env, `job-${jobId(1)}`, served({ ...payment, amount: '1' }));
+    const { code, stderr } = await runCli(['payments', '--balance'], { env });
+    assert.equal(code, EXIT.foundWrong);
+    assert.match(
+      stderr,
+      /^relay: the sums of 0x\S+ on eip155:8453 contradict each other: run relay audit\n$/,
+    );
   });
 
   test('a service that runs on the log continues, and does not block the command', async () => {

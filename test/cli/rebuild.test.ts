@@ -1,21 +1,21 @@
 // relay rebuild: what an operator types, sees and gets for an exit, on PostgreSQL and on embedded read models.
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
-import { runCli, startCli } from '#test/support/cli.ts';
+import { runCli } from '#test/support/cli.ts';
+import { startCli } from '#test/support/cli-process.ts';
 import { appendAll, decisionAppend, jobAppends, jobIdOf, PLAN } from '#test/support/job-histories.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { silent } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-rebuild-cli-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('rebuild-cli');
 
 /** In a minute that is over, and lately: a service purges what is old. */
 const startedAtMs = Math.floor(Date.now() / 60_000) * 60_000 - 60_000;

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
+import { startCli } from '#test/support/cli-process.ts';
 
 const COMMANDS = [
   ['serve'],
@@ -32,12 +33,12 @@ describe('relay', () => {
   });
 
   test('--version is the version of the service', async () => {
-    const { code, stdout } = await runCli(['--version']);
+    const { code, stdout } = await startCli(['--version']).ended;
     assert.deepEqual({ code, stdout }, { code: 0, stdout: '0.1.0\n' });
   });
 
   test('without a command it shows its help on stderr and cannot run', async () => {
-    const { code, stdout, stderr } = await runCli([]);
+    const { code, stdout, stderr } = await startCli([]).ended;
     assert.equal(code, 2);
     assert.equal(stdout, '');
     assert.match(stderr, /^Usage: relay /);
@@ -62,7 +63,7 @@ describe('relay', () => {
 
   test('a wrong environment: the error names the variables on one line, without their values', async () => {
     const env = { PORT: 'secret-port', DATABASE_URL: 'mysql://me:secret-word@host/db' };
-    const { code, stdout, stderr } = await runCli(['serve'], { env });
+    const { code, stdout, stderr } = await startCli(['serve'], { env }).ended;
     assert.equal(code, 2);
     assert.equal(stdout, '');
     assert.match(stderr, /^relay: wrong configuration: .*PORT .*DATABASE_URL [^\n]*\n$/);

@@ -1,13 +1,11 @@
 // relay serve: the service, stopped cleanly by the signals of a supervisor and of a terminal.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
-import { startCli } from '#test/support/cli.ts';
+import { describe, test } from 'node:test';
+import { startCli } from '#test/support/cli-process.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-serve-test-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('serve-test');
 
 const LISTENING = /"baseUrl":"(http:\/\/127\.0\.0\.1:\d+)"/;
 

@@ -1,18 +1,18 @@
 // relay verify: the sources of receipts and keys, and inputs that are not a receipt.
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
+import type { CliOptions } from '#test/support/cli-process.ts';
 import { jws, key, keySet, receiptAnswer, receiptFolder, stranger } from '#test/support/cli-receipts.ts';
+import { loopbackServer } from '#test/support/loopback-server.ts';
 
 const { path: folder, keys: KEYS, file, remove } = receiptFolder();
 after(remove);
 
 describe('an input that is not a receipt cannot be verified: exit 2, one line, no stack', () => {
-  const refuses = async (args: readonly string[], line: RegExp, stdin = '') => {
-    const { code, stdout, stderr } = await runCli(['verify', ...args], { stdin });
+  const refuses = async (args: readonly string[], line: RegExp, options: CliOptions = {}) => {
+    const { code, stdout, stderr } = await runCli(['verify', ...args], options);
     assert.equal(stdout, '');
     assert.match(stderr, /^relay: [^\n]+\n$/);
     assert.match(stderr, line);
@@ -23,7 +23,8 @@ describe('an input that is not a receipt cannot be verified: exit 2, one line, n
     refuses([file('good.json', jws)], /--keys.*\/\.well-known\/jwks\.json/));
   test('a missing file', () => refuses([join(folder, 'nowhere'), '--keys', KEYS], /nowhere does not exist/));
   test('a folder', () => refuses([folder, '--keys', KEYS], /is a folder/));
-  test('empty input', () => refuses(['-', '--keys', KEYS], /standard input is neither JSON nor a JWS/));
+  test('empty input', () =>
+    refuses(['-', '--keys', KEYS], /standard input is neither JSON nor a JWS/, { stdin: '' }));
   test('bytes that are not text', () =>
     refuses([file('bytes', Buffer.from([0xff, 0xfe, 0])), '--keys', KEYS], /is not UTF-8 text/));
   test('text', () => refuses([file('text', 'Dear Sir or Madam,'), '--keys', KEYS], /neither JSON nor a JWS/));
@@ -55,20 +56,14 @@ describe('an input that is not a receipt cannot be verified: exit 2, one line, n
 describe('over HTTP', () => {
   const serve = async (routes: Readonly<Record<string, string>>, use: (origin: string) => Promise<void>) => {
     const requested: string[] = [];
-    const server = createServer((request, response) => {
+    await using server = await loopbackServer((request, response) => {
       requested.push(request.url ?? '');
       const body = routes[request.url ?? ''];
       response
         .writeHead(body === undefined ? 404 : 200, { 'content-type': 'application/json' })
         .end(body ?? '{}');
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    try {
-      await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    } finally {
-      server.closeAllConnections();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    }
+    await use(server.url);
     return requested;
   };
   const answer = JSON.stringify(receiptAnswer(jws));
@@ -107,7 +102,7 @@ describe('over HTTP', () => {
   });
 
   test('an endless answer is aborted', async () => {
-    const server = createServer((_request, response) => {
+    await using server = await loopbackServer((_request, response) => {
       const more = () => {
         while (!response.destroyed && response.write(' '.repeat(65_536)));
       };
@@ -115,15 +110,8 @@ describe('over HTTP', () => {
       response.on('error', () => undefined);
       more();
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    try {
-      const { code, stderr } = await runCli(['verify', `http://127.0.0.1:${port}/r`, '--keys', KEYS]);
-      assert.equal(code, 2);
-      assert.match(stderr, /larger than 1 MiB/);
-    } finally {
-      server.closeAllConnections();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    }
+    const { code, stderr } = await runCli(['verify', `${server.url}/r`, '--keys', KEYS]);
+    assert.equal(code, 2);
+    assert.match(stderr, /larger than 1 MiB/);
   });
 });

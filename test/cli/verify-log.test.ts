@@ -7,8 +7,8 @@ import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { runCli } from '#test/support/cli.ts';
 import { payload as base, key, keySet, receiptFolder } from '#test/support/cli-receipts.ts';
 import { signed } from '#test/support/given-receipt.ts';
-import { sha256, type TestKey, testKey } from '#test/support/primitives.ts';
-import { ORIGIN, type SmallLog, smallLog } from '#test/support/small-log.ts';
+import { sha256, testKey } from '#test/support/primitives.ts';
+import { ORIGIN, smallLog } from '#test/support/small-log.ts';
 
 const { file, remove } = receiptFolder();
 after(remove);
@@ -22,24 +22,10 @@ const payload: ReceiptPayload = {
 };
 const jws = await signed(payload, key);
 const leaves = [sha256('a'), receiptLeafData(jws), sha256('b')];
-async function logOf(origin: string, signedBy: TestKey): Promise<SmallLog> {
-  const made = smallLog(origin, signedBy);
-  for (const data of leaves) await made.append(data);
-  return made;
-}
-const log = await logOf(ORIGIN, testKey({ purpose: 'checkpoint' }));
-const elsewhere = await logOf('other.example/receipts', log.key);
-const stranger = await logOf(ORIGIN, testKey({ purpose: 'checkpoint' }));
-const byReceiptKey = await logOf(ORIGIN, key);
+const log = smallLog(ORIGIN, testKey({ purpose: 'checkpoint' }));
+for (const data of leaves) await log.append(data);
 const good = await log.proof(1);
 const foreignProof = await log.proof(0);
-const wrong: Readonly<Record<string, readonly [proof: string, problem: string]>> = {
-  'of another leaf': [foreignProof, 'inclusion'],
-  'of another log, by the same key': [await elsewhere.proof(1), 'origin'],
-  'signed by a key that the key set does not contain': [await stranger.proof(1), 'checkpoint'],
-  'signed by a key for receipts': [await byReceiptKey.proof(1), 'checkpoint'],
-  'with a changed size': [good.replace('\n3\n', '\n4\n'), 'checkpoint'],
-};
 const receipt = file('receipt.jws', jws);
 const keys = file('all-keys.json', keySet(key, log.key));
 
@@ -73,13 +59,11 @@ describe('--proof', () => {
     assert.deepEqual(await verify(), { code: 0, logged: undefined, ok: true, disclosures: undefined });
   });
 
-  for (const [title, [proof, problem]] of Object.entries(wrong)) {
-    test(`refuses a proof ${title}`, async () => {
-      const found = await verify('--proof', file('wrong.tlog-proof', proof));
-      assert.deepEqual([found.code, found.ok, found.logged.ok], [1, false, false]);
-      assert.deepEqual(found.logged.details, { pending: false, problem });
-    });
-  }
+  test('refuses a proof of another leaf', async () => {
+    const found = await verify('--proof', file('wrong.tlog-proof', foreignProof));
+    assert.deepEqual([found.code, found.ok, found.logged.ok], [1, false, false]);
+    assert.deepEqual(found.logged.details, { pending: false, problem: 'inclusion' });
+  });
 
   for (const [title, content, words] of [
     [

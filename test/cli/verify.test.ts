@@ -13,7 +13,7 @@ import {
   stranger,
   withPayload,
 } from '#test/support/cli-receipts.ts';
-import { forged, signed } from '#test/support/given-receipt.ts';
+import { signed } from '#test/support/given-receipt.ts';
 
 const { keys: KEYS, file, remove } = receiptFolder();
 after(remove);
@@ -101,30 +101,6 @@ describe('a bad receipt is found: exit 1', () => {
     assert.deepEqual([found.code, found.ok, failed(found)], [1, false, ['signature_valid']]);
   });
 
-  test('a damaged signature', async () => {
-    const at = jws.lastIndexOf('.') + 5;
-    const found = await report(`${jws.slice(0, at)}${jws[at] === 'A' ? 'B' : 'A'}${jws.slice(at + 1)}`);
-    assert.deepEqual([found.code, failed(found)], [1, ['signature_valid']]);
-  });
-
-  test('signed by another key under the name of ours', async () => {
-    const header = { alg: 'EdDSA', kid: key.keyId, typ: 'relay-receipt+jws' };
-    const found = await report(await forged(header, payload, stranger));
-    assert.deepEqual([found.code, failed(found)], [1, ['signature_valid']]);
-  });
-
-  test('a key in the header is not used', async () => {
-    const { x } = stranger;
-    const header = {
-      alg: 'EdDSA',
-      kid: stranger.keyId,
-      typ: 'relay-receipt+jws',
-      jwk: { kty: 'OKP', crv: 'Ed25519', x },
-    };
-    const found = await report(await forged(header, payload, stranger));
-    assert.deepEqual([found.code, failed(found)], [1, ['signature_valid', 'key_valid_at_issue']]);
-  });
-
   test('a key set of another relay: the missing key is named', async () => {
     const keys = file('strangers.json', keySet(stranger));
     const { code, stdout } = await runCli(['verify', file('good.json', jws), '--keys', keys]);
@@ -143,13 +119,6 @@ describe('a bad receipt is found: exit 1', () => {
     assert.match(stdout, new RegExp(`notAfter: ${payload.iat - 1}\n`));
   });
 
-  test('a version from the future', async () => {
-    const header = { alg: 'EdDSA', kid: key.keyId, typ: 'relay-receipt+jws' };
-    const found = await report(await forged(header, { ...payload, v: 2 }, key));
-    assert.equal(found.code, 1);
-    assert.ok(failed(found).includes('payload_version_supported'));
-  });
-
   test('a receipt filed under the id of another', async () => {
     const found = await report(JSON.stringify({ ...receiptAnswer(jws), id: 'rcpt_other' }));
     assert.deepEqual([found.code, failed(found)], [1, ['receipt_present']]);
@@ -159,19 +128,6 @@ describe('a bad receipt is found: exit 1', () => {
     const answer = executionAnswer(jws);
     const found = await report(JSON.stringify({ ...answer, job: { ...answer.job, id: 'job_other' } }));
     assert.deepEqual([found.code, failed(found)], [1, ['payload_job_id']]);
-  });
-
-  test('a malformed JWS', async () => {
-    for (const broken of [
-      'a.b.c',
-      'eyJ.!!!.x',
-      jws.replace('.', '..').slice(0, -90),
-      `${jws.slice(0, 30)}..`,
-    ]) {
-      const found = await report(JSON.stringify({ jws: broken }));
-      assert.equal(found.code, 1);
-      assert.equal(found.signatureVerified, false);
-    }
   });
 });
 

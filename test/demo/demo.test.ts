@@ -1,14 +1,14 @@
 // relay demo: every fact holds, the output is text or JSON, and no files are left behind.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
-import { runCli, startCli } from '#test/support/cli.ts';
+import { describe, test } from 'node:test';
+import { sleep } from '#src/lib/time.ts';
+import { startCli } from '#test/support/cli-process.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-demo-test-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('demo-test');
 
 /** A separate TMPDIR for each test, to detect files left behind. */
 function scratch(name: string): Readonly<Record<string, string>> {
@@ -53,7 +53,7 @@ describe('relay demo', () => {
       DATABASE_URL: 'postgres://127.0.0.1:1/none',
       EGRESS_DENY_CIDRS: '127.0.0.0/8',
     };
-    const { code, stdout, stderr } = await runCli(['demo', '--once', '--json'], { env });
+    const { code, stdout, stderr } = await startCli(['demo', '--once', '--json'], { env }).ended;
     holder.close();
     assert.deepEqual([code, stderr], [0, '']);
     assert.equal(existsSync(join(folder, 'untouched')), false);
@@ -90,7 +90,7 @@ describe('relay demo', () => {
     const report: { ok?: unknown } = JSON.parse(await (await fetch(link)).text());
     assert.equal(report.ok, true);
     const [, files = ''] = /offline +npx bun src\/cli\/relay\.ts verify (.+)\n/.exec(cli.stdout()) ?? [];
-    assert.equal((await runCli(['verify', ...files.split(' ')])).code, 0);
+    assert.equal((await startCli(['verify', ...files.split(' ')]).ended).code, 0);
     cli.signal('SIGINT');
     const { code, stderr } = await cli.ended;
     assert.deepEqual([code, stderr], [0, '']);
@@ -107,7 +107,7 @@ describe('relay demo', () => {
   test('a signal during the start leaves nothing behind', async () => {
     const env = scratch('early');
     const cli = startCli(['demo'], { env });
-    while (leftBehind(env).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    while (leftBehind(env).length === 0) await sleep(1);
     cli.signal('SIGTERM');
     const { code, stderr } = await cli.ended;
     assert.equal(code, 0, stderr);

@@ -1,18 +1,16 @@
 // relay demo --paid: a real chain, a real payment, and every fact compared with the chain and the target.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { startPaidWorld } from '#src/demo/paid.ts';
-import { runCli, startCli } from '#test/support/cli.ts';
+import { startCli } from '#test/support/cli-process.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { runtimeName } from '#test/support/runtime.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
 const needs = needsAnvil();
-const TMPDIR = mkdtempSync(join(tmpdir(), 'relay-demo-paid-test-'));
-after(() => rmSync(TMPDIR, { recursive: true, force: true }));
+const TMPDIR = testFolder('demo-paid-test');
 
 /** The chain is started through the shell. */
 const SHELL = { env: { TMPDIR }, mayRun: '/bin/sh' };
@@ -41,7 +39,7 @@ describe('relay demo --paid', () => {
     '--once --json: one charge of 3000 units, one call, a receipt that names the payment',
     needs,
     async () => {
-      const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once', '--json'], SHELL);
+      const { code, stdout, stderr } = await startCli(['demo', '--paid', '--once', '--json'], SHELL).ended;
       assert.deepEqual([code, stderr], [0, '']);
       const story = JSON.parse(stdout);
       assert.deepEqual(
@@ -61,7 +59,7 @@ describe('relay demo --paid', () => {
     needs,
     async () => {
       const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
-      const { code, stderr } = await runCli(['demo', '--paid', '--once'], { ...SHELL, env });
+      const { code, stderr } = await startCli(['demo', '--paid', '--once'], { ...SHELL, env }).ended;
       assert.equal(code, EXIT.couldNotRun);
       assert.match(stderr, /the local chain does not answer/);
       assert.deepEqual(readdirSync(TMPDIR), []);
@@ -86,13 +84,13 @@ describe('relay demo --paid', () => {
         /RELAY_BUYER_PRIVATE_KEY=(\S+) npx bun src\/cli\/relay\.ts (pay .+)\n/.exec(printed) ?? [];
       const args = words.split(' ').map((word) => word.replace(/^'(.*)'$/, '$1'));
       const env = { RELAY_BUYER_PRIVATE_KEY: key };
-      const bought = await runCli([...args, '--json'], { env });
+      const bought = await startCli([...args, '--json'], { env }).ended;
       assert.equal(bought.code, 0, bought.stdout + bought.stderr);
-      const again = await runCli([...args, '--json'], { env });
+      const again = await startCli([...args, '--json'], { env }).ended;
       assert.equal(JSON.parse(again.stdout).idempotentReplay, true);
       const [, dataDir = '', out = ''] =
         /DATA_DIR=(\S+) npx bun src\/cli\/relay\.ts export --out (\S+)\n/.exec(printed) ?? [];
-      const exported = await runCli(['export', '--out', out], { env: { DATA_DIR: dataDir } });
+      const exported = await startCli(['export', '--out', out], { env: { DATA_DIR: dataDir } }).ended;
       assert.equal(exported.code, 0, exported.stderr);
       assert.ok(readFileSync(out, 'utf8').includes(JSON.parse(bought.stdout).job.id));
       cli.signal('SIGINT');
@@ -104,9 +102,9 @@ describe('relay demo --paid', () => {
   // Bun has no permissions.
   if (runtimeName === 'deno')
     test('without permission to start a program: exit 2, and the error names the permission', async () => {
-      const { code, stdout, stderr } = await runCli(['demo', '--paid', '--once', '--json'], {
+      const { code, stdout, stderr } = await startCli(['demo', '--paid', '--once', '--json'], {
         env: { TMPDIR },
-      });
+      }).ended;
       assert.deepEqual([code, stdout], [EXIT.couldNotRun, '']);
       assert.match(stderr, /^relay: [^\n]*--allow-run[^\n]*\n$/);
       assert.deepEqual(readdirSync(TMPDIR), []);

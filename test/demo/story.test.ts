@@ -1,21 +1,17 @@
 // The demo against faulty relays: each fault is detected by the fact that covers it.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
 import type { DemoTarget, Received } from '#src/demo/target.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { payloadOf, signed } from '#test/support/given-receipt.ts';
+import { jsonOf, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
 import { primitives, sha256, testKey } from '#test/support/primitives.ts';
 import { smallLog } from '#test/support/small-log.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-story-test-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('story-test');
 
 const key = testKey();
 const payload = await payloadOf();
@@ -66,43 +62,31 @@ async function delivery({ headers, body }: Call): Promise<Received> {
 async function storyWith(faults: Faults): Promise<Story> {
   const received: Received[] = [];
   let calls = 0;
-  const server = createServer((request, response) => {
-    const { host } = request.headers;
-    const chunks: Uint8Array[] = [];
-    const answer = (status: number, body: unknown) => response.writeHead(status).end(JSON.stringify(body));
-    request.on('data', (chunk: Uint8Array) => chunks.push(chunk));
-    request.on('end', async () => {
-      const url = request.url ?? '';
-      if (url in (faults.paths ?? {})) return answer(faults.paths?.[url] ?? 0, {});
-      if (url === '/.well-known/jwks.json')
-        return answer(200, { keys: [key, log.key].map(({ record }) => toJwk(record)) });
-      if (url === `/log/proof/${payload.receiptId}`)
-        return response.writeHead(200).end(faults.proof ?? proof);
-      if (url === '/receipt') return answer(200, { id: payload.receiptId, jws: faults.storedJws ?? jws });
-      if (request.method === 'GET') return answer(200, {});
-      calls += 1;
-      const call = calls === 1 ? 1 : 2;
-      const honest = await delivery(JSON.parse(Buffer.concat(chunks).toString()));
-      const send = faults.send ?? ((one) => (call === 1 ? [one] : []));
-      received.push(...send(honest, call));
-      const correct = execution(`http://${host}`, call === 2);
-      return answer(faults.status ?? 200, faults.answer?.(correct, call) ?? correct);
-    });
+  await using server = await loopbackServer(async (request, response) => {
+    const answer = (status: number, body: unknown) => sendJson(response, body, status);
+    const url = request.url ?? '';
+    if (url in (faults.paths ?? {})) return answer(faults.paths?.[url] ?? 0, {});
+    if (url === '/.well-known/jwks.json')
+      return answer(200, { keys: [key, log.key].map(({ record }) => toJwk(record)) });
+    if (url === `/log/proof/${payload.receiptId}`) return response.writeHead(200).end(faults.proof ?? proof);
+    if (url === '/receipt') return answer(200, { id: payload.receiptId, jws: faults.storedJws ?? jws });
+    if (request.method === 'GET') return answer(200, {});
+    calls += 1;
+    const call = calls === 1 ? 1 : 2;
+    const honest = await delivery(await jsonOf(request));
+    const send = faults.send ?? ((one) => (call === 1 ? [one] : []));
+    received.push(...send(honest, call));
+    const correct = execution(server.url, call === 2);
+    return answer(faults.status ?? 200, faults.answer?.(correct, call) ?? correct);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const target: DemoTarget = {
     url: 'https://127.0.0.1:9/hook',
     caPem: '',
     received,
     close: async () => undefined,
   };
-  try {
-    return await runStory({ baseUrl, target, folder, primitives, caller: freeCaller(baseUrl) });
-  } finally {
-    server.closeAllConnections();
-    await new Promise<void>((resolve) => server.close(() => resolve()));
-  }
+  const baseUrl = server.url;
+  return await runStory({ baseUrl, target, folder, primitives, caller: freeCaller(baseUrl) });
 }
 
 const first =

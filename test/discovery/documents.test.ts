@@ -208,7 +208,7 @@ test('the secrets policy names what must never be sent and what is never stored'
   const { neverSend, notStored, id, status } = secretsPolicy.build(factsWith());
   assert.deepEqual([id, status], ['secrets.policy', 'policy-only']);
   const never = neverSend.join('; ');
-  for (const word of ['Wallet private keys', 'Seed phrases', 'Database URLs', 'Long-lived admin credentials'])
+  for (const word of ['wallet private keys', 'seed phrases', 'database URLs', 'long-lived admin credentials'])
     assert.ok(never.includes(word), word);
   const unstored = notStored.join('; ');
   for (const word of ['URL', 'Header names and values', 'bodies', 'idempotencyKey', 'payment signature'])

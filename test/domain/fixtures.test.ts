@@ -16,11 +16,12 @@ import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
+import { factsOfJob } from '#test/support/given-receipt.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
-  'events-v1.json': 'fb1b164d6708fa38c65193a5aac1dcea628fe8e238ccf04c61dc73fd323100a5',
-  'events-v2.json': '2c0544b5732e498823704316eaa548daba849797a6bd291d8242b7281a06d4be',
+  'events-v1.json': '81f277644271b29f879790dbadfb75d39b26d72ab71d15a0d37ace696754524b',
+  'events-v2.json': '75fa86dc261894de9225674a37b92d91cb941e7d1703d5094d3ffac485523624',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',
   'receipts-v3.json': 'aea008eccec44e6f85d468e5b2c08563e9f090366f4f9e39b1fa34ce3a4c9fdd',
@@ -69,6 +70,8 @@ const UPCAST: Readonly<Record<string, object>> = {
   PaymentRejected: { statement: null },
   SettlementUnknown: { transaction: null },
   PaymentRefunded: { sender: null },
+  ChainReconciled: { corrected: 0 },
+  RefundBegun: { statement: null },
 };
 for (const [type, added] of Object.entries(UPCAST))
   test(`version 1 of ${type} is upcast`, () => {
@@ -121,20 +124,11 @@ for (const [version, fixture, checks] of [
     const job = decoded.reduce(evolveJob, absentJob);
     assert.ok(job.status === 'completed');
     const { jws, receiptId, jobId } = fixture;
-    const { started, completed } = job;
     assert.equal(job.receipt?.jws, jws);
-    const facts = {
-      jobId: started.jobId,
-      receiptId: job.receipt?.receiptId ?? null,
-      status: completed.status,
-      responseStatus: completed.responseStatus,
-      method: started.method,
-      attempts: completed.attempts,
-      decisionId: started.decisionId,
-      targetCommitment: started.commitments.target_url,
-      payment: started.payment,
-      events: recorded.filter(({ type }) => type !== 'ReceiptSigned'),
-    };
+    const facts = factsOfJob(
+      job,
+      recorded.filter(({ type }) => type !== 'ReceiptSigned'),
+    );
     const log = 'proof' in fixture ? { proof: fixture.proof, now: 0 } : null;
     const report = await verifyReceipt({ jws, receiptId, jobId, keys, job: facts, log }, primitives);
     const failed = report.checks.filter(({ ok }) => !ok);

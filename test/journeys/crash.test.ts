@@ -2,6 +2,7 @@
 // job stays running, and every started job has its receipt.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { sleep } from '#src/lib/time.ts';
 import { LONG } from '#test/support/property-runs.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { jobTypes, recordedIn } from '#test/support/service-log.ts';
@@ -75,7 +76,7 @@ describe('kill -9', () => {
     target.answer(async (request) => {
       onRequest();
       const { n } = JSON.parse(request.body.toString());
-      await new Promise((resolve) => setTimeout(resolve, n % 30));
+      await sleep(n % 30);
       return { status: n % 7 === 0 ? 500 : 200 };
     });
 

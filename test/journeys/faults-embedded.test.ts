@@ -5,11 +5,13 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
+import { PGlite } from '@electric-sql/pglite';
 import {
   assertAway,
   assertHealth,
   assertReplays,
   hitsOf,
+  isHealthy,
   jobOf,
   monitoring,
 } from '#test/support/fault-words.ts';
@@ -84,6 +86,32 @@ describe('all embedded', () => {
       assert.deepEqual([hitsOf(world, `/${name}`), hitsOf(world, `/${name}-key`)], [0, 1]);
     });
   }
+
+  test('rows are deleted while it is down: none is ever missing, all are rebuilt, logged once', async () => {
+    for (const loss of ['truncate jobs', 'delete from transparency_leaves where leaf_index = 3']) {
+      assert.equal((await service.stop()).code, 0);
+      const rows = await PGlite.create(join(world.dataDir, 'read-models', 'pglite'));
+      const { rows: found } = await rows.query<{ schema: string }>(
+        'select schema from read_model_generations',
+      );
+      await rows.exec(`set search_path to "${found[0]?.schema}"; ${loss}`);
+      await rows.close();
+      service = await world.start();
+      for (const { job } of answered)
+        await waitFor('the job', async () => {
+          const { status } = await jobOf(service, job.id);
+          assert.ok(status === 200 || status === 503, `${status} after ${loss}`);
+          return status === 200;
+        });
+      const lost = logLines(service.stdout()).filter(({ msg }) => /lost rows/.test(String(msg)));
+      assert.deepEqual(
+        lost.map(({ level, loss: what }) => [level, what]),
+        [['warn', loss.replace(/^(\w+) (?:from )?(\w+).*/, '$1 of $2')]],
+      );
+      await waitFor('health', async () => isHealthy(service));
+      for (const body of answered) await assertStands(service, body);
+    }
+  });
 
   test('the read models’ files are damaged while it is down: rebuilt from the log, logged, complete', async () => {
     // The calls without a key were refused: their jobs are closed `not_executed`.

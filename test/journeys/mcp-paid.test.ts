@@ -180,54 +180,6 @@ describe('an MCP client pays', () => {
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
   });
 
-  test('a failing target is a paid result with its settlement, and a repeat replays it', needs, async () => {
-    const sample = await aSample('fails');
-    for (const replay of [false, true]) {
-      const result = await client.call('execute_webhook', sample.request, sample.payment.payload);
-      assertDelivered(asSent(result, 502), sample, { status: 502, replay });
-    }
-    await paid.assertBooks([sample], { calls: 1, charges: 1 });
-  });
-
-  test('20 copies of one payment at once, over MCP and over HTTP: one call, one charge', needs, async () => {
-    const sample = await aSample('copies');
-    const results = await Promise.all(
-      Array.from({ length: 20 }, async (_, n) => {
-        if (n % 2 === 0) return (await send(service, sample)).body;
-        return (await client.call('execute_webhook', sample.request, sample.payment.payload)).structured;
-      }),
-    );
-    assert.equal(results.filter((body) => 'idempotentReplay' in body && !body.idempotentReplay).length, 1);
-    for (const body of results) {
-      if ('job' in body) continue;
-      const { error } = body as { error: { code: string } };
-      assert.ok(['idempotency_in_progress', 'too_many_in_flight'].includes(error.code), error.code);
-    }
-    await paid.assertBooks([sample], { calls: 1, charges: 1 });
-  });
-
-  test(
-    'an invalid payment is answered with the requirements and the reason; nothing is charged',
-    needs,
-    async () => {
-      const sample = await aSample('refused');
-      const forged = altered(sample.payment, (_payload, signed) => {
-        signed.signature = `0x${'11'.repeat(64)}1b`;
-      });
-      const { isError, structured, settlement } = await client.call(
-        'execute_webhook',
-        sample.request,
-        forged.payload,
-      );
-      assert.deepEqual(
-        [isError, settlement, structured.error],
-        [true, null, 'payment_required: invalid_signature'],
-      );
-      assert.equal(parsePaymentRequired(structured).success, true);
-      await paid.assertBooks([sample], { calls: 0, charges: 0 });
-    },
-  );
-
   test(
     'settled, and the answer lost: the error asks for the same payment again, which is then served',
     needs,

@@ -73,30 +73,6 @@ describe('parallel calls', () => {
     });
   }
 
-  test('the same key with another request: idempotency_conflict, and nothing is sent', async () => {
-    const path = '/conflict';
-    world.target.answer(() => ({}));
-    assert.equal((await call(path, path)).status, 200);
-    const others = [
-      { url: world.target.url(path), body: { n: 2 } },
-      { url: world.target.url(`${path}?x`), body: { n: 1 } },
-      { url: world.target.url(path), body: { n: 1 }, method: 'PUT' },
-      { url: world.target.url(path), body: { n: 1 }, headers: { a: 'b' } },
-      { url: world.target.url(path), body: { n: 1 }, timeoutMs: 1000 },
-      { url: world.target.url(path), body: { n: 1 }, retry: { attempts: 2 } },
-      { url: world.target.url(path) },
-    ];
-    for (const other of others) {
-      const { status, body } = await execute(service, { ...other, idempotencyKey: path });
-      assert.deepEqual([status, body.error?.code], [409, 'idempotency_conflict'], JSON.stringify(other));
-    }
-    // Another form of the same request.
-    const same = { url: world.target.url(path).replace('https', 'HTTPS'), body: { n: 1 }, method: 'POST' };
-    const { status, body } = await execute(service, { ...same, retry: {}, idempotencyKey: path });
-    assert.deepEqual([status, body.idempotentReplay], [200, true]);
-    assert.equal(requestsTo(path).length, 1);
-  });
-
   test(`${CALLS} keys: ${CALLS} requests, ${CALLS} jobs, each its own receipt`, async () => {
     const path = '/many-keys';
     world.target.answer(() => ({}));

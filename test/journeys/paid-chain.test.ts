@@ -7,14 +7,7 @@ import type { Hex } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import {
-  assertAskedToPay,
-  assertDelivered,
-  EXECUTE,
-  each,
-  send,
-  sendPatiently,
-} from '#test/support/paid-call.ts';
+import { assertAskedToPay, assertDelivered, EXECUTE, each, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { cancellation, challenge, makePayment, newPayer, resigned } from '#test/support/payer.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
@@ -53,27 +46,6 @@ describe('the chain decides', () => {
     const body = JSON.stringify({ x402Version: 2, paymentPayload: payload, paymentRequirements });
     const settled = await fetch(`${paid.proxy.url}/settle`, { method: 'POST', body });
     assert.equal(((await settled.json()) as SettleResponse).success, true);
-  }
-
-  for (const fault of ['cut', 'json_500_after', 'pending'] as const) {
-    test(
-      `settled, answer lost (${fault}): recovered with its transaction, without another settle call`,
-      needs,
-      async () => {
-        const samples = await paid.samples(service, `lost-${fault}`);
-        await leaveUnknown(samples, fault);
-        await paid.assertBooks(samples, { calls: 0, charges: 1 });
-        await each(samples, async (sample) => {
-          assertDelivered(await sendPatiently(service, sample), sample);
-          assertDelivered(await send(service, sample, { version: 1 }), sample, { version: 1, replay: true });
-          assert.deepEqual(
-            settles(sample).map(({ moved }) => moved),
-            [true],
-          );
-        });
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
   }
 
   test(
@@ -138,26 +110,6 @@ describe('the chain decides', () => {
         assert.equal(paid.hits(sample), 0);
       });
       assert.equal(await paid.chain.balanceOf(paid.payTo), before);
-    },
-  );
-
-  test(
-    '20 concurrent retries of an unknown payment that was settled: one call, no other settle call',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'retries');
-      await leaveUnknown(samples, 'cut');
-      for (const sample of samples) {
-        const sent = await Promise.all(Array.from({ length: 20 }, () => send(service, sample)));
-        assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
-        for (const answer of sent) {
-          if (answer.status === 200)
-            assertDelivered(answer, sample, { replay: answer.body.idempotentReplay });
-          else assert.ok([409, 429].includes(answer.status), JSON.stringify(answer.body));
-        }
-        assert.equal(settles(sample).length, 1);
-      }
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
     },
   );
 

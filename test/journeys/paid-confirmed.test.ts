@@ -7,7 +7,6 @@ import { assertAskedToPay, assertDelivered, assertSaid, each, send } from '#test
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { cancellation } from '#test/support/payer.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
-import { recordedIn } from '#test/support/service-log.ts';
 
 const needs = needsAnvil();
 
@@ -28,7 +27,7 @@ describe('a settlement is confirmed by the chain', () => {
 
   /** Types of the payment's events, and the last one's data. */
   async function recorded({ payer }: Sample) {
-    const events = await recordedIn(paid.dataDir);
+    const events = await paid.log.recorded();
     const own = events.find(({ data }) => data.payer === payer.address.toLowerCase());
     const payment = events.filter(({ stream }) => stream === own?.stream);
     const found = (type: string) => payment.find((event) => event.type === type)?.data;

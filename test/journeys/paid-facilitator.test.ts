@@ -7,7 +7,7 @@ import type { Fault } from '#test/support/fault-proxy.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertDelivered, assertSaid, EXECUTE, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { challenge, makePayment } from '#test/support/payer.ts';
+import { challenge } from '#test/support/payer.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { get } from '#test/support/service-world.ts';
 
@@ -143,64 +143,6 @@ describe('a facilitator that fails', () => {
           }
         });
         for (const sample of samples) assert.equal(moves(sample), 1);
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
-  }
-
-  for (const [title, fault, charges] of [
-    ['not settled', 'json_500', 0],
-    ['settled', 'cut', 1],
-  ] as const) {
-    test(
-      `20 concurrent retries of an unknown payment (${title}): one call, charged once`,
-      needs,
-      async () => {
-        const samples = await paid.samples(service, `unknown-${fault}`);
-        await leaveUnknown(samples, fault);
-        await paid.assertBooks(samples, { calls: 0, charges });
-        for (const sample of samples) {
-          const retry = (_: unknown, n: number) => send(service, sample, { version: n % 2 === 0 ? 2 : 1 });
-          const sent = await Promise.all(Array.from({ length: 20 }, retry));
-          assert.equal(sent.filter(({ status, body }) => status === 200 && !body.idempotentReplay).length, 1);
-          for (const [n, answer] of sent.entries()) {
-            const version = n % 2 === 0 ? 2 : 1;
-            if (answer.status === 200) {
-              assertDelivered(answer, sample, { version, replay: answer.body.idempotentReplay });
-            } else if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
-            else assertSaid(answer, 429, 'too_many_in_flight');
-          }
-          assert.equal(moves(sample), 1);
-        }
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
-  }
-
-  for (const fault of ['json_500', 'cut'] as const) {
-    test(
-      `a naive client repeats with a new payment and the same key (${fault}): 409, not charged`,
-      needs,
-      async () => {
-        const asked = await challenge(`${service.url}${EXECUTE}`);
-        const samples = await paid.samples(service, `naive-${fault}`, {
-          more: () => ({ idempotencyKey: 'key' }),
-        });
-        await leaveUnknown(samples, fault);
-        paid.node.blind(true);
-        const repeats = await each(samples, async (sample) => {
-          const payment = await makePayment(sample.payer, asked);
-          const repeated = await sendPatiently(service, sample, { payment });
-          assertSaid(repeated, 409, 'idempotency_in_progress');
-          assert.equal(paid.proxy.callsOf('settle', payment.nonce).length, 0);
-          return payment;
-        });
-        paid.node.blind(false);
-        await each(samples, async (sample, n) => {
-          assertDelivered(await sendPatiently(service, sample), sample);
-          const payment = repeats[n] ?? sample.payment;
-          assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
-        });
         await paid.assertBooks(samples, { calls: 1, charges: 1 });
       },
     );

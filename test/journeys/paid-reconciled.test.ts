@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
+import type { Fault } from '#test/support/fault-proxy.ts';
 import { readFigures } from '#test/support/figures.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
+import { countRows } from '#test/support/paid-cell.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { mintFor } from '#test/support/refund-batch.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
@@ -105,6 +107,44 @@ describe('the books compared with the chain', () => {
   );
 
   test(
+    'a facilitator that names no transaction, or another one: the chain’s is recorded in the call, or by the comparison',
+    needs,
+    async () => {
+      const nameless = await paid.samples(service, 'no-hash', { count: 1 });
+      const renamed = await paid.samples(service, 'other-hash', { count: 2 });
+      const present = async (fault: Fault, samples: readonly Sample[]) => {
+        paid.proxy.rule(({ kind }) => (kind === 'settle' ? fault : 'pass'));
+        await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
+        paid.proxy.rule(() => 'pass');
+      };
+      await present('no_hash_after', nameless);
+      await present('other_hash_after', renamed);
+      await bury();
+      const corrected = await waitFor('their transactions are corrected', async () => {
+        const rows: (Row & Record<'transaction' | 'statedTransaction', string>)[] =
+          await payments('--corrected');
+        return rows.length === renamed.length && rows;
+      });
+      for (const { state, transaction, statedTransaction } of corrected) {
+        assert.equal(state, 'served');
+        assert.equal(transaction, `0x${[...statedTransaction.slice(2)].reverse().join('')}`);
+      }
+      const rows: (Row & { readonly transaction: string })[] = await payments('--all');
+      for (const { payer } of [...nameless, ...renamed]) {
+        const row = rows.find((one) => one.payer === payer.address.toLowerCase());
+        const receipt = await ask('eth_getTransactionReceipt', row?.transaction);
+        assert.equal((receipt as { status: string } | null)?.status, '0x1');
+      }
+      const { corrected: units, balanced } = await balance();
+      assert.deepEqual([units, balanced], [String(3000 * renamed.length), true]);
+      const { code, stdout } = await runCli(['audit', '--rpc', paid.chain.url], { env });
+      assert.equal(code, 0, stdout);
+      assert.match(stdout, /in another transaction than was recorded first: 2/);
+      await paid.assertBooks([...nameless, ...renamed], { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
     'a facilitator that invents settlements: missing, in the balance and in the audit',
     needs,
     async () => {
@@ -131,6 +171,7 @@ describe('the books compared with the chain', () => {
         assertDelivered(await send(service, sample), sample, { replay: true }),
       );
       assert.equal(await paid.chain.balanceOf(paid.payTo), BigInt(received ?? ''));
+      countRows(samples.map(({ path }) => path));
     },
   );
 
@@ -171,6 +212,7 @@ describe('the books compared with the chain', () => {
       assert.equal(await paid.chain.balanceOf(paid.payTo), BigInt(received ?? ''));
       const { stdout, code } = await runCli(['audit'], { env });
       assert.equal(code, 0, stdout);
+      countRows(samples.map(({ path }) => path));
     },
   );
 

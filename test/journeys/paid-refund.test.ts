@@ -7,22 +7,17 @@ import { operatorChain } from '#src/app/chain.ts';
 import { openOperatorLog } from '#src/app/operator.ts';
 import { EXIT } from '#src/cli/exit.ts';
 import { completeRefunds } from '#src/usecases/payments/complete-refund.ts';
-import { resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertDelivered, assertSaid, EXECUTE, each, send, sendPatiently } from '#test/support/paid-call.ts';
+import { assertDelivered, assertSaid, EXECUTE, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
 import { challenge, makePayment, newPayer } from '#test/support/payer.ts';
-import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
-import { LONG } from '#test/support/property-runs.ts';
 import { placeToken, sendBatch } from '#test/support/refund-batch.ts';
-import type { Environment, Service } from '#test/support/service.ts';
+import { LATER, leaveSettled, type Operator, operator, resolveAll } from '#test/support/refund-operator.ts';
+import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
-const postgres = needsPostgres();
 const PURSE = 30_000n;
-/** The service itself does not find meanwhile what the operator resolves. */
-const LATER = { X402_RECONCILE_SECONDS: '3600' };
 const UNKNOWN_TX = `0x${'7'.repeat(64)}`;
 
 /** A payer with two payments, and others with one each. */
@@ -34,54 +29,6 @@ async function manySamples(paid: PaidWorld, service: Service, row: string, count
   const payment = await makePayment(first.payer, await challenge(`${service.url}${EXECUTE}`));
   return [...samples, { ...first, path, payment, request: { ...first.request, url: paid.target.url(path) } }];
 }
-
-/** The money moves; neither the facilitator's answer nor the chain reaches the service. */
-async function leaveUnknown(paid: PaidWorld, service: Service, samples: readonly Sample[]): Promise<void> {
-  paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'cut' : 'pass'));
-  paid.node.blind(true);
-  await each(samples, async (sample) =>
-    assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed'),
-  );
-  paid.proxy.rule(() => 'pass');
-  paid.node.blind(false);
-}
-
-/** As `relay payments resolve` does. */
-async function resolveAll({ dataDir, chain }: PaidWorld, ids: readonly string[]): Promise<void> {
-  const deps = await openOperatorLog({ dataDir, eventStoreUrl: null });
-  const found = { ...deps, chain: operatorChain(chain.url, deps.logger) };
-  for (const id of ids) assert.equal((await resolvePayment(found, { id, statement: null })).kind, 'recorded');
-  await deps.log.close();
-}
-
-/** The commands of an operator. */
-function operator(environment: Environment) {
-  const env = environment as Record<string, string>;
-  const run = (args: readonly string[], more: Record<string, string> = {}) =>
-    runCli(['payments', ...args], { env: { ...env, ...more } });
-  /** What it prints with --json, and its exit status. */
-  const json = async (args: readonly string[], more: Record<string, string> = {}) => {
-    const { code, stdout, stderr } = await run([...args, '--json'], more);
-    return { code, stderr, out: stdout === '' ? null : JSON.parse(stdout) };
-  };
-  return {
-    env,
-    run,
-    json,
-    sums: async () => {
-      const { code, out } = await json(['--balance']);
-      const [row] = out;
-      return [code, row.charged, row.served, row.refunded, row.open];
-    },
-    /** Fails with this text, and records nothing. */
-    async fails(args: readonly string[], code: number, message: RegExp, more: Record<string, string> = {}) {
-      const failed = await run(args, more);
-      assert.deepEqual([failed.code, failed.stdout], [code, ''], failed.stderr);
-      assert.match(failed.stderr, message);
-    },
-  };
-}
-type Operator = ReturnType<typeof operator>;
 
 describe('refunds', () => {
   let paid: PaidWorld;
@@ -106,10 +53,10 @@ describe('refunds', () => {
     const open = await manySamples(paid, service, 'refund', 4);
     const served = await paid.samples(service, 'served', { count: 1 });
     samples = [...open, ...served];
-    await leaveUnknown(paid, service, open);
+    await leaveSettled(paid, service, open);
     for (const sample of served) assertDelivered(await sendPatiently(service, sample), sample);
     const { code, out } = await by.json(['--unknown']);
-    assert.deepEqual([code, out.length], [0, 5]);
+    assert.deepEqual([code, out.length], [EXIT.open, 5]);
     ids = samples.map(({ payment }) => {
       const row = out.find(({ nonce }: { nonce: string }) => nonce === payment.nonce.toLowerCase());
       return row?.id ?? '';
@@ -150,7 +97,7 @@ describe('refunds', () => {
         listed.out.map(({ state }: { state: string }) => state),
         Array(5).fill('unserved'),
       );
-      assert.deepEqual(await by.sums(), [0, '18000', '3000', '0', '15000']);
+      assert.deepEqual(await by.sums(), ['18000', '3000', '0', '15000']);
     },
   );
 
@@ -187,7 +134,7 @@ describe('refunds', () => {
         }
         assert.equal(paid.hits(sample), 0);
       }
-      assert.deepEqual(await by.sums(), [0, '18000', '3000', '0', '15000']);
+      assert.deepEqual(await by.sums(), ['18000', '3000', '0', '15000']);
       const due = await by.run(['--refundable']);
       assert.equal(due.code, EXIT.open);
       assert.equal(due.stdout.match(/^refunding /gm)?.length, 3);
@@ -230,12 +177,15 @@ describe('refunds', () => {
       const tooMuch = await sendBatch(paid.chain, paid.payTo, [...one, { to: stranger, amount: PURSE * 9n }]);
       await fails(tooMuch, /failed: nothing was transferred/);
       await fails(UNKNOWN_TX as Hex, /no block of eip155:8453 contains/);
+      await by.fails(['refund', 'complete', '--tx', small], 1, /is not confirmed: wait \d+ blocks?/, {
+        X402_CONFIRMATIONS: '50',
+      });
       const dead = { X402_RPC_URL: 'http://127.0.0.1:1' };
       await by.fails(['refund', 'complete', '--tx', small], 2, /no usable answer/, dead);
       await by.fails(['refund', 'complete', '--tx', small], 2, /X402_RPC_URL is not set/, {
         X402_RPC_URL: '',
       });
-      assert.deepEqual((await by.sums()).slice(3), ['0', '12000']);
+      assert.deepEqual((await by.sums()).slice(2), ['0', '12000']);
     },
   );
 
@@ -256,7 +206,7 @@ describe('refunds', () => {
         recorded.map(({ id, sender }: Record<string, unknown>) => [id, sender]).sort(),
         [idOf(0), idOf(1), idOf(4)].sort().map((id) => [id, paid.payTo.toLowerCase()]),
       );
-      assert.deepEqual(await by.sums(), [0, '18000', '6000', '9000', '3000']);
+      assert.deepEqual(await by.sums(), ['18000', '6000', '9000', '3000']);
       // With what the transfers that refunded nothing moved.
       assert.deepEqual(await purses(0, 1), [PURSE, PURSE + 2999n + 3000n]);
       for (const n of [0, 1, 4])
@@ -285,8 +235,8 @@ describe('refunds', () => {
       const tx = await paid.refund([{ to: to(3), amount: 3000n }], wallet);
       await by.fails(['refund', 'complete', '--tx', tx], 1, /does not move money from the payee/);
 
-      const deps = await openOperatorLog({ dataDir: paid.dataDir, eventStoreUrl: null });
-      const { findTransfers } = operatorChain(paid.chain.url, deps.logger);
+      const deps = await openOperatorLog(paid.log.config);
+      const { findTransfers } = operatorChain({ rpcUrl: paid.chain.url, confirmations: 0 }, deps.logger);
       const append: typeof deps.log.append = async (stream, expected, events) => {
         const stored = await deps.log.append(stream, expected, events);
         if (events[0]?.type === 'RefundClaimed') throw new Error('the process ends here');
@@ -339,57 +289,3 @@ describe('refunds', () => {
     assert.equal(code, 0, stdout);
   });
 });
-
-if (LONG)
-  describe('refunds, on two processes', () => {
-    const both = { skip: needs.skip || postgres.skip };
-    let server: PostgresServer;
-    let paid: PaidWorld;
-    before(async () => {
-      if (both.skip) return;
-      server = await postgresServer();
-      paid = await makePaidWorld();
-    });
-    after(async () => {
-      await paid?.end();
-      await server?.remove();
-    });
-
-    test(
-      'payments in refund and refunded ones execute nothing at either; a cancelled one executes once',
-      both,
-      async () => {
-        const DATABASE_URL = await server.newDatabase();
-        // One after the other: the first makes the key file.
-        const left = await paid.start({ DATABASE_URL, ...LATER });
-        const pair = [left, await paid.start({ DATABASE_URL, ...LATER })] as const;
-        const by = operator(paid.env);
-        const samples = await paid.samples(left, 'many');
-        await leaveUnknown(paid, left, samples);
-        const rows: readonly { id: string }[] = (await by.json(['--unknown'])).out;
-        await resolveAll(
-          paid,
-          rows.map(({ id }) => id),
-        );
-        assert.equal((await by.json(['refund', 'begin', ...rows.map(({ id }) => id)])).code, 0);
-        const refused = () =>
-          each(samples, async (sample) => {
-            for (const service of pair) assertSaid(await send(service, sample), 409, 'payment_reused');
-            assert.equal(paid.hits(sample), 0);
-          });
-        await refused();
-        const [cancelled, ...returned] = samples;
-        assert.ok(cancelled !== undefined);
-        const tx = await paid.refund(returned.map(({ payer }) => ({ to: payer.address, amount: 3000n })));
-        assert.equal((await by.json(['refund', 'complete', '--tx', tx])).out.refunds.length, returned.length);
-        const [left_] = (await by.json(['--refundable'])).out;
-        assert.equal((await by.json(['refund', 'cancel', left_.id])).code, 0);
-        const answers = await Promise.all(pair.map((service) => sendPatiently(service, cancelled)));
-        assert.ok(answers.some(({ status }) => status === 200));
-        assert.equal(paid.hits(cancelled), 1);
-        await paid.assertBooks(returned, { calls: 0, charges: 0 });
-        const { code, stdout } = await runCli(['audit'], { env: paid.env });
-        assert.equal(code, 0, stdout);
-      },
-    );
-  });

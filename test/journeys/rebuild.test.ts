@@ -10,13 +10,14 @@ import { rebuild } from '#projections/rebuild.ts';
 import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { MIGRATIONS_FOLDER, tableLayout } from '#src/adapters/read-store/migrations.ts';
-import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
+import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { primitives } from '#test/support/primitives.ts';
-import type { Service } from '#test/support/service.ts';
+import { silent } from '#test/support/read-store.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
 import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 
 const needs = needsPostgres();
@@ -93,6 +94,10 @@ describe('a rebuild while the service runs', { ...needs, timeout: 150_000 }, () 
   }
 
   test('under a steady load of reads and executions nothing fails, and rows are equal', async () => {
+    await waitFor('the figures of all jobs', async () => {
+      const { body } = await get<{ stats?: { total: number } }>(`${service.url}/api/monitoring/executions`);
+      return body.stats?.total === JOBS;
+    });
     const schema = async () =>
       (await client`select schema from read_model_generations where state = 'current'`)[0]?.schema;
     const before = await schema();
@@ -127,12 +132,12 @@ describe('a rebuild while the service runs', { ...needs, timeout: 150_000 }, () 
     const [own] = await client`select schema from read_model_generations where state = 'current'`;
     const under = load();
     const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
-    const store = postgresRebuildStore({ url: env.DATABASE_URL });
+    const store = postgresReadStore({ url: env.DATABASE_URL });
     const layout = tableLayout(join(world.folder, 'migrations'));
     const models = READ_MODELS.map((model) => (model.name === 'job' ? changedJobModel() : model));
     try {
       const judgeReceipt = receiptJudge({ log, primitives });
-      const deps = { log, store: { ...store, layout }, judgeReceipt, clock: systemClock() };
+      const deps = { log, store: { ...store, layout }, judgeReceipt, clock: systemClock(), logger: silent };
       const { outcome, rows } = await rebuild(deps, { models });
       assert.equal(outcome, 'built');
       assert.ok((rows.jobs ?? 0) >= JOBS);

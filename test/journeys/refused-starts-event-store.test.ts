@@ -1,13 +1,13 @@
 // Refused starts over EventStoreDB: each ends with code 2 and a message that names the problem, and none prints
 // credentials.
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { runCli } from '#test/support/cli.ts';
 import { type EventStoreServer, startEventStoreServer } from '#test/support/eventstore-server.ts';
-import { type Ended, type Environment, spawnService } from '#test/support/service.ts';
+import { type Ended, type Environment, type Service, spawnService, waitFor } from '#test/support/service.ts';
 import { closedPort, execute, makeWorld, type World } from '#test/support/service-world.ts';
 
 /** The credentials of every connection string. */
@@ -91,6 +91,50 @@ describe('a start over EventStoreDB is refused', () => {
     }
     assertRefused(await start({ SIGNING_KEYS_FILE: other }), /secret/);
     assert.equal(existsSync(world.dataDir), false);
+  });
+
+  test('an empty or another server than the one in use, also where the key file cannot be changed', async () => {
+    await using servers = new AsyncDisposableStack();
+    const server = async () => servers.adopt(await startEventStoreServer(), (one) => one.end());
+    const empty = await server();
+    const other = await server();
+    // A folder in the place of the lock: the key file cannot be changed, as in a folder of root's.
+    const fixed = keyFile('fixed');
+    const DATA_DIR = join(world.folder, 'remembers');
+    mkdirSync(`${fixed}.lock`);
+    const text = readFileSync(fixed, 'utf8');
+    const mine = { ...env, SIGNING_KEYS_FILE: fixed, DATA_DIR, EVENTSTORE_URL: other.url };
+    const call = (service: Service) => execute(service, { url: world.target.url(), idempotencyKey: 'one' });
+    const first = await world.start(mine);
+    assert.equal((await call(first)).status, 200);
+    await first.stop();
+    assert.equal(readFileSync(fixed, 'utf8'), text);
+    const own = { ...env, DATA_DIR: join(world.folder, 'unused') };
+    for (const [files, url, words] of [
+      [own, empty.url, /^the event log of EVENTSTORE_URL is empty, and key file .*own.keys\.json shows/],
+      [own, other.url, /^the event log of EVENTSTORE_URL is not the one that was in use, as key file /],
+      [
+        mine,
+        empty.url,
+        /EVENTSTORE_URL is empty, and .*remembers.event-log\.json shows.*correct EVENTSTORE_URL/,
+      ],
+    ] as const)
+      assertRefused(await start({ ...files, EVENTSTORE_URL: url }), words);
+    const listed = await runCli(['keys', 'list'], { env: { ...mine, EVENTSTORE_URL: empty.url } });
+    assert.equal(listed.code, 2);
+    assert.match(listed.stderr, /EVENTSTORE_URL is empty, and /);
+    // Given up: the empty server takes a new log, and the next start needs no option.
+    const begun = spawnService(
+      { PORT: '0', ...world.env, ...mine, EVENTSTORE_URL: empty.url },
+      { args: ['--begin-new-log'] },
+    );
+    await waitFor('it listens', () => begun.stdout().includes('"listening"'));
+    begun.signal('SIGTERM');
+    assert.equal((await begun.ended).code, 0);
+    const second = await world.start({ ...mine, EVENTSTORE_URL: empty.url });
+    assert.equal((await call(second)).body.idempotentReplay, false);
+    await second.stop();
+    assertRefused(await start(mine), /is not the one that was in use, as .*event-log\.json/);
   });
 
   test('no server for half a minute; a command waits less', async () => {

@@ -4,9 +4,11 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import postgres from 'postgres';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { sleep } from '#src/lib/time.ts';
 import { runCli } from '#test/support/cli.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { contradictionsOf } from '#test/support/receipt-log-world.ts';
@@ -179,7 +181,7 @@ describe('two processes', () => {
       const [some] = meanwhile;
       assert.ok(some);
       // Answers to public lists may be cached for 500 ms.
-      await new Promise((resolve) => setTimeout(resolve, 600));
+      await sleep(600);
       for (const service of [left, right]) {
         const { job, receipt, verifyJob, verifyReceipt, proof }: Executed['links'] = some.links;
         const reads: string[] = [job, receipt, verifyJob, verifyReceipt].map((link) => at(service, link));
@@ -216,6 +218,26 @@ describe('two processes', () => {
       }
     },
   );
+
+  test('rows are deleted in PostgreSQL: missing at no process, rebuilt, logged', needs, async () => {
+    const { body } = await execute(left, { url: world.target.url('/deleted') });
+    await assertVerifies(left, body);
+    await assertVerifies(right, body);
+    const client = postgres(DATABASE_URL, { max: 1, onnotice: () => undefined });
+    const [current] = await client`select schema from read_model_generations where state = 'current'`;
+    await client`truncate ${client(String(current?.schema))}.jobs`;
+    await client.end();
+    for (const service of [right, left]) {
+      await waitFor('the job', async () => {
+        const { status } = await get(at(service, body.links.job));
+        assert.ok(status === 200 || status === 503, `${status}`);
+        return status === 200;
+      });
+      await assertVerifies(service, body);
+    }
+    const lines = [left, right].flatMap(({ stdout }) => logLines(stdout()));
+    assert.ok(lines.some(({ loss }) => loss === 'truncate of jobs'));
+  });
 
   test('both end regularly', needs, async () => {
     for (const service of [left, right]) {

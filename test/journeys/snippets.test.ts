@@ -8,7 +8,7 @@ import { needsAnvil } from '#test/support/local-payments.ts';
 import { type FrontRule, startRelayFront } from '#test/support/relay-front.ts';
 import { needsCryptography, needsProgram } from '#test/support/requirements.ts';
 import { get, type Report } from '#test/support/service-world.ts';
-import { allOf, PRICE, receiptIn, snippetWorld, TARGET } from '#test/support/snippet-world.ts';
+import { allOf, PRICE, receiptIn, snippetWorld } from '#test/support/snippet-world.ts';
 
 const needs = {
   skip: [needsAnvil(), needsProgram('python3'), needsCryptography(), needsProgram('curl')].some(
@@ -57,11 +57,6 @@ describe('snippets', () => {
     const { stdout, output } = await it.runFree('curl-discovery');
     assert.match(stdout, /^# webhook-relay\n/, output);
     for (const word of ['"execute.webhook"', '"openapi":"3.1.0"']) assert.ok(stdout.includes(word), output);
-  });
-
-  test('python-discovery: prints price, network and the order of calls', needs, async () => {
-    const { stdout, output } = await it.runFree('python-discovery');
-    assert.match(stdout, /^\$0\.003 on eip155:8453 by exact at \S+\npayment is enforced\n1\. /, output);
   });
 
   test('mcp-config: an MCP client that is configured by it finds the tools', needs, async () => {
@@ -276,19 +271,6 @@ print(json.dumps(verdicts))`,
 
   test('curl-policy-check: the target is allowed', needs, async () => {
     assert.equal((await it.jsonOf('curl-policy-check')).allowed, true);
-  });
-
-  test('python-policy-check: the target is allowed; one that is not ends with a failure', needs, async () => {
-    const { stdout, output } = await it.runFree('python-policy-check');
-    assert.match(stdout, /^allowed: target\.test \{/, output);
-    const snippet = allOf(it.document).find(({ id }) => id === 'python-policy-check');
-    assert.ok(snippet);
-    const refused = await it.run({ ...snippet, code: snippet.code.replace(TARGET, 'https://10.0.0.1/') });
-    assert.deepEqual(
-      [refused.code, /^refused: unsafe_target /m.test(refused.output)],
-      [1, true],
-      refused.output,
-    );
   });
 
   test('curl-handoff: a package without payment', needs, async () => {

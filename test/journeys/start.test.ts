@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { sleep } from '#src/lib/time.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 
@@ -60,6 +61,6 @@ async function read(url: string): Promise<{ readonly id: string }> {
     const { status, headers, body } = await get<{ id: string }>(url);
     if (status === 200) return body;
     assert.equal(status, 503);
-    await new Promise((resolve) => setTimeout(resolve, Number(headers.get('retry-after')) * 1000));
+    await sleep(Number(headers.get('retry-after')) * 1000);
   }
 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { duration } from '#src/http/pages/status-plots.ts';
+import { sleep } from '#src/lib/time.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 
@@ -47,7 +48,7 @@ describe('status page', () => {
     service = await world.start();
     const run = async (path: string) => (await execute(service, { url: world.target.url(path) })).body.job;
     world.target.answer(async ({ path }) => {
-      if (path === '/slow') await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
+      if (path === '/slow') await sleep(SLOW_MS);
       return { status: path === '/fails' ? 500 : 200, body: 'done' };
     });
     for (const path of ['/good', '/good', '/good', '/slow'])

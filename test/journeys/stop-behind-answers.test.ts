@@ -2,7 +2,7 @@
 // append of unknown outcome does not keep the process alive, and a stopped start ends at once.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { startCli } from '#test/support/cli.ts';
+import { startCli } from '#test/support/cli-process.ts';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
 import type { EventStoreServer } from '#test/support/eventstore-server.ts';
 import { hitsOf } from '#test/support/fault-words.ts';
@@ -31,13 +31,13 @@ describe('SIGTERM while the log is faulty', () => {
   const stored = () =>
     eventStore.events.map(({ type }) => type).filter((type) => /^(Job|Attempt)/.test(type));
 
-  for (const [name, begin] of [
-    ['before it listens, the log is read and takes nothing', () => eventStore.faults.refuseAppends(1e6)],
-    ['before it listens, the log is unavailable', () => eventStore.stop()],
-    ['before it listens, the log is frozen', async () => eventStore.faults.freeze()],
+  for (const [name, ways, begin] of [
+    ['takes no appends', ['main', 'serve'], () => eventStore.faults.refuseAppends(1e6)],
+    ['is unavailable', ['main'], () => eventStore.stop()],
+    ['is frozen', ['main'], async () => eventStore.faults.freeze()],
   ] as const) {
-    for (const way of ['main', 'serve'] as const) {
-      test(`${way}: ${name}: it ends at once`, needs, async () => {
+    for (const way of ways) {
+      test(`${way}: before it listens, the log ${name}: it ends at once`, needs, async () => {
         await begin();
         const env = { PORT: '0', NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1', ...cluster.env };
         const it = way === 'main' ? spawnService(env) : startCli(['serve'], { env });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
+import { sleep } from '#src/lib/time.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
 import { payloadOf } from '#test/support/service-receipts.ts';
 import {
@@ -36,7 +37,7 @@ describe('the longest job', () => {
     const CALLS = 10;
     let other: World;
     before(async () => {
-      other = await makeWorld({ embedded: true });
+      other = await makeWorld();
     });
     after(() => other.end());
 
@@ -51,7 +52,7 @@ describe('the longest job', () => {
         service.signal(signal);
         await waitFor('it accepts nothing more', async () => !(await accepts(service)));
         // Longer than a server's grace period before it closes connections.
-        await new Promise((resolve) => setTimeout(resolve, 1500));
+        await sleep(1500);
         held.resolve({});
         const answers = await Promise.all(calls);
         assert.deepEqual(

@@ -10,7 +10,7 @@ import { signed } from '#test/support/given-receipt.ts';
 import * as given from '#test/support/logged-receipt.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
-import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
+import { RECEIPT_CHECKS, SERVED_CHECKS } from '#test/support/service-receipts.ts';
 import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 
 const { keys, jws, proof, payload } = given;
@@ -299,9 +299,13 @@ for (const colorScheme of ['light', 'dark'] as const) {
           await ended(page, 'own-state');
           assert.match(await textOf(page, '#own-state'), /^verified Your browser has verified the receipt/);
           const rows = await rowsOf(page, '#own-check');
-          assert.equal(rows.length, RECEIPT_CHECKS.length + 2);
-          for (const [i, name] of [...RECEIPT_CHECKS, 'receipt_logged'].entries())
-            assert.match(rows[i] ?? '', new RegExp(`^verified.* ${name}`));
+          assert.equal(rows.length, SERVED_CHECKS.length + 1);
+          const own: readonly string[] = [...RECEIPT_CHECKS, 'receipt_logged'];
+          for (const [i, name] of SERVED_CHECKS.entries())
+            assert.match(
+              rows[i] ?? '',
+              new RegExp(`^${own.includes(name) ? 'verified' : 'ok'}.* ${name}`, 's'),
+            );
           assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*Unwitnessed/);
           assert.match(await textOf(page, '#own-check'), /8 values are redacted/);
           const { id } = executed.receipt;
@@ -373,6 +377,13 @@ test('proof page: changed answers fail, and a young receipt is pending', needs, 
       /not checked.*receipt_logged/,
     ],
   ];
+  // The relay itself refuses what the browser can verify.
+  const refusing = (html: string) =>
+    html.replace(
+      /<span class="pill ok">ok<(\/span><\/td>\s<td>It is signed)/,
+      '<span class="pill failed">failed<$1',
+    );
+  cases.push([{ '**/proof/job_*': refusing }, /^failed .*do not rely/, /^failed\s.* signature_valid$/]);
   // A relay that publishes two signed trees of one size: all its answers are replaced.
   const twoTrees = {
     [RECEIPT]: () => JSON.stringify(given.receiptAnswer({ checkpoint: given.checkpoint })),
@@ -431,7 +442,7 @@ test(
       );
       await page.unroute('**/jwks.json');
       await page.getByRole('button', { name: 'Try again' }).press('Enter');
-      await page.waitForSelector('#own-state .pill.ok');
+      await page.waitForSelector('#own-state .pill.verified');
     });
     await on('/verify', async (page) => {
       await page.addInitScript(

@@ -1,7 +1,8 @@
 import { deepEqual, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkpointsElsewhere } from '#projections/generations.ts';
+import { checkpointsElsewhere, logHolds } from '#projections/generations.ts';
 import type { Db } from '#projections/rows.ts';
+import { EventDamaged } from '#src/ports/event-log.ts';
 
 const generation = { id: 'id', log: 'log' };
 
@@ -16,4 +17,17 @@ test('generations: every checkpoint elsewhere is returned', async () => {
   const answers = [[{ schema: 'one' }, { schema: 'two' }], [{ note: 'first' }], []];
   const db = { execute: async () => answers.shift() } as unknown as Db;
   deepEqual(await checkpointsElsewhere(db, generation, 'own'), ['first']);
+});
+
+test('generations: an event that is damaged since its rows were made is still held by the log', async () => {
+  const damaged = (position: string, problem: 'changed' | 'missing' = 'changed') => ({
+    readStream: () =>
+      Promise.reject(
+        new EventDamaged({ from: position, to: position, stream: 'job-1', revision: '3', problem }),
+      ),
+  });
+  const rows = { position: '0007', event: '3 an-id job-1' };
+  deepEqual(await logHolds(damaged('0007'), rows), true);
+  await rejects(logHolds(damaged('0008'), rows), EventDamaged);
+  await rejects(logHolds(damaged('0007', 'missing'), rows), EventDamaged);
 });

@@ -1,7 +1,7 @@
 // When the rows count as caught up, and what is logged of a long replay.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { makeProgress } from '#projections/progress.ts';
+import { Progress } from '#projections/progress.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 
 function given() {
@@ -20,7 +20,7 @@ function given() {
     ...silent,
     info: (message: string, fields?: unknown) => void lines.push([message, fields]),
   };
-  return { progress: makeProgress({ clock, logger }), lines, time };
+  return { progress: new Progress({ clock, logger }), lines, time };
 }
 
 test('catch up: not before the first session, and not before the head that it found', async () => {
@@ -38,7 +38,7 @@ test('catch up: not before the first session, and not before the head that it fo
 test('catch up: a waiting caller gets the result at once', async () => {
   let answered: boolean | null = null;
   const clock = { now: () => 0, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
-  const waiting = makeProgress({ clock, logger: collectingLogger() });
+  const waiting = new Progress({ clock, logger: collectingLogger() });
   waiting.begin(null, '1');
   const asked = waiting.ready(1000).then((ready) => {
     answered = ready;
@@ -68,8 +68,10 @@ test('catch up: a later session that begins behind is lag, not incompleteness; r
   progress.begin('2', '9');
   assert.equal(await progress.ready(1), true, 'the store was away: the rows are as they were');
   for (const back of ['1', null]) {
+    assert.equal(progress.isTakenBack, false);
     progress.begin(back, '9');
     assert.equal(await progress.ready(1), false);
+    assert.equal(progress.isTakenBack, true);
     progress.moved('9', 8);
     assert.equal(await progress.ready(1), true);
   }

@@ -138,7 +138,12 @@ test(
       now: () => now,
       retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
     });
-    const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
+    const models = readModels({
+      store: runner,
+      clock: systemClock(),
+      logger: silent,
+      ready: () => runner.ready(),
+    });
     const list = () => [it.key.record];
     const { verifyJob, verifyReceipt } = wireReads({
       log: it.log,

@@ -7,11 +7,10 @@ import { CannotRebuild, prune, type RebuildOptions, rebuild } from '#projections
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { storeQueries } from '#projections/store-query.ts';
-import { postgresRebuildStore } from '#src/adapters/read-store/postgres-rebuild.ts';
+import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import type { EventLog } from '#src/ports/event-log.ts';
+import { EventDamaged, type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
-import type { RebuildStore } from '#src/ports/rebuild-store.ts';
 import { keyRetired } from '#test/support/given-events.ts';
 import {
   appendAll,
@@ -35,35 +34,25 @@ import {
   rowsFor,
   runnerOver,
   schemaOf,
+  silent,
 } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 20_000;
 
-/** The rebuild's own handle on a store; an embedded one has no second. */
-async function rebuildStoreOf(store: ReadStore<Db>): Promise<RebuildStore<Db>> {
-  if (!store.disposable) {
-    const [row] = await rowsOf<{ name: string; port: string; user: string }>(
-      await store.shared(),
-      sql`select current_database() as name, current_setting('port') as port, current_user as "user"`,
-    );
-    return postgresRebuildStore({ url: `postgres://${row?.user}@127.0.0.1:${row?.port}/${row?.name}` });
-  }
-  return {
-    disposable: true,
-    layout: store.layout,
-    migrate: async () => undefined,
-    transaction: async (work, isolation) => {
-      const given = isolation === undefined ? undefined : { isolationLevel: isolation };
-      return (await store.shared()).transaction((tx) => work({ db: tx, copy: null }), given);
-    },
-    close: async () => undefined,
-  };
+/** Another process's handle on a store; an embedded one has no second. */
+async function rebuildStoreOf(store: ReadStore<Db>): Promise<ReadStore<Db>> {
+  if (store.disposable) return { ...store, close: async () => undefined };
+  const [row] = await rowsOf<{ name: string; port: string; user: string }>(
+    await store.shared(),
+    sql`select current_database() as name, current_setting('port') as port, current_user as "user"`,
+  );
+  return postgresReadStore({ url: `postgres://${row?.user}@127.0.0.1:${row?.port}/${row?.name}` });
 }
 
 async function rebuilt(log: EventLog, store: ReadStore<Db>, options: RebuildOptions = {}) {
   const beside = await rebuildStoreOf(store);
   try {
-    const deps = { log, store: beside, judgeReceipt: judgeBySignature, clock: systemClock() };
+    const deps = { log, store: beside, judgeReceipt: judgeBySignature, clock: systemClock(), logger: silent };
     return await rebuild(deps, options);
   } finally {
     await beside.close();
@@ -251,6 +240,30 @@ function suite(harness: ReadStoreHarness): void {
     },
   );
 
+  test(`${name}: it ends at a damaged event, which its error names`, options, async () => {
+    const store = await harness.fresh();
+    const log = await logOf(3);
+    const spoilt = log.events[7] ?? assert.fail();
+    log.spoil(spoilt);
+    await assert.rejects(
+      rebuilt(log, store, { batchSize: 3 }),
+      (error) => error instanceof EventDamaged && error.damage.from === spoilt.position,
+    );
+  });
+
+  test(`${name}: without the event log it ends, and continues the next time`, options, async () => {
+    const store = await harness.fresh();
+    const log = await logOf(5);
+    const leaves = {
+      batchSize: 10,
+      onProgress: ({ events }: { events: number }) => log.setAway(events >= 10),
+    };
+    await assert.rejects(rebuilt(log, store, leaves), EventLogUnavailable);
+    log.setAway(false);
+    assert.equal((await rebuilt(log, store)).outcome, 'built');
+    assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+  });
+
   test(`${name}: nothing to rebuild or to compare is said in a sentence`, options, async () => {
     const store = await harness.fresh();
     const empty = memoryLog();
@@ -329,9 +342,15 @@ function suite(harness: ReadStoreHarness): void {
     const store = await harness.fresh();
     const log = await logOf(3);
     const held = Promise.withResolvers<void>();
-    const slow: EventLog = { ...log, head: () => held.promise.then(() => log.head()) };
+    const asked = Promise.withResolvers<void>();
+    const head = async () => {
+      asked.resolve();
+      await held.promise;
+      return log.head();
+    };
+    const slow: EventLog = { ...log, head };
     const first = rebuilt(slow, store);
-    await systemClock().sleep(500);
+    await asked.promise;
     await assert.rejects(rebuilt(log, store), /another rebuild or check is running/);
     held.resolve();
     assert.equal((await first).outcome, 'built');

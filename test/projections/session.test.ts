@@ -1,16 +1,12 @@
+// When a session projects: not for each event, at once for a reader, and never so often that readers take the thread.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PendingEvents } from '#projections/pending.ts';
-import { makeProgress } from '#projections/progress.ts';
-import { Projector } from '#projections/projection.ts';
-import { makePurge } from '#projections/purge.ts';
 import type { Db } from '#projections/rows.ts';
-import { lingerAfter, projectAll, type Session, type SessionDeps } from '#projections/session.ts';
-import type { AbortSignalLike, RecordedEvent } from '#src/ports/event-log.ts';
-import { memoryLog } from '#test/support/memory-log.ts';
-import { silent } from '#test/support/read-store.ts';
+import { lingerAfter, Session } from '#projections/session.ts';
+import type { LiveMessage, RecordedEvent } from '#src/ports/event-log.ts';
+import { letPass, manualClock, quiet } from '#test/support/fakes.ts';
 
-const HEAD = { version: 1, position: '1', event: '0 id job-1' };
+const HEAD = { version: 1, position: null, event: null, counts: {}, loss: null };
 
 const event = (n: number): RecordedEvent => ({
   stream: 'other-1',
@@ -23,137 +19,98 @@ const event = (n: number): RecordedEvent => ({
   created: '2026-01-01T00:00:00.000Z',
 });
 
-type Time = { ms: number };
+type Given = {
+  /** Whether a reader waits for rows that events up to `position` make. */
+  readonly isAwaited: (position: string) => boolean;
+  /** A batch takes so long. */
+  readonly tookMs: number;
+  /** How many events an append has, and how long after the one before it comes. */
+  readonly append: { readonly events: number; readonly everyMs: number };
+};
 
-/** A session over rows that `execute` answers for; a sleep takes no time but that of its clock. */
-function given(changes: {
-  readonly signal: AbortSignalLike;
-  readonly role: Session['role'];
-  readonly execute: (time: Time) => Promise<unknown>;
-  readonly pending?: (time: Time) => Partial<PendingEvents>;
-  readonly progress?: Partial<SessionDeps['progress']>;
-}): { readonly session: Session; readonly deps: SessionDeps } {
-  const time = { ms: 0 };
-  const db = { execute: () => changes.execute(time) } as unknown as Db;
-  const clock = {
-    now: () => 0,
-    monotonic: () => time.ms,
-    async sleep(ms: number) {
-      time.ms += ms;
-    },
+/** Sizes of the batches that are written within `ms`. */
+async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): Promise<number[]> {
+  const clock = manualClock();
+  const pass = async (untilMs: number) => {
+    for (await quiet(); clock.monotonic() < untilMs; await quiet()) clock.advanceToNext();
   };
-  const pending = {
-    complete: true,
-    full: false,
-    interrupted: false,
-    size: 0,
-    oldestArrival: () => null,
-    first: () => [],
-    dropThrough: () => undefined,
-    changed: () => new Promise<void>(() => undefined),
-    wake: () => undefined,
+  const batches: number[] = [];
+  async function* subscribeAll(): AsyncGenerator<LiveMessage> {
+    yield { kind: 'caught_up' };
+    for (let n = 1; ; n++) {
+      if (n % append.events === 1 || append.events === 1) await clock.sleep(append.everyMs);
+      yield { kind: 'event', event: event(n) };
+    }
+  }
+  const head = { ...HEAD };
+  const execute = async (statement: { readonly queryChunks: readonly unknown[] }) => {
+    if (!JSON.stringify(statement.queryChunks).includes('project_batch')) return [head];
+    await clock.sleep(tookMs);
+    head.version++;
+    return [{ written: true }];
   };
+  const db = { execute } as unknown as Db;
   const store = {
-    disposable: false,
+    disposable: true,
     layout: { version: '1', statements: [] },
-    shared: async () => ({ execute: async () => [{ schema: 'one' }] }) as unknown as Db,
+    shared: async () => db,
     open: async () => db,
   };
-  const common = { log: memoryLog(), store, clock, logger: silent, judgeReceipt: async () => true };
-  const session: Session = {
-    generation: { id: 'one', log: 'first' },
-    schema: 'one',
-    db,
-    pending: Object.defineProperties(
-      pending,
-      Object.getOwnPropertyDescriptors(changes.pending?.(time) ?? {}),
-    ),
-    projector: new Projector(HEAD, { models: [] }),
-    role: changes.role,
-    nearHead: false,
-    kept: { usedAt: Number.POSITIVE_INFINITY, comparedAt: Number.POSITIVE_INFINITY },
-    lingerMs: 100,
-    restUntil: 0,
-  };
-  const deps: SessionDeps = {
-    ...common,
-    batchSize: 500,
-    progress: { ...makeProgress(common), ...changes.progress },
-    purge: makePurge(common, { jobs: null, receipts: null }),
-    worked: () => undefined,
-    signal: changes.signal,
-  };
-  return { session, deps };
+  const session = new Session(
+    { schema: 'one', db, head: HEAD },
+    {
+      log: {
+        subscribeAll,
+        readAll: async () => [],
+        head: async () => null,
+        // The rows are always of this history.
+        readStream: async (_, { from = 0n } = {}) => [event(Number(from))],
+      },
+      clock,
+      store,
+      judgeReceipt: async () => true,
+      models: [],
+      batchSize: 500,
+      progress: { position: null, isAwaited, moved: () => {}, noteCaughtUp: () => {} },
+      purge: null,
+      isCurrent: async () => true,
+      onDamage: assert.fail,
+      onWork: (events) => {
+        if (events > 0) batches.push(events);
+      },
+    },
+  );
+  const running = session.run();
+  await pass(ms);
+  session.end();
+  await letPass(clock, running);
+  return batches;
 }
 
-test('runner: a batch gathers for 20 times as long as the last one took, 100 ms at least and 500 ms at most', () => {
+test('session: a batch gathers for 20 times as long as the last one took, 100 ms at least and 500 ms at most', () => {
   assert.equal(lingerAfter(0), 100);
   assert.equal(lingerAfter(10), 200);
   assert.equal(lingerAfter(5000), 500);
 });
 
-test('runner: looking at another process’s rows leaves no listener on the signal of the shutdown', async () => {
-  const listeners = new Set<() => void>();
-  const signal = {
-    aborted: false,
-    addEventListener: (_: 'abort', listener: () => void) => void listeners.add(listener),
-    removeEventListener: (_: 'abort', listener: () => void) => void listeners.delete(listener),
-  };
-  let looks = 0;
-  const { session, deps } = given({
-    signal,
-    role: 'follows',
-    async execute() {
-      if (++looks === 50) signal.aborted = true;
-      return [HEAD];
-    },
-  });
-  await projectAll(session, deps);
-  assert.equal(looks, 50);
-  assert.equal(listeners.size, 0);
+test('session: without a reader, events gather; a full batch does not wait', async () => {
+  const steady = { events: 1, everyMs: 1 };
+  const few = await batchesWithin(1000, { isAwaited: () => false, tookMs: 4, append: steady });
+  assert.ok(few.length <= 10, `${few}`);
+  const many = { events: 1000, everyMs: 50 };
+  const full = await batchesWithin(200, { isAwaited: () => false, tookMs: 4, append: many });
+  assert.deepEqual(full.slice(0, 4), [500, 500, 500, 500]);
 });
 
-/** How many batches of `tookMs` are written in a second in which an event arrives each millisecond. */
-async function batchesInASecond(isAwaited: boolean, tookMs: number): Promise<number> {
-  const signal = {
-    aborted: false,
-    addEventListener: () => undefined,
-    removeEventListener: () => undefined,
-  };
-  let batches = 0;
-  let dropped = 0;
-  const { session, deps } = given({
-    signal,
-    role: 'projects',
-    progress: { isAwaited: () => isAwaited },
-    async execute(time) {
-      if (time.ms >= 1000) {
-        signal.aborted = true;
-        return [HEAD];
-      }
-      time.ms += tookMs;
-      batches++;
-      return [{ written: true }];
-    },
-    pending: (time) => ({
-      // There is always one to come.
-      get size() {
-        return Math.max(1, Math.floor(time.ms) - dropped);
-      },
-      oldestArrival: () => dropped,
-      first: () => [event(Math.max(dropped + 1, Math.floor(time.ms)))],
-      dropThrough(position) {
-        dropped = Number(position);
-      },
-    }),
-  });
-  // The look at the end of the second finds rows that another process has written.
-  await projectAll(session, deps).catch(() => undefined);
-  return batches;
-}
+test('session: a reader that waits gets a batch at once, and all events of one append in it', async () => {
+  const one = { events: 4, everyMs: 60 };
+  // The reader has read the log's head.
+  const isAwaited = (position: string) => position >= event(4).position;
+  assert.deepEqual(await batchesWithin(61, { isAwaited, tookMs: 1, append: one }), [4]);
+});
 
-test('runner: readers that wait get a batch after four times the length of the last one: a fifth of the thread', async () => {
-  const batches = await batchesInASecond(true, 4);
-  assert.ok(batches >= 40 && batches <= 51, `${batches} batches of 4 ms`);
-  assert.ok((await batchesInASecond(false, 4)) <= 10);
+test('session: readers that wait get a batch after four times the length of the last one: a fifth of the thread', async () => {
+  const steady = { events: 1, everyMs: 1 };
+  const batches = await batchesWithin(1000, { isAwaited: () => true, tookMs: 4, append: steady });
+  assert.ok(batches.length >= 40 && batches.length <= 51, `${batches.length} batches of 4 ms`);
 });

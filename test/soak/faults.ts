@@ -1,4 +1,6 @@
 // The faults of a soak, one a minute in turn, each undone within the minute.
+
+import { sleep } from '#src/lib/time.ts';
 import type { EventStoreServer } from '#test/support/eventstore-server.ts';
 import type { PaidWorld } from '#test/support/paid-world.ts';
 import type { Service } from '#test/support/service.ts';
@@ -22,7 +24,7 @@ export function faultsOf({ world, measured, restart, eventStore, postgres }: Fau
   const held = async (begin: () => unknown, end: () => unknown) => {
     await begin();
     try {
-      await pause(HELD_MS);
+      await sleep(HELD_MS);
     } finally {
       await end();
     }
@@ -67,7 +69,7 @@ export function faultsOf({ world, measured, restart, eventStore, postgres }: Fau
       name: 'facilitator slow',
       run: () =>
         held(
-          () => proxy.rule(() => pause(3000).then(() => 'pass' as const)),
+          () => proxy.rule(() => sleep(3000).then(() => 'pass' as const)),
           () => proxy.rule(() => 'pass'),
         ),
     },
@@ -91,11 +93,9 @@ export function faultsOf({ world, measured, restart, eventStore, postgres }: Fau
       name: 'process frozen',
       run: async () => {
         measured().signal('SIGSTOP');
-        await pause(5000);
+        await sleep(5000);
         measured().signal('SIGCONT');
       },
     },
   ];
 }
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -1,4 +1,6 @@
 // The load of a soak: paid calls by honest clients, reads of every kind, bad requests and MCP messages, at a fixed pace.
+
+import { sleep } from '#src/lib/time.ts';
 import { EXECUTE } from '#test/support/paid-call.ts';
 import type { PaidWorld } from '#test/support/paid-world.ts';
 import { challenge, makePayment, newPayer, type Payer } from '#test/support/payer.ts';
@@ -24,6 +26,10 @@ export type Load = {
   readonly wrong: readonly string[];
   /** Answers that were no result, by status and code. */
   readonly refusals: ReadonlyMap<string, number>;
+  /** Calls and reads as fast as they are answered, until `size` receipts were read: the bounded caches are full then. */
+  warmUp(size: number): Promise<void>;
+  /** The load at its pace, from now on. */
+  begin(): void;
   /** No further request; resolves when those in flight have ended. */
   finish(): Promise<void>;
 };
@@ -32,6 +38,8 @@ const PACE_MS = { call: 250, read: 50, bad: 500, mcp: 1000 } as const;
 /** A caller repeats the same request with the same payment for so long. */
 const PATIENCE_MS = 180_000;
 const PAYERS = 40;
+/** Warm-up: this many calls at once. */
+const AT_ONCE = 16;
 const HANGING = 7;
 
 /** `urls`: of the processes that are asked in turn; one that does not answer is skipped. */
@@ -69,8 +77,7 @@ export async function startLoad(world: PaidWorld, urls: () => readonly string[])
     return timer;
   };
 
-  async function callOnce(n: number): Promise<void> {
-    const path = `/soak-${n}`;
+  async function callOnce(n: number, path = `/soak-${n}`): Promise<void> {
     const payer = payers[n % PAYERS] ?? newPayer();
     const payment = await makePayment(payer, asked);
     const request = {
@@ -98,7 +105,7 @@ export async function startLoad(world: PaidWorld, urls: () => readonly string[])
       if (answer !== null && answer.status === 500) wrong.push(`call ${path}: ${code}`);
       // The clock of the service was stepped: nothing is charged, and a payment of another time is needed.
       if (answer !== null && answer.status === 402) break;
-      await pause(500);
+      await sleep(500);
     }
     calls.push({ ...call, jobId: null, receiptJws: null, ms: performance.now() - begun });
   }
@@ -162,27 +169,39 @@ export async function startLoad(world: PaidWorld, urls: () => readonly string[])
   async function statusOf(path: string, init: RequestInit): Promise<number> {
     const all = urls();
     const base = all[Math.floor(Math.random() * all.length)];
-    if (base === undefined) return 0;
-    try {
-      const response = await fetch(`${base}${path}`, { ...init, signal: AbortSignal.timeout(30_000) });
-      await response.arrayBuffer();
-      return response.status;
-    } catch {
-      return 0;
-    }
+    return base === undefined ? 0 : fetchStatus(`${base}${path}`, init);
   }
 
-  const timers = [
-    every(PACE_MS.call, callOnce),
-    every(PACE_MS.read, readOnce),
-    every(PACE_MS.bad, badOnce),
-    every(PACE_MS.mcp, mcpOnce),
-  ];
+  async function warmUp(size: number): Promise<void> {
+    let n = 0;
+    const next = async (): Promise<void> => {
+      while (n < size) {
+        const of = n++;
+        await callOnce(of, `/warm-up-${of}-1`);
+        const jws = calls.at(-1)?.receiptJws;
+        if (jws)
+          for (const base of urls())
+            await fetchStatus(`${base}/api/verify/receipts/${payloadOf(jws).receiptId}`);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, next));
+  }
+
+  const timers: NodeJS.Timeout[] = [];
   return {
     calls,
     counts,
     wrong,
     refusals,
+    warmUp,
+    begin() {
+      timers.push(
+        every(PACE_MS.call, callOnce),
+        every(PACE_MS.read, readOnce),
+        every(PACE_MS.bad, badOnce),
+        every(PACE_MS.mcp, mcpOnce),
+      );
+    },
     async finish() {
       over = true;
       for (const timer of timers) clearInterval(timer);
@@ -199,6 +218,17 @@ type Answer = {
     readonly error?: { readonly code?: string };
   };
 };
+
+/** 0: no answer. */
+async function fetchStatus(url: string, init: RequestInit = {}): Promise<number> {
+  try {
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(30_000) });
+    await response.arrayBuffer();
+    return response.status;
+  } catch {
+    return 0;
+  }
+}
 
 /** null: the connection broke, or nothing came. */
 async function send(
@@ -218,5 +248,3 @@ async function send(
     return null;
   }
 }
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -1,8 +1,9 @@
 // One tier under load and faults for the given time, and what log, target, chain and rows say of it in the end.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { sleep } from '#src/lib/time.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { runCli } from '#test/support/cli.ts';
+import { startCli } from '#test/support/cli-process.ts';
 import { makeCluster } from '#test/support/cluster.ts';
 import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
 import { sendBatch } from '#test/support/refund-batch.ts';
@@ -118,6 +119,9 @@ export async function soakTier(
   try {
     const urls = () => services().map(({ url }) => url);
     const load = await startLoad(world, urls);
+    if (minutes >= WARM_UP_FROM_MINUTES) await load.warmUp(WARM_UP_RECEIPTS);
+    const warmAt = Date.now();
+    load.begin();
     const faults = faultsOf({
       world,
       measured: () => measured,
@@ -130,10 +134,10 @@ export async function soakTier(
     for (let minute = 1; minute <= minutes; minute++) {
       const from = Date.now();
       const fault = faults[(minute - 1) % faults.length];
-      await pause(15_000);
+      await sleep(15_000);
       await fault?.run();
       if (minute % 5 === 0) refunded += await operator.refundAll();
-      await pause(Math.max(0, from + 60_000 - Date.now()));
+      await sleep(Math.max(0, from + 60_000 - Date.now()));
       const of = load.calls.filter(({ begunAt }) => begunAt >= from);
       const answered = of.filter(({ jobId }) => jobId !== null).map(({ ms }) => ms);
       const one = {
@@ -158,7 +162,7 @@ export async function soakTier(
       ...verdict,
       wrong,
       refunded,
-      thirds: thirdsOf(done, samplesIn(join(world.folder, probeFile))),
+      thirds: thirdsOf(done, samplesIn(join(world.folder, probeFile)), warmAt),
       minutes: done,
     };
   } finally {
@@ -223,8 +227,9 @@ type Row = { readonly id: string; readonly payer: `0x${string}`; readonly amount
 
 /** The operator's commands on the deployment. */
 function operatorOf(environment: Environment, world: PaidWorld) {
-  const env = { ...environment } as Record<string, string>;
-  const run = (...args: string[]) => runCli(args, { env });
+  // anvil's safe block is 32 blocks before its last.
+  const env = { ...environment, X402_CONFIRMATIONS: '0' } as Record<string, string>;
+  const run = (...args: string[]) => startCli(args, { env }).ended;
   return {
     /** Refunds all that is due; returns the number of payments. */
     async refundAll(): Promise<number> {
@@ -280,12 +285,19 @@ function percentile(values: readonly number[], share = 0.99): number | null {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null;
 }
 
-/** Until the bounded caches are full: a thousand receipts. */
+/** The largest of the bounded caches has room for 4,096 valid signatures, one for each receipt and checkpoint. */
+const WARM_UP_RECEIPTS = 4500;
+/** A shorter soak does not compare memory in earnest. */
+const WARM_UP_FROM_MINUTES = 10;
+/** Each kind of request and fault has been met once by then. */
 const WARM_UP_MS = 6 * 60_000;
 
-function thirdsOf(minutes: readonly Minute[], samples: readonly Sample[]): TierResult['thirds'] {
-  const begun = samples[0]?.at ?? 0;
-  const warm = samples.filter(({ at }) => at - begun > WARM_UP_MS);
+function thirdsOf(
+  minutes: readonly Minute[],
+  samples: readonly Sample[],
+  from: number,
+): TierResult['thirds'] {
+  const warm = samples.filter(({ at }) => at - from > WARM_UP_MS);
   const of = (name: 'rss' | 'heap' | 'objects' | 'abortListeners' | 'descriptors') =>
     compared(warm.map((sample) => sample[name]));
   return {
@@ -305,5 +317,3 @@ function compared(values: readonly number[]): Thirds {
   const [first, last] = [mean(values.slice(0, third)), mean(values.slice(-third))];
   return { first, last, ratio: first === 0 ? 1 : last / first };
 }
-
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

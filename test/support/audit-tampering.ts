@@ -5,17 +5,13 @@ import { eventsOfExport } from '#src/cli/export-file.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
-import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { parseJws } from '#src/domain/receipt/payload.ts';
 import { fromJwkSet } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import { ORIGIN } from './audit-history.ts';
-import { forged } from './given-receipt.ts';
-import type { TestKey } from './primitives.ts';
 
 export type Events = readonly RecordedEvent[];
 
@@ -40,11 +36,6 @@ export const isOf =
 
 export const ofJob = (jobId: string, type: string) => isOf(STREAM.job(jobId), type);
 
-export const withData = (event: RecordedEvent, data: JsonObject): RecordedEvent => ({
-  ...event,
-  data: { ...event.data, ...data },
-});
-
 export const without = (events: Events, which: (event: RecordedEvent) => boolean): Events =>
   changed(events, which, () => []);
 
@@ -65,18 +56,6 @@ export function exportOf(events: Events, origin: string | null = ORIGIN): string
   return [headLine({ origin, from: null }), ...events.map(eventLine), endLine(end), ''].join('\n');
 }
 
-/** The receipt with a payload changed, truly signed by the key. */
-export async function resigned(
-  event: RecordedEvent,
-  key: TestKey,
-  change: (payload: JsonObject) => JsonObject = (payload) => payload,
-  keyId = key.keyId,
-): Promise<RecordedEvent> {
-  const payload = parseJws(String(event.data.jws))?.payload as JsonObject;
-  const header = { alg: 'EdDSA', kid: keyId, typ: 'relay-receipt+jws' };
-  return withData(event, { keyId, jws: await forged(header, change(payload), key) });
-}
-
 export type Kept = {
   readonly jwks?: unknown;
   /** Signed notes. */
@@ -95,8 +74,10 @@ export async function auditText(text: string, { jwks, checkpoints = [] }: Kept =
   const keys = jwks === undefined ? null : fromJwkSet(jwks);
   const auditor = openAuditor(found, { keys, checkpoints: checkpoints.map(keptOf) });
   try {
-    for await (const event of eventsOfExport('the export', chunksOf(text), found, () => undefined))
-      await auditor.take(event);
+    for await (const one of eventsOfExport('the export', chunksOf(text), found, () => undefined)) {
+      if (one.kind === 'event') await auditor.take(one.event);
+      else auditor.takeDamaged(one.damage);
+    }
     return { summary: await auditor.finish(), findings };
   } finally {
     auditor.close();

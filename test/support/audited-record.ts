@@ -1,8 +1,10 @@
 // A record as a relay writes it, with its keys, its transparency log and what the use cases append, and the hands of a
 // forger: what is edited, dropped, swapped or signed again afterwards.
+
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
+import type { Damage } from '#src/domain/damage.ts';
 import { readEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
@@ -88,13 +90,26 @@ export type Audited = { readonly findings: readonly Finding[]; readonly summary:
 /** A batch so small that what is asked for is found in memory as well as in the file. */
 const HELD = { changes: 7, characters: 10_000 };
 
-export async function audit(events: readonly RecordedEvent[], kept?: AuditDeps['kept']): Promise<Audited> {
+/** `damage`: where events cannot be read, in their order. */
+export async function audit(
+  events: readonly RecordedEvent[],
+  kept?: AuditDeps['kept'],
+  damage: readonly Damage[] = [],
+): Promise<Audited> {
   const findings: Finding[] = [];
   const scratch = sqliteScratch<ScratchRow>(undefined, HELD);
   const onFinding = (finding: Finding) => findings.push(finding);
   const auditor = makeAuditor({ primitives, scratch, onFinding, ...(kept && { kept }) });
   try {
-    for (const event of events) await auditor.take(event);
+    const left = [...damage];
+    for (const event of events) {
+      for (let next = left[0]; next !== undefined && next.from < event.position; next = left[0]) {
+        auditor.takeDamaged(next);
+        left.shift();
+      }
+      await auditor.take(event);
+    }
+    for (const rest of left) auditor.takeDamaged(rest);
     return { summary: await auditor.finish(), findings };
   } finally {
     scratch.close();

@@ -1,8 +1,3 @@
-// A chain's node on loopback, in memory: a token with EIP-3009 authorizations as a test describes it, and the transfers of
-// a facilitator's double.
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
 import {
   decodeFunctionData,
   domainSeparator,
@@ -14,6 +9,7 @@ import {
   parseAbiParameters,
   toEventSelector,
 } from 'viem';
+import { jsonOf, loopbackServer, sendJson } from './loopback-server.ts';
 
 /** null: the contract has no such function. */
 export type Token = {
@@ -100,42 +96,25 @@ export async function startChainDouble(moves: ReadonlyMap<string, Moved> = new M
       return found === undefined ? null : { status: '0x1', transactionHash: hash, logs: logsOf(...found) };
     },
   });
-  const listen = async (port: number) => {
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-    server.unref();
-    return (server.address() as AddressInfo).port;
-  };
-  const open = () =>
-    createServer(async (request, response) => {
-      const { id, method, params = [] } = (await json(request)) as Asked;
-      calls.push(method);
-      if (double.hangs.has(method)) return;
-      const chainId = Number(request.url?.slice(1)) || double.chainId;
-      const result = answersOf(chainId)[method]?.(...params) ?? null;
-      const answer = result === REVERTED ? { error: { code: 3, message: 'execution reverted' } } : { result };
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }));
-    });
-  let server = open();
-  const port = await listen(0);
-  const down = () =>
-    new Promise<void>((closed) => {
-      server.close(() => closed());
-      server.closeAllConnections();
-    });
+  const server = await loopbackServer(async (request, response) => {
+    const { id, method, params = [] } = await jsonOf<Asked>(request);
+    calls.push(method);
+    if (double.hangs.has(method)) return;
+    const chainId = Number(request.url?.slice(1)) || double.chainId;
+    const result = answersOf(chainId)[method]?.(...params) ?? null;
+    const answer = result === REVERTED ? { error: { code: 3, message: 'execution reverted' } } : { result };
+    sendJson(response, { jsonrpc: '2.0', id, ...answer });
+  });
   const double: ChainDouble = {
-    url: `http://127.0.0.1:${port}`,
+    url: server.url,
     calls,
     chainId: 8453,
     token: USDC_TOKEN,
     contracts: new Set(),
     hangs: new Set(),
-    down,
-    async up() {
-      server = open();
-      await listen(port);
-    },
-    [Symbol.asyncDispose]: down,
+    down: server.down,
+    up: server.up,
+    [Symbol.asyncDispose]: server.down,
   };
   return double;
 }

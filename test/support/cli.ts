@@ -1,95 +1,90 @@
-// The real command line in a process of its own, under the runtime that runs the test.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { rootPath, runtimeCommand, runtimeName } from './runtime.ts';
+// The command line, in processes that run one command after another: starting one costs more than most commands.
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import process from 'node:process';
+import { after } from 'node:test';
+import { type CliOptions, type CliResult, endOf, inherited, startCli } from './cli-process.ts';
+import { rootPath, runtimeCommand } from './runtime.ts';
 
-export type CliOptions = {
-  /** Beside what a process needs to start at all; nothing else of ours is passed on. */
-  readonly env?: Readonly<Record<string, string>>;
-  readonly stdin?: string | Uint8Array;
-  readonly cwd?: string;
-  /** A program it may start besides; under Deno the service's own permissions let it start none. */
-  readonly mayRun?: string;
+/** One line of a worker's standard input. */
+export type CliCommand = {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  /** Begins the line that ends the command's output. */
+  readonly mark: string;
 };
 
-export type CliResult = {
-  /** null where a signal ended it. */
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-};
-
-export type RunningCli = {
-  readonly pid: number;
-  /** What it has written so far. */
-  stdout(): string;
-  stderr(): string;
-  /** Resolves when `condition` holds on its output; rejects when it ends before. */
-  until(condition: (stdout: string, stderr: string) => boolean): Promise<void>;
-  signal(signal: NodeJS.Signals): void;
-  readonly ended: Promise<CliResult>;
-};
-
-/** `relay ARGS` to its end. */
+/**
+ * `relay ARGS` to its end, in a process that no other command uses meanwhile but that earlier ones may have used; in a
+ * process of its own with standard input. That no command keeps its process alive is checked at the file's end.
+ */
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
-  return startCli(args, options).ended;
+  if (options.stdin !== undefined || options.mayRun !== undefined) return startCli(args, options).ended;
+  const worker = idle.pop() ?? startWorker();
+  const mark = `\0${randomUUID()} `;
+  const env = { ...inherited(), ...options.env };
+  const result = await worker.run({ args, env, cwd: options.cwd ?? rootPath, mark });
+  if (!worker.isOver()) idle.push(worker);
+  return result;
 }
 
-export function startCli(args: readonly string[], options: CliOptions = {}): RunningCli {
-  const [command, [first = '', ...rest]] = runtimeCommand('src/cli/relay.ts', args);
-  const permitted =
-    runtimeName === 'deno' && options.mayRun !== undefined ? [`--allow-run=${options.mayRun}`] : [];
-  const child = spawn(command, [first, ...permitted, ...rest], {
-    cwd: options.cwd ?? rootPath,
-    env: { ...inherited(), ...options.env },
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+type Worker = {
+  run(command: CliCommand): Promise<CliResult>;
+  isOver(): boolean;
+  /** Ends its input. Resolves with its exit code, once nothing keeps it alive. */
+  end(): Promise<number | null>;
+  kill(): void;
+};
+
+const workers = new Set<Worker>();
+const idle: Worker[] = [];
+process.once('exit', () => {
+  for (const worker of workers) worker.kill();
+});
+after(async () => {
+  const ends = await Promise.all(idle.splice(0).map((worker) => worker.end()));
+  if (ends.some((code) => code !== 0)) throw new Error(`processes of commands ended with ${ends}`);
+});
+
+function startWorker(): Worker {
+  const [command, args] = runtimeCommand(new URL('./cli-worker.ts', import.meta.url).pathname);
+  const child = spawn(command, args, { cwd: rootPath, env: inherited(), stdio: ['pipe', 'pipe', 'pipe'] });
   const output = { stdout: '', stderr: '' };
-  const watchers = new Set<() => void>();
-  const watch = (name: 'stdout' | 'stderr') => {
-    child[name].setEncoding('utf8');
-    child[name].on('data', (text: string) => {
+  let look = () => {};
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (text: string) => {
       output[name] += text;
-      for (const notice of watchers) notice();
+      look();
     });
-  };
-  watch('stdout');
-  watch('stderr');
   child.stdin.on('error', () => undefined);
-  child.stdin.end(options.stdin ?? '');
-  const ended = endOf(child, output);
-  return {
-    pid: child.pid ?? 0,
-    stdout: () => output.stdout,
-    stderr: () => output.stderr,
-    until: (condition) =>
-      new Promise((resolve, reject) => {
-        const look = () => {
-          if (!condition(output.stdout, output.stderr)) return;
-          watchers.delete(look);
-          resolve();
-        };
-        watchers.add(look);
-        void ended.then(({ code }) =>
-          reject(new Error(`ended (${code}) before: ${output.stdout}${output.stderr}`)),
-        );
-        look();
-      }),
-    signal: (signal) => {
-      // Not `child.kill`: Deno then reports a death by that signal, whatever the process makes of it.
-      if (child.pid !== undefined) process.kill(child.pid, signal);
-    },
-    ended,
-  };
-}
-
-function endOf(child: ChildProcess, output: { stdout: string; stderr: string }): Promise<CliResult> {
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, ...output }));
+  let over = false;
+  const ended = endOf(child, output).finally(() => {
+    over = true;
+    workers.delete(worker);
   });
-}
-
-function inherited(): Record<string, string> {
-  const names = ['PATH', 'HOME', 'TMPDIR', 'DENO_DIR'];
-  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+  const worker: Worker = {
+    run: (given) => {
+      output.stdout = '';
+      output.stderr = '';
+      const done = new Promise<CliResult>((resolve) => {
+        look = () => {
+          const [stdout, code] = output.stdout.split(given.mark);
+          const [stderr, again] = output.stderr.split(given.mark);
+          if (code?.endsWith('\n') && again?.endsWith('\n'))
+            resolve({ code: Number(code), stdout: stdout ?? '', stderr: stderr ?? '' });
+        };
+      });
+      child.stdin.write(`${JSON.stringify(given)}\n`);
+      return Promise.race([done, ended]);
+    },
+    isOver: () => over,
+    end: async () => {
+      child.stdin.end();
+      return (await ended).code;
+    },
+    kill: () => child.kill('SIGKILL'),
+  };
+  workers.add(worker);
+  return worker;
 }

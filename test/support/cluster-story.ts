@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
+import { sleep } from '#src/lib/time.ts';
 import { type BatchWatch, watchBatches } from './batch-watch.ts';
 import { type Cluster, type ClusterOptions, type Member, makeCluster, type Tier } from './cluster.ts';
 import { assertClosed, assertSentOnce, type CutCall } from './cluster-books.ts';
@@ -51,8 +52,7 @@ export function clusterStory(tier: Tier, { report = () => {}, ...options }: Stor
       watch = await watchBatches(cluster.env.DATABASE_URL ?? '');
       targetOf().answer(async ({ path, number }) => {
         if (path.startsWith('/held/')) return hang();
-        if (path.startsWith('/load/'))
-          await new Promise((resolve) => setTimeout(resolve, 100 + (number % 100)));
+        if (path.startsWith('/load/')) await sleep(100 + (number % 100));
         return { status: number % 7 === 0 ? 500 : 200 };
       });
     });

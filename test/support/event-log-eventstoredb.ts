@@ -1,9 +1,11 @@
 // Event logs on a server for tests: a test server for each test, or a real server that all tests share.
+import assert from 'node:assert/strict';
 import {
   type EventStoreDbEventLogOptions,
   eventStoreDbEventLog,
 } from '#src/adapters/event-log/eventstoredb/event-log.ts';
-import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { sleep } from '#src/lib/time.ts';
+import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
 import type { EventLogHarness } from './event-log-harness.ts';
 import {
   type EventStoreServer,
@@ -14,10 +16,14 @@ import {
 /** A server of its own for each log, gone afterwards. */
 export const ownServerHarness: EventLogHarness = {
   reopens: true,
+  spoils: true,
   async open() {
-    const { url, end } = await startEventStoreServer();
+    const { url, events, end } = await startEventStoreServer();
     const open = async () => eventStoreDbEventLog({ url });
-    return { log: await open(), again: open, dispose: end };
+    const spoil = async ({ id }: RecordedEvent) => {
+      events.find((event) => event.id === id)?.data.fill(0x2a);
+    };
+    return { log: await open(), again: open, spoil, dispose: end };
   },
 };
 
@@ -26,7 +32,13 @@ export function sharedServerHarness(url: string): EventLogHarness {
   const open = async () => eventStoreDbEventLog({ url });
   return {
     reopens: true,
-    open: async () => ({ log: await open(), again: open, dispose: async () => {} }),
+    spoils: false,
+    open: async () => ({
+      log: await open(),
+      again: open,
+      spoil: () => assert.fail('a real server'),
+      dispose: async () => {},
+    }),
   };
 }
 
@@ -65,7 +77,7 @@ export async function untilKnown<T>(call: () => Promise<T>): Promise<T> {
       return await call();
     } catch (error) {
       if (!(error instanceof EventLogUnavailable)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await sleep(5);
     }
   }
 }

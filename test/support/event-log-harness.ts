@@ -1,33 +1,39 @@
 // The parameters of the contract suite, and the log of each test.
 import { test } from 'node:test';
-import type { EventLog } from '#src/ports/event-log.ts';
+import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
+import type { EventScan } from '#src/ports/event-scan.ts';
 
 export type EventLogHarness = {
   /** false: the storage ends with its one handle. Tests that need another handle are then skipped. */
   readonly reopens: boolean;
+  /** false: what is stored cannot be changed from outside. Tests that damage an event are then skipped. */
+  readonly spoils: boolean;
   /** A new or a shared log: the suite uses new stream names and ids. */
   open(): Promise<OpenedLog>;
 };
 
 export type OpenedLog = {
-  readonly log: EventLog;
+  readonly log: EventLog & EventScan;
   /** Another handle on the same storage, like that of another process. The suite closes it. */
   again(): Promise<EventLog>;
+  /** Changes the stored data of the event, as a failing disk does. */
+  spoil(event: RecordedEvent): Promise<void>;
   /** Frees the resources of `open`, after `log` is closed. */
   dispose(): Promise<void>;
 };
 
-/** `reopens`: the test calls `again`. */
+/** `reopens`: the test calls `again`; `spoils`: it calls `spoil`. */
 export type LogTest = (
   title: string,
   body: (opened: OpenedLog) => Promise<void>,
-  needs?: { readonly reopens: true },
+  needs?: { readonly reopens: true } | { readonly spoils: true },
 ) => void;
 
 /** A test with a log that is opened before it and freed after it, also if the test fails. */
 export function logTest(name: string, harness: EventLogHarness): LogTest {
   return (title, body, needs) => {
-    const skip = needs !== undefined && !harness.reopens;
+    const { reopens, spoils } = { reopens: false, spoils: false, ...needs };
+    const skip = (reopens && !harness.reopens) || (spoils && !harness.spoils);
     test(`${name}: ${title}`, { timeout: 60_000, skip }, async () => {
       const opened = await harness.open();
       try {

@@ -2,7 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { EventLogHarness } from './event-log-harness.ts';
 
 export type LogDirectory = { readonly file: string; remove(): void };
@@ -17,9 +19,17 @@ export function logDirectory(): LogDirectory {
 
 export const sqliteHarness: EventLogHarness = {
   reopens: true,
+  spoils: true,
   async open() {
     const { file, remove } = logDirectory();
     const open = () => sqliteEventLog({ file });
-    return { log: await open(), again: open, dispose: async () => remove() };
+    const spoil = async ({ position }: RecordedEvent) => {
+      const foreign = new DatabaseSync(file);
+      foreign.exec(`
+        DROP TRIGGER events_are_not_updated;
+        UPDATE events SET data = replace(data, '"', '!') WHERE position = ${Number(position)}`);
+      foreign.close();
+    };
+    return { log: await open(), again: open, spoil, dispose: async () => remove() };
   },
 };

@@ -4,6 +4,7 @@
 import { writeSync } from 'node:fs';
 import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { sleep } from '#src/lib/time.ts';
 import { type Appended, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { newEvents } from './event-log-fixtures.ts';
 
@@ -29,7 +30,7 @@ async function untilKnown(append: () => Promise<Appended>): Promise<bigint> {
       if (!(error instanceof EventLogUnavailable)) throw error;
       const { ok } = await log.health();
       writeSync(1, `unavailable, health ${ok}: ${error.cause}\n`);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await sleep(5);
     }
   }
 }

@@ -3,6 +3,7 @@
 import { appendContract } from './event-log-contract-append.ts';
 import { readContract } from './event-log-contract-read.ts';
 import { repeatContract } from './event-log-contract-repeats.ts';
+import { scanContract } from './event-log-contract-scan.ts';
 import { subscribeContract } from './event-log-contract-subscribe.ts';
 import { type EventLogHarness, logTest } from './event-log-harness.ts';
 
@@ -14,4 +15,5 @@ export function eventLogContract(name: string, harness: EventLogHarness): void {
   repeatContract(logged);
   readContract(logged);
   subscribeContract(logged);
+  scanContract(logged);
 }

@@ -35,6 +35,7 @@ async function write(node: ServerNode, call: ServerSurfaceCall, asked: Write): P
     0,
   );
   if (bytes > MAX_APPEND_BYTES) return { kind: 'too_large' };
+  if (asked.events.some(({ type }) => armed.refusedTypes.has(type))) return { kind: 'timeout' };
   if (armed.refuseAppends > 0) {
     armed.refuseAppends--;
     return { kind: 'timeout' };
@@ -169,6 +170,7 @@ export type ArmedFaults = {
   /** Answers of its appends are not lost; null: of none. */
   sparedStream: string | null;
   refuseAppends: number;
+  readonly refusedTypes: Set<string>;
   /** Live events after which a subscriber is dropped as too slow; null: never. */
   tooSlowAfter: number | null;
 };
@@ -193,6 +195,7 @@ export function serverNode(log: ServerLog, front: Front, credentials: Credential
     loseAnswers: 0,
     sparedStream: null,
     refuseAppends: 0,
+    refusedTypes: new Set(),
     tooSlowAfter: null,
   };
   const expected = credentials && `Basic ${btoa(`${credentials.username}:${credentials.password}`)}`;

@@ -59,7 +59,8 @@ const TICKS_PER_MS = 10_000n;
 /** `$tb` of a deleted stream, and the revision of a tombstone. */
 const LAST_REVISION = 9_223_372_036_854_775_807n;
 
-export function serverLog(): ServerLog {
+/** `backup`: what it contains from the beginning, from the first event of another log on. */
+export function serverLog(backup: readonly StoredEvent[] = []): ServerLog {
   const events: StoredEvent[] = [];
   const streams = new Map<string, Stream>();
   const listeners = new Set<() => void>();
@@ -156,7 +157,8 @@ export function serverLog(): ServerLog {
     return { kind: 'stored', revision: record.revision, position: record.position };
   }
 
-  storeSystem('$$$scavenges', '$metadata', { $maxAge: 2_592_000 });
+  if (backup.length === 0) storeSystem('$$$scavenges', '$metadata', { $maxAge: 2_592_000 });
+  for (const event of backup) storeNext(event.stream, event);
   return {
     events,
     appends: () => appends,

@@ -30,6 +30,8 @@ export type EventStoreServerOptions = {
   readonly tls?: TestCa;
   /** Required for every call to a stream. The client sends them over TLS only. */
   readonly credentials?: Credentials;
+  /** The first events of another server: it is restored from them. */
+  readonly backup?: readonly StoredEvent[];
 };
 
 export type EventStoreServer = {
@@ -73,6 +75,8 @@ export type ServerFaults = {
   loseAnswers(count: number, spared?: string): void;
   /** The next `count` appends are not stored, and answered with a time-out. */
   refuseAppends(count: number): void;
+  /** Appends with an event of this type are not stored, and answered with a time-out, until `on` is false. */
+  refuseType(type: string, on: boolean): void;
   /** Drops every open subscription as a consumer that is too slow. */
   dropSubscriptions(): void;
   /** Drops each subscription so after that many events since it caught up; null: never. */
@@ -82,8 +86,8 @@ export type ServerFaults = {
 export async function startEventStoreServer(
   options: EventStoreServerOptions = {},
 ): Promise<EventStoreServer> {
-  const { tls, credentials } = options;
-  const log = serverLog();
+  const { tls, credentials, backup } = options;
+  const log = serverLog(backup);
   const grpc = new Server({ 'grpc.max_receive_message_length': 17 * 1024 * 1024 });
   const plain = await bound(grpc);
   const secure = tls && (await startTlsEnd(tls.issue({ names: ['localhost'] }), plain));
@@ -119,6 +123,10 @@ export async function startEventStoreServer(
       },
       refuseAppends: (count) => {
         armed.refuseAppends = count;
+      },
+      refuseType: (type, on) => {
+        if (on) armed.refusedTypes.add(type);
+        else armed.refusedTypes.delete(type);
       },
       dropSubscriptions: () => {
         for (const subscription of [...node.subscriptions]) subscription.drop(consumerTooSlow());

@@ -1,9 +1,10 @@
 // A scripted facilitator on loopback: money moves once per nonce, and any call may fail as scripted.
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type * as http from 'node:http';
+import { text } from 'node:stream/consumers';
 import { PaymentPayloadV2Schema } from '@x402/core/schemas';
 import type { Moved } from './chain-double.ts';
 import { type Guard, refusalOf } from './facilitator-login.ts';
+import { loopbackServer } from './loopback-server.ts';
 
 export type FacilitatorCall = {
   readonly nonce: string;
@@ -115,16 +116,13 @@ export async function facilitatorDouble(
       ledger.has(call.nonce) ? json(failed(call, NONCE_USED)) : settled(call, doMove()),
   };
 
-  const server = http.createServer((request, response) => {
-    void respond(request, response);
-  });
   async function respond(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const operation = (request.url ?? '').split('/').at(-1) as Operation;
     if (!(operation in calls)) return send(response, { status: 404, body: 'no such operation' });
     calls[operation]++;
     const reason = (await guard?.check(request)) ?? null;
     if (reason !== null) return send(response, { status: 401, body: refusalOf(reason, request) });
-    const call = callOf(await textOf(request));
+    const call = callOf(await text(request));
     if (operation !== 'supported') {
       last = call;
       if (call.nonce === '') return send(response, json({ error: 'no version 2 payment' }, 400));
@@ -135,14 +133,9 @@ export async function facilitatorDouble(
     else if (outcome !== 'never') send(response, outcome);
   }
 
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const close = () =>
-    new Promise<void>((closed) => {
-      server.close(() => closed());
-      server.closeAllConnections();
-    });
+  const server = await loopbackServer(respond);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     calls,
     ledger,
     moves,
@@ -150,20 +143,14 @@ export async function facilitatorDouble(
     scriptVerify: (...more) => void scripts.verify.push(...more),
     scriptSettle: (...more) => void scripts.settle.push(...more),
     scriptSupported: (...more) => void scripts.supported.push(...more),
-    close,
-    [Symbol.asyncDispose]: close,
+    close: server.down,
+    [Symbol.asyncDispose]: server.down,
   };
 }
 
 function send(response: http.ServerResponse, { status, body, headers = {} }: Reply): void {
   response.writeHead(status, headers);
   response.end(body);
-}
-
-async function textOf(request: http.IncomingMessage): Promise<string> {
-  let text = '';
-  for await (const chunk of request) text += String(chunk);
-  return text;
 }
 
 const NOTHING = { asset: '', from: '', to: '', value: '' };

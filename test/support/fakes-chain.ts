@@ -8,7 +8,11 @@ import { type ChainScan, ChainUnavailable, type ScanRequest } from '#src/ports/c
 import type { Authorization } from '#src/ports/payments.ts';
 import { paymentReserved, T0 } from './given-events.ts';
 
-type Moved = Omit<ChainTransfer, 'block' | 'transaction'> & { readonly payee: string };
+/** `transaction` null: made up. */
+type Moved = Omit<ChainTransfer, 'block' | 'transaction'> & {
+  readonly payee: string;
+  readonly transaction: string | null;
+};
 type Ended = { readonly payer: string; readonly nonce: string };
 type Block = ChainBlock & {
   readonly transfers: readonly (ChainTransfer & { payee: string })[];
@@ -23,6 +27,10 @@ export const ACCOUNT = {
 };
 export const BLOCK_SECONDS = 2;
 export const FIRST_BLOCK = 1000;
+
+const hashOf = (text: string): string => `0x${createHash('sha256').update(text).digest('hex')}`;
+/** The transaction of an authorization, unless a test names another. */
+export const transactionOf = ({ nonce }: Pick<PaymentReserved, 'nonce'>): string => hashOf(nonce);
 
 type Paying = Pick<PaymentReserved, 'payer' | 'nonce' | 'amount' | 'payTo'>;
 
@@ -43,12 +51,10 @@ export function fakeChain() {
   function mine(count = 1): Block {
     for (let i = 0; i < count; i++) {
       const number = FIRST_BLOCK + blocks.length;
-      const hash = `0x${createHash('sha256')
-        .update(`${fork} ${number} ${blocks.at(-1)?.hash}`)
-        .digest('hex')}`;
+      const hash = hashOf(`${fork} ${number} ${blocks.at(-1)?.hash}`);
       const transfers = pending.flatMap(({ moved }, index) => {
-        const transaction = `0x${createHash('sha256').update(`${number} ${index} ${fork}`).digest('hex')}`;
-        return moved.map((one) => ({ ...one, transaction, block: number }));
+        const madeUp = hashOf(`${number} ${index} ${fork}`);
+        return moved.map((one) => ({ ...one, transaction: one.transaction ?? madeUp, block: number }));
       });
       const time = T0 / 1000 + (number - FIRST_BLOCK) * BLOCK_SECONDS;
       blocks.push({ number, hash, time, transfers, ended: pending.flatMap(({ ended }) => ended) });
@@ -117,13 +123,13 @@ export function fakeChain() {
     mine,
     last: () => shown(last()),
     /** Mined in the next block. */
-    pay({ payer, nonce, amount, payTo }: Paying): void {
-      const moved = [{ sender: payer, amount: BigInt(amount), nonce, payee: payTo }];
+    pay({ payer, nonce, amount, payTo }: Paying, transaction = transactionOf({ nonce })): void {
+      const moved = [{ sender: payer, amount: BigInt(amount), nonce, payee: payTo, transaction }];
       pending.push({ moved, ended: [{ payer, nonce }] });
     },
     /** A transfer without an authorization. */
     transfer(sender: string, amount: bigint, payee = ACCOUNT.payee): void {
-      pending.push({ moved: [{ sender, amount, nonce: null, payee }], ended: [] });
+      pending.push({ moved: [{ sender, amount, nonce: null, payee, transaction: null }], ended: [] });
     },
     cancel({ payer, nonce }: Pick<Paying, 'payer' | 'nonce'>): void {
       pending.push({ moved: [], ended: [{ payer, nonce }] });

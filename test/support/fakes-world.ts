@@ -19,6 +19,7 @@ import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
 import { type ScriptedPayments, scriptedPayments } from './fakes-payments.ts';
 import { JOB_ID, jobStarted } from './given-events.ts';
+import { factsOfJob } from './given-receipt.ts';
 import { hashWith, primitives, signerOf, testKey } from './primitives.ts';
 
 export type World = ReturnType<typeof world>;
@@ -116,7 +117,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
   return { ...common, common, owner, clock, outbound, logger, resolver, quota, slots, unconfirmed, deps };
 }
 
-type JobPlan = {
+export type JobPlan = {
   readonly facts: Omit<StartFacts, 'startedAt'>;
   readonly request: () => Promise<OutboundRequest>;
 };
@@ -148,27 +149,10 @@ export function jobPlan(it: World, changes: Partial<StartFacts> = {}): JobPlan {
 export async function audited(it: Pick<World, 'log' | 'key'>, jobId = JOB_ID): Promise<VerificationReport> {
   const { state, events } = await loadJob(it.log, jobId);
   if (state.status !== 'completed' || state.receipt === null) throw new Error('the job has no receipt');
-  const { started, completed, receipt } = state;
-  const facts = {
-    jws: receipt.jws,
-    receiptId: receipt.receiptId,
-    jobId,
-    keys: [it.key.record],
-    job: {
-      jobId: started.jobId,
-      receiptId: receipt.receiptId,
-      status: completed.status,
-      responseStatus: completed.responseStatus,
-      method: started.method,
-      attempts: completed.attempts,
-      decisionId: started.decisionId,
-      targetCommitment: started.commitments.target_url,
-      payment: started.payment,
-      events: events.filter(({ type }) => type !== 'ReceiptSigned'),
-    },
-    log: null,
-  };
-  return verifyReceipt(facts, primitives);
+  const { jws, receiptId } = state.receipt;
+  const chained = events.filter(({ type }) => type !== 'ReceiptSigned');
+  const job = factsOfJob(state, chained);
+  return verifyReceipt({ jws, receiptId, jobId, keys: [it.key.record], job, log: null }, primitives);
 }
 
 export async function given(

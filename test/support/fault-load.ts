@@ -1,6 +1,7 @@
 // Callers that continue through every fault, each with keys of its own: whatever is answered but a result is answered by
 // the same again. It keeps what was acknowledged, and knows what the target must have seen.
 import assert from 'node:assert/strict';
+import { sleep } from '#src/lib/time.ts';
 import { assertReplays, hitsOf } from './fault-words.ts';
 import type { Service } from './service.ts';
 import { assertStands } from './service-stands.ts';
@@ -66,14 +67,14 @@ export function startFaultLoad(
       const { code } = answer.body.error;
       assert.ok(repeatAfter.includes(code), `${answer.status} ${code}`);
       refusals.set(code, (refusals.get(code) ?? 0) + 1);
-      await pause(100);
+      await sleep(100);
     }
   }
 
   async function caller(): Promise<void> {
     while (!over) {
       await callOnce(++calls);
-      if (paceMs > 0) await pause(paceMs);
+      if (paceMs > 0) await sleep(paceMs);
     }
   }
   const running = Promise.all(Array.from({ length: callers }, caller));
@@ -99,4 +100,3 @@ export function startFaultLoad(
 }
 
 const isResult = ({ status }: Answered<Executed & ErrorBody>) => status === 200 || status === 502;
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));

@@ -1,12 +1,14 @@
 // A proxy in front of a facilitator. It injects faults as configured, and records every call and whether money moved.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { loopbackServer } from './loopback-server.ts';
 
 /**
  * Before the facilitator acts: `http_500` (a text), `json_500`, `not_json` (200 with a text), `refuse` (connection
  * closed), `hang` (no answer until the caller gives up or the proxy ends), `invented` (a settlement that never happened, with
  * a hash). After it has acted: `cut` (connection closed), `hang_after`, `json_500_after`, `pending` (settlement_pending, with
- * the transaction), `refused_after` (a final refusal, without it).
+ * the transaction), `refused_after` (a final refusal, without it), `other_hash_after` and `no_hash_after` (success, with another
+ * transaction or none).
  */
 export type Fault =
   | 'pass'
@@ -20,7 +22,9 @@ export type Fault =
   | 'hang_after'
   | 'json_500_after'
   | 'pending'
-  | 'refused_after';
+  | 'refused_after'
+  | 'other_hash_after'
+  | 'no_hash_after';
 
 export type FacilitatorCall = {
   readonly kind: 'verify' | 'settle';
@@ -111,32 +115,16 @@ export async function startFaultProxy(behind: string): Promise<FaultProxy> {
     answer(response, call?.fault ?? 'pass', forwarded.status, said);
   }
 
-  let server: Server;
-  async function listen(port: number): Promise<number> {
-    server = createServer((request, response) => {
-      handle(request, response).catch(() => response.destroy());
-    });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(port, '127.0.0.1', resolve);
-    });
-    return (server.address() as AddressInfo).port;
-  }
-  const port = await listen(0);
+  const { url, down, up } = await loopbackServer(handle);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     calls,
     callsOf,
     rule: (next) => {
       rule = next;
     },
-    down: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-    up: async () => {
-      await listen(port);
-    },
+    down,
+    up,
   };
 }
 
@@ -179,11 +167,10 @@ function answer(response: ServerResponse, fault: Fault, status: number, said: st
     const errorReason = 'invalid_exact_evm_insufficient_balance';
     const refused = { ...JSON.parse(said), success: false, errorReason, transaction: '' };
     response.writeHead(200, json).end(JSON.stringify(refused));
+  } else if (fault === 'other_hash_after' || fault === 'no_hash_after') {
+    const settled = JSON.parse(said);
+    const other = `0x${[...String(settled.transaction).slice(2)].reverse().join('')}`;
+    const transaction = fault === 'no_hash_after' ? '' : other;
+    response.writeHead(200, json).end(JSON.stringify({ ...settled, transaction }));
   } else response.writeHead(status, json).end(said);
-}
-
-async function text(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
 }

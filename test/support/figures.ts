@@ -60,6 +60,7 @@ export const PAYMENT_FIGURES: PaymentFigures = {
     refunded: 0,
     open: 3000,
     missing: 3000,
+    corrected: 0,
     received: 6001,
     unattributed: 1,
   },

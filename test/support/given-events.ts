@@ -140,7 +140,13 @@ export const paymentSettled = sample('PaymentSettled', {
   statement: null,
 });
 
-export const refundBegun = sample('RefundBegun', { v, jobId: JOB_ID, served: false, begunAt: at(80) });
+export const refundBegun = sample('RefundBegun', {
+  v: 2,
+  jobId: JOB_ID,
+  served: false,
+  statement: null,
+  begunAt: at(80),
+});
 
 export const refundCancelled = sample('RefundCancelled', {
   v,
@@ -219,6 +225,14 @@ export const paymentMissing = sample('PaymentMissing', {
   missingAt: at(90_000),
 });
 
+export const settlementCorrected = sample('SettlementCorrected', {
+  v,
+  jobId: JOB_ID,
+  recorded: paymentSettled().data.transaction,
+  transaction: `0x${hex('8')}`,
+  correctedAt: at(61_000),
+});
+
 export const keyClaimed = sample('IdempotencyKeyClaimed', {
   v,
   jobId: JOB_ID,
@@ -238,7 +252,7 @@ export const CHAIN_STREAM = `chain-eip155:8453:${paymentReserved().data.payTo}`;
 
 /** It confirms the sample payment. */
 export const chainReconciled = sample('ChainReconciled', {
-  v,
+  v: 2,
   network: paymentReserved().data.network,
   asset: paymentReserved().data.asset,
   payee: paymentReserved().data.payTo,
@@ -251,6 +265,7 @@ export const chainReconciled = sample('ChainReconciled', {
   confirmed: [PAYMENT_STREAM.slice('payment-'.length)],
   settledFound: 0,
   missing: 0,
+  corrected: 0,
   unattributed: [],
   reconciledAt: at(61_000),
 });

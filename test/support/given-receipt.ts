@@ -86,20 +86,25 @@ export async function forged(header: object, payload: unknown, key: TestKey): Pr
 export function jobFactsOf(events: readonly JobEvent[] = JOB_EVENTS, stored = recorded(events)): JobFacts {
   const { state } = givenJob(...events, receiptSigned());
   if (state.status !== 'completed') throw new Error('a receipt needs a completed job');
-  const { started, completed, receipt } = state;
-  return {
-    jobId: started.jobId,
-    receiptId: receipt?.receiptId ?? null,
-    status: completed.status,
-    responseStatus: completed.responseStatus,
-    method: started.method,
-    attempts: completed.attempts,
-    decisionId: started.decisionId,
-    targetCommitment: started.commitments.target_url,
-    payment: started.payment,
-    events: stored,
-  };
+  return factsOfJob(state, stored);
 }
+
+/** `events`: those that the receipt's chain covers. */
+export const factsOfJob = (
+  { started, completed, receipt }: CompletedJob,
+  events: JobFacts['events'],
+): JobFacts => ({
+  jobId: started.jobId,
+  receiptId: receipt?.receiptId ?? null,
+  status: completed.status,
+  responseStatus: completed.responseStatus,
+  method: started.method,
+  attempts: completed.attempts,
+  decisionId: started.decisionId,
+  targetCommitment: started.commitments.target_url,
+  payment: started.payment,
+  events,
+});
 
 /** Facts that verify in every check; a test changes the one it speaks of. */
 export async function goodFacts(key: TestKey, changes: Partial<VerifyFacts> = {}): Promise<VerifyFacts> {

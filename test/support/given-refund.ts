@@ -1,5 +1,6 @@
 // Refunds as a test makes them: through the use cases, with transfers that it names.
 import type { FoundTransfers, Transfer } from '#src/domain/payment/refund.ts';
+import type { Payments } from '#src/ports/payments.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { beginPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { type Completed, completeRefunds } from '#src/usecases/payments/complete-refund.ts';
@@ -25,8 +26,21 @@ export const transactionOf = (...transfers: readonly Transfer[]): FoundTransfers
   transfers,
 });
 
-export const begin = (deps: JournalDeps, id: string, includeServed = false) =>
-  beginPaymentRefund(deps, id, { includeServed });
+/** The chain shows the transfer of each charge. */
+export const paidOnChain: Payments['lookUp'] = async (_payment, options) => ({
+  outcome: 'paid',
+  transaction: options?.transaction ?? `0x${hex('1')}`,
+});
+
+export const begin = (
+  deps: JournalDeps,
+  id: string,
+  {
+    includeServed = false,
+    statement = null,
+    lookUp = paidOnChain,
+  }: { includeServed?: boolean; statement?: string | null; lookUp?: Payments['lookUp'] } = {},
+) => beginPaymentRefund({ ...deps, lookUp }, id, { includeServed, statement });
 
 export const complete = (
   deps: JournalDeps,
@@ -41,7 +55,7 @@ export async function refund(
   id: string,
   { transaction = REFUND_TX, includeServed = false } = {},
 ): Promise<void> {
-  const begun = await begin(deps, id, includeServed);
+  const begun = await begin(deps, id, { includeServed });
   if (begun.outcome !== 'begun') throw new Error(begun.reason);
   const completed = await complete(deps, undefined, transaction);
   if (completed.outcome !== 'completed' || !completed.refunds.some(({ payment }) => payment === id))

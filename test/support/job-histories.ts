@@ -21,7 +21,7 @@ import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import { compactJws, parseJws, receiptPayload, signingInput } from '#src/domain/receipt/payload.ts';
 import type { EventLog, NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
 import { appendNext } from './event-log-fixtures.ts';
-import { keyRetired } from './given-events.ts';
+import { decisionRecorded, keyRetired } from './given-events.ts';
 import type { MemoryLog } from './memory-log.ts';
 
 export type JobPlan = {
@@ -119,6 +119,7 @@ export const RECOMMENDATIONS = ['pay_and_execute', 'manual_review', 'do_not_pay'
 
 /** The one append that a decision makes. */
 export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): PlannedAppend {
+  const sample = decisionRecorded().data;
   const recommendation = RECOMMENDATIONS[seed % 3] ?? 'pay_and_execute';
   const reason = { code: `because_${recommendation}`, message: 'So it is.' };
   const data: DecisionRecorded = {
@@ -131,26 +132,13 @@ export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): Pl
     reasons: [reason],
     actionHash: hex(`action ${seed}`),
     policyHash: hex(`policy ${seed}`),
-    buyerPolicy: {
-      maxPriceUsd: '0.5',
-      requireReceipt: true,
-      requirePolicyPass: true,
-      requireIdempotencyKey: true,
-      minTrustScore: 55,
-      allowedNetworks: ['eip155:8453'],
-    },
+    buyerPolicy: { ...sample.buyerPolicy, maxPriceUsd: '0.5' },
     facts: {
+      ...sample.facts,
       price: '$0.003',
-      network: 'eip155:8453',
-      payTo: '0x1111111111111111111111111111111111111111',
       trustScore: 93.5,
       recentFailureRate: 0.25,
-      recentFinishedJobs: 8,
-      policyVerdict: 'allowed',
-      method: 'POST',
-      idempotencyKeyPresent: true,
       strippedHeaders: 1,
-      measured: true,
     },
     createdAt: instant(createdAtMs),
     expiresAt: instant(createdAtMs + 86_400_000),

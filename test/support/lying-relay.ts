@@ -1,8 +1,7 @@
 // A relay of its own signing key that executes nothing: it answers as an honest relay would, and changes what a test
 // specifies. It is a function of requests; `relayServer` puts it behind HTTP.
 import { createHash, randomBytes } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { readTarget } from '#src/domain/destination/url.ts';
 import { utf8 } from '#src/domain/encoding.ts';
@@ -13,6 +12,7 @@ import { isRefused } from '#src/domain/refusal.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { discloseRequest } from '#src/usecases/execution/disclosures.ts';
 import { forged } from './given-receipt.ts';
+import { loopbackServer } from './loopback-server.ts';
 import { hashWith, type TestKey, testKey } from './primitives.ts';
 
 export const PAY_TO = '0x1111111111111111111111111111111111111111';
@@ -264,11 +264,8 @@ export function hashOf({ authorization: a, signature }: Signed): string {
 export async function relayServer(
   make: (origin: string) => LyingRelay,
 ): Promise<LyingRelay & { close(): Promise<void> }> {
-  const server = createServer((incoming, response) => {
-    void answer(incoming, response);
-  });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const relay = make(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const server = await loopbackServer(answer);
+  const relay = make(server.url);
   async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/', headers } = incoming;
     const body = await text(incoming);
@@ -278,12 +275,5 @@ export async function relayServer(
     const answered = await relay.send(request);
     response.writeHead(answered.status, Object.fromEntries(answered.headers)).end(await answered.text());
   }
-  return {
-    ...relay,
-    close: () =>
-      new Promise<void>((closed) => {
-        server.close(() => closed());
-        server.closeAllConnections();
-      }),
-  };
+  return { ...relay, close: server.down };
 }

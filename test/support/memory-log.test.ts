@@ -6,9 +6,15 @@ import { memoryLog } from './memory-log.ts';
 
 eventLogContract('memory', {
   reopens: true,
+  spoils: true,
   async open() {
     const log = memoryLog();
-    return { log, again: async () => log.again(), dispose: async () => undefined };
+    return {
+      log,
+      again: async () => log.again(),
+      spoil: async (event) => log.spoil(event),
+      dispose: async () => undefined,
+    };
   },
 });
 

@@ -1,8 +1,10 @@
 // An event log in memory, true to the port: revisions, idempotent repeats, global order, live subscriptions.
 // It leaves durability to the real adapters, and adds switches for what can go wrong.
 import { eventRow } from '#src/adapters/event-log/sqlite/append.ts';
+import type { Damage } from '#src/domain/damage.ts';
 import {
   type Appended,
+  EventDamaged,
   type EventLog,
   EventLogUnavailable,
   type ExpectedRevision,
@@ -10,21 +12,25 @@ import {
   type RecordedEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
+import type { EventScan } from '#src/ports/event-scan.ts';
 
-export type MemoryLog = EventLog & {
-  /** Every recorded event in global order. */
-  readonly events: readonly RecordedEvent[];
-  /** While away every call throws `EventLogUnavailable` and subscriptions stand still, as the port says. */
-  setAway(away: boolean): void;
-  /** Replaces the events by the first `count` of them: a backup is restored. Ends with `setAway(false)`, as a restart does. */
-  restore(count: number): void;
-  /** The next append is stored, but its answer is lost: the caller sees `EventLogUnavailable`. */
-  loseNextAnswer(): void;
-  /** Calls of `append` that reached the log. */
-  readonly appends: number;
-  /** Another handle on the same events, as another process has one. */
-  again(): MemoryLog;
-};
+export type MemoryLog = EventLog &
+  EventScan & {
+    /** Every recorded event in global order. */
+    readonly events: readonly RecordedEvent[];
+    /** While away every call throws `EventLogUnavailable` and subscriptions stand still, as the port says. */
+    setAway(away: boolean): void;
+    /** Replaces the events by the first `count` of them: a backup is restored. Ends with `setAway(false)`, as a restart does. */
+    restore(count: number): void;
+    /** The next append is stored, but its answer is lost: the caller sees `EventLogUnavailable`. */
+    loseNextAnswer(): void;
+    /** The event cannot be read as it was written any more. */
+    spoil(event: RecordedEvent): void;
+    /** Calls of `append` that reached the log. */
+    readonly appends: number;
+    /** Another handle on the same events, as another process has one. */
+    again(): MemoryLog;
+  };
 
 export type MemoryLogOptions = {
   /** `created` of stored events, ms since the epoch; the wall clock where absent. */
@@ -39,14 +45,20 @@ type Storage = {
   readonly all: RecordedEvent[];
   readonly streams: Map<string, RecordedEvent[]>;
   readonly wakers: Set<() => void>;
+  readonly spoilt: Map<RecordedEvent, Damage>;
 };
 
 export function memoryLog(options: MemoryLogOptions = {}): MemoryLog {
-  return openHandle(options.now ?? Date.now, { all: [], streams: new Map(), wakers: new Set() });
+  return openHandle(options.now ?? Date.now, {
+    all: [],
+    streams: new Map(),
+    wakers: new Set(),
+    spoilt: new Map(),
+  });
 }
 
 function openHandle(now: () => number, storage: Storage): MemoryLog {
-  const { all, streams, wakers } = storage;
+  const { all, streams, wakers, spoilt } = storage;
   const state = { away: false, loseAnswer: false, closed: false, appends: 0, interruptions: 0 };
 
   const wake = () => {
@@ -56,6 +68,13 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
   const reach = async () => {
     await Promise.resolve();
     if (state.away || state.closed) throw new EventLogUnavailable();
+  };
+  const demandWhole = (events: readonly RecordedEvent[]) => {
+    for (const event of events) {
+      const damage = spoilt.get(event);
+      if (damage !== undefined) throw new EventDamaged(damage);
+    }
+    return [...events];
   };
   const readAfter = (after: string | null, max: number, types?: readonly string[]) => {
     const found: RecordedEvent[] = [];
@@ -121,13 +140,13 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
     async readStream(stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) {
       await reach();
       const past = streams.get(stream) ?? [];
-      if (direction === 'forwards') return past.slice(Number(from ?? 0n)).slice(0, max);
+      if (direction === 'forwards') return demandWhole(past.slice(Number(from ?? 0n)).slice(0, max));
       const end = from === undefined ? past.length : Number(from) + 1;
-      return past.slice(0, end).reverse().slice(0, max);
+      return demandWhole(past.slice(0, end).reverse().slice(0, max));
     },
     async readAll({ after, max, types }) {
       await reach();
-      return readAfter(after, max, types);
+      return demandWhole(readAfter(after, max, types));
     },
     async *subscribeAll({ after, signal }): AsyncGenerator<LiveMessage> {
       let last = after;
@@ -145,6 +164,7 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
           const batch = state.away ? [] : readAfter(last, 512);
           for (const event of batch) {
             if (signal.aborted) return;
+            demandWhole([event]);
             last = event.position;
             yield { kind: 'event', event };
           }
@@ -166,7 +186,35 @@ function openHandle(now: () => number, storage: Storage): MemoryLog {
       return all.at(-1)?.position ?? null;
     },
     async health() {
-      return state.away || state.closed ? { ok: false, problem: 'unavailable' } : { ok: true };
+      const [first] = spoilt.values();
+      const damaged = first === undefined ? {} : { damaged: { count: spoilt.size, first } };
+      if (state.away || state.closed) return { ok: false, problem: 'unavailable', ...damaged };
+      return { ok: true, ...damaged };
+    },
+    async lastPosition() {
+      await reach();
+      return all.at(-1)?.position ?? null;
+    },
+    async scan({ after, max }) {
+      await reach();
+      const events = readAfter(after, max);
+      const found = events.map((event) => {
+        const damage = spoilt.get(event);
+        return damage === undefined
+          ? { kind: 'event' as const, event }
+          : { kind: 'damaged' as const, damage };
+      });
+      const last = events.at(-1);
+      const next = last === undefined || last === all.at(-1) ? null : last.position;
+      return { found, next, unchecked: 0, unindexed: [] };
+    },
+    checkFiles: async () => [],
+    spoil({ position }) {
+      const event = all.find((stored) => stored.position === position);
+      if (event === undefined) throw new Error('there is no such event');
+      const { stream, revision } = event;
+      const place = { from: position, to: position, stream, revision: String(revision) };
+      spoilt.set(event, { ...place, problem: 'changed' });
     },
     async close() {
       state.closed = true;

@@ -5,6 +5,7 @@ import { readEvent } from '#src/domain/event-codec.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { renumbered } from './audited-record.ts';
 import { at, commitment, hex, OTHER_JOB_ID } from './given-events.ts';
+import { LONG } from './property-runs.ts';
 
 type Events = readonly RecordedEvent[];
 
@@ -72,10 +73,10 @@ function* changedMembers(event: RecordedEvent, events: Events): Generator<[strin
     const readable = values
       .map((value) => ({ ...event, data: withValue(event.data, path, value) as JsonObject }))
       .filter((changed) => readEvent(changed) !== null);
-    for (const changed of readable.slice(0, MAX_VALUES)) {
-      const isNull = valueAt(changed.data, path) === null;
-      yield [`${path.join('.')}${isNull ? '→null' : ''}`, changed];
-    }
+    const isNull = (changed: RecordedEvent) => valueAt(changed.data, path) === null;
+    for (const changed of readable.filter(isNull).slice(0, 1)) yield [`${path.join('.')}→null`, changed];
+    for (const changed of readable.filter((one) => !isNull(one)).slice(0, LONG ? MAX_VALUES : 1))
+      yield [path.join('.'), changed];
   }
 }
 

@@ -1,8 +1,6 @@
 // A front of a chain's node: JSON-RPC calls pass, or fail as scripted.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
-import { singleExchange } from '#src/adapters/payments/exchange.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { jsonOf, loopbackServer, sendJson } from './loopback-server.ts';
 
 /** `cut`: the connection is closed without an answer. `hang`: no answer. An object: this result. */
 export type NodeRule = (call: NodeCall) => 'pass' | 'cut' | 'hang' | { readonly result: unknown };
@@ -32,7 +30,7 @@ export async function startNodeFront(behind: string): Promise<NodeFront> {
   let rule: NodeRule = () => 'pass';
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = (await json(request)) as NodeCall & { readonly id: number };
+    const body = await jsonOf<NodeCall & { readonly id: number }>(request);
     const call = { method: body.method, params: body.params ?? [] };
     calls.push(call);
     const ruled = rule(call);
@@ -44,25 +42,20 @@ export async function startNodeFront(behind: string): Promise<NodeFront> {
       request.socket.destroy();
       return;
     }
-    if (ruled !== 'pass') return send(response, { jsonrpc: '2.0', id: body.id, result: ruled.result });
-    const passed = await singleExchange({ url: behind, body, timeoutMs: 30_000 });
-    if ('code' in passed) request.socket.destroy();
-    else send(response, passed.json);
+    if (ruled !== 'pass') return sendJson(response, { jsonrpc: '2.0', id: body.id, result: ruled.result });
+    // Whatever its size: the logs of many blocks are megabytes.
+    const passed = await fetch(behind, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(30_000),
+    });
+    sendJson(response, await passed.json(), passed.status);
   }
 
-  let server: Server;
-  async function listen(port: number): Promise<number> {
-    server = createServer((request, response) => {
-      answer(request, response).catch(() => request.socket.destroy());
-    });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(port, '127.0.0.1', resolve);
-    });
-    return (server.address() as AddressInfo).port;
-  }
-  const port = await listen(0);
+  const { url, down, up } = await loopbackServer(answer);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     calls,
     rule: (next) => {
       rule = next;
@@ -71,16 +64,7 @@ export async function startNodeFront(behind: string): Promise<NodeFront> {
       rule = () => (on ? 'cut' : 'pass');
     },
     closed: async () => void (await Promise.all(hanging)),
-    down: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-    up: async () => {
-      await listen(port);
-    },
+    down,
+    up,
   };
 }
-
-const send = (response: ServerResponse, value: unknown): void =>
-  void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));

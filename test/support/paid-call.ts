@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { SettleResponse } from '@x402/core/types';
 import { TOKEN } from '#src/demo/payments/chain.ts';
+import { sleep } from '#src/lib/time.ts';
 import type { Body, Sample } from './paid-world.ts';
 import type { Payment } from './payer.ts';
 import type { Service } from './service.ts';
@@ -41,7 +42,7 @@ export async function sendPatiently(
     const sent = await send(service, sample, options);
     if (sent.status !== 429 || sent.body.error.code !== 'too_many_in_flight') return sent;
     const seconds = Number(sent.headers.get('retry-after'));
-    await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+    await sleep(1000 * seconds);
   }
 }
 

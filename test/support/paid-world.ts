@@ -4,9 +4,11 @@ import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
 import { type LocalChain, startLocalChain } from '#src/demo/payments/chain.ts';
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
+import { IS_ALONE, PROCESSES } from './cells.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { type NodeFront, startNodeFront } from './node-front.ts';
 import { assertSaid, EXECUTE, each, type PaidPath, type Sent } from './paid-call.ts';
+import { countRows, makePaidLog, type PaidLog, together } from './paid-cell.ts';
 import { challenge, makePayment, newPayer, type Payer, type Payment } from './payer.ts';
 import { LONG } from './property-runs.ts';
 import { type BatchTransfer, sendBatch } from './refund-batch.ts';
@@ -31,6 +33,8 @@ export type Sample = {
 };
 
 export type PaidWorld = World & {
+  /** Of the deployment on the world's data directory. */
+  readonly log: PaidLog;
   readonly chain: LocalChain;
   /** Through which the service looks at the chain. */
   readonly node: NodeFront;
@@ -70,6 +74,8 @@ export type SampleOptions = {
 };
 
 export type PaidWorldOptions = WorldOptions & {
+  /** Of each service that is started; the cell's number if absent. */
+  readonly processes?: 1 | 2;
   /** How long the facilitator waits for a transaction to be mined. */
   readonly facilitatorWaitMs?: number;
 };
@@ -77,9 +83,18 @@ export type PaidWorldOptions = WorldOptions & {
 /** Calls look at the chain once after a settle call without a conclusive answer: X402_CONFIRM_SECONDS is 0. */
 export async function makePaidWorld({
   facilitatorWaitMs,
+  processes = PROCESSES,
+  embedded = false,
   ...options
 }: PaidWorldOptions = {}): Promise<PaidWorld> {
-  const world = await makeWorld(options);
+  const world = await makeWorld({ ...options, embedded: embedded && IS_ALONE });
+  const logs = new Map<string, PaidLog>();
+  async function logOf(dataDir: string): Promise<PaidLog> {
+    const log = logs.get(dataDir) ?? (await makePaidLog(dataDir, world.folder));
+    logs.set(dataDir, log);
+    return log;
+  }
+  const log = await logOf(world.dataDir);
   const chain = await startLocalChain();
   const facilitator = await startLocalFacilitator({
     rpcUrl: chain.url,
@@ -135,9 +150,19 @@ export async function makePaidWorld({
     return late.join('; ');
   }
 
+  /** One process after the other: the first makes the key file. */
+  async function start(more: Environment = {}, until?: 'rows' | 'listening'): Promise<Service> {
+    const { env } = await logOf(more.DATA_DIR ?? world.dataDir);
+    const services: Service[] = [];
+    for (let n = 0; n < processes; n++)
+      services.push(await world.start({ ...paying, ...env, ...more }, until));
+    return together(services);
+  }
+
   return {
     ...world,
-    env: { ...world.env, ...paying },
+    env: { ...world.env, ...paying, ...log.env },
+    log,
     chain,
     node,
     proxy,
@@ -145,7 +170,7 @@ export async function makePaidWorld({
     payers,
     refund,
     hits,
-    start: (more = {}, until) => world.start({ ...paying, ...more }, until),
+    start,
     async samples(service, row, { count = SAMPLES, more = () => ({}), terms = {}, route = EXECUTE } = {}) {
       const asked = await challenge(`${service.url}${route}`);
       return Promise.all(
@@ -174,9 +199,11 @@ export async function makePaidWorld({
       }
       const came = await chain.balanceOf(payTo);
       if (came !== inBooks()) assert.fail(await bookLate(came));
+      countRows(samples.map(({ path }) => path));
     },
     async end() {
       await world.end();
+      for (const one of logs.values()) await one.end();
       await proxy.down();
       await node.down();
       await facilitator.stop();

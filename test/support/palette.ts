@@ -2,14 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { rootPath } from './runtime.ts';
 
-const [light = '', dark = ''] = readFileSync(`${rootPath}/src/http/pages/page.css`, 'utf8').split(
-  '@media (prefers-color-scheme: dark)',
-);
-
-const coloursOf = (text: string): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    [...text.matchAll(/--([a-z]+): (#[0-9a-f]{6});/g)].map(([, name = '', value]) => [name, value ?? '']),
-  );
+const colours = [
+  ...readFileSync(`${rootPath}/src/http/pages/page.css`, 'utf8').matchAll(
+    /--([a-z]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);/g,
+  ),
+];
+const schemeAt = (at: 2 | 3): Readonly<Record<string, string>> =>
+  Object.fromEntries(colours.map((colour) => [colour[1] ?? '', colour[at] ?? '']));
 
 /** By scheme and name: `PALETTE.light.ink`. */
-export const PALETTE = { light: coloursOf(light), dark: coloursOf(dark) } as const;
+export const PALETTE = { light: schemeAt(2), dark: schemeAt(3) } as const;

@@ -2,7 +2,8 @@
 // change answers.
 import { after, before } from 'node:test';
 import { type ChainDouble, startChainDouble } from './chain-double.ts';
-import { type CliResult, runCli } from './cli.ts';
+import { runCli } from './cli.ts';
+import type { CliResult } from './cli-process.ts';
 import { type FacilitatorDouble, facilitatorDouble } from './facilitator-double.ts';
 import { type RelayFront, startRelayFront } from './relay-front.ts';
 import { makeWorld, type World } from './service-world.ts';

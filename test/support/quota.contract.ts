@@ -1,6 +1,7 @@
 // The contract of the quota port, for every adapter.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { sleep } from '#src/lib/time.ts';
 import type { Quota, QuotaState } from '#src/ports/quota.ts';
 
 export type QuotaHarness = {
@@ -86,7 +87,7 @@ export function quotaContract({ name, needs, fresh, end }: QuotaHarness): void {
       const short = { name: 'short', windowMs: 40, maxRequests: 1 };
       await quota.take(short, key);
       // Repeated calls must not extend the window.
-      while (!(await quota.take(short, key)).allowed) await new Promise((resolve) => setTimeout(resolve, 5));
+      while (!(await quota.take(short, key)).allowed) await sleep(5);
       assert.ok((await quota.look(short, newKey())).allowed);
     });
 

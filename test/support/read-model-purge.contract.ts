@@ -191,7 +191,12 @@ export function purgeContract(harness: ReadStoreHarness): void {
         ...jobAppends({ ...PLAN, seed: 3, ...recent }),
       ]);
       const runner = runnerOver(log, store, { retentionMs: { jobs: 7 * DAY_MS, receipts: null } });
-      const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
+      const models = readModels({
+        store: runner,
+        clock: systemClock(),
+        logger: silent,
+        ready: () => runner.ready(),
+      });
       const db = await rowsFor(log, store);
       await waitFor('the purge', async () => (await retentionOf(db)).jobsPurged > 0);
       assert.equal(await models.job.find(jobIdOf(1)), null);
@@ -273,7 +278,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
           store: runner,
           clock: systemClock(),
           logger: silent,
-          ready: runner.ready,
+          ready: () => runner.ready(),
         });
         await waitFor('the purge to end', async () => {
           const { jobs, receipts } = await models.store.counts();

@@ -36,7 +36,12 @@ export function replayContract(harness: ReadStoreHarness): void {
         },
       };
       const runner = runnerOver(halting, store);
-      const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
+      const models = readModels({
+        store: runner,
+        clock: systemClock(),
+        logger: silent,
+        ready: () => runner.ready(),
+      });
       const now = PLAN.startedAtMs + 60_000;
       const ofTheWhole = [
         () => models.proof.recent(5),

@@ -40,6 +40,7 @@ import { replayContract } from './read-model-replay.contract.ts';
 import { revokedContract } from './read-model-revoked.contract.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
 import { treeContract } from './read-model-tree.contract.ts';
+import { wholeContract } from './read-model-whole.contract.ts';
 import {
   allRows,
   commonLog,
@@ -61,6 +62,7 @@ export function readModelContract(harness: ReadStoreHarness, { whole = true } = 
   after(() => harness.end());
   runnerContract(harness);
   treeContract(harness);
+  wholeContract(harness);
   if (!whole) return;
   replayContract(harness);
   generationContract(harness);

@@ -10,10 +10,10 @@ import {
   generationOf,
   pruneGenerations,
 } from '#projections/generations.ts';
+import { Projector, type ProjectorOptions } from '#projections/projector.ts';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
 import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
-import { type Db, rowsOf, tableShapes } from '#projections/rows.ts';
-import { type ProjectionRunner, type RunnerOptions, startProjections } from '#projections/runner.ts';
+import { type Db, mayDelete, rowsOf, tableShapes } from '#projections/rows.ts';
 import { retention } from '#projections/table.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
@@ -101,8 +101,12 @@ export async function commonLog(): Promise<MemoryLog> {
 /** Takes all rows away, as if nothing was projected yet. */
 export async function emptyRows(db: Db): Promise<void> {
   const tables = [...tableShapes(READ_MODELS).map(({ name }) => name), 'retention'];
-  await db.execute(sql.raw(`truncate ${tables.join(', ')}`));
-  await db.execute(sql`update projection set position = null, event = null, version = version + 1`);
+  await db.transaction(async (tx) => {
+    await mayDelete(tx);
+    await tx.execute(sql.raw(`truncate ${tables.join(', ')}`));
+    await tx.execute(sql`update projection
+      set position = null, event = null, counts = '{}', loss = null, version = version + 1`);
+  });
 }
 
 /** The handle of the log's rows; creates their generation if there is none. The log has an event at least. */
@@ -138,7 +142,11 @@ export async function schemaOf(log: Pick<EventLog, 'readAll'>, store: ReadStore<
 }
 
 /** Projects all that the log has; returns the handle of the rows. */
-export async function project(log: EventLog, store: ReadStore<Db>, options: RunnerOptions = {}): Promise<Db> {
+export async function project(
+  log: EventLog,
+  store: ReadStore<Db>,
+  options: ProjectorOptions = {},
+): Promise<Db> {
   const runner = runnerOver(log, store, options);
   const head = await log.head();
   const reached = head === null || (await runner.caughtUp(head, 20_000));
@@ -185,9 +193,9 @@ export async function allRows(db: Db): Promise<Record<string, readonly unknown[]
 export function runnerOver(
   log: EventLog,
   store: GenerationStore,
-  options: RunnerOptions & { readonly logger?: Logger; readonly now?: () => number } = {},
-): ProjectionRunner {
+  options: ProjectorOptions & { readonly logger?: Logger; readonly now?: () => number } = {},
+): Projector {
   const { logger = silent, now = Date.now, ...rest } = options;
   const clock = { ...systemClock(), now };
-  return startProjections({ log, store, judgeReceipt: judgeBySignature, clock, logger }, rest);
+  return new Projector({ log, store, judgeReceipt: judgeBySignature, clock, logger }, rest);
 }

@@ -7,7 +7,8 @@ import { STREAM } from '#src/domain/events.ts';
 import { identityText, type PaymentReserved } from '#src/domain/payment/events.ts';
 import { accountKey } from '#src/domain/payment/reconciliation.ts';
 import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
-import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { listAllPayments, listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import type { PaymentRow } from '#src/usecases/payments/payment-row.ts';
 import { openLedger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from '#src/usecases/reconciliation/judge-open.ts';
 import {
@@ -16,7 +17,7 @@ import {
   reconcileChain,
 } from '#src/usecases/reconciliation/reconcile-chain.ts';
 import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
-import { ACCOUNT, fakeChain } from './fakes-chain.ts';
+import { ACCOUNT, fakeChain, transactionOf } from './fakes-chain.ts';
 import { faultyLog } from './fakes-log.ts';
 import { given, typesIn } from './fakes-world.ts';
 import {
@@ -69,8 +70,16 @@ export function reconciledWorld() {
     const { stream, jobId, reserved } = samples.get(name) ?? assert.fail(name);
     const now = (ms: number) => at(clock.now() - T0 + ms);
     const { scheme, network, asset, amount, payTo, payer, payloadHash } = reserved;
-    const { transaction } = paymentSettled().data;
-    const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
+    const payment = {
+      scheme,
+      network,
+      asset,
+      amount,
+      payTo,
+      payer,
+      payloadHash,
+      transaction: transactionOf(reserved),
+    };
     const started = jobStarted({ jobId, mode: 'x402', payment, paymentStream: stream, startedAt: now(6) });
     await given(it, `job-${jobId}`, started, jobCompleted({ jobId, completedAt: now(9) }));
   }
@@ -92,6 +101,7 @@ export function reconciledWorld() {
     async payment(
       name: string,
       state: 'reserved' | 'unknown' | 'settled' | 'served' = 'unknown',
+      changes: Partial<PaymentReserved> = {},
     ): Promise<Sample> {
       const seconds = (clock.now() - T0) / 1000;
       const now = (ms: number) => at(seconds * 1000 + ms);
@@ -99,9 +109,17 @@ export function reconciledWorld() {
       const nonce = `0x${name.padStart(64, '0')}`;
       const { asset } = ACCOUNT;
       const validBefore = String(Math.floor(T0 / 1000 + seconds + 120));
-      const { data: reserved } = paymentReserved({ jobId, asset, nonce, validBefore, reservedAt: now(0) });
+      const { data: reserved } = paymentReserved({
+        jobId,
+        asset,
+        nonce,
+        validBefore,
+        reservedAt: now(0),
+        ...changes,
+      });
       const stream = STREAM.payment(toHex(sha256(utf8(identityText(reserved)))));
-      const { data: settled } = paymentSettled({ jobId, settledAt: now(5) });
+      const transaction = transactionOf(reserved);
+      const { data: settled } = paymentSettled({ jobId, transaction, settledAt: now(5) });
       const events: DomainEvent[] = [{ type: 'PaymentReserved', data: reserved }];
       if (state === 'unknown') events.push(settlementUnknown({ jobId, unknownAt: now(5) }));
       if (state === 'settled' || state === 'served') events.push({ type: 'PaymentSettled', data: settled });
@@ -115,6 +133,12 @@ export function reconciledWorld() {
     async states(): Promise<Record<string, string>> {
       const rows = await listOpenPayments({ log: one.log, clock });
       return Object.fromEntries(rows.map(({ jobId, state }) => [jobId.slice('job_'.length), state]));
+    },
+    /** Every payment, as it is listed. */
+    async all() {
+      const rows: PaymentRow[] = [];
+      for await (const row of listAllPayments({ log: one.log, clock })) rows.push(row);
+      return rows;
     },
     async balance() {
       const [row, ...others] = await balancePayments(one.log);

@@ -1,6 +1,7 @@
 // A proxy between a buyer and a relay: passes everything on, records all, and changes what a test specifies.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { loopbackServer } from './loopback-server.ts';
 
 export type FrontRequest = {
   readonly method: string;
@@ -34,20 +35,16 @@ export async function startRelayFront(): Promise<RelayFront> {
   let behind = '';
   let rule: FrontRule | null = null;
   const payments: string[] = [];
-  const server = createServer((request, response) => {
-    answer(request).then(
-      (answered) => reply(request, response, answered),
-      () => request.socket.destroy(),
-    );
-  });
+  const server = await loopbackServer(async (request, response) =>
+    reply(request, response, await answer(request)),
+  );
 
   async function answer(incoming: IncomingMessage): Promise<FrontAnswer | null> {
     const { method = 'GET', url: path = '/' } = incoming;
     const headers = Object.fromEntries(
       Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
     );
-    let body = '';
-    for await (const chunk of incoming) body += String(chunk);
+    const body = await text(incoming);
     const payment = headers['payment-signature'];
     if (payment !== undefined) payments.push(payment);
     const request = { method, path, headers, body };
@@ -55,9 +52,8 @@ export async function startRelayFront(): Promise<RelayFront> {
     return rule === null ? forward() : rule(request, forward);
   }
 
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     behind: (url) => {
       behind = url;
     },
@@ -65,11 +61,7 @@ export async function startRelayFront(): Promise<RelayFront> {
       rule = next;
     },
     payments,
-    close: () =>
-      new Promise<void>((closed) => {
-        server.close(() => closed());
-        server.closeAllConnections();
-      }),
+    close: server.down,
   };
 }
 
@@ -91,7 +83,6 @@ async function forwarded(
 }
 
 function reply(request: IncomingMessage, response: ServerResponse, answer: FrontAnswer | null): void {
-  // Not the response's own: Bun then answers an empty 200.
   if (answer === null) request.socket.destroy();
   else response.writeHead(answer.status, answer.headers).end(answer.body);
 }

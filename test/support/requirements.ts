@@ -14,7 +14,11 @@ export type Requirement =
   | 'python3'
   | 'cryptography'
   | 'curl'
-  | 'Node';
+  | 'Node'
+  | 'promtool'
+  | 'root'
+  | 'mounts'
+  | 'failing disk';
 
 /** What the CI script installs, and what comes with the packages where there is a build for the platform. */
 const MUST_BE_IN_CI: readonly Requirement[] = [
@@ -63,7 +67,7 @@ export function postgresFolder(): string | null {
 }
 
 /** For tests that start a program of that name. Call it at the top of the file. */
-export const needsProgram = (name: 'python3' | 'curl') =>
+export const needsProgram = (name: 'python3' | 'curl' | 'promtool') =>
   requirement(
     name,
     searchPath().some((folder) => existsSync(join(folder, name))),

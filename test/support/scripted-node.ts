@@ -1,8 +1,5 @@
-// A chain's node with blocks and logs as a test makes them up, which filters, limits and fails as scripted.
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
 import { type Hex, numberToHex, pad, toEventSelector } from 'viem';
+import { jsonOf, loopbackServer, sendJson } from './loopback-server.ts';
 
 export const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
 export const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
@@ -23,6 +20,10 @@ export type NodeFaults = {
   safe: number | 'unknown';
   /** Blocks that one request for logs may span. */
   maxBlocks: number;
+  /** Methods that are answered with this JSON-RPC error. */
+  refuses: ReadonlyMap<string, number>;
+  /** Requests for logs with this block or a later one are answered with HTTP 429. */
+  limitedFrom: number;
   /** The filter of logs is ignored. */
   isLoose: boolean;
   /** Methods that are never answered. */
@@ -42,6 +43,8 @@ export async function startScriptedNode(logs: NodeLog[] = []) {
     chainId: 8453,
     safe: HEAD - 10,
     maxBlocks: Number.POSITIVE_INFINITY,
+    refuses: new Map(),
+    limitedFrom: Number.POSITIVE_INFINITY,
     isLoose: false,
     hangs: new Set(),
   };
@@ -84,38 +87,36 @@ export async function startScriptedNode(logs: NodeLog[] = []) {
       if (faults.safe === 'unknown') throw new Error('invalid block tag');
       return block(faults.safe);
     },
+    eth_getBlockByHash: ([hash]: [Hex]) => block(Number(BigInt(hash) - 0xb10c0000n)),
     eth_getLogs: ([filter]: [Filter]) => logsOf(filter).map(wire),
     eth_getTransactionReceipt([hash]: [string]) {
       const log = logs.find(({ transactionHash }) => transactionHash === hash);
       return log === undefined ? null : { ...wire(log), status: '0x1', logs: [wire(log)] };
     },
   };
-  const server = createServer(async (request, response) => {
-    const {
-      id,
-      method,
-      params = [],
-    } = (await json(request)) as { id: number; method: string; params?: unknown[] };
+  const server = await loopbackServer(async (request, response) => {
+    const asked = await jsonOf<{ id: number; method: string; params?: unknown[] }>(request);
+    const { id, method, params = [] } = asked;
     if (faults.hangs.has(method)) return;
+    const [filter] = params as Partial<Filter>[];
+    const isLimited = method === 'eth_getLogs' && Number(filter?.toBlock) >= faults.limitedFrom;
+    if (isLimited) return sendJson(response, {}, 429);
+    const code = faults.refuses.get(method);
+    if (code !== undefined)
+      return sendJson(response, { jsonrpc: '2.0', id, error: { code, message: 'refused' } });
     let answer: object;
     try {
       answer = { result: answers[method]?.(params as never) };
     } catch (error) {
       answer = { error: { code: -32602, message: (error as Error).message } };
     }
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }));
+    sendJson(response, { jsonrpc: '2.0', id, ...answer });
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     logs,
     faults,
     ranges: ranges as readonly (readonly [from: number, to: number])[],
-    [Symbol.asyncDispose]: () =>
-      new Promise<void>((closed) => {
-        server.close(() => closed());
-        server.closeAllConnections();
-      }),
+    [Symbol.asyncDispose]: server.down,
   };
 }

@@ -1,15 +1,17 @@
 // A front of a facilitator or a chain whose URL is a secret, as a provider's with a key in it is; it fails the way that
 // discloses most: by repeating all that it was sent.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { singleExchange } from '#src/adapters/payments/exchange.ts';
 import type { Guard } from './facilitator-login.ts';
+import { loopbackServer } from './loopback-server.ts';
 
 /**
  * `repeat`: 500, with the request in reason phrase, header and body. `refuse`: a complete "no" whose reason is the
- * request. `cut`: the connection is closed without an answer. `refuse_login`: 401 that repeats the request.
+ * request. `cut`: the connection is closed without an answer. `refuse_login`: 401 that repeats the request. `name_login`: a
+ * complete "no" whose reason is the value of x-api-key alone.
  */
-export type FrontMode = 'pass' | 'repeat' | 'refuse' | 'cut' | 'refuse_login';
+export type FrontMode = 'pass' | 'repeat' | 'refuse' | 'cut' | 'refuse_login' | 'name_login';
 
 export type SecretFront = {
   /** With its secrets. */
@@ -37,8 +39,7 @@ export async function startSecretFront(
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = '' } = request;
-    let body = '';
-    for await (const chunk of request) body += String(chunk);
+    const body = await text(request);
     const { pathname, search } = new URL(url, behind);
     if (!`${pathname}/`.startsWith(`/${path}/`) || search.slice(1) !== query) {
       response.writeHead(404).end();
@@ -65,31 +66,15 @@ export async function startSecretFront(
     }
   }
 
-  let server: Server;
-  async function listen(port: number): Promise<number> {
-    server = createServer((request, response) => {
-      answer(request, response).catch(() => request.socket.destroy());
-    });
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject).listen(port, '127.0.0.1', resolve);
-    });
-    return (server.address() as AddressInfo).port;
-  }
-  const port = await listen(0);
+  const server = await loopbackServer(answer);
   return {
-    url: `http://127.0.0.1:${port}/${path}${query === '' ? '' : `?${query}`}`,
+    url: `${server.url}/${path}${query === '' ? '' : `?${query}`}`,
     mode: (next) => {
       mode = next;
     },
     seen,
-    down: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-    up: async () => {
-      await listen(port);
-    },
+    down: server.down,
+    up: server.up,
   };
 }
 
@@ -100,11 +85,12 @@ function repeat(
   { url = '', headers }: IncomingMessage,
   body: string,
 ): void {
-  const all = `${url} ${JSON.stringify(headers)} ${body}`;
+  const all =
+    mode === 'name_login' ? String(headers['x-api-key']) : `${url} ${JSON.stringify(headers)} ${body}`;
   const error = { code: -32_000, message: all, data: all };
   const verdict = { isValid: false, success: false, invalidReason: all, errorReason: all, transaction: '' };
   const no = mode === 'refuse_login' ? {} : verdict;
-  const status = { repeat: 500, refuse: 200, refuse_login: 401 }[mode];
+  const status = { repeat: 500, refuse: 200, refuse_login: 401, name_login: 200 }[mode];
   response.writeHead(status, { 'content-type': 'application/json', 'x-request': encodeURI(url) });
   response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, error, ...no, message: all }));
 }

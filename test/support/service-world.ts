@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DnsServer, startDnsServer } from './dns-server.ts';
 import { sharedDatabase } from './postgres.ts';
-import { type Environment, type Service, startService } from './service.ts';
+import { type Environment, type Service, type Spawning, startService } from './service.ts';
 import { startTlsTarget, type TlsTarget, type TlsTargetOptions } from './tls-target.ts';
 
 export type World = {
@@ -31,9 +31,15 @@ export type WorldOptions = TlsTargetOptions & {
    * database uses over a second of CPU time. Without PostgreSQL all are embedded.
    */
   readonly embedded?: boolean;
+  /** How the services are started. */
+  readonly spawning?: Spawning;
 };
 
-export async function makeWorld({ embedded = false, ...options }: WorldOptions = {}): Promise<World> {
+export async function makeWorld({
+  embedded = false,
+  spawning,
+  ...options
+}: WorldOptions = {}): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'relay-journey-'));
   const target = await startTlsTarget(options);
   const dns = await startDnsServer({ answers: { '*': ['127.0.0.1'] } });
@@ -63,7 +69,7 @@ export async function makeWorld({ embedded = false, ...options }: WorldOptions =
     env,
     async start(more = {}, until = more.DATABASE_URL === undefined ? 'rows' : 'listening') {
       const database = await databaseOf(more.DATA_DIR ?? dataDir);
-      const service = await startService({ ...env, ...database, ...more }, until);
+      const service = await startService({ ...env, ...database, ...more }, until, spawning);
       services.push(service);
       return service;
     },

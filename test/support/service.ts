@@ -38,10 +38,22 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Starts `src/main.ts` with nothing of this process's configuration. */
-export function spawnService(env: Environment): ServiceProcess {
-  const [command, args] = runtimeCommand('src/main.ts');
-  const child = spawn(command, args, {
+export type Spawning = {
+  /** Starts in place of the service, and starts it. */
+  readonly script?: string;
+  readonly args?: readonly string[];
+  /** A program with its arguments that starts it, as under another user. */
+  readonly through?: readonly string[];
+};
+
+/** Starts the service with nothing of this process's configuration. */
+export function spawnService(
+  env: Environment,
+  { script = 'src/main.ts', args = [], through = [] }: Spawning = {},
+): ServiceProcess {
+  const [runtime, options] = runtimeCommand(script, args);
+  const [command = runtime, ...rest] = [...through, runtime, ...options];
+  const child = spawn(command, rest, {
     env: { ...inherited(), NO_COLOR: '1', DENO_NO_UPDATE_CHECK: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -76,8 +88,9 @@ export function spawnService(env: Environment): ServiceProcess {
 export async function startService(
   env: Environment,
   until: 'rows' | 'listening' = env.DATABASE_URL === undefined ? 'rows' : 'listening',
+  spawning?: Spawning,
 ): Promise<Service> {
-  const service = spawnService({ PORT: '0', ...env });
+  const service = spawnService({ PORT: '0', ...env }, spawning);
   const over = service.ended.then((ended) => {
     throw new Error(`the service ended (${ended.code}): ${ended.stdout}${ended.stderr}`);
   });

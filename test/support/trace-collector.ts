@@ -1,6 +1,6 @@
 // An OpenTelemetry collector on loopback: keeps every byte that comes (OTLP over HTTP, JSON), and answers as scripted.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { loopbackServer } from './loopback-server.ts';
 
 export type CollectedSpan = {
   readonly traceId: string;
@@ -53,7 +53,7 @@ export async function startTraceCollector(): Promise<TraceCollector> {
   const received: Buffer[] = [];
   const spans: CollectedSpan[] = [];
   let calls = 0;
-  const server = createServer(async (request, response) => {
+  const server = await loopbackServer(async (request, response) => {
     calls += 1;
     const body = await bodyOf(request);
     // The sender gave up halfway.
@@ -63,16 +63,15 @@ export async function startTraceCollector(): Promise<TraceCollector> {
     if (behaviour === 'take') spans.push(...spansOf(JSON.parse(body.toString('utf8'))));
     answer(response, behaviour === 'take' ? 200 : 400);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     behave: (as) => {
       behaviour = as;
     },
     spans: () => [...spans],
     bytes: () => Buffer.concat(received),
     calls: () => calls,
-    close: () => closed(server),
+    close: server.down,
   };
 }
 
@@ -88,12 +87,6 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer | null> {
 
 function answer(response: ServerResponse, status: number): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end('{}');
-}
-
-function closed(server: Server): Promise<void> {
-  const end = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeAllConnections();
-  return end;
 }
 
 function spansOf({ resourceSpans }: Json): CollectedSpan[] {

@@ -68,7 +68,7 @@ test('what fails behind the answer is logged as a defect, unless a part is unava
       throw thrown;
     };
     await assert.rejects(letPass(it.clock, withinDeadline(it.deps, 'too late', work)), {
-      message: 'too late',
+      message: 'The event log is unavailable: too late',
     });
     open();
     await quiet();

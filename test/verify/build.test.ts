@@ -1,14 +1,13 @@
 // The built files match the sources in every checkout, and are safe to load in a page.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { rootPath } from '#test/support/runtime.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-verify-build-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('verify-build');
 
 const builtText = (name: string) => readFileSync(join(rootPath, 'src/verify/built', name), 'utf8');
 

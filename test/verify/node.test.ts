@@ -1,17 +1,16 @@
 // Node imports the verifier by the name of the package; nothing else of the project runs under Node.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import * as given from '#test/support/logged-receipt.ts';
 import { needsNode } from '#test/support/requirements.ts';
 import { rootPath } from '#test/support/runtime.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
 const needs = needsNode(20);
-const folder = mkdtempSync(join(tmpdir(), 'relay-verify-node-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('verify-node');
 
 const SCRIPT = `
 import { readFileSync } from 'node:fs';

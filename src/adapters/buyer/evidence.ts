@@ -146,7 +146,7 @@ export async function checkExecution(
     execution,
     settlement,
     verification,
-    facts: FACTS.map((name) => groupOf(name, WORDS[name], mismatches[name])),
+    facts: FACTS.map((name) => groupOf(name, wordsOf(name, payload, expected), mismatches[name])),
     mismatches: all,
     earlierPayment,
   };
@@ -154,12 +154,24 @@ export async function checkExecution(
 
 const WORDS = {
   receipt_verified_offline: "the receipt verifies offline, with the relay's keys",
-  receipt_names_payment:
-    'the receipt names this payment: its hash, payer, payee, amount, asset, network, transaction',
+  receipt_names_payment: 'the receipt names this payment: its hash, payer, payee, amount, asset, network',
   receipt_binds_request: 'the receipt is bound to this method, URL, header names, body and idempotency key',
   answer_matches_receipt: 'the answer reports what the receipt states: outcome, attempts, time',
 } as const;
 const FACTS = Object.keys(WORDS) as readonly (keyof typeof WORDS)[];
+
+/** What is not known is named beside what is verified. */
+function wordsOf(
+  name: keyof typeof WORDS,
+  { payment }: ReceiptPayload,
+  { payment: { authorization } }: ExpectedPurchase,
+): string {
+  const words = WORDS[name];
+  if (name !== 'receipt_names_payment') return words;
+  return payment?.transaction === null
+    ? `${words}; the relay does not know its transaction: the chain shows whether nonce ${authorization.nonce} is used`
+    : `${words}, transaction`;
+}
 
 const groupOf = (name: string, words: string, faults: readonly Mismatch[]): Fact =>
   faults.length === 0
@@ -196,7 +208,10 @@ async function faultsOfCheckpoint(
   ];
 }
 
-/** The transaction is compared with the one in the payment header of the answer. */
+/**
+ * The transaction is compared with the one in the payment header of the answer: where the relay does not know it, it is null
+ * in the receipt and empty in the header.
+ */
 function faultsOfPayment(
   { payment: named, mode }: ReceiptPayload,
   headers: Headers,
@@ -214,13 +229,13 @@ function faultsOfPayment(
       compare(`receipt.payment.${member}`, value.toLowerCase(), named[member].toLowerCase()),
     ),
     ...(earlier ? [] : compare('receipt.payment.payloadHash', payloadHash, named.payloadHash)),
-    ...(/^0x[0-9a-f]{64}$/i.test(named.transaction ?? '')
+    ...(named.transaction === null || /^0x[0-9a-f]{64}$/i.test(named.transaction)
       ? []
-      : compare('receipt.payment.transaction', '0x and 64 hex digits', named.transaction)),
+      : compare('receipt.payment.transaction', '0x and 64 hex digits, or null', named.transaction)),
     ...compare('payment_response.success', true, header?.success),
     ...compare('payment_response.payer', authorization.from, header?.payer?.toLowerCase()),
     ...compare('payment_response.network', network, header?.network),
-    ...compare('payment_response.transaction', named.transaction, header?.transaction),
+    ...compare('payment_response.transaction', named.transaction ?? '', header?.transaction),
   ];
 }
 

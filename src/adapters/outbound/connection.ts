@@ -1,6 +1,6 @@
 // TCP and TLS to one checked address. No part of the request is sent before the peer is authenticated.
 import { X509Certificate } from 'node:crypto';
-import { connect as connectTcp, isIP } from 'node:net';
+import { isIP } from 'node:net';
 import {
   checkServerIdentity,
   connect as connectTls,
@@ -16,7 +16,7 @@ import { sha256, toHex } from '#src/domain/encoding.ts';
 import { describeAddress } from './addresses.ts';
 import { type Attempt, AttemptFailed, isDefect } from './attempt.ts';
 import type { ReadTurns } from './read-turns.ts';
-import { TcpStream } from './tcp-stream.ts';
+import { connectTcp, TcpStream } from './tcp-stream.ts';
 
 export type Connection = {
   readonly socket: TLSSocket;

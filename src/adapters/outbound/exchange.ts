@@ -1,7 +1,8 @@
 // One HTTP/1.1 request and its response on an authenticated connection. The body is read up to the limit and never
 // decompressed.
+import { setImmediate } from 'node:timers';
 import { isHeader } from '../../domain/destination/headers.ts';
-import { retryAfterMs } from '../../domain/job/retry.ts';
+import { isSuccess, retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
 import { type Attempt, AttemptFailed, isDefect } from './attempt.ts';
@@ -30,8 +31,12 @@ export function exchange(
       stream.stop();
       reject(error);
     };
+    /** Bytes of the request wait for the kernel. */
+    let isUnsent = false;
     const reader = new ResponseReader({
       head(head) {
+        // A server may refuse a request that it has not read to its end (RFC 9112 9.5), but not have carried it out.
+        if (isUnsent && isSuccess(head.status)) throw new AttemptFailed('protocol_error');
         attempt.sent = 'yes';
         attempt.timings.ttfbMs ??= attempt.lap();
         if (head.status >= 200) readHead(head, attempt, now());
@@ -45,24 +50,47 @@ export function exchange(
       },
     });
     const before = stream.received;
-    socket.on('data', (block: Buffer) => {
+    const read = (block: Buffer) => {
       try {
-        // It arrived before the request was written, so it does not answer it.
-        if (stream.passedOn <= before) throw new AttemptFailed('protocol_error');
         if (attempt.total() > request.timeoutMs + LATE_MS) throw new AttemptFailed('timeout');
         if (reader.read(block)) complete();
       } catch (error) {
         fail(error);
       }
+    };
+    /** Blocks that arrived while bytes of the request waited for the kernel; null: none wait. */
+    let early: Buffer[] | null = null;
+    // The kernel may have taken them by now, and only its report be missing.
+    const judgeEarly = () => {
+      const blocks = early ?? [];
+      early = null;
+      isUnsent = stream.writableLength > 0;
+      for (const block of blocks) read(block);
+    };
+    socket.on('data', (block: Buffer) => {
+      // It arrived before the request was written, so it does not answer it.
+      if (stream.passedOn <= before) fail(new AttemptFailed('protocol_error'));
+      else if (early !== null) early.push(block);
+      else if (attempt.phase !== 'body' && stream.writableLength > 0) {
+        early = [block];
+        setImmediate(judgeEarly);
+      } else read(block);
     });
     socket.once('end', () => {
+      if (early !== null) judgeEarly();
       if (!reader.isCompleteAtEnd()) return fail(failureOf(null));
       // Without close_notify the end is that of the connection below.
       if (reader.endsWithConnection() && stream.hasEnded) attempt.truncated = 'unknown';
       complete();
     });
-    socket.on('error', (error) => fail(failureOf(error)));
-    socket.once('close', () => fail(failureOf(null)));
+    socket.on('error', (error) => {
+      if (early !== null) judgeEarly();
+      fail(failureOf(error));
+    });
+    socket.once('close', () => {
+      if (early !== null) judgeEarly();
+      fail(failureOf(null));
+    });
     attempt.sent = 'maybe';
     socket.write(bytes, () => {
       if (attempt.phase === 'request') attempt.phase = 'headers';

@@ -4,13 +4,24 @@
 import { setImmediate } from 'node:timers';
 
 export type Source = {
+  /** Bytes that have arrived. */
+  readonly received: number;
   /** Decrypts and parses at most BYTES_PER_READ. Returns what that cost, in bytes; 0 if nothing is left to read. */
   readSome(): number;
+  /** Reads nothing from the kernel until `release`. */
+  hold(): void;
+  /** Reads from the kernel again, unless something of this source waits. */
+  release(): void;
 };
 
 /** About 5 ms if every byte is a record of its own. */
 export const BYTES_PER_TURN = 256 * 1024;
 export const BYTES_PER_READ = 16 * 1024;
+/**
+ * What may wait in this process, of all connections together. A read from the kernel returns up to 512 KiB: 200 hostile targets
+ * would fill 100 MB at once. Beyond it the kernel keeps what arrives, for all connections.
+ */
+export const WAITING_BYTES_MAX = 4 * 1024 * 1024;
 
 export class ReadTurns {
   /** Sources with bytes to read; the next one comes first. */
@@ -18,6 +29,37 @@ export class ReadTurns {
   #left = BYTES_PER_TURN;
   #isReading = false;
   #isEnding = false;
+  readonly #open = new Set<Source>();
+  /** Bytes that have arrived and were not passed on, of all sources. */
+  #waitingBytes = 0;
+  #isFull = false;
+
+  /** true: no source may read from the kernel; each is released later. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  open(source: Source): void {
+    this.#open.add(source);
+  }
+
+  close(source: Source): void {
+    this.#open.delete(source);
+  }
+
+  /** Bytes of a source have arrived, or (negative) no longer wait. */
+  count(bytes: number): void {
+    this.#waitingBytes += bytes;
+    if (!this.#isFull && this.#waitingBytes > WAITING_BYTES_MAX) {
+      this.#isFull = true;
+      for (const source of this.#open) source.hold();
+    } else if (this.#isFull && this.#waitingBytes <= WAITING_BYTES_MAX / 2) {
+      this.#isFull = false;
+      // Who has received least comes first: the bound may be full again before the last one.
+      const sources = [...this.#open].sort((a, b) => a.received - b.received);
+      for (const source of sources) source.release();
+    }
+  }
 
   /** Reads from the source now if this turn has bytes left, otherwise in a later one. */
   add(source: Source): void {

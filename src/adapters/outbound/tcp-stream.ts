@@ -1,5 +1,5 @@
 // A TCP connection as a stream that is no Socket, for TLS on top of it.
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
 import { AttemptFailed } from './attempt.ts';
@@ -46,6 +46,10 @@ export class TcpStream extends Duplex implements Source {
     super({ emitClose: false });
     this.#socket = socket;
     this.#turns = turns;
+    turns.open(this);
+    socket.once('connect', () => {
+      if (turns.isFull) this.hold();
+    });
     socket.on('data', (chunk: Buffer) => this.#arrive(chunk));
     socket.on('end', () => this.afterArrived(() => this.#end()));
     socket.on('close', (...values: readonly unknown[]) =>
@@ -78,7 +82,10 @@ export class TcpStream extends Duplex implements Source {
 
   /** From now on nothing that arrives is passed on. The connection has to be closed. */
   stop(): void {
+    if (this.#isStopped) return;
     this.#isStopped = true;
+    this.#turns.close(this);
+    this.#turns.count(this.#passedOn - this.#received);
     this.#arrived.length = 0;
     clearTimeout(this.#collecting);
   }
@@ -94,6 +101,7 @@ export class TcpStream extends Duplex implements Source {
     else this.#arrived[0] = next.subarray(BYTES_PER_READ);
     const cost = this.isSecure ? READ_COST + piece.length : HANDSHAKE_COST;
     this.#passedOn += piece.length;
+    this.#turns.count(-piece.length);
     this.emit('data', piece);
     return cost;
   }
@@ -104,22 +112,23 @@ export class TcpStream extends Duplex implements Source {
     this.#received += allowed.length;
     this.#reads += 1;
     this.#arrived.push(allowed);
+    this.#turns.count(allowed.length);
     if (allowed.length < chunk.length)
       this.#following.push(() => this.#socket.destroy(new AttemptFailed('protocol_error')));
     if (this.#isWaiting) return;
     this.#isWaiting = true;
     this.#turns.add(this);
-    if (this.#isWaiting) this.#hold();
+    if (this.#isWaiting) this.hold();
   }
 
   /** Everything that has arrived was passed on. */
   #readOn(): void {
     this.#isWaiting = false;
     if (this.#following.length > 0) this.#follow();
-    else if (this.#reads <= EAGER_READS) this.#release();
+    else if (this.#reads <= EAGER_READS) this.release();
     else if (!this.#isStopped) {
-      this.#hold();
-      this.#collecting = setTimeout(() => this.#release(), COLLECT_MS);
+      this.hold();
+      this.#collecting = setTimeout(() => this.release(), COLLECT_MS);
     }
   }
 
@@ -133,13 +142,14 @@ export class TcpStream extends Duplex implements Source {
     this.emit('end');
   }
 
-  #hold(): void {
+  hold(): void {
     this.#isHeld = true;
     this.#socket.pause();
+    pauseReading(this.#socket);
   }
 
-  #release(): void {
-    if (!this.#isHeld || this.#isStopped) return;
+  release(): void {
+    if (!this.#isHeld || this.#isStopped || this.#isWaiting || this.#turns.isFull) return;
     this.#isHeld = false;
     this.#socket.resume();
   }
@@ -163,4 +173,20 @@ export class TcpStream extends Duplex implements Source {
     this.#socket.destroy();
     return this;
   }
+}
+
+/**
+ * A connection that reads nothing ahead while it is held. Bun continues to read behind `pause`, until the stream's buffer is
+ * full: a block of up to 512 KiB for each connection, 100 MB for 200 hostile targets.
+ */
+export function connectTcp(to: { readonly host: string; readonly port: number }): Socket {
+  const options = { ...to, highWaterMark: 0 };
+  return connect(options);
+}
+
+/** Pauses the native socket of Bun as well; `resume` resumes it. Other runtimes have no such function, and need none. */
+function pauseReading(socket: Socket): void {
+  const native: unknown = Reflect.get(socket, '_handle');
+  if (typeof native !== 'object' || native === null || !('pause' in native)) return;
+  if (typeof native.pause === 'function') native.pause();
 }

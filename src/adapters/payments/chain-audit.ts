@@ -23,7 +23,8 @@ export function chainAudit(rpcUrl: string, clock: Pick<Clock, 'monotonic'>): Cha
     // The network is that of the node: only rounds of it are compared.
     scanOf: (asset) => chainScan({ rpcUrl, network: '', asset, confirmations: null, clock }),
     async transfersIn(transaction) {
-      const found = await findTransfers(rpcUrl, transaction);
+      // What is recorded was confirmed when it was recorded.
+      const found = await findTransfers(rpcUrl, transaction, 0);
       if (found.outcome === 'unavailable') throw new ChainUnavailable('rpc_failed');
       return found.outcome === 'found' ? found.transfers : null;
     },

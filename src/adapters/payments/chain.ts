@@ -1,22 +1,27 @@
 // Reads from the chain the state of an authorization: unused, paid to us, cancelled, or spent elsewhere.
-import {
-  encodeEventTopics,
-  type Hex,
-  type LogTopic,
-  numberToHex,
-  type PublicClient,
-  parseAbi,
-  TransactionReceiptNotFoundError,
-} from 'viem';
+import { type Hex, type PublicClient, pad, parseAbi, TransactionReceiptNotFoundError } from 'viem';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
+import { withTimeout } from '#src/lib/time.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Authorization, Payments } from '#src/ports/payments.ts';
+import { type Block, blockBefore } from './chain-blocks.ts';
+import {
+  CANCELLED,
+  LARGEST_RANGE,
+  type RangeSizes,
+  rangeSizes,
+  readLogs,
+  readRanges,
+  USED,
+} from './chain-logs.ts';
 import { NoAnswer, queryNode } from './node.ts';
 import { lowerHex } from './requirements.ts';
 import { type DataLog, readTransfer, type TransferLog } from './transfer-log.ts';
 
 /** Time limit of a whole look-up. */
 const LOOK_UP_MS = 8000;
+/** Of one range of logs: one that takes longer is divided, which the look-up must have time for. */
+const RANGE_MS = 2500;
 
 const AUTHORIZATION_STATE = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
@@ -29,11 +34,12 @@ export function rpcChain(deps: {
   const { rpcUrl, logger } = deps;
   /** Of the last look-up that failed; null: the last one succeeded. An outage is logged once. */
   let problem: string | null = null;
+  const sizes = rangeSizes(LARGEST_RANGE);
   return {
     async lookUp(payment, { transaction = null, signal } = {}) {
       try {
-        const finding = await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal }, (client) =>
-          look(client, payment, transaction),
+        const finding = await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal }, (client, isOver) =>
+          look({ client, sizes, isOver }, payment, transaction),
         );
         problem = null;
         return finding;
@@ -49,12 +55,12 @@ export function rpcChain(deps: {
   };
 }
 
+/** The client of one look-up. `sizes`: of the ranges of logs that the node accepts. */
+type Node = { readonly client: PublicClient; readonly sizes: RangeSizes; readonly isOver: () => boolean };
+
 /** Reads the receipt of `transaction` first, since it may be all that is needed. Throws `NoAnswer`. */
-async function look(
-  client: PublicClient,
-  payment: Authorization,
-  transaction: string | null,
-): Promise<ChainFinding> {
+async function look(node: Node, payment: Authorization, transaction: string | null): Promise<ChainFinding> {
+  const { client } = node;
   const asset = lowerHex(payment.asset);
   const [chainId, latest, named] = await Promise.all([
     client.getChainId(),
@@ -73,7 +79,7 @@ async function look(
     blockNumber: latest.number,
   });
   if (!used) return { outcome: 'unused', chainTimeSeconds: Number(latest.timestamp) };
-  return findingOf(client, { ...payment, asset, latest });
+  return findingOf(node, { ...payment, asset, latest });
 }
 
 /**
@@ -100,16 +106,14 @@ export async function isSettledBy(
   }
 }
 
-type Block = { readonly number: bigint; readonly timestamp: bigint };
-
 /** `asset`: lower case. */
-type Search = Authorization & { readonly asset: Hex; readonly latest: Block };
+type Search = Authorization & { readonly asset: Hex; readonly latest: Pick<Block, 'number'> };
 
-async function findingOf(client: PublicClient, search: Search): Promise<ChainFinding> {
-  const end = await findEnd(client, search);
+async function findingOf(node: Node, search: Search): Promise<ChainFinding> {
+  const end = await findEnd(node, search);
   if (end === null) throw new NoAnswer('log_not_found');
   if (end.kind === 'cancelled') return { outcome: 'cancelled' };
-  const transfer = await transferIn(client, search, end.transaction);
+  const transfer = await transferIn(node.client, search, end.transaction);
   if (transfer === null) throw new NoAnswer('transfer_not_found');
   return isToPayee(transfer, search)
     ? { outcome: 'paid', transaction: end.transaction }
@@ -123,66 +127,45 @@ type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
 /** An authorization is used before it expires, and signed at most this long before that. */
 const LIFETIME_SECONDS = 900n;
-const RANGE_BLOCKS = 2000n;
 /** Limits the search: a cancellation may follow at any later time. */
-const MAX_RANGES = 60;
+const MAX_BLOCKS = 120_000;
 
-const USED = parseAbi(['event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)']);
-const CANCELLED = parseAbi([
-  'event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)',
-]);
-
-/** null: not in the searched blocks. Reads small ranges, since public nodes limit the blocks of one request. */
-async function findEnd(client: PublicClient, search: Search): Promise<End | null> {
-  const { latest } = search;
-  let from = await blockBefore(client, BigInt(search.validBefore) - LIFETIME_SECONDS, latest);
-  for (let range = 0; range < MAX_RANGES && from <= latest.number; range++) {
-    const last = from + RANGE_BLOCKS - 1n;
-    const to = last < latest.number ? last : latest.number;
-    const end = await endIn(client, search, from, to);
-    if (end !== null) return end;
-    from = to + 1n;
-  }
-  return null;
-}
-
-/** Topics of the logs that end an authorization: event, payer, nonce. */
-function topicsOf({ payer, nonce }: Pick<Search, 'payer' | 'nonce'>) {
-  const args = { authorizer: payer as Hex, nonce: nonce as Hex };
-  return {
-    used: encodeEventTopics({ abi: USED, args }),
-    cancelled: encodeEventTopics({ abi: CANCELLED, args }),
-  };
-}
-
-/** Checks the node's filter: some nodes filter loosely, and this decides whether we were paid. */
-const isLog = (log: Pick<DataLog, 'address' | 'topics'>, asset: Hex, topics: readonly unknown[]): boolean =>
-  lowerHex(log.address) === asset &&
-  log.topics.length === topics.length &&
-  log.topics.every((topic, index) => lowerHex(topic) === topics[index]);
-
-async function endIn(client: PublicClient, search: Search, from: bigint, to: bigint): Promise<End | null> {
-  const { asset } = search;
-  const { used, cancelled } = topicsOf(search);
-  const logs = await client.request({
-    method: 'eth_getLogs',
-    params: [
-      {
-        address: asset,
-        topics: [[used[0], cancelled[0]], used[1], used[2]] as LogTopic[],
-        fromBlock: numberToHex(from),
-        toBlock: numberToHex(to),
-      },
-    ],
+/** null: not in the searched blocks. */
+async function findEnd({ client, sizes, isOver }: Node, search: Search): Promise<End | null> {
+  const { asset, latest } = search;
+  const { used, nonce, payer } = topicsOf(search);
+  const filter = { asset, topics: [[used, CANCELLED], [payer], [nonce]] } as const;
+  // As precise as the ranges are large: with small ones, each block before the search costs more calls than its time.
+  const since = BigInt(search.validBefore) - LIFETIME_SECONDS;
+  const from = Number(await blockBefore(client, since, latest, Math.floor(sizes.size() / 2)));
+  const to = Math.min(Number(latest.number), from + MAX_BLOCKS - 1);
+  let end: End | null = null;
+  await readRanges({ from, to }, sizes, {
+    async read(range) {
+      const logs = await withTimeout(
+        readLogs(client, filter, range),
+        RANGE_MS,
+        () => new NoAnswer('timeout'),
+      );
+      const [log] = logs;
+      if (log !== undefined) {
+        const kind = log.topics[0] === used ? 'used' : 'cancelled';
+        end = { kind, transaction: lowerHex(log.transaction) };
+      }
+      return logs.length;
+    },
+    isDone: () => end !== null,
+    mayDivide: () => !isOver(),
   });
-  for (const log of logs) {
-    if (log.removed === true || log.transactionHash === null) continue;
-    const transaction = lowerHex(log.transactionHash);
-    if (isLog(log, asset, used)) return { kind: 'used', transaction };
-    if (isLog(log, asset, cancelled)) return { kind: 'cancelled', transaction };
-  }
-  return null;
+  return end;
 }
+
+/** Topics of the log that uses an authorization. */
+const topicsOf = ({ payer, nonce }: Pick<Search, 'payer' | 'nonce'>) => ({
+  used: USED,
+  payer: pad(lowerHex(payer)),
+  nonce: lowerHex(nonce),
+});
 
 /**
  * The payer's transfer right after the use of the authorization in this transaction: USDC writes the two logs in this order.
@@ -196,11 +179,17 @@ async function transferIn(
 ): Promise<TransferLog | null> {
   const { asset, payer } = search;
   const logs = await logsOf(client, transaction);
-  const at = logs.findIndex((log) => isLog(log, asset, topicsOf(search).used));
+  const use = Object.values(topicsOf(search));
+  const at = logs.findIndex((log) => isLog(log, asset, use));
   const log = at < 0 ? undefined : logs[at + 1];
   const transfer = log === undefined ? null : readTransfer(log);
   return transfer?.asset === asset && transfer.from === payer ? transfer : null;
 }
+
+const isLog = (log: DataLog, asset: Hex, topics: readonly Hex[]): boolean =>
+  lowerHex(log.address) === asset &&
+  log.topics.length === topics.length &&
+  log.topics.every((topic, index) => lowerHex(topic) === topics[index]);
 
 /** Empty if the transaction is not in a block. */
 async function logsOf(client: PublicClient, hash: Hex): Promise<readonly DataLog[]> {
@@ -210,23 +199,4 @@ async function logsOf(client: PublicClient, hash: Hex): Promise<readonly DataLog
     if (error instanceof TransactionReceiptNotFoundError) return [];
     throw error;
   }
-}
-
-/** A block at or before `time` (Unix seconds), at most one range before it: doubling steps back, then binary search. */
-export async function blockBefore(client: PublicClient, time: bigint, latest: Block): Promise<bigint> {
-  const timeOf = async (blockNumber: bigint) => (await client.getBlock({ blockNumber })).timestamp;
-  let after = latest.number;
-  let step = 512n;
-  let before = after > step ? after - step : 0n;
-  while (before > 0n && (await timeOf(before)) > time) {
-    after = before;
-    step *= 2n;
-    before = before > step ? before - step : 0n;
-  }
-  while (after - before > RANGE_BLOCKS / 2n) {
-    const middle = (before + after) / 2n;
-    if ((await timeOf(middle)) > time) after = middle;
-    else before = middle;
-  }
-  return before;
 }

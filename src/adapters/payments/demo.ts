@@ -8,7 +8,7 @@ export function demoPayments(): Payments {
     validateTerms: () => null,
     validateNew: () => null,
     verify: async () => ({ outcome: 'valid' }),
-    settle: async () => ({ outcome: 'settled', transaction: null }),
+    settle: async () => ({ outcome: 'unknown', cause: 'demo_mode', transaction: null }),
     lookUp: async () => ({ outcome: 'unavailable' }),
     health: async () => null,
   };

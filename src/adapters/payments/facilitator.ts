@@ -7,6 +7,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { carriedOf } from './authorization.ts';
 import { type ExchangeAnswer, type ExchangeFailure, pooledExchange, singleExchange } from './exchange.ts';
+import { isFinalRefusal, isOwnFailure, knownCodeOr } from './facilitator-codes.ts';
 import { type FacilitatorWatch, isComplete, type Unusable, unusable } from './facilitator-watch.ts';
 import type { LoginHeaders } from './login.ts';
 import { networkNameV1, type Pricing, requirementsOf } from './requirements.ts';
@@ -109,8 +110,8 @@ function readVerify(
   if (failure !== null || !form.success || 'code' in answer) return failure ?? MALFORMED;
   const { isValid, invalidReason, payer } = form.data;
   if (!isValid) {
-    const reason = codeOr(invalidReason, 'invalid');
-    return OWN_FAILURE.has(reason) ? { problem: null, cause: reason } : { outcome: 'invalid', reason };
+    const reason = knownCodeOr(invalidReason, 'invalid');
+    return isOwnFailure(reason) ? { problem: null, cause: reason } : { outcome: 'invalid', reason };
   }
   // `isValid` with an error status, or for another payer, is no result for this payment.
   if (answer.status >= 300 || differs(payer, payment.payer)) return MALFORMED;
@@ -136,9 +137,9 @@ function readSettle(answer: ExchangeAnswer, payment: PresentedPayment): SettleAn
       ? readSettled(form.data, payment)
       : unknown('facilitator_answer_malformed', transaction);
   }
-  const code = codeOr(errorReason, 'settlement_failed');
+  const code = knownCodeOr(errorReason, 'settlement_failed');
   // A refusal with a transaction is not final: the transaction may move the money.
-  return TERMINAL.has(code) && transaction === null
+  return isFinalRefusal(code) && transaction === null
     ? { outcome: 'rejected', reason: code }
     : unknown(code, transaction);
 }
@@ -151,9 +152,10 @@ function readSettled(answer: z.infer<typeof SettleForm>, payment: PresentedPayme
   if (!sameNetwork || differs(answer.payer, payer) || differs(answer.amount, amount)) {
     return unknown('facilitator_answer_mismatch', transaction);
   }
-  return transaction === null && (answer.transaction ?? '') !== ''
-    ? unknown('facilitator_answer_malformed')
-    : { outcome: 'settled', transaction };
+  // What no transaction shows is not believed: the chain is looked at.
+  if (transaction === null)
+    return unknown(`facilitator_${answer.transaction ? 'answer_malformed' : 'transaction_missing'}`);
+  return { outcome: 'settled', transaction };
 }
 
 /** Lower case; null: the answer contains no transaction hash. */
@@ -163,58 +165,3 @@ const transactionOf = ({ transaction }: z.infer<typeof SettleForm>): string | nu
 /** A missing value does not differ. */
 const differs = (answered: string | null | undefined, expected: string): boolean =>
   answered !== null && answered !== undefined && answered !== '' && answered.toLowerCase() !== expected;
-
-// Reason codes are matched exactly. Texts are not parsed: they contain values and signatures.
-
-/**
- * Codes about the authorization itself (signature, recipient, value, time, balance, network, asset), returned before
- * anything is sent to the chain. Excluded: codes that may follow a transaction (`…_transaction_failed`,
- * `…_simulation_failed`, `…_transfer_event_mismatch`, `…_nonce_already_used`, `settlement_pending`,
- * `invalid_transaction_state`, `duplicate_settlement`, `unexpected_settle_error`) and codes that state nothing about the payment (`invalid_payload`,
- * `invalid_x402_version`, …).
- */
-const TERMINAL: ReadonlySet<string> = new Set([
-  // @x402/evm, scheme exact
-  'invalid_exact_evm_scheme',
-  'invalid_exact_evm_network_mismatch',
-  'invalid_exact_evm_missing_eip712_domain',
-  'invalid_exact_evm_recipient_mismatch',
-  'invalid_exact_evm_signature',
-  'invalid_exact_evm_failed_to_parse_signature',
-  'invalid_exact_evm_payload_authorization_valid_before',
-  'invalid_exact_evm_payload_authorization_valid_after',
-  'invalid_exact_evm_authorization_value',
-  'invalid_exact_evm_payload_authorization_value_mismatch',
-  'invalid_exact_evm_token_name_mismatch',
-  'invalid_exact_evm_token_version_mismatch',
-  'invalid_exact_evm_eip3009_not_supported',
-  'invalid_exact_evm_insufficient_balance',
-  'asset_not_deployed_contract',
-  'eip6492_factory_not_allowed',
-  'unsupported_payload_type',
-  // x402, version 1
-  'insufficient_funds',
-  'invalid_exact_evm_payload_authorization_value',
-  'invalid_exact_evm_payload_signature',
-  'invalid_exact_evm_payload_recipient_mismatch',
-  'invalid_exact_evm_payload_undeployed_smart_wallet',
-  'invalid_network',
-  'invalid_scheme',
-  'unsupported_scheme',
-  'payment_expired',
-]);
-
-/**
- * Codes of a verify that failed in the facilitator; they state nothing about the payment. Package @x402/evm returns the
- * first one also if its node is unavailable, and for every reason for which the asset rejects the transfer.
- */
-const OWN_FAILURE: ReadonlySet<string> = new Set([
-  'invalid_exact_evm_transaction_simulation_failed',
-  'asset_not_deployed_contract',
-  // x402, version 1
-  'unexpected_verify_error',
-]);
-
-/** The facilitator's code if it has the form of a code and contains no part of a signature, otherwise `other`. */
-const codeOr = (code: unknown, other: string): string =>
-  typeof code === 'string' && /^[a-z0-9_]{1,80}$/.test(code) && !/[0-9a-f]{32}/.test(code) ? code : other;

@@ -31,12 +31,12 @@ const joined = (...signals: readonly (AbortSignal | null | undefined)[]): AbortS
 
 /**
  * Runs calls with one client, all within `ms` and until `signal` aborts: then its calls are aborted and this throws
- * `NoAnswer`, as it does for an answer that is missing or unusable.
+ * `NoAnswer`, as it does for an answer that is missing or unusable. `isOver`: whether the calls were aborted.
  */
 export async function queryNode<T>(
   rpcUrl: string,
   { ms, signal }: { readonly ms: number; readonly signal: AbortSignalLike | undefined },
-  work: (client: PublicClient) => Promise<T>,
+  work: (client: PublicClient, isOver: () => boolean) => Promise<T>,
 ): Promise<T> {
   const calls = new AbortController();
   const stopped = Promise.withResolvers<never>();
@@ -44,7 +44,8 @@ export async function queryNode<T>(
   if (signal?.aborted) stop();
   signal?.addEventListener('abort', stop, { once: true });
   try {
-    const query = Promise.race([work(rpcClient(rpcUrl, calls.signal)), stopped.promise]);
+    const client = rpcClient(rpcUrl, calls.signal);
+    const query = Promise.race([work(client, () => calls.signal.aborted), stopped.promise]);
     return await withTimeout(query, ms, () => new NoAnswer('timeout'));
   } catch (error) {
     if (error instanceof NoAnswer || error instanceof UnusableTerms) throw error;

@@ -1,34 +1,52 @@
 // All transfers of one transaction, of whatever token.
-import { type Hex, TransactionReceiptNotFoundError } from 'viem';
+import { type Hex, type PublicClient, TransactionReceiptNotFoundError } from 'viem';
 import type { FoundTransfers } from '#src/domain/payment/refund.ts';
-import { queryNode } from './node.ts';
+import { finalBlock } from './chain-blocks.ts';
+import { NoAnswer, queryNode } from './node.ts';
 import { readTransfer } from './transfer-log.ts';
 
 const LOOK_UP_MS = 8000;
 
-/** `transaction`: `0x` and 64 hex digits, in a block. Bounded in time, never throws. */
-export async function findTransfers(rpcUrl: string, transaction: string): Promise<FoundTransfers> {
+/**
+ * `transaction`: `0x` and 64 hex digits. It is found once its block counts, by the rule of the comparison with the chain
+ * (`confirmations`: as in `finalBlock`; 0: in any block). Bounded in time, never throws.
+ */
+export async function findTransfers(
+  rpcUrl: string,
+  transaction: string,
+  confirmations: number | null,
+): Promise<FoundTransfers> {
   try {
-    return await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal: undefined }, async (client) => {
-      const [chainId, receipt] = await Promise.all([
-        client.getChainId(),
-        client.getTransactionReceipt({ hash: transaction as Hex }).catch(absent),
-      ]);
-      const network = `eip155:${chainId}`;
-      if (receipt === null) return { outcome: 'missing', network };
-      if (receipt.status !== 'success') return { outcome: 'failed' };
-      const { timestamp } = await client.getBlock({ blockHash: receipt.blockHash });
-      const transfers = receipt.logs.flatMap((log) => {
-        const transfer = readTransfer(log);
-        if (transfer === null) return [];
-        const { asset, from: sender, to: recipient, value: amount } = transfer;
-        return [{ asset, sender, recipient, amount }];
-      });
-      return { outcome: 'found', network, atSeconds: Number(timestamp), transfers };
-    });
-  } catch {
-    return { outcome: 'unavailable' };
+    return await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal: undefined }, (client) =>
+      read(client, transaction as Hex, confirmations),
+    );
+  } catch (error) {
+    const isUnknownTag = error instanceof NoAnswer && error.code === 'no_safe_block';
+    return { outcome: isUnknownTag ? 'no_safe_block' : 'unavailable' };
   }
+}
+
+async function read(client: PublicClient, hash: Hex, confirmations: number | null): Promise<FoundTransfers> {
+  const [chainId, receipt] = await Promise.all([
+    client.getChainId(),
+    client.getTransactionReceipt({ hash }).catch(absent),
+  ]);
+  const network = `eip155:${chainId}`;
+  if (receipt === null) return { outcome: 'missing', network };
+  if (receipt.status !== 'success') return { outcome: 'failed' };
+  const [{ timestamp }, final] = await Promise.all([
+    client.getBlock({ blockHash: receipt.blockHash }),
+    finalBlock(client, confirmations),
+  ]);
+  const blocks = Number(receipt.blockNumber - final.number);
+  if (blocks > 0) return { outcome: 'unconfirmed', blocks };
+  const transfers = receipt.logs.flatMap((log) => {
+    const transfer = readTransfer(log);
+    if (transfer === null) return [];
+    const { asset, from: sender, to: recipient, value: amount } = transfer;
+    return [{ asset, sender, recipient, amount }];
+  });
+  return { outcome: 'found', network, atSeconds: Number(timestamp), transfers };
 }
 
 function absent(error: unknown): null {

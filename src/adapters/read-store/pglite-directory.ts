@@ -13,7 +13,8 @@ import {
 import { join } from 'node:path';
 import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
-import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { isSqliteBusy, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
 import { ReadStoreInUse } from '#src/ports/read-store.ts';
 
 export type PgliteDirectory = {
@@ -64,7 +65,7 @@ export function takePgliteDirectory(directory: string, schema: string): PgliteDi
 /** Holds the lock until the connection closes: in exclusive locking mode SQLite keeps it after the commit. */
 function takeLock(path: string, pidFile: string): DatabaseSync {
   for (const lastTry of [false, true]) {
-    const state = new DatabaseSync(path);
+    const state = openState(path);
     try {
       state.exec('PRAGMA busy_timeout = 200; PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL');
       state.exec('BEGIN EXCLUSIVE');
@@ -75,12 +76,25 @@ function takeLock(path: string, pidFile: string): DatabaseSync {
     } catch (error) {
       state.close();
       if (isSqliteBusy(error)) throw new ReadStoreInUse(readPid(pidFile));
-      if (lastTry) throw error;
+      if (lastTry || sqliteFileProblem(error) !== null) throw stateError(path, error);
       // No database any more: nothing in it is worth more than a replay.
       rmSync(path, { force: true });
     }
   }
   throw new Error('unreachable');
+}
+
+function openState(path: string): DatabaseSync {
+  try {
+    return new DatabaseSync(path);
+  } catch (error) {
+    throw stateError(path, error);
+  }
+}
+
+function stateError(path: string, cause: unknown): unknown {
+  const problem = sqliteFileProblem(cause);
+  return problem === null ? cause : new OperatorError(`${path} ${problem}`, { cause });
 }
 
 function readPid(pidFile: string): number | null {

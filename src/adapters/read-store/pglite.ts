@@ -5,7 +5,6 @@ import type { PgliteDatabase } from 'drizzle-orm/pglite';
 import { succeedsWithin } from '#src/lib/time.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore, TableLayout } from '../../ports/read-store.ts';
-import type { RebuildStore } from '../../ports/rebuild-store.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
 import { type Failures, watchFailures } from './pglite-failures.ts';
@@ -78,24 +77,6 @@ export function pgliteReadStore({
 function unlogged({ version, statements }: TableLayout): TableLayout {
   const create = /^\s*CREATE TABLE/;
   return { version, statements: statements.map((text) => text.replace(create, 'CREATE UNLOGGED TABLE')) };
-}
-
-/** As a rebuild needs it: it has no COPY. Throws `ReadStoreInUse` if another process has the directory. */
-export function pgliteRebuildStore(options: PgliteOptions): RebuildStore<PgliteDatabase> {
-  const store = pgliteReadStore(options);
-  return {
-    disposable: true,
-    layout: store.layout,
-    async migrate() {
-      await store.shared();
-    },
-    async transaction(work, isolation) {
-      const db = await store.shared();
-      const given = isolation === undefined ? undefined : { isolationLevel: isolation };
-      return await db.transaction((tx) => work({ db: tx, copy: null }), given);
-    },
-    close: () => store.close(),
-  };
 }
 
 type Opened = {

@@ -15,17 +15,21 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import process from 'node:process';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
 import { oneOf } from '#src/domain/event-fields.ts';
+import { KnownLog } from '#src/domain/signing-keys/known-log.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
+import type { LogMemory } from '#src/ports/log-memory.ts';
 import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
 import { acquireFileLock, createLockFile } from './file-lock.ts';
 import { secretCheck } from './hash.ts';
@@ -47,7 +51,11 @@ export class KeyFileError extends OperatorError {
   }
 }
 
-type KeyFile = KeyStoreContent & { readonly hmacSecret: Uint8Array };
+type KeyFile = KeyStoreContent & {
+  readonly hmacSecret: Uint8Array;
+  /** The event log that its keys were announced in; null: none yet. */
+  readonly eventLog: KnownLog | null;
+};
 
 /**
  * Reads the file; creates it if it is missing and `create` is true (the embedded default only). Processes that start at
@@ -95,7 +103,10 @@ export function createKeyFile(path: string): void {
  * it, so that no change is lost. `change` returns null to change nothing. Mode, owner and symbolic links are preserved.
  * Blocks this thread for up to 5 s while another process has the lock. Throws `KeyFileError`.
  */
-export function updateKeyFile(path: string, change: (file: KeyFile) => KeyFileChange | null): KeyFile {
+export function updateKeyFile(
+  path: string,
+  change: (file: KeyFile) => (KeyFileChange & { readonly eventLog?: KnownLog }) | null,
+): KeyFile {
   return asKeyFileError(path, 'changed', () => {
     const { owner } = readOwnersFile(path);
     const file = linkTarget(path);
@@ -117,6 +128,20 @@ export const keyFileStore = (path: string): KeyStore => ({
   update: (change) => updateKeyFile(path, change),
 });
 
+/** The key file as the memory of the event log that its keys were announced in. */
+export const keyFileMemory = (path: string): LogMemory => ({
+  place: `key file ${path}`,
+  read() {
+    try {
+      return readKeyFile(path).eventLog;
+    } catch (error) {
+      if (isKeyFileError(error, 'key_file_missing')) return null;
+      throw error;
+    }
+  },
+  write: (eventLog) => void updateKeyFile(path, () => ({ fresh: [], retired: [], eventLog })),
+});
+
 const Bytes32 = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
 
 /** RFC 8037 private key; other members (`use`, `alg`, those of later versions) are preserved. */
@@ -135,6 +160,7 @@ const KeyFileText = Type.Object({
   keys: Type.Array(PrivateJwk, { minItems: 1 }),
   /** 32 bytes, base64url. */
   hmacSecret: Bytes32,
+  eventLog: Type.Optional(KnownLog),
 });
 type KeyFileText = Static<typeof KeyFileText>;
 
@@ -155,15 +181,19 @@ function parse(path: string, text: string): { readonly file: KeyFile; readonly j
     throw malformed(`has a key whose parts do not belong together: look at "/keys/${index}"`);
   });
   if (new Set(keys.map((key) => key.keyId)).size < keys.length) throw malformed('has a key twice');
-  return { file: { keys, hmacSecret, secretCheck: secretCheck(hmacSecret) }, json };
+  const { eventLog = null } = json;
+  return { file: { keys, hmacSecret, secretCheck: secretCheck(hmacSecret), eventLog }, json };
 }
 
-/** Adds new keys in front and marks retired ones; everything else is unchanged. */
-function changedText(json: KeyFileText, { fresh, retired }: KeyFileChange): string {
+/** Adds new keys in front, marks retired ones, and replaces the event log if there is one; everything else is unchanged. */
+function changedText(
+  json: KeyFileText,
+  { fresh, retired, eventLog }: KeyFileChange & { readonly eventLog?: KnownLog },
+): string {
   const kept = json.keys.map((jwk) =>
     retired.includes(jwk.kid) ? { ...jwk, status: 'retired' as const } : jwk,
   );
-  return textOf({ ...json, keys: [...fresh.map(freshKey), ...kept] });
+  return textOf({ ...json, keys: [...fresh.map(freshKey), ...kept], ...(eventLog && { eventLog }) });
 }
 
 const textOf = (value: KeyFileText): string => `${JSON.stringify(value, null, 2)}\n`;
@@ -217,7 +247,7 @@ function openForReading(path: string): number {
       const next = 'correct SIGNING_KEYS_FILE, or make one with `relay keys init`';
       throw new KeyFileError('key_file_missing', path, `is not there: ${next}`);
     }
-    throw new KeyFileError('key_file_unusable', path, `cannot be opened (${code})`, error);
+    throw new KeyFileError('key_file_unusable', path, `cannot be opened (${reasonOf(path, code)})`, error);
   }
 }
 
@@ -293,10 +323,22 @@ function asKeyFileError<T>(path: string, verb: string, work: () => T): T {
     throw new KeyFileError(
       'key_file_unusable',
       path,
-      `cannot be ${verb} (${systemCode(error) ?? 'unknown'})`,
+      `cannot be ${verb} (${reasonOf(path, systemCode(error) ?? 'unknown')})`,
       error,
     );
   }
+}
+
+/** The code, and what the operator can do about it. */
+function reasonOf(path: string, code: string): string {
+  if (code === 'ENOSPC') return 'the disk is full';
+  if (code === 'EROFS') return 'read-only file system';
+  if (code !== 'EACCES' && code !== 'EPERM') return code;
+  const user = `${code}: this process runs as user id ${process.geteuid?.()}`;
+  const owner = statSync(path, { throwIfNoEntry: false })?.uid;
+  return owner === undefined
+    ? `${user}, correct the folder's owner`
+    : `${user}, and the file belongs to ${owner}`;
 }
 
 const isKeyFileError = (error: unknown, code: KeyFileFault): boolean =>

@@ -7,7 +7,7 @@ type MakeGauge = (name: string, help: string, labelNames?: string[]) => Gauge<st
 export function paymentGauges(gauge: MakeGauge) {
   const sums = gauge(
     'relay_payment_units',
-    'Sums of the books in atomic units of the asset: charged = served + refunded + open, and received = charged - missing + unattributed, up to the last block compared.',
+    'Sums of the books in atomic units of the asset: charged = served + refunded + open, and received = charged - missing + unattributed, up to the last block compared; corrected: charged, and on the chain in another transaction than was recorded.',
     ['sum'],
   );
   const balance = gauge(

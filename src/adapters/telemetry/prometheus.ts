@@ -21,6 +21,7 @@ const SETTLEMENTS = [
   'unknown',
   'released',
   'missing',
+  'corrected',
 ];
 const APPENDS: readonly AppendOutcome[] = ['stored', 'conflict', 'unknown', 'failed'];
 
@@ -96,6 +97,14 @@ export function prometheusFigures(build: BuildInfo): Figures {
     ['part'],
   );
   const problems = gauge('relay_part_problem', 'Why a part is not up; always 1.', ['part', 'reason']);
+  const damagedEvents = gauge(
+    'relay_event_log_damaged_events',
+    'Stored events known to be unreadable as they were written; the log and /health name them.',
+  );
+  const scrubTime = gauge(
+    'relay_event_log_scrubbed_timestamp_seconds',
+    'When all stored events were last read to find damage, Unix time; absent before, and with EventStoreDB.',
+  );
   const checkpointSize = gauge('relay_checkpoint_size', 'Leaves that the newest checkpoint covers.');
   const checkpointTime = gauge(
     'relay_checkpoint_timestamp_seconds',
@@ -126,6 +135,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
     if (type === 'SettlementUnknown') settlements('unknown');
     if (type === 'PaymentReleased') settlements('released');
     if (type === 'PaymentMissing') settlements('missing');
+    if (type === 'SettlementCorrected') settlements('corrected');
   }
 
   return {
@@ -143,7 +153,9 @@ export function prometheusFigures(build: BuildInfo): Figures {
       if (outcome === 'stored') for (const event of events) countFact(event);
     },
     internalError: () => internalErrors.inc(),
-    async exposition({ storage, checks, checkpoint, executionsInFlight, unclosableJobs, lag, payments }) {
+    async exposition(now) {
+      const { storage, checks, eventLog, checkpoint, executionsInFlight, unclosableJobs, lag, payments } =
+        now;
       info.set({ ...build, storage }, 1);
       problems.reset();
       for (const [name, state] of Object.entries(checks)) {
@@ -152,6 +164,8 @@ export function prometheusFigures(build: BuildInfo): Figures {
         parts.set({ part }, Number(state.ok));
         if (!state.ok) problems.set({ part, reason: state.reason }, 1);
       }
+      damagedEvents.set(eventLog.damagedEvents);
+      setOrRemove(scrubTime, eventLog.scrubbedAt === null ? null : eventLog.scrubbedAt / 1000);
       setOrRemove(checkpointSize, checkpoint?.size ?? null);
       setOrRemove(checkpointTime, checkpoint?.signedAt ? Date.parse(checkpoint.signedAt) / 1000 : null);
       setOrRemove(checkpointWait, checkpoint && checkpoint.waitingMs / 1000);

@@ -132,7 +132,7 @@ const IDEMPOTENCY_RULES = [
   'A key is scoped to its payer and applies to both paid routes.',
   'Same key and same request: the stored result with its first status, idempotentReplay true, no charge, nothing sent.',
   'Same key and another request: 409 idempotency_conflict. While the first call is running: 409 idempotency_in_progress.',
-  'Same key and same request with a new payment, before the call was made: the first payment is looked up. If it is paid, its call is made and the new payment is not taken; if it can never be paid, the new payment is taken; until that is known, 409 idempotency_in_progress with details.paymentState (reserved or unconfirmed) and Retry-After.',
+  'Same key and same request with a new payment, before the call was made: the first payment is looked up. If it is paid, its call is made and the new payment is not taken; if it can never be paid, the new payment is taken; until that is known, or while it is being refunded, 409 idempotency_in_progress with details.paymentState (reserved, unconfirmed or refunding) and Retry-After.',
   'Every field is part of the request: url, method, headers, body, retry, timeoutMs, key, route and decision.',
   'A payment is a key as well: presented again it replays or resumes its call; with another request it is 409 payment_reused. It never becomes reusable.',
   'The id of the x402 extension payment-identifier in a payment (version 2, also over MCP) is the key of a request to the execute route that has no idempotencyKey. A guided request without one has its decision as the key.',

@@ -17,7 +17,7 @@ import type { Facts } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES, PURPOSE } from '#src/discovery/guidance.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
-import type { PolicyMode } from '#src/domain/destination/policy.ts';
+import type { PolicyMode as Mode } from '#src/domain/destination/policy.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 import { browserHandoff, scheduledActions, secretStorage, surfaceSchema } from './free-surfaces.ts';
@@ -42,16 +42,7 @@ const Template = Closed({
   paidRoute: Path,
   verification: Texts,
 });
-
-const PolicyModes = Type.Array(
-  Closed({
-    id: Text,
-    status: Text,
-    title: Text,
-    description: Text,
-    bestFor: Text,
-  }),
-);
+const PolicyMode = Closed({ id: Text, status: Text, title: Text, description: Text, bestFor: Text });
 
 const MODES = {
   'open-public-https': {
@@ -73,10 +64,10 @@ const MODES = {
     description: 'Execution is restricted to approved target hosts.',
     bestFor: 'Teams that let their agents reach known endpoints only.',
   },
-} as const satisfies Readonly<Record<PolicyMode, unknown>>;
+} as const satisfies Readonly<Record<Mode, unknown>>;
 
 /** The short name of a mode: the open one is the preset `open`. */
-export const policyPreset = (mode: PolicyMode) => (mode === 'open-public-https' ? 'open' : mode);
+export const policyPreset = (mode: Mode) => (mode === 'open-public-https' ? 'open' : mode);
 
 export const catalog = document([ROUTES.catalog], {
   description: Text,
@@ -84,7 +75,7 @@ export const catalog = document([ROUTES.catalog], {
   guidedPrimitive: Closed({ ...primitiveSchema, decisionRoute: Path }),
   categories: Texts,
   templates: Type.Array(Template),
-  policyModes: PolicyModes,
+  policyModes: Type.Array(PolicyMode),
   scheduledActions: Closed({ ...surfaceSchema, availability: Text }),
   browserHandoff: Closed({ ...surfaceSchema, safeUse: Text }),
   secretStorage: Closed({ ...surfaceSchema, safeUse: Text }),
@@ -107,8 +98,7 @@ export const catalog = document([ROUTES.catalog], {
 }));
 
 const PROOF_MODEL =
-  'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with ' +
-  'the published key; it contains target, headers and bodies as salted commitments.';
+  'Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with the published keys.';
 
 function primitive(facts: Facts, name: Route) {
   const { price, network, required } = paymentTerms(facts);
@@ -148,16 +138,6 @@ function templates(): Static<typeof Template>[] {
 }
 
 const KEYWORDS = [
-  'webhook',
-  'webhook relay',
-  'pay per call',
-  'x402',
-  'USDC',
-  'signed receipt',
-  'proof of execution',
-  'idempotency',
-  'buyer policy',
-  'no-code automation',
-  'CI dispatch',
-  'MCP',
+  ...['webhook', 'webhook relay', 'pay per call', 'x402', 'USDC', 'signed receipt', 'proof of execution'],
+  ...['idempotency', 'buyer policy', 'no-code automation', 'CI dispatch', 'MCP'],
 ];

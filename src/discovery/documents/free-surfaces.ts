@@ -1,5 +1,6 @@
 // The free surfaces as the catalog shows them, and the capabilities of the two that plan: browser handoff and schedules.
 import { endpoint, endpointSchema, openDocument, Text } from '#src/discovery/document.ts';
+import { NEVER_SEND_TEXT } from '#src/discovery/guidance.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -38,9 +39,7 @@ export const secretStorage = {
   ...surface('secrets.policy', 'policy-only', 'ops', ROUTES.secretsPolicy),
   description:
     'No long-lived target-side secret is stored: credentials are sent with each call and forwarded to the target only.',
-  safeUse:
-    'Use target-owned webhook secrets or short-lived per-request headers. Never send wallet private keys, seed phrases, ' +
-    'database URLs or long-lived admin credentials.',
+  safeUse: `Use target-owned webhook secrets or short-lived per-request headers. ${NEVER_SEND_TEXT}`,
 };
 
 export const HANDOFF_EXAMPLE: HandoffRequest = {

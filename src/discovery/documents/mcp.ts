@@ -2,7 +2,7 @@
 // of its route, and is described as that is; `use` is for a model that chooses between the tools of many servers.
 import { addressOf, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import { type Facts, networkName } from '#src/discovery/facts.ts';
-import { DONE_WHEN, FAILED_VERIFIES, PURPOSE } from '#src/discovery/guidance.ts';
+import { DONE_WHEN, FAILED_VERIFIES, HOW_TO_PAY_BY_MCP, PURPOSE, whenText } from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { priced } from './discovery-index.ts';
@@ -19,10 +19,9 @@ export const MCP_TOOLS = [
   tool(
     'execute_webhook',
     ROUTES.execute,
-    'Use it for one bounded side effect (POST, PUT, PATCH or DELETE) that needs proof; not for private addresses, and not ' +
-      'for several steps. Give an idempotencyKey: a repeat with the same key returns the first result and sends and ' +
-      'charges nothing. A target that fails is a result with job.status "failed" and a receipt, and is charged; the ' +
-      'body of its answer is never returned.',
+    'Use it for one bounded side effect that needs proof; not for private addresses, and not for several steps. Give an ' +
+      'idempotencyKey: a repeat with the same key returns the first result and sends and charges nothing. A target that ' +
+      'fails is a result with job.status "failed" and a receipt; the body of its answer is never returned.',
   ),
   tool(
     'execute_guided_webhook',
@@ -63,8 +62,8 @@ function priceText({ askedFor, offer }: Facts): string {
 /** The instructions of `initialize`, which a client gives to its model. */
 export function serverInstructions(facts: Facts): string {
   return [
-    `${PURPOSE} Use it for one bounded side effect at a public HTTPS target that needs proof; not for private targets, ` +
-      'for reading pages, or for several steps.',
+    PURPOSE,
+    whenText(),
     'Order: decide_webhook (free); on "pay_and_execute" execute_guided_webhook with the same action; verify_receipt. ' +
       `Or execute_webhook at once. The action is done only when ${DONE_WHEN}.`,
     `execute_webhook and execute_guided_webhook: ${priceText(facts)}`,
@@ -84,14 +83,7 @@ export const mcpManifest = openDocument([ROUTES.mcpManifest, ROUTES.mcpWellKnown
     ...paymentTerms(facts),
     requestMeta: 'x402/payment',
     responseMeta: 'x402/payment-response',
-    unpaidCall: UNPAID,
-    howToPay: HOW_TO_PAY,
+    howToPay: HOW_TO_PAY_BY_MCP,
   },
   documentation: addressOf(facts, ROUTES.snippets),
 }));
-
-// x402's MCP transport.
-const UNPAID =
-  'Where payment is required, a paid tool called without payment answers a result with isError true and the payment requirements in structuredContent and as JSON in content[0].text. Nothing is executed.';
-const HOW_TO_PAY =
-  'Call the same tool with the same arguments and the signed payment payload in _meta["x402/payment"]; the settlement is returned in _meta["x402/payment-response"].';

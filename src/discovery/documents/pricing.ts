@@ -1,6 +1,7 @@
 // The pricing: what a call costs, when it is charged and when it is not.
 import { addressOf, chargeText, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import { usd } from '#src/discovery/facts.ts';
+import { HOW_TO_PAY, HOW_TO_PAY_BY_MCP } from '#src/discovery/guidance.ts';
 import { PAID_LIST } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
@@ -8,8 +9,8 @@ import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
 /** `at_most_once`: it may have been charged; a repeat with the same payment header is not charged again. */
 type Charge = {
   readonly statuses: readonly number[];
-  /** Values of error.code; empty: every answer with these statuses. */
-  readonly codes: readonly (RefusalCode | FaultCode)[];
+  /** Values of error.code; absent: every answer with these statuses. */
+  readonly codes?: readonly (RefusalCode | FaultCode)[];
   readonly charged: 'once' | 'never' | 'at_most_once';
   readonly meaning: string;
   readonly next: string;
@@ -33,13 +34,16 @@ export const pricing = openDocument([ROUTES.pricing], (facts) => ({
     return { actionId, method, path, price: facts.offer.price, resource, accepts };
   }),
   rules: RULES,
-  charges: CHARGES,
-  howToPay: HOW_TO_PAY,
+  charges: CHARGES.map(({ codes = [], ...charge }) => ({ ...charge, codes })),
+  howToPay: [
+    ...HOW_TO_PAY,
+    HOW_TO_PAY_BY_MCP,
+    'A payment is its authorization (network, asset, payer, nonce), whichever header carries it; it buys one call.',
+  ],
 }));
 
 const RULES = [
   'The price of a call does not depend on its method, size or number of attempts: up to 3 attempts of one call are charged once.',
-  'The payment is settled before the call, because the effect of a call cannot be undone.',
   'A target that fails is a paid attempt: 502 with job.status failed and a signed receipt. A failure of the target is not refunded.',
   'Everything is checked before the settlement: a refused request, target or payment costs nothing.',
   'A replay (same payer, same idempotencyKey, same request; or the same payment header again) costs nothing and sends nothing.',
@@ -51,15 +55,12 @@ const RULES = [
 const CHARGES: readonly Charge[] = [
   {
     statuses: [200],
-    codes: [],
     charged: 'once',
-    meaning:
-      'The last attempt was answered 2xx. With idempotentReplay true it is a replay: not charged again.',
+    meaning: 'The last attempt was answered 2xx. With idempotentReplay true it is not charged again.',
     next: 'Verify the receipt and keep its id.',
   },
   {
     statuses: [502],
-    codes: [],
     charged: 'once',
     meaning:
       'The target was tried and failed, or was found unsafe during the attempt (target_refused). The body is a complete execution response. With idempotentReplay true it is not charged again.',
@@ -67,7 +68,6 @@ const CHARGES: readonly Charge[] = [
   },
   {
     statuses: [402],
-    codes: [],
     charged: 'never',
     meaning:
       'No payment, or the payment was refused: error contains the reason. The body and PAYMENT-REQUIRED contain the terms.',
@@ -75,22 +75,19 @@ const CHARGES: readonly Charge[] = [
   },
   {
     statuses: [400, 404, 408, 413, 415, 508],
-    codes: [],
     charged: 'never',
     meaning: 'The request, its decision or its target is refused before anything was sent or settled.',
     next: 'Read error.code and correct the request; an unused payment can still be used with it.',
   },
   {
     statuses: [409],
-    codes: [],
     charged: 'never',
     meaning:
-      'The decision, the idempotencyKey or the payment does not fit this request, or the first call is still running. details.paymentState: the payment of the first call with this idempotencyKey is being settled (reserved) or is not confirmed yet (unconfirmed), and the new payment was not taken.',
-    next: 'idempotency_in_progress: wait for Retry-After and repeat the same request; with details.paymentState, the payment header of the first call is answered at once. Otherwise use another key, payment or decision.',
+      'The decision, the idempotencyKey or the payment does not fit this request, or the first call is still running. details.paymentState: the payment of the first call with this idempotencyKey is being settled (reserved), is not confirmed yet (unconfirmed) or is being refunded (refunding), and the new payment was not taken.',
+    next: 'idempotency_in_progress: wait for Retry-After and repeat the same request; with details.paymentState reserved or unconfirmed, the payment header of the first call is answered at once; with refunding, use another key. Otherwise use another key, payment or decision.',
   },
   {
     statuses: [429],
-    codes: [],
     charged: 'never',
     meaning: 'The rate limit or the quota of the target is exceeded, or too many calls are in flight.',
     next: 'Wait for Retry-After and repeat with the same payment header.',
@@ -99,16 +96,14 @@ const CHARGES: readonly Charge[] = [
     statuses: [503],
     codes: ['facilitator_unavailable'],
     charged: 'never',
-    meaning:
-      'The payment could not be verified now, or the node of the chain does not answer yet. No call is executed without payment meanwhile.',
+    meaning: 'The payment cannot be verified now, or the node of the chain does not answer.',
     next: 'Wait for Retry-After and repeat with the same payment header.',
   },
   {
     statuses: [503],
     codes: ['payment_unconfirmed', 'event_log_unavailable'],
     charged: 'at_most_once',
-    meaning:
-      'The payment may have been settled, and this could not be confirmed on the chain, or recorded, yet.',
+    meaning: 'The payment may have been settled: this could not be confirmed or recorded yet.',
     next: 'Repeat with the same payment header, never with a new one: it is charged at most once and executed once.',
   },
   {
@@ -125,12 +120,4 @@ const CHARGES: readonly Charge[] = [
     meaning: 'The service failed.',
     next: 'Repeat with the same payment header: it is charged at most once and sent at most once.',
   },
-];
-
-const HOW_TO_PAY = [
-  'Send the call without a payment: 402 is answered before the body is checked. Sign nothing if price, network, asset, payTo or resource is not what your policy allows.',
-  'Version 2: terms in the header PAYMENT-REQUIRED, payment in PAYMENT-SIGNATURE, result in PAYMENT-RESPONSE.',
-  'Version 1: terms in the JSON body, payment in X-PAYMENT, result in X-PAYMENT-RESPONSE.',
-  'By MCP: payment in _meta["x402/payment"], result in _meta["x402/payment-response"].',
-  'A payment is its authorization (network, asset, payer, nonce), whichever header carries it; it buys one call.',
 ];

@@ -13,11 +13,14 @@ import {
 } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import {
+  AVOID_WHEN,
+  callOrder,
   DONE_WHEN,
   FAILED_VERIFIES,
   PURPOSE,
-  REPEATED_UNSAFELY,
+  repeats,
   TEST_TARGET,
+  USE_WHEN,
 } from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
@@ -55,8 +58,8 @@ export const quickstart = document([ROUTES.quickstart], {
     guidedRoute: ROUTES.executeGuided.path,
   },
   minimalRequest: minimalRequest(facts),
-  callFlow: CALL_FLOW,
-  decisionRules: DECISION_RULES,
+  callFlow: callFlow(facts),
+  decisionRules: { useWhen: USE_WHEN, avoidWhen: AVOID_WHEN },
   limits: {
     allowedMethods: [...METHODS],
     maxRetryAttempts: LIMITS.retryAttempts.max,
@@ -85,31 +88,20 @@ function minimalRequest(facts: Facts): WebhookRequest {
   };
 }
 
-const CALL_FLOW = [
-  `Read the discovery documents: ${methodAndPath(ROUTES.catalog)}, ${methodAndPath(ROUTES.pricing)} and ${methodAndPath(ROUTES.capabilities)}; ${methodAndPath(ROUTES.openapi)} has every schema.`,
-  `Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task. To test: ${TEST_TARGET}`,
-  `${methodAndPath(ROUTES.decide)} with the action and your buyerPolicy (free); keep decisionId and read recommendation.`,
-  `Optional: ${methodAndPath(ROUTES.checkPolicy)} with the action (free) to see the target verdict and which headers would be forwarded.`,
-  'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop if one differs.',
-  `If the recommendation is pay_and_execute, pay ${methodAndPath(ROUTES.executeGuided)} with decisionId and the same action; or pay ${methodAndPath(ROUTES.execute)} with the action alone.`,
-  'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt contains the outcome.',
-  `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES} To verify without this service: keep \`receipt.jws\` and the answer of ${methodAndPath(ROUTES.jwks)}; the snippet typescript-verify-offline of ${methodAndPath(ROUTES.snippets)} needs nothing else, and the page ${ROUTES.verifyPage.path} verifies in a browser.`,
-  'Store the receipt id with your task record. After a lost answer or a 503 repeat the same request with the same payment header and idempotencyKey: it is not charged or sent twice. The x402 extension payment-identifier is supported: its id is the key of a request without an idempotencyKey.',
-];
-
-const DECISION_RULES = {
-  useWhen: [
-    'The task needs one bounded side effect at a public HTTPS endpoint.',
-    'You want to pay per action, without an account or an API key.',
-    'You need proof of the attempt and its outcome that others can verify.',
-  ],
-  avoidWhen: [
-    'The target is on localhost, in a private network, or not HTTPS.',
-    'The task takes several steps, or needs the body of the target’s answer: only its status is returned.',
-    'The price is not acceptable for the value of the call.',
-    `The target ${REPEATED_UNSAFELY}.`,
-  ],
-};
+function callFlow(facts: Facts): string[] {
+  const [decide = '', execute = ''] = callOrder(facts);
+  return [
+    `Read the discovery documents: ${methodAndPath(ROUTES.catalog)}, ${methodAndPath(ROUTES.pricing)} and ${methodAndPath(ROUTES.capabilities)}; ${methodAndPath(ROUTES.openapi)} has every schema.`,
+    `Prepare the action: url, method, headers, body, and an idempotencyKey of its own for each task. To test: ${TEST_TARGET}`,
+    decide,
+    `Optional: ${methodAndPath(ROUTES.checkPolicy)} with the action (free) to see the target verdict and which headers would be forwarded.`,
+    'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop if one differs.',
+    execute,
+    'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt contains the outcome.',
+    `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES} To verify without this service: keep \`receipt.jws\` and the answer of ${methodAndPath(ROUTES.jwks)}; the snippet typescript-verify-offline of ${methodAndPath(ROUTES.snippets)} needs nothing else, and the page ${ROUTES.verifyPage.path} verifies in a browser.`,
+    `Store the receipt id with your task record; ${repeats(facts)}`,
+  ];
+}
 
 const SNIPPETS = ['curl-decide', 'curl-execute', 'curl-verify', 'typescript-guided'];
 

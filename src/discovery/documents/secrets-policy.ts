@@ -1,16 +1,16 @@
 // How secrets are handled: what to send, what never to send, what is stored, and who sees it.
 import { addressOf, openDocument } from '#src/discovery/document.ts';
+import { NEVER_SEND } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { secretStorage } from './free-surfaces.ts';
 
 export const secretsPolicy = openDocument([ROUTES.secretsPolicy], (facts) => ({
-  id: secretStorage.id,
-  status: secretStorage.status,
-  endpoint: secretStorage.endpoint,
-  summary:
-    'There is no secret storage. Credentials are sent with each call, forwarded to the target only, and not kept after the call.',
+  ...secretStorage,
   send: Object.entries(SEND).map(([what, how]) => ({ what, how })),
-  neverSend: NEVER_SEND,
+  neverSend: [
+    ...NEVER_SEND,
+    'passwords of people, or anything that gives access to more than the one target',
+  ],
   stored: STORED,
   notStored: NOT_STORED,
   shownTo: Object.entries(SHOWN_TO).map(([who, sees]) => ({ who, sees })),
@@ -26,14 +26,6 @@ const SEND = {
   'Signatures over your own body':
     'In a header of the target, or as the complete webhook-id, webhook-timestamp and webhook-signature, which are then sent instead of the relay’s.',
 };
-
-const NEVER_SEND = [
-  'Wallet private keys',
-  'Seed phrases',
-  'Database URLs',
-  'Long-lived admin credentials',
-  'Passwords of people, or anything that gives access to more than the one target',
-];
 
 const STORED = [
   'Salted commitments (SHA-256) of the url, its origin, the sorted header names, the request body hash, the idempotencyKey, the response body hash, and of certificate and address of each attempt: the value cannot be guessed from them without the salt.',

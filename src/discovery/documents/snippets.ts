@@ -125,7 +125,7 @@ const GROUPS = [
     id: 'discovery',
     title: 'Discover',
     description: 'Machine-readable documents: purpose, price and calls. All free, no account.',
-    files: ['curl-discovery.sh', 'python-discovery.py', 'mcp-config.json', 'mcp-tools.ts'],
+    files: ['curl-discovery.sh', 'mcp-config.json', 'mcp-tools.ts'],
   },
   {
     id: 'paid-call',
@@ -158,13 +158,7 @@ const GROUPS = [
     title: 'Free surfaces',
     description:
       'Check a target before paying, package steps for a browser agent, preview a schedule, call the canary. Nothing here is charged, and nothing is sent to your target.',
-    files: [
-      'curl-policy-check.sh',
-      'python-policy-check.py',
-      'curl-handoff.sh',
-      'curl-schedule-preview.sh',
-      'curl-canary.sh',
-    ],
+    files: ['curl-policy-check.sh', 'curl-handoff.sh', 'curl-schedule-preview.sh', 'curl-canary.sh'],
   },
   {
     id: 'buyer-policy',

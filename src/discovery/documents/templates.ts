@@ -34,11 +34,10 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     category: 'chatops',
     title: 'Post to a chat incoming webhook',
     description:
-      'Sends one message to the incoming webhook of a chat channel. The webhook URL is the credential: it is never stored or shown.',
+      'One message to a chat channel. The webhook URL is the credential: it is never stored or shown.',
     tags: ['chat', 'incoming-webhook', 'notification', 'message'],
     searchPhrases: [
-      'send a message to a chat channel by webhook',
-      'notify a team channel with proof of delivery',
+      'notify a channel with proof of delivery',
       'post to an incoming webhook without an account',
     ],
     exampleRequest: {
@@ -55,14 +54,9 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     id: 'bot-message-api',
     category: 'chatops',
     title: 'Send a message through a bot API',
-    description:
-      'Calls the message endpoint of a bot API with a bot token in the authorization header. Send a token of few rights; it is forwarded and not stored.',
+    description: 'One message by a bot API, with a bot token of few rights in the authorization header.',
     tags: ['bot', 'chat', 'message', 'api'],
-    searchPhrases: [
-      'send a bot message through an HTTP API',
-      'let an agent message users as a bot',
-      'bot message with a signed receipt',
-    ],
+    searchPhrases: ['send a bot message through an HTTP API', 'bot message with a signed receipt'],
     exampleRequest: {
       url: 'https://bots.example.com/v1/channels/CHANNEL-ID/messages',
       method: 'POST',
@@ -70,23 +64,17 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       body: { text: 'Build 4711 failed in step "integration tests".' },
       idempotencyKey: 'build-4711-bot',
     },
-    buyerValue: 'A bot message without running a bot, and the status that the API answered, signed.',
-    targetOwnerValue:
-      'The call is signed by the relay (Standard Webhooks), so the API can verify its origin.',
+    buyerValue: 'A bot message without running a bot, and the status of the answer, signed.',
+    targetOwnerValue: 'The relay signs the call (Standard Webhooks): the API can verify its origin.',
     evidence: 'The conversation shows the message once.',
   },
   {
     id: 'alert-bridge',
     category: 'ops',
     title: 'Raise an alert through an alert bridge',
-    description:
-      'Sends one event to an alert bridge or on-call endpoint. A deduplication key in the body makes repeats safe, so it may be retried.',
+    description: 'One event for an on-call endpoint. Its deduplication key makes retries safe.',
     tags: ['alert', 'incident', 'on-call', 'monitoring'],
-    searchPhrases: [
-      'raise an alert from an agent',
-      'trigger an on-call page by webhook',
-      'prove that an incident was reported',
-    ],
+    searchPhrases: ['trigger an on-call page by webhook', 'prove that an incident was reported'],
     exampleRequest: {
       url: 'https://alerts.example.com/v2/events/YOUR-ROUTING-ID',
       method: 'POST',
@@ -94,8 +82,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       idempotencyKey: 'alert-disk-db-3-2026-01-02',
       retry: { attempts: 3, backoffMs: 500 },
     },
-    buyerValue:
-      'A passing failure of the bridge is retried, and the receipt shows when each attempt was made.',
+    buyerValue: 'A passing failure of the bridge is retried; the receipt shows each attempt.',
     targetOwnerValue: 'Every attempt carries the same webhook-id, so a repeat is recognised.',
     evidence: 'The bridge shows one alert with this deduplication key.',
   },
@@ -103,38 +90,26 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     id: 'automation-catch-hook',
     category: 'automation',
     title: 'Start a no-code automation by its catch hook',
-    description:
-      'Sends one event to the catch hook of a no-code automation, which starts it. The hook URL is the credential.',
+    description: 'One event that starts a no-code automation. The hook URL is the credential.',
     tags: ['no-code', 'automation', 'catch-hook', 'trigger'],
-    searchPhrases: [
-      'trigger a no-code automation from an agent',
-      'call a catch hook once with proof',
-      'start a workflow by webhook and pay per call',
-    ],
+    searchPhrases: ['trigger a no-code automation from an agent', 'call a catch hook once with proof'],
     exampleRequest: {
       url: 'https://automation.example.com/hooks/catch/YOUR-HOOK-ID',
       method: 'POST',
       body: { event: 'form.submitted', form: 'feedback', submission: 'sub-812' },
       idempotencyKey: 'feedback-sub-812',
     },
-    buyerValue:
-      'Reaches every service that the automation connects to with one call, without an account at the relay.',
-    targetOwnerValue:
-      'The automation receives one well-formed event, with a webhook-id for removing duplicates.',
+    buyerValue: 'One call reaches every service that the automation connects to.',
+    targetOwnerValue: 'One well-formed event, with a webhook-id by which repeats are removed.',
     evidence: 'The history of the automation shows one run for this event.',
   },
   {
     id: 'ci-dispatch',
     category: 'developer-tools',
     title: 'Dispatch a CI workflow',
-    description:
-      'Calls the dispatch endpoint of a CI system with a short-lived token. A dispatch is not idempotent: there is one attempt.',
+    description: 'One dispatch, with a short-lived token. It is not idempotent: there is one attempt.',
     tags: ['ci', 'build', 'deploy', 'dispatch'],
-    searchPhrases: [
-      'trigger a CI workflow from an agent',
-      'dispatch a build with a signed receipt',
-      'start a deployment by webhook',
-    ],
+    searchPhrases: ['trigger a CI workflow from an agent', 'start a deployment by webhook'],
     exampleRequest: {
       url: 'https://ci.example.com/api/repos/OWNER/REPOSITORY/dispatches',
       method: 'POST',
@@ -143,23 +118,17 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       idempotencyKey: 'rebuild-main-2026-01-02',
       retry: { attempts: 1 },
     },
-    buyerValue: 'Proof that the build was requested, with a token that is needed only for the call.',
-    targetOwnerValue:
-      'A receipt for the audit trail: when it was requested, what was answered, and who paid.',
+    buyerValue: 'Proof that the build was requested.',
+    targetOwnerValue: 'An audit trail: when it was requested, what was answered, who paid.',
     evidence: 'The CI system shows one run for this dispatch.',
   },
   {
     id: 'analytics-ingest',
     category: 'data',
     title: 'Send an event to an analytics ingest endpoint',
-    description:
-      'Sends one event with an id of its own to an ingest endpoint, which drops repeats by that id, so it may be retried.',
+    description: 'One event with an id, by which the endpoint drops repeats: it may be retried.',
     tags: ['analytics', 'event', 'ingest', 'data'],
-    searchPhrases: [
-      'send an analytics event from an agent',
-      'ingest one event over HTTPS with proof',
-      'record a conversion by webhook',
-    ],
+    searchPhrases: ['send an analytics event from an agent', 'record a conversion by webhook'],
     exampleRequest: {
       url: 'https://ingest.example.com/v1/events',
       method: 'POST',
@@ -176,14 +145,9 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
     id: 'ticket-create',
     category: 'business-workflows',
     title: 'Open a ticket',
-    description:
-      'Opens one ticket in a help desk or tracker. An external id in the body lets the tracker refuse a second one.',
+    description: 'One ticket. By its external id the tracker can refuse a second one.',
     tags: ['ticket', 'support', 'issue', 'help-desk'],
-    searchPhrases: [
-      'open a support ticket from an agent',
-      'create an issue by webhook once',
-      'prove that a ticket was filed',
-    ],
+    searchPhrases: ['open a support ticket from an agent', 'prove that a ticket was filed'],
     exampleRequest: {
       url: 'https://tickets.example.com/api/tickets',
       method: 'POST',
@@ -191,7 +155,7 @@ export const TEMPLATES: readonly Static<typeof Template>[] = [
       body: { externalId: 'task-5521', subject: 'Export job fails for tenant 12', priority: 'high' },
       idempotencyKey: 'task-5521-ticket',
     },
-    buyerValue: 'A ticket is opened once, also if the agent restarts: a repeat with the key is a replay.',
+    buyerValue: 'One ticket, also if the agent restarts: a repeat with the key is a replay.',
     targetOwnerValue: 'No duplicate tickets from agents that retry.',
     evidence: 'The tracker shows one ticket with this external id.',
   },

@@ -1,7 +1,7 @@
 // The files for crawlers and language models: agent manifest, API catalog, x402 resources, robots.txt, llms.txt.
 import { addressOf, chargeText, endpoint, paymentTerms, serviceLinks } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { AVOID_WHEN, callOrder, PURPOSE, repeats, TEST_TARGET, USE_WHEN } from '#src/discovery/guidance.ts';
+import { callOrder, PURPOSE, repeats, TEST_TARGET, whenText } from '#src/discovery/guidance.ts';
 import { PAID_LIST } from '#src/discovery/paid-routes.ts';
 import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { utf8 } from '#src/domain/encoding.ts';
@@ -129,7 +129,7 @@ function guide(facts: Facts, before: string): string {
 
 > ${PURPOSE} ${chargeText(facts)}
 
-Use it for ${USE_WHEN} Not for ${AVOID_WHEN}
+${whenText()}
 
 Order of calls, below ${facts.baseUrl}:
 

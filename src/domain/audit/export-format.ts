@@ -1,6 +1,8 @@
-// An exported event log as NDJSON: a line for its head, one for each event in global order, and one for its end. Each line
+// An exported event log as NDJSON: a line for its head, one for each event in global order or for damage, and one for its
+// end. Each line
 // has one canonical form, the one written here; any other form is refused.
 import { Type } from '@sinclair/typebox';
+import { DAMAGE_PROBLEMS, type Damage } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type Json, parsedJson } from '../canonical-json.ts';
 import { Instant, Nullable, strict } from '../event-fields.ts';
@@ -19,7 +21,7 @@ export type ExportEnd = {
   readonly events: number;
   /** The number of events with revision 0. */
   readonly streams: number;
-  /** Position of the last event; null if there is none. */
+  /** Position of the last event, damaged or not; null if there is none. */
   readonly head: string | null;
 };
 
@@ -33,6 +35,9 @@ export const withEvent = (
   streams: streams + (revision === 0n ? 1 : 0),
   head: position,
 });
+
+/** A line for damage counts no events, but the end is behind it. */
+export const withDamage = (end: ExportEnd, { to }: Pick<Damage, 'to'>): ExportEnd => ({ ...end, head: to });
 
 /** A relay accepts at most 128 KiB per job, and writes no event of twice that. */
 export const MAX_LINE_BYTES = 256 * 1024;
@@ -52,12 +57,17 @@ export const eventLine = (event: RecordedEvent): string =>
     metadata: event.metadata,
   });
 
+/** In place of events that the relay could not read as they were written. */
+export const damageLine = ({ from, to, stream, revision, problem }: Damage): string =>
+  JSON.stringify({ damaged: true, from, to, stream, revision, problem });
+
 export const endLine = ({ events, streams, head }: ExportEnd): string =>
   JSON.stringify({ end: true, events, streams, head });
 
 /** Opaque: one number in SQLite, two in EventStoreDB. */
 const Position = Type.String({ pattern: '^[0-9A-Za-z._:-]{1,128}$' });
 const Name = Type.String({ minLength: 1, maxLength: 4096 });
+const Revision = Type.String({ pattern: '^(0|[1-9]\\d{0,18})$' });
 const AnyObject = Type.Object({}, { additionalProperties: true });
 
 const isHead = shapeCheck(
@@ -75,12 +85,25 @@ const isEvent = shapeCheck(
     {
       position: Position,
       stream: Name,
-      revision: Type.String({ pattern: '^(0|[1-9]\\d{0,18})$' }),
+      revision: Revision,
       type: Name,
       id: Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
       created: Instant,
       data: AnyObject,
       metadata: AnyObject,
+    },
+    strict,
+  ),
+);
+const isDamage = shapeCheck(
+  Type.Object(
+    {
+      damaged: Type.Literal(true),
+      from: Position,
+      to: Position,
+      stream: Nullable(Name),
+      revision: Nullable(Revision),
+      problem: Type.Union(DAMAGE_PROBLEMS.map((problem) => Type.Literal(problem))),
     },
     strict,
   ),
@@ -99,6 +122,7 @@ export function parseHead(line: string): ExportHead | null {
 
 export type ExportLine =
   | { readonly kind: 'event'; readonly event: RecordedEvent }
+  | { readonly kind: 'damaged'; readonly damage: Damage }
   | { readonly kind: 'end'; readonly end: ExportEnd }
   | {
       readonly kind: 'wrong';
@@ -117,6 +141,10 @@ export function parseLine(line: string): ExportLine {
     return endLine(value) === line
       ? { kind: 'end', end: { events, streams, head } }
       : wrong(NOT_CANONICAL, value);
+  }
+  if (isDamage(value)) {
+    const { damaged: _, ...damage } = value;
+    return damageLine(damage) === line ? { kind: 'damaged', damage } : wrong(NOT_CANONICAL, value);
   }
   if (!isEvent(value)) return wrong('it is neither an event nor the end of an export', value);
   const { revision, data, metadata, ...rest } = value;

@@ -1,4 +1,5 @@
 // Audit findings: each is one inconsistency in the record that an honest relay cannot have written.
+import { DAMAGE_CAUSE, type Damage, damagedCount, damagedPlace } from '../damage.ts';
 import type { RecordedEvent } from '../event-codec.ts';
 import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
 import { chainAccount } from '../payment/events.ts';
@@ -14,6 +15,12 @@ export type FindingKind =
   | 'revision_gap'
   /** The stream has reached this revision before: one event was copied, or two were swapped. */
   | 'revision_repeated'
+  /** An event, or all of a range of positions, cannot be read as it was written. */
+  | 'event_damaged'
+  /** The log's reads of its stream do not find the event. */
+  | 'event_unindexed'
+  /** What the storage engine's own check of its files reports. */
+  | 'storage_damaged'
   /** Two events have one id. */
   | 'event_id_repeated'
   /** Unknown type or version, or data that does not fit the type. */
@@ -71,6 +78,8 @@ export type FindingKind =
   | 'chain_block_mismatch'
   /** The chain has other transfers in the compared blocks. Only with a node. */
   | 'chain_transfers_mismatch'
+  /** The chain has the transfer of a confirmed charge in another transaction than the recorded one. Only with a node. */
+  | 'charge_transaction_mismatch'
   /** The chain has no such transfer of a refund. Only with a node. */
   | 'refund_not_on_chain'
   // Of keys.
@@ -153,6 +162,18 @@ export const findingOf = ({ kind, message }: Fault, location: EventLocation): Fi
 /** Makes a sentence; keeps the case of an id at the start. */
 const sentence = (text: string): string =>
   `${/^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}.`;
+
+/** Finding of what an event log, or an export of it, lists as damaged. */
+export function damageFinding(damage: Damage): Finding {
+  const { from, to, stream, revision, problem } = damage;
+  const kind = 'event_damaged';
+  const jobId = stream === null ? null : jobOfStream(stream);
+  const location = { stream, revision, jobId, position: from };
+  if (from === to)
+    return findingOf({ kind, message: `the event is damaged: ${DAMAGE_CAUSE[problem]}` }, location);
+  const message = `${damagedCount(damage)} events are damaged, at ${damagedPlace(damage)}: ${DAMAGE_CAUSE[problem]}`;
+  return findingOf({ kind, message }, location);
+}
 
 const JOB = STREAM.job('');
 

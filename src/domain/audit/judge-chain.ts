@@ -104,6 +104,26 @@ export function transfersFault(round: ChainReconciled, transfers: readonly Chain
     : mismatch(`the chain has no transfer of payment-${other} in these blocks`);
 }
 
+/**
+ * Confirmed charges whose transfer is in another transaction than the record has at its end. `recordedOf`: that transaction,
+ * by the hash in the name of the payment's stream; null: none is recorded.
+ */
+export function chargeFaults(
+  round: ChainReconciled,
+  transfers: readonly ChainTransfer[],
+  recordedOf: (hash: string) => string | null,
+): readonly Fault[] {
+  const confirmed = new Set(round.confirmed);
+  return transfers.flatMap((transfer) => {
+    const stream = streamOfTransfer(round, transfer);
+    const hash = stream === null ? '' : hashOfStream(stream);
+    const recorded = confirmed.has(hash) ? recordedOf(hash) : null;
+    if (recorded === null || recorded.toLowerCase() === transfer.transaction) return [];
+    const message = `payment-${hash} is recorded with transaction ${recorded}, and the chain has its transfer in ${transfer.transaction}`;
+    return [{ kind: 'charge_transaction_mismatch', message }];
+  });
+}
+
 /** A transfer that the record states as a refund. Addresses in lower case. `sender` null: of any sender. */
 export type StatedRefund = {
   readonly network: string;

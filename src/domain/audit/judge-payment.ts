@@ -13,7 +13,7 @@ import {
   NO_ENTRY,
   type Sums,
 } from '../payment/ledger.ts';
-import { isReturned } from '../payment/state.ts';
+import { isReturned, type Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
 /**
@@ -39,9 +39,9 @@ export function judgePayment(
   return { history: { ...history, ...entry }, fault };
 }
 
-/** Whether the event ends a reservation: without a settlement, or with the begin of its refund. */
+/** Whether the event ends a reservation: without a settlement, or with its refund. */
 export const isEnd = ({ type }: PaymentEvent): boolean =>
-  ['PaymentRejected', 'PaymentReleased', 'RefundBegun', 'PaymentRefunded'].includes(type);
+  ['PaymentRejected', 'PaymentReleased', 'PaymentRefunded'].includes(type);
 
 const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
 
@@ -53,6 +53,8 @@ function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent
     return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);
   if (event.type === 'PaymentRejected' && payment.status === 'missing' && servedBy !== null)
     return impossible(`it takes back a charge that bought ${servedBy}`);
+  if (event.type === 'SettlementCorrected' && event.data.recorded !== transactionOf(payment))
+    return impossible(`it corrects ${event.data.recorded}, which is not the recorded transaction`);
   if (event.type === 'RefundBegun' && event.data.served && job !== 'executed')
     return impossible('it names a call as made that the log does not have');
   if (event.type !== 'PaymentRefunded') return null;
@@ -60,11 +62,13 @@ function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent
   const fields = differing({ network, asset, amount, payer }, reserved);
   if (fields.length > 0)
     return { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
-  const charge = 'settled' in payment ? payment.settled.transaction : null;
-  return charge === transaction
+  return transactionOf(payment) === transaction
     ? { kind: 'payment_mismatch', message: 'the refund names the transaction of the charge' }
     : null;
 }
+
+const transactionOf = (payment: Payment): string | null =>
+  'settled' in payment ? payment.settled.transaction : null;
 
 /** null: charged = served + refunded + open. */
 export function booksFault(sums: Sums): Fault | null {
@@ -95,7 +99,10 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   const { reserved, settled } = history.payment;
   if (reserved.jobId !== jobId) mismatch(`the payment is reserved for ${reserved.jobId}`);
   if (reserved.fingerprint !== started.fingerprint) mismatch('the payment was made for another request');
-  const fields = differing(payment, { ...reserved, transaction: settled.transaction });
+  // The transaction can be corrected while the job is being started, which then states the earlier one.
+  const { stated } = settled;
+  const { transaction } = payment.transaction === stated?.transaction ? stated : settled;
+  const fields = differing(payment, { ...reserved, transaction });
   if (fields.length > 0) mismatch(`job and payment differ in ${fields.join(', ')}`);
   return faults;
 }
@@ -161,19 +168,31 @@ export function claimFault(
   }
   const isRetention = event.data.reason === 'retention_over';
   if (isRetention ? isOver : hasEnded) return null;
+  // Earlier releases of the service freed the key when the refund began.
+  if (!isRetention && history?.payment.status === 'refunding' && history.payment.reserved.jobId === jobId)
+    return null;
   const message = `the key is released, and ${isRetention ? `the log has no end of ${jobId}` : 'its payment has not ended'}`;
   return { kind: 'claim_event_impossible', message };
 }
 
-/** Contradictions between a job's start and its claim. null: no such stream. */
-export function claimedFaults(started: JobStarted, claim: Claim | null): readonly Fault[] {
-  if (started.claimStream === null) return [];
+/**
+ * Contradictions between a job's start and its claim. null: no such stream. `payment`: of the job; once it is refunded,
+ * another job may hold the key, and `refundedFault` requires that this one's request is not sent.
+ */
+export function claimedFaults(
+  started: JobStarted,
+  claim: Claim | null,
+  payment: PaymentHistory | null,
+): readonly Fault[] {
+  if (started.claimStream === null || payment?.payment.status === 'refunded') return [];
   if (claim === null) {
     return [{ kind: 'claim_missing', message: 'the job names a claim that the log does not have' }];
   }
   const mismatch = (message: string): Fault[] => [{ kind: 'claim_mismatch', message }];
   if (claim.status === 'free' || claim.claimed.jobId !== started.jobId)
     return mismatch('the job starts and does not hold its key');
+  if (claim.claimed.paymentStream !== started.paymentStream)
+    return mismatch('the key is held for another payment than that of the job');
   return claim.claimed.fingerprint === started.fingerprint
     ? []
     : mismatch('the key was claimed for another request');

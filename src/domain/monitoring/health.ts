@@ -1,6 +1,7 @@
 // What the service states about itself: facts in, the state of each part out. `/health`, the gauges and the alert rules
 // read the same report. A part is ok if what callers need of it worked within the last 30 s, or was tried and worked just
 // now. No message contains a path, an address or a key.
+import { type Damage, damagedPlace } from '#src/domain/damage.ts';
 import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
 import { ATTENTION } from './alert-rules.ts';
 import { CHECKPOINT_WAIT_MS } from './trust.ts';
@@ -9,15 +10,12 @@ import { CHECKPOINT_WAIT_MS } from './trust.ts';
 export type LogProblem = 'unavailable' | 'not_writable' | 'replaced' | 'damaged';
 
 /** Events that cannot be read as they were written. */
-export type DamagedEvents = {
-  readonly count: number;
-  /** null: only its position is known. */
-  readonly first: { readonly stream: string; readonly revision: string } | null;
-};
+export type DamagedEvents = { readonly count: number; readonly first: Omit<Damage, 'problem'> };
 
-export type LogHealth =
-  | { readonly ok: true; readonly damaged?: DamagedEvents }
-  | { readonly ok: false; readonly problem: LogProblem };
+export type LogHealth = { readonly damaged?: DamagedEvents } & (
+  | { readonly ok: true }
+  | { readonly ok: false; readonly problem: LogProblem }
+);
 
 /** `validFrom`: RFC 3339, from when a key of this process is valid; null: none will be. */
 export type SigningKeyHealth =
@@ -40,6 +38,12 @@ export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block';
 
 export type ChainHealth = { readonly ok: true } | { readonly ok: false; readonly problem: ChainProblem };
 
+export type ReadModelProblem = 'unavailable' | 'rebuilding';
+
+export type ReadModelHealth =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly problem: ReadModelProblem };
+
 /** `reason`: a code; `message`: for people. */
 export type PartHealth =
   | { readonly ok: true }
@@ -50,8 +54,10 @@ export type HealthFacts = {
   readonly signingKey: SigningKeyHealth;
   /** `waitingMs`: how long the oldest leaf has waited for a checkpoint. null: there is no transparency log. */
   readonly checkpoint: { readonly problem: CheckpointProblem | null; readonly waitingMs: number } | null;
-  readonly readModels: { readonly ok: boolean };
-  readonly projection: { readonly lagMs: number };
+  /** `rebuilding`: rows that were lost, or of a history that the log no longer has, are built again. */
+  readonly readModels: ReadModelHealth;
+  /** `stoppedAt`: the damage of the log that no event behind it is projected over, in words; null: there is none. */
+  readonly projection: { readonly lagMs: number; readonly stoppedAt: string | null };
   /** null: none is needed (demo mode). */
   readonly facilitator: FacilitatorHealth | null;
   /** Of the chain's node. null: none is needed (demo mode). */
@@ -75,8 +81,8 @@ export function healthReport(facts: HealthFacts): HealthReport {
     eventLog: logPart(eventLog),
     signingKey: signingKey.ok ? OK : not('no_signing_key', noSigningKey(signingKey.validFrom)),
     transparencyLog: checkpointPart(checkpoint),
-    readModels: readModels.ok ? OK : not('unavailable', READ_MODELS),
-    projections: projection.lagMs <= ATTENTION.lagMs ? OK : not('lagging', LAGGING),
+    readModels: readModels.ok ? OK : not(readModels.problem, READ_MODELS[readModels.problem]),
+    projections: projectionPart(projection),
     facilitator: usedPart(facilitator, FACILITATOR),
     chain: usedPart(chain, CHAIN),
   };
@@ -112,20 +118,38 @@ const CHAIN: Readonly<Record<ChainProblem, string>> = {
     'The node is of another chain than that of the payments: settlements whose answer was lost stay open. A service that started without a node answers paid calls 503.',
   no_safe_block: 'The node has no block that is final: the books are not compared with the chain.',
 };
-const READ_MODELS = 'The read models are unavailable: reads answer 503, calls are executed.';
+const READ_MODELS: Readonly<Record<ReadModelProblem, string>> = {
+  unavailable: 'The read models are unavailable: reads answer 503, calls are executed.',
+  rebuilding:
+    'The read models are built again from the event log: reads answer 503 until then, calls are executed.',
+};
 const LAGGING = `The read models lag the event log by over ${ATTENTION.lagMs / 1000} s: new jobs and receipts are not shown.`;
 
-function logPart(log: LogHealth): PartHealth {
-  if (!log.ok) return not(log.problem, LOG[log.problem]);
-  if (log.damaged === undefined) return OK;
-  const { count, first } = log.damaged;
-  const which = first === null ? '' : `, the first is revision ${first.revision} of stream ${first.stream}`;
-  const events =
-    count === 1
-      ? '1 event cannot be read as it was written'
-      : `${count} events cannot be read as they were written`;
-  return not('damaged_events', `${events}${which}: what needs them fails, other calls are executed.`);
+function projectionPart({ lagMs, stoppedAt }: HealthFacts['projection']): PartHealth {
+  if (stoppedAt !== null)
+    return not(
+      'stopped',
+      `The read models stop before ${stoppedAt}: what was recorded later is not shown. ${DAMAGED_TODO}`,
+    );
+  return lagMs <= ATTENTION.lagMs ? OK : not('lagging', LAGGING);
 }
+
+function logPart(log: LogHealth): PartHealth {
+  const events = log.damaged === undefined ? null : damagedText(log.damaged);
+  if (!log.ok) return not(log.problem, events === null ? LOG[log.problem] : `${LOG[log.problem]} ${events}.`);
+  return events === null
+    ? OK
+    : not('damaged_events', `${events}: what needs them fails, other calls are executed. ${DAMAGED_TODO}`);
+}
+
+function damagedText({ count, first }: DamagedEvents): string {
+  const place = damagedPlace(first);
+  return count === 1
+    ? `1 event cannot be read as it was written: ${place}`
+    : `${count} events cannot be read as they were written, the first at ${place}`;
+}
+
+const DAMAGED_TODO = 'The operator has to put back a backup; relay audit --integrity lists all damage.';
 
 function usedPart<P extends string>(
   part: { readonly ok: true } | { readonly ok: false; readonly problem: P } | null,

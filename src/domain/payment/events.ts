@@ -54,7 +54,7 @@ const settled1 = Type.Object(
   strict,
 );
 
-/** `transaction` null: the facilitator named none. */
+/** `transaction` null: it is not known, as in earlier records of a facilitator that named none. */
 export const PaymentSettled = declareVersions({
   stream: 'payment',
   time: 'settledAt',
@@ -148,6 +148,19 @@ export const PaymentMissing = declareEvent('payment', 'missingAt', {
 });
 export type PaymentMissing = EventData<typeof PaymentMissing>;
 
+/**
+ * The chain has the transfer of the charge in another transaction than the recorded one, which the facilitator or an
+ * operator named. From here on `transaction` is that of the charge.
+ */
+export const SettlementCorrected = declareEvent('payment', 'correctedAt', {
+  jobId: Text,
+  /** As recorded until now; null: none was. A receipt that was signed before states it. */
+  recorded: Nullable(Text),
+  transaction: ChainHash,
+  correctedAt: Instant,
+});
+export type SettlementCorrected = EventData<typeof SettlementCorrected>;
+
 export const IdempotencyKeyClaimed = declareEvent('claim', 'claimedAt', {
   jobId: Text,
   fingerprint: Hex,
@@ -179,12 +192,7 @@ const Unattributed = Type.Object(
 );
 export type Unattributed = Static<typeof Unattributed>;
 
-/**
- * The payment streams were compared with all transfers of the asset to the payee in these blocks, inclusive. A round that
- * begins at or before the last block of earlier rounds replaces them: the chain was reorganised, or an operator repeated
- * the comparison.
- */
-export const ChainReconciled = declareEvent('chain', 'reconciledAt', {
+const reconciled = {
   network: Text,
   asset: Text,
   payee: Text,
@@ -204,6 +212,25 @@ export const ChainReconciled = declareEvent('chain', 'reconciledAt', {
   missing: Count,
   unattributed: Type.Array(Unattributed),
   reconciledAt: Instant,
+};
+const reconciled1 = Type.Object({ v: V1, ...reconciled }, strict);
+
+/**
+ * The payment streams were compared with all transfers of the asset to the payee in these blocks, inclusive. A round that
+ * begins at or before the last block of earlier rounds replaces them: the chain was reorganised, or an operator repeated
+ * the comparison.
+ */
+export const ChainReconciled = declareVersions({
+  stream: 'chain',
+  time: 'reconciledAt',
+  versions: {
+    1: reconciled1,
+    // `corrected`: payments whose recorded transaction it corrected.
+    2: Type.Object({ v: V2, ...reconciled, corrected: Count }, strict),
+  },
+  upcast: {
+    1: (recorded: Static<typeof reconciled1>) => ({ ...recorded, v: 2 as const, corrected: 0 }),
+  },
 });
 export type ChainReconciled = EventData<typeof ChainReconciled>;
 

@@ -3,7 +3,15 @@
 import { claimedTime, type DomainEvent, type EventOf, type PaymentEvent } from '../events.ts';
 import type { JobCompleted } from '../job/events.ts';
 import type { PaymentReserved } from './events.ts';
-import { absentPayment, evolvePayment, isBound, isMissing, type Payment } from './state.ts';
+import {
+  absentPayment,
+  evolvePayment,
+  isBound,
+  isCorrected,
+  isMissing,
+  isSelfPaid,
+  type Payment,
+} from './state.ts';
 
 /** One payment, and how far its job has come. */
 export type LedgerEntry = {
@@ -30,7 +38,10 @@ export function evolveEntry(entry: LedgerEntry, event: LedgerEvent): LedgerEntry
     }
     default: {
       const payment = evolvePayment(entry.payment, event);
-      return payment === entry.payment ? entry : { ...entry, payment, since: claimedTime(event) };
+      if (payment === entry.payment) return entry;
+      // A corrected transaction does not change the state.
+      const since = event.type === 'SettlementCorrected' ? entry.since : claimedTime(event);
+      return { ...entry, payment, since };
     }
   }
 }
@@ -63,6 +74,7 @@ export const isOpen = ({ payment, job }: LedgerEntry): boolean =>
 export function openState({ payment, job, since }: LedgerEntry, nowMs: number): OpenState | null {
   switch (payment.status) {
     case 'settled':
+      if (isSelfPaid(payment.reserved)) return null;
       return job === 'absent' ? 'unserved' : job === 'interrupted' ? 'refundable' : null;
     case 'unknown':
     case 'missing':
@@ -79,14 +91,15 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
 }
 
 /**
- * `settling`: its settlement is under way. `running`: its call is. `served`: its call was made. `rejected`, `released`: it
- * ended without money moving.
+ * `settling`: its settlement is under way. `running`: its call is. `served`: its call was made. `self_paid`: by the wallet
+ * that was paid, so that no money came in. `rejected`, `released`: it ended without money moving.
  */
 export type PaymentState =
   | OpenState
   | 'settling'
   | 'running'
   | 'served'
+  | 'self_paid'
   | 'refunded'
   | 'rejected'
   | 'released';
@@ -96,6 +109,7 @@ export function paymentState(entry: LedgerEntry, nowMs: number): PaymentState {
   const { payment, job } = entry;
   const open = openState(entry, nowMs);
   if (open !== null) return open;
+  if (payment.status === 'settled' && isSelfPaid(payment.reserved)) return 'self_paid';
   if (payment.status === 'settled') return job === 'running' ? 'running' : 'served';
   return payment.status === 'refunded' || payment.status === 'rejected' || payment.status === 'released'
     ? payment.status
@@ -111,8 +125,13 @@ export const isRefundDue = (state: PaymentState, since: string, nowMs: number): 
   state === 'refunding' ||
   (state === 'unserved' && nowMs - Date.parse(since) > STARTING_MS);
 
+/** Whether an operator has to act: a refund is due, or what became of the money is unknown, or it is missing. */
+export const needsAction = (state: PaymentState, since: string, nowMs: number): boolean =>
+  state === 'unknown' || state === 'missing' || isRefundDue(state, since, nowMs);
+
 /** `amount`: atomic units. */
 export type Money = Pick<PaymentReserved, 'network' | 'asset' | 'amount'>;
+export type MoneyPaid = Money & Pick<PaymentReserved, 'payer' | 'payTo'>;
 
 /** What the event enters in the books, whatever was before; null: nothing. */
 export function entryOf(event: DomainEvent): 'charged' | 'served' | 'refunded' | null {
@@ -136,9 +155,11 @@ export type Sums = Omit<Money, 'amount'> & {
   readonly open: bigint;
   /** Charged, wherever it counts, and not on the chain. */
   readonly missing: bigint;
+  /** Charged, wherever it counts, and on the chain in another transaction than was recorded first. */
+  readonly corrected: bigint;
 };
 
-type Sum = 'charged' | 'served' | 'refunded' | 'open' | 'missing';
+type Sum = 'charged' | 'served' | 'refunded' | 'open' | 'missing' | 'corrected';
 
 /** One for each asset that was charged, served or refunded. */
 export type Books = readonly Sums[];
@@ -146,17 +167,23 @@ export type Books = readonly Sums[];
 /**
  * Enters one event. Each sum grows by what the event's own stream says, and a charge leaves its sum by the amount of the
  * charge, so that the books do not balance if the streams contradict each other. `before` and `after`: the payment's
- * entry. `paid`: what the job says that it was paid with, for a JobCompleted; null: nothing.
+ * entry. `paid`: what the job says that it was paid with, for a JobCompleted; null: nothing. What the payee paid itself is in
+ * no sum.
  */
 export function enter(
   books: Books,
   event: LedgerEvent,
   before: LedgerEntry,
   after: LedgerEntry,
-  paid: Money | null,
+  paid: MoneyPaid | null,
 ): Books {
-  const [was, is] = [isMissing(before.payment), isMissing(after.payment)];
-  const found = was === is ? books : add(books, 'missing', chargeOf(after), is ? 1n : -1n);
+  const payer = after.payment.status === 'absent' ? paid : after.payment.reserved;
+  if (payer !== null && isSelfPaid(payer)) return books;
+  const flip = (sums: Books, sum: Sum, is: (payment: Payment) => boolean): Books =>
+    is(before.payment) === is(after.payment)
+      ? sums
+      : add(sums, sum, chargeOf(after), is(after.payment) ? 1n : -1n);
+  const found = flip(flip(books, 'missing', isMissing), 'corrected', isCorrected);
   return enterMove(found, event, before, after, paid);
 }
 
@@ -203,12 +230,16 @@ function add(books: Books, sum: Sum, money: Money | null, sign: 1n | -1n): Books
   const isIts = (sums: Sums) => sums.network === network && sums.asset === asset;
   const known = books.some(isIts)
     ? books
-    : [...books, { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n, missing: 0n }];
+    : [
+        ...books,
+        { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n, missing: 0n, corrected: 0n },
+      ];
   return known.map((sums) => (isIts(sums) ? { ...sums, [sum]: sums[sum] + sign * BigInt(amount) } : sums));
 }
 
 /** charged = served + refunded + open, and nothing is owed by anyone. */
-export const isBalanced = ({ charged, served, refunded, open, missing }: Sums): boolean =>
+export const isBalanced = ({ charged, served, refunded, open, missing, corrected }: Sums): boolean =>
   charged === served + refunded + open &&
-  [served, refunded, open, missing].every((sum) => sum >= 0n) &&
-  missing <= charged;
+  [served, refunded, open, missing, corrected].every((sum) => sum >= 0n) &&
+  missing <= charged &&
+  corrected <= charged;

@@ -38,11 +38,13 @@ export const streamOfTransfer = (
 export const hashOfStream = (stream: string): string => stream.slice(STREAM.payment('').length);
 
 /**
- * What a transfer means for the payment of its authorization. `confirmed`: the books have the charge. `settles`: they do
- * not, and this records it. `unattributed`: it does not pay this payment.
+ * What a transfer means for the payment of its authorization. `confirmed`: the books have the charge. `corrects`: they have
+ * it with another transaction, and this records the real one. `settles`: they do not have it, and this records it.
+ * `unattributed`: it does not pay this payment.
  */
 export type TransferVerdict =
   | { readonly kind: 'confirmed' | 'unattributed' }
+  | { readonly kind: 'corrects'; readonly event: EventOf<'SettlementCorrected'> }
   | { readonly kind: 'settles'; readonly event: EventOf<'PaymentSettled'> };
 
 export function judgeTransfer(
@@ -55,7 +57,13 @@ export function judgeTransfer(
   const { jobId, amount, payTo } = payment.reserved;
   // Two authorizations of a payer can have one nonce: only the recorded one pays for the payment.
   if (BigInt(amount) !== transfer.amount || payTo.toLowerCase() !== payee) return { kind: 'unattributed' };
-  if (isCharged(payment)) return { kind: 'confirmed' };
+  if ('settled' in payment && isCharged(payment)) {
+    const recorded = payment.settled.transaction;
+    const { transaction } = transfer;
+    if (recorded?.toLowerCase() === transaction) return { kind: 'confirmed' };
+    const data = { v: 1, jobId, recorded, transaction, correctedAt: at } as const;
+    return { kind: 'corrects', event: { type: 'SettlementCorrected', data } };
+  }
   return { kind: 'settles', event: settledByChain(jobId, transfer.transaction, at) };
 }
 

@@ -13,18 +13,28 @@ import {
   Text,
   Units,
   V1,
+  V2,
 } from '../event-fields.ts';
 
 const PaymentStream = Type.String({ pattern: '^payment-[0-9a-f]{64}$' });
 
+const begun = { jobId: Text, served: Type.Boolean(), begunAt: Instant };
+const begun1 = Type.Object({ v: V1, ...begun }, strict);
+
 /**
  * From here on the payment buys nothing, and stays charged until it is refunded or the refund is cancelled. `served`: its
- * call had been made, and the charge is returned nevertheless.
+ * call had been made, and the charge is returned nevertheless. `statement`: why the operator began it although the chain
+ * gave no usable answer; null: the chain showed the transfer of the charge (version 1: it was not queried), or a refund of
+ * it is claimed.
  */
-export const RefundBegun = declareEvent('payment', 'begunAt', {
-  jobId: Text,
-  served: Type.Boolean(),
-  begunAt: Instant,
+export const RefundBegun = declareVersions({
+  stream: 'payment',
+  time: 'begunAt',
+  versions: {
+    1: begun1,
+    2: Type.Object({ v: V2, ...begun, statement: Nullable(Text) }, strict),
+  },
+  upcast: { 1: (recorded: Static<typeof begun1>) => ({ ...recorded, v: 2 as const, statement: null }) },
 });
 export type RefundBegun = EventData<typeof RefundBegun>;
 

@@ -4,7 +4,7 @@ import type { EventOf } from '../events.ts';
 import type { Job } from '../job/state.ts';
 import { boughtNothing, type LedgerEntry } from './ledger.ts';
 import type { RefundTransfer } from './refund-events.ts';
-import type { Payment } from './state.ts';
+import { type ChainFinding, isSelfPaid, type Payment } from './state.ts';
 
 // ── begin and cancel ────────────────────────────────────────────────────────────────────────────────────
 
@@ -19,26 +19,33 @@ export function progressOf(job: Job): JobProgress {
 }
 
 /**
- * `unconfirmed`: whether the money moved is unknown. `not_charged`: it did not. `missing`: the chain has no transfer of the
- * charge. `served`: its call was made.
+ * `unconfirmed`: whether the money moved is unknown. `not_charged`: it did not. `missing`: the comparison with the chain
+ * found no transfer of the charge; `not_on_chain`: the look-up at the begin shows none. `chain_unavailable`: it shows
+ * nothing. `self_paid`: by the payee, so that no money came in. `served`: its call was made.
  */
 export type BeginRefusal =
   | 'not_found'
   | 'unconfirmed'
   | 'not_charged'
   | 'missing'
+  | 'not_on_chain'
+  | 'chain_unavailable'
+  | 'self_paid'
   | 'job_running'
   | 'served'
   | 'already_refunded';
 
-/** `at`: RFC 3339. `includeServed`: also a payment whose call was made. */
-export type BeginFacts = { readonly job: JobProgress; readonly includeServed: boolean; readonly at: string };
+/** `includeServed`: also a payment whose call was made. */
+export type BeginFacts = { readonly job: JobProgress; readonly includeServed: boolean };
 
-/** null: the refund has begun before. */
-export function beginRefund(
+/** Charged, and its refund may begin or has begun, as far as the record shows. */
+export type RefundablePayment = Extract<Payment, { status: 'settled' | 'refunding' }>;
+
+/** The payment, or why its refund may not begin, whatever the chain shows. */
+export function refundable(
   payment: Payment,
-  { job, includeServed, at }: BeginFacts,
-): EventOf<'RefundBegun'> | { readonly refused: BeginRefusal } | null {
+  { job, includeServed }: BeginFacts,
+): RefundablePayment | { readonly refused: BeginRefusal } {
   switch (payment.status) {
     case 'absent':
       return { refused: 'not_found' };
@@ -54,18 +61,45 @@ export function beginRefund(
     case 'refunded':
       return { refused: 'already_refunded' };
     case 'refunding':
-      return payment.missing === null ? null : { refused: 'missing' };
+      if (isSelfPaid(payment.reserved)) return { refused: 'self_paid' };
+      return payment.missing === null ? payment : { refused: 'missing' };
     case 'settled':
+      if (isSelfPaid(payment.reserved)) return { refused: 'self_paid' };
       if (job === 'running') return { refused: 'job_running' };
       if (job === 'executed' && !includeServed) return { refused: 'served' };
-      return refundBegun(payment, job === 'executed', at);
+      return payment;
     default:
       return payment satisfies never;
   }
 }
 
-function refundBegun({ reserved }: ChargedPayment, served: boolean, at: string): EventOf<'RefundBegun'> {
-  return { type: 'RefundBegun', data: { v: 1, jobId: reserved.jobId, served, begunAt: at } };
+/** `statement`: why the operator is certain of the charge, for a chain without a usable answer; null: none. `at`: RFC 3339. */
+export type BeginRequest = {
+  readonly job: JobProgress;
+  readonly finding: ChainFinding;
+  readonly statement: string | null;
+  readonly at: string;
+};
+
+/** Money goes back only if it came. null: the refund has begun before. */
+export function beginRefund(
+  payment: RefundablePayment,
+  { job, finding, statement, at }: BeginRequest,
+): EventOf<'RefundBegun'> | { readonly refused: BeginRefusal } | null {
+  const isUnavailable = finding.outcome === 'unavailable';
+  if (!isUnavailable && finding.outcome !== 'paid') return { refused: 'not_on_chain' };
+  if (payment.status === 'refunding') return null;
+  if (isUnavailable && statement === null) return { refused: 'chain_unavailable' };
+  return refundBegun(payment, job === 'executed', isUnavailable ? statement : null, at);
+}
+
+function refundBegun(
+  { reserved: { jobId } }: ChargedPayment,
+  served: boolean,
+  statement: string | null,
+  at: string,
+): EventOf<'RefundBegun'> {
+  return { type: 'RefundBegun', data: { v: 2, jobId, served, statement, begunAt: at } };
 }
 
 /**
@@ -128,7 +162,10 @@ export type FoundTransfers =
     }
   /** `missing`: no block contains the transaction. */
   | { readonly outcome: 'missing'; readonly network: string }
-  | { readonly outcome: 'failed' | 'unavailable' };
+  /** Its block does not count before so many more blocks do. */
+  | { readonly outcome: 'unconfirmed'; readonly blocks: number }
+  /** `no_safe_block`: the node cannot say which blocks count. */
+  | { readonly outcome: 'failed' | 'unavailable' | 'no_safe_block' };
 
 /** A payment whose refund has begun, by the name of its stream. */
 export type Begun = {
@@ -285,5 +322,5 @@ export function recordRefund(
     type: 'PaymentRefunded',
     data: { v: 2, ...facts, evidence: 'chain', refundedAt: at },
   };
-  return payment.status === 'refunding' ? [refunded] : [refundBegun(payment, served, at), refunded];
+  return payment.status === 'refunding' ? [refunded] : [refundBegun(payment, served, null, at), refunded];
 }

@@ -1,7 +1,19 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
 import type { EventOf, PaymentEvent } from '../events.ts';
-import type { PaymentMissing, PaymentRejected, PaymentReserved, PaymentSettled } from './events.ts';
+import type {
+  PaymentMissing,
+  PaymentRejected,
+  PaymentReserved,
+  PaymentSettled,
+  SettlementCorrected,
+} from './events.ts';
 import type { PaymentRefunded, RefundBegun } from './refund-events.ts';
+
+/** `transaction`: as the chain has it, once it was compared. */
+export type Charge = PaymentSettled & {
+  /** What was recorded first, if the chain has another transaction: receipts that were signed before state it. */
+  readonly stated: Pick<PaymentSettled, 'transaction'> | null;
+};
 
 export type Payment =
   | { readonly status: 'absent' }
@@ -14,19 +26,19 @@ export type Payment =
       /** The hash in the facilitator's last answer that contained one, not verified; null: none did. */
       readonly transaction: string | null;
     }
-  | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: PaymentSettled }
+  | { readonly status: 'settled'; readonly reserved: PaymentReserved; readonly settled: Charge }
   /** Charged, and the chain has no transfer of it: it buys nothing further until the chain shows one. */
   | {
       readonly status: 'missing';
       readonly reserved: PaymentReserved;
-      readonly settled: PaymentSettled;
+      readonly settled: Charge;
       readonly missing: PaymentMissing;
     }
   /** Charged, and its refund has begun: it buys nothing, unless the refund is cancelled. */
   | {
       readonly status: 'refunding';
       readonly reserved: PaymentReserved;
-      readonly settled: PaymentSettled;
+      readonly settled: Charge;
       readonly begun: RefundBegun;
       /** The chain has no transfer of the charge; null: it has, or this was not found out. */
       readonly missing: PaymentMissing | null;
@@ -35,7 +47,7 @@ export type Payment =
   | {
       readonly status: 'refunded';
       readonly reserved: PaymentReserved;
-      readonly settled: PaymentSettled;
+      readonly settled: Charge;
       readonly refunded: PaymentRefunded;
       readonly missing: PaymentMissing | null;
     }
@@ -59,6 +71,14 @@ export const isReturned = (payment: Payment): payment is ReturnedPayment =>
 /** Charged in the books, and the chain has no transfer of it. */
 export const isMissing = (payment: Payment): boolean => 'missing' in payment && payment.missing !== null;
 
+/** A hash was recorded for the charge that the chain does not have for it. */
+export const isCorrected = (payment: Payment): boolean =>
+  'settled' in payment && (payment.settled.stated?.transaction ?? null) !== null;
+
+/** The wallet that was paid has paid: no money came in, so that it is in no sum, and nothing can be returned. */
+export const isSelfPaid = ({ payer, payTo }: Pick<PaymentReserved, 'payer' | 'payTo'>): boolean =>
+  payer.toLowerCase() === payTo.toLowerCase();
+
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (isReturned(payment)) return evolveReturned(payment, event);
   if (event.type === 'PaymentReserved') {
@@ -69,7 +89,10 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (payment.status === 'settled') return evolveSettled(payment, event);
   const { reserved } = payment;
   // The money of this authorization is in, whatever was concluded before and whichever job's call moved it.
-  if (event.type === 'PaymentSettled') return { status: 'settled', reserved, settled: event.data };
+  if (event.type === 'PaymentSettled') {
+    const before = payment.status === 'missing' ? payment.settled : null;
+    return { status: 'settled', reserved, settled: chargeOf(event.data, before) };
+  }
   if (!isBound(payment)) return payment;
   // Nothing was sent for it, and it can never be paid: it is over.
   if (event.type === 'PaymentRejected') return { status: 'rejected', reserved };
@@ -84,6 +107,7 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
     case 'RefundCancelled':
     case 'PaymentRefunded':
     case 'PaymentMissing':
+    case 'SettlementCorrected':
       return payment;
     case 'PaymentReleased':
       return { status: 'released', reserved };
@@ -102,6 +126,8 @@ function evolveSettled(payment: Extract<Payment, { status: 'settled' }>, event: 
   switch (event.type) {
     case 'PaymentMissing':
       return { ...payment, status: 'missing', missing: event.data };
+    case 'SettlementCorrected':
+      return correct(payment, event.data);
     case 'RefundBegun':
       return { ...payment, status: 'refunding', begun: event.data, missing: null };
     case 'PaymentRefunded':
@@ -119,7 +145,8 @@ function evolveReturned(payment: ReturnedPayment, event: PaymentEvent): Payment 
   // The chain may show the charge, or lose it, at any later time.
   if (event.type === 'PaymentMissing' && missing === null) return { ...payment, missing: event.data };
   if (event.type === 'PaymentSettled' && missing !== null)
-    return { ...payment, settled: event.data, missing: null };
+    return { ...payment, settled: chargeOf(event.data, settled), missing: null };
+  if (event.type === 'SettlementCorrected' && missing === null) return correct(payment, event.data);
   if (payment.status === 'refunded') return payment;
   if (event.type === 'PaymentRefunded')
     return { status: 'refunded', reserved, settled, refunded: event.data, missing };
@@ -129,9 +156,25 @@ function evolveReturned(payment: ReturnedPayment, event: PaymentEvent): Payment 
     : { status: 'missing', reserved, settled, missing };
 }
 
+/** `before`: what was recorded of the charge until now. */
+function chargeOf(settled: PaymentSettled, before: Charge | null): Charge {
+  const first = before === null ? null : (before.stated ?? { transaction: before.transaction });
+  return { ...settled, stated: first?.transaction === settled.transaction ? null : first };
+}
+
+/** The same payment if it has this transaction. */
+function correct<P extends Extract<Payment, { readonly settled: Charge }>>(
+  payment: P,
+  { transaction }: SettlementCorrected,
+): P {
+  const { settled } = payment;
+  if (settled.transaction === transaction) return payment;
+  return { ...payment, settled: chargeOf({ ...settled, transaction }, settled) };
+}
+
 /** A settle call's answer. Unless it is `settled`, the chain decides. */
 export type SettleAnswer =
-  | { readonly outcome: 'settled'; readonly transaction: string | null }
+  | { readonly outcome: 'settled'; readonly transaction: string }
   /** A final refusal. `reason`: its code. */
   | { readonly outcome: 'rejected'; readonly reason: string }
   /** Everything else. `cause`: a code; `transaction`: the hash in the answer, null if it contains none. */

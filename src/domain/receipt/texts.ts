@@ -1,7 +1,8 @@
 // A receipt and its checks as text, for people who see them for the first time.
+import { iso } from '../../lib/iso.ts';
 import type { DisclosureProblem } from './disclosures.ts';
 import type { ReceiptPayload } from './payload.ts';
-import type { CheckName } from './report.ts';
+import type { Check, CheckName } from './report.ts';
 
 export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   receipt_present: 'There is a receipt, and it is the requested one',
@@ -24,8 +25,52 @@ export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   receipt_logged: 'It is in the transparency log, or not yet due there',
 };
 
+/** `ok`: the relay's statement. `verified`: checked by the reader. `unchecked`: it was not possible, or its input was missing. */
+export type CheckState = 'running' | 'ok' | 'verified' | 'failed' | 'pending' | 'unchecked';
+
+/** A row of a table of checks. */
+export type CheckRow = {
+  readonly state: CheckState;
+  readonly label: string;
+  /** null: it is no check of the report. */
+  readonly name: CheckName | null;
+  /** A second line: the reason or the details. */
+  readonly more: string | null;
+};
+
+/** `holds`: the state of a check that holds. */
+export function checkRow(
+  { name, ok, details }: Check,
+  holds: 'ok' | 'verified',
+): CheckRow & Pick<Check, 'name'> {
+  const facts: Readonly<Record<string, unknown>> =
+    typeof details === 'object' && details !== null ? { ...details } : {};
+  const state = ok ? (facts.pending === true ? 'pending' : holds) : 'failed';
+  const more = name === 'receipt_logged' ? logText(ok, facts) : ok ? null : comparedText(details);
+  return { state, label: CHECK_LABELS[name], name, more };
+}
+
+const LOG_PROBLEMS: Readonly<Record<string, string>> = {
+  future: 'It is not in the log, and its date is more than a day ahead of this clock.',
+  malformed: 'The given text is no proof file.',
+  checkpoint: 'No checkpoint key of the key set has signed the checkpoint of the proof.',
+  origin: 'The proof is of another log than the one that the receipt names.',
+  inclusion: 'The receipt is not at the index that the proof states.',
+};
+
+function logText(ok: boolean, { problem, dueBy, index, size, origin }: Readonly<Record<string, unknown>>) {
+  const known = LOG_PROBLEMS[String(problem)];
+  if (known !== undefined) return known;
+  if (typeof dueBy === 'number') {
+    const due = iso(dueBy * 1000);
+    return ok ? `Not yet; it is due by ${due}. That is no error.` : `It is late: it was due by ${due}.`;
+  }
+  if (!ok) return 'There is no receipt.';
+  return index === undefined ? null : `Index ${index} in the first ${size} entries of ${origin}.`;
+}
+
 /** What a failed check compared, in words; null if it compared nothing. `details`: of the check. */
-export function comparedText(details: unknown): string | null {
+function comparedText(details: unknown): string | null {
   if (typeof details !== 'object' || details === null || Array.isArray(details)) return null;
   const parts = Object.entries(details).map(([name, value]) => `${wordsOf(name)}: ${valueText(value)}`);
   return parts.length === 0 ? null : parts.join('; ');

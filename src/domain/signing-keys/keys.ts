@@ -49,6 +49,18 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
   }
 }
 
+/** Each key once, with the earliest end that any of its records states. */
+export function strictestOf(records: readonly KeyRecord[]): readonly KeyRecord[] {
+  const keys = new Map<string, KeyRecord>();
+  for (const record of records) {
+    const other = keys.get(record.keyId) ?? record;
+    const notAfter = earlier(other.notAfter, record.notAfter);
+    const compromisedAt = earlier(other.compromisedAt, record.compromisedAt);
+    keys.set(record.keyId, { ...other, notAfter, compromisedAt });
+  }
+  return [...keys.values()];
+}
+
 /** The key within the window that the trusted keys give it, too. */
 export function narrowedKey(key: KeyRecord, trusted: readonly KeyRecord[]): KeyRecord {
   const other = trusted.find(({ keyId }) => keyId === key.keyId);

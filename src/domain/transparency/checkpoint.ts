@@ -17,8 +17,12 @@ export const TRANSPARENCY = {
 
 export type TreeHead = { readonly origin: string; readonly size: number; readonly root: Hash };
 
-/** Key name and origin of the log: `<host>/receipts`. `host`: with its port where the URL has one. */
-export const originOf = (host: string): string => `${host}/receipts`;
+/**
+ * Key name and origin of the log: `<host>/receipts`. `host`: with its port where the URL has one. `successor`: distinguishes a
+ * log that does not continue the first one of this host.
+ */
+export const originOf = (host: string, successor: string | null = null): string =>
+  successor === null ? `${host}/receipts` : `${host}/receipts/${successor}`;
 
 export const checkpointText = ({ origin, size, root }: TreeHead): string =>
   `${origin}\n${size}\n${toBase64(root)}\n`;

@@ -77,17 +77,19 @@ function priceInShort(facts: Facts): string {
 
 function steps(facts: Facts): Markup {
   const { offer } = facts;
-  return markup`<h2>How a call goes</h2><ol class="cards steps">
-<li class="card"><h3>Ask first, for free</h3><p>${route(ROUTES.decide)} judges the target and your own policy, records the reasons and recommends whether to pay.</p></li>
-<li class="card"><h3>${isDemo(facts) ? 'Order the call' : 'Pay for one call'}</h3><p>${route(ROUTES.execute)} ${
+  return markup`<h2>How a call goes</h2><ol class="cards">
+<li class="card"><h3>${number(1)} Ask first, for free</h3><p>${route(ROUTES.decide)} judges the target and your own policy, records the reasons and recommends whether to pay.</p></li>
+<li class="card"><h3>${number(2)} ${isDemo(facts) ? 'Order the call' : 'Pay for one call'}</h3><p>${route(ROUTES.execute)} ${
     isDemo(facts)
       ? 'takes the request. In demo mode no payment is needed.'
       : `answers 402 with the terms. The agent signs a payment of ${offer.price} (x402) and sends the request again.`
   }</p></li>
-<li class="card"><h3>The relay calls</h3><p>One ${METHODS.slice(0, -1).join(', ')} or ${METHODS.at(-1) ?? ''} request, ${LIMITS.retryAttempts.min} to ${LIMITS.retryAttempts.max} attempts, to a public HTTPS address only. The order is on record before the first byte goes out.</p></li>
-<li class="card"><h3>Keep the receipt</h3><p>It verifies offline with the published keys, without us. It contains address and content only as commitments that the payer can open.</p></li>
+<li class="card"><h3>${number(3)} The relay calls</h3><p>One ${METHODS.slice(0, -1).join(', ')} or ${METHODS.at(-1) ?? ''} request, ${LIMITS.retryAttempts.min} to ${LIMITS.retryAttempts.max} attempts, to a public HTTPS address only. The order is on record before the first byte goes out.</p></li>
+<li class="card"><h3>${number(4)} Keep the receipt</h3><p>It verifies offline with the published keys, without us. It contains address and content only as commitments that the payer can open.</p></li>
 </ol>`;
 }
+
+const number = (step: number) => markup`<span class="accent">${step}.</span>`;
 
 function cost(facts: Facts): Markup {
   const { offer } = facts;
@@ -138,9 +140,9 @@ export function proofItem(proof: ProofRecord): Markup {
   const tries = `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`;
   const receipt = receiptVerified ? ', receipt verified' : '';
   return markup`<li><span class="pill ${status}">${status}</span>
-<a href="${ROUTES.proofPage.path.replace(/:\w+/, () => jobId)}"><code>${jobId}</code></a>
-<span>${method}, ${tries}${outcome(proof)}${receipt}</span>
-<time datetime="${createdAt}">${readable(createdAt)}</time></li>`;
+<div><a href="${ROUTES.proofPage.path.replace(/:\w+/, () => jobId)}"><code>${jobId}</code></a><br>
+<span class="note">${method}, ${tries}${outcome(proof)}${receipt}</span></div>
+<time class="note" datetime="${createdAt}">${readable(createdAt)}</time></li>`;
 }
 
 function outcome({ responseStatus, errorCategory }: ProofRecord): string {

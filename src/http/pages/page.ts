@@ -7,7 +7,7 @@ import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Fault } from '#src/domain/refusal.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import type { Published, Publisher } from '#src/http/response/conditional-get.ts';
+import { keptBody, type Published, type Publisher } from '#src/http/response/conditional-get.ts';
 import { refusalAnswer, STATUS } from '#src/http/response/errors.ts';
 import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import { type Markup, markup } from './markup.ts';
@@ -49,9 +49,9 @@ export function pagesFrom(baseUrl: string, script = ''): Pages {
     answer: (status, page, further) =>
       new Response(textOf(page), { status, headers: { ...headers, ...further } }),
     prepared(page, further) {
-      const bytes = utf8(textOf(page));
+      const content = keptBody(textOf(page));
       const init = { headers: new Headers({ ...ON_EVERY_ANSWER, ...headers, ...further }) };
-      return () => new Response(bytes, init);
+      return () => new Response(content, init);
     },
     published: (publish, page, further) =>
       publish(HTML_TYPE, () => textOf(page()), { ...headers, ...further }),
@@ -162,7 +162,7 @@ const currentIn = ({ markup }: Markup, path = ''): Markup => ({
 });
 
 /** The mark: a call passes the relay and gets a seal. */
-const MARK = markup`<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke-width="2" class="stroke-accent"><circle cx="12" cy="12" r="6"/><path d="M0 12h6M18 12h6" /><path d="m9.5 12 1.8 1.8L14.8 10" stroke-linecap="round" stroke-linejoin="round"/></svg>`;
+const MARK = markup`<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2"><circle cx="12" cy="12" r="6"/><path d="M0 12h6M18 12h6" /><path d="m9.5 12 1.8 1.8L14.8 10" stroke-linecap="round" stroke-linejoin="round"/></svg>`;
 
 const LINKS = markup`<link rel="icon" type="image/svg+xml" href="${ROUTES.favicon.path}"><link rel="stylesheet" href="${ROUTES.styleSheet.path}?${versionOf(hashOf(STYLE))}">`;
 

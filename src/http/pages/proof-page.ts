@@ -3,7 +3,7 @@
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
-import { CHECK_LABELS, comparedText } from '#src/domain/receipt/texts.ts';
+import { checkRow } from '#src/domain/receipt/texts.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
@@ -82,24 +82,36 @@ function proof(standing: Standing, links: Links, logged: boolean): Markup {
   const { state, job, report } = standing;
   return markup`<h1>Proof of one relayed call <span class="pill ${state}">${state}</span></h1>
 <p class="lead">${inWords(standing)}</p>
-${report === null || report.receiptId === null ? markup`` : ownCheck(report.receiptId, links, logged)}
-${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : jobFacts(job)}
-${report === null ? markup`` : reportFacts(report)}
-${report === null ? markup`` : WHAT_IT_PROVES}
+${report === null ? NOTHING : checksOf(report, links, logged)}
+<h2>The call, as this relay reports it</h2>${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : NOTHING}
+${facts({ ...(job && jobFacts(job)), ...(report && receiptFacts(report)) })}
+${report === null ? NOTHING : WHAT_IT_PROVES}
 <h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can disclose each of them.</p>
 <h2>For machines</h2><ul>${addresses(standing, links, logged).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
 }
 
-/** Filled by the reader's own browser (src/verify/page); what is here before is for who has no script. */
-function ownCheck(receiptId: string, links: Links, logged: boolean): Markup {
+const NOTHING = markup``;
+
+/** One table: the relay's results, which the script of the page (src/verify/page) replaces with those of the reader's browser. */
+function checksOf({ receiptId, checks }: VerificationReport, links: Links, logged: boolean): Markup {
+  const table = markup`<table id="checks"><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(rowOf)}</tbody></table>
+<p class="note">Checked by this relay: ${checks.filter(({ ok }) => ok).length} of ${checks.length} checks hold. <span class="ok">ok</span> is what the relay says, <span class="verified">verified</span> what your own browser has checked.</p>`;
+  if (receiptId === null) return markup`<section class="own"><h2>Every check</h2>${table}</section>`;
   const of = ({ path }: { readonly path: string }) =>
     path.replace(/:\w+/, () => encodeURIComponent(receiptId));
   const inLog = markup`, with <a href="${of(ROUTES.logProof)}">its proof</a> under the newest <a href="${ROUTES.logCheckpoint.path}">checkpoint</a> of the transparency log`;
   return markup`<section class="own" id="own-check" aria-labelledby="own-title" data-receipt-id="${receiptId}" data-receipt="${of(ROUTES.receipt)}" data-keys="${ROUTES.jwks.path}" data-proof="${of(ROUTES.logProof)}" data-checkpoint="${ROUTES.logCheckpoint.path}">
-<h2 id="own-title">Checked by your own browser</h2>
+<h2 id="own-title">Every check</h2>
 <p id="own-state" role="status">Nothing was checked in your browser: that takes JavaScript. The rest of this page is what the relay says of itself.</p>
-<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line${logged ? inLog : ''}:</p>
+${table}<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.receipt)}">the receipt</a> as <code>receipt.json</code> and check it on the command line${logged ? inLog : ''}:</p>
 ${commandLine(links.at(ROUTES.jwks.path), logged ? links.logProof(receiptId) : null)}</div></section>`;
+}
+
+function rowOf(check: Check): Markup {
+  const { state, label, name, more } = checkRow(check, 'ok');
+  const values = more === null ? NOTHING : markup`<br><span class="note">${more}</span>`;
+  return markup`<tr data-check="${name}"><td><span class="pill ${state}">${state}</span></td>
+<td>${label} <code class="muted">${name}</code>${values}</td></tr>`;
 }
 
 function inWords({ state, report }: Standing): string {
@@ -110,54 +122,25 @@ function inWords({ state, report }: Standing): string {
     : 'The call failed. This relay says that every check of the receipt holds: that the call failed is what it proves.';
 }
 
-const jobFacts = (job: JobRecord) =>
-  markup`<h2>The job, as this relay reports it</h2>${facts({
-    Job: job.id,
-    Status: job.status,
-    Method: job.method,
-    Attempts: job.attempts,
-    'Response status': job.responseStatus ?? 'none',
-    'Error category': job.errorCategory ?? 'none',
-    Created: job.createdAt,
-    Updated: job.updatedAt,
-  })}`;
+const jobFacts = (job: JobRecord) => ({
+  Job: job.id,
+  Status: job.status,
+  Method: job.method,
+  Attempts: job.attempts,
+  'Response status': job.responseStatus ?? 'none',
+  'Error category': job.errorCategory ?? 'none',
+  Created: job.createdAt,
+  Updated: job.updatedAt,
+});
 
-const reportFacts = ({
-  receiptId,
-  keyId,
-  signatureVerified,
-  checks,
-}: VerificationReport) => markup`<h2>The receipt, as this relay reports it</h2>${facts({
+const receiptFacts = ({ receiptId, keyId, signatureVerified }: VerificationReport) => ({
   Receipt: receiptId ?? 'unknown',
   Key: keyId ?? 'unknown',
   Signature: signatureVerified ? 'verified' : 'not verified',
-})}
-<details open${{ markup: checks.every(({ ok }) => ok) ? ' id="relay-checks"' : '' }}><summary>Checked by this relay: ${checks.filter(({ ok }) => ok).length} of ${checks.length} checks hold</summary>
-<table><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(checkRow)}</tbody></table></details>`;
+});
 
 const facts = (rows: Readonly<Record<string, string | number>>) =>
   markup`<dl class="facts">${Object.entries(rows).map(([name, value]) => markup`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
-
-function checkRow({ name, ok, details }: Check): Markup {
-  if (!ok) return row(name, 'failed', 'failed', details);
-  return isPending(details) ? row(name, 'warn', 'pending') : (OK_ROWS.get(name) ?? row(name, 'ok', 'ok'));
-}
-
-function row(name: Check['name'], colour: string, result: string, compared?: unknown): Markup {
-  const text = comparedText(compared);
-  const values = text === null ? '' : markup`<br><span class="note">${text}</span>`;
-  return markup`<tr><td><span class="pill ${colour}">${result}</span></td>
-<td>${CHECK_LABELS[name]} <code class="muted">${name}</code>${values}</td></tr>`;
-}
-
-/** Of the checks that are ok: most of a page. */
-const OK_ROWS: ReadonlyMap<string, Markup> = new Map(
-  (Object.keys(CHECK_LABELS) as Check['name'][]).map((name) => [name, row(name, 'ok', 'ok')]),
-);
-
-/** A receipt so young that it need not be in the log yet. */
-const isPending = (details: unknown): boolean =>
-  typeof details === 'object' && details !== null && 'pending' in details && details.pending === true;
 
 function addresses({ job, report }: Standing, links: Links, logged: boolean): string[] {
   const receiptId = report?.receiptId ?? job?.receiptId ?? null;

@@ -95,7 +95,7 @@ function tiles({ stats, failureRate, durations, projection, process }: Monitorin
   ];
   return markup`<dl class="tiles">${figures.map(
     ([name, figure, note]) =>
-      markup`<div><dt>${name}</dt><dd>${unbroken(figure)}<p class="note">${note}</p></dd></div>`,
+      markup`<div><dt>${name}</dt><dd>${unbroken(figure)}</dd><dd class="note">${note}</dd></div>`,
   )}</dl>`;
 }
 

@@ -78,8 +78,8 @@ export function plot(series: readonly Bucket[], size: number, { id, title, unit,
   const text = (at: number, height: number, anchor: string, words: string) =>
     markup`<text x="${short(at)}" y="${short(height)}" text-anchor="${anchor}">${words}</text>`;
   const values = y.ticks(TICKS).map((value) => {
-    const colour = value === 0 ? 'line' : 'grid';
-    return markup`<path class="stroke-${colour}" d="M${LEFT} ${short(y(value))}H${RIGHT}"/>${text(LEFT - 6, y(value) + 4, 'end', unit(value))}`;
+    const opacity = value === 0 ? 1 : 0.6;
+    return markup`<path opacity="${opacity}" d="M${LEFT} ${short(y(value))}H${RIGHT}"/>${text(LEFT - 6, y(value) + 4, 'end', unit(value))}`;
   });
   // Labels have no seconds, and one at the edge would leave the view.
   const times = x.ticks(TICKS).filter((time) => time.getUTCSeconds() === 0);
@@ -88,14 +88,16 @@ export function plot(series: readonly Bucket[], size: number, { id, title, unit,
   );
   const bars = layers.map(({ colour, value }, at) => {
     const known = series.filter((bucket) => value(bucket) > 0);
-    return markup`<g class="fill-${colour}">${known.map((bucket) => {
+    return markup`<g class="${colour}" fill="currentColor">${known.map((bucket) => {
       const [bottom, top] = [y(height(bucket, at)), y(height(bucket, at + 1))];
       const left = x(begin(bucket));
       const width = Math.max(1, x(begin(bucket) + size) - left - 0.6);
       return markup`<rect x="${short(left)}" y="${short(top)}" width="${short(width)}" height="${short(bottom - top)}"/>`;
     })}</g>`;
   });
-  const key = layers.map(({ colour, name }) => markup`<span class="key ${colour}"></span>${name}&ensp; `);
+  const key = layers.map(
+    ({ colour, name }) => markup`<span class="${colour}" aria-hidden="true">■</span> ${name}&ensp; `,
+  );
   return markup`<figure class="plot"><h3>${title}, per ${duration(size)}</h3><svg viewBox="0 0 360 200" role="img" aria-labelledby="${id}-title">
 <title id="${id}-title">${title}: at most ${unit(max)} in ${duration(size)}</title>
 ${values}${labels}${bars}</svg><figcaption>${key}</figcaption></figure>`;

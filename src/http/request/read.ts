@@ -20,7 +20,8 @@ export async function findForSure<T extends object, R extends Refused>(
   const caughtUp = await progress.reachedHead();
   const second = await find();
   if (answers(second) && (caughtUp || isFinal(second))) return second;
-  if (!caughtUp) {
+  // What was there a moment ago cannot be missing: the rows are being replaced.
+  if (!caughtUp || (second === null && first !== null)) {
     throw new Fault('read_models_unavailable', 'The records are not up to date: try again shortly.', {
       retryAfterSeconds: 1,
     });

@@ -27,18 +27,21 @@ export function publisher({ baseUrl, generatedAt }: Pick<Facts, 'baseUrl' | 'gen
       const body = build();
       const etag = weakTag(typeof body === 'string' ? body.replaceAll(generatedAt, '') : body);
       const whole = { ...ON_EVERY_ANSWER, 'content-type': mediaType, etag, link, ...headers };
-      return { bytes: bytesOf(body), whole, headers: new Headers(whole) };
+      return { content: keptBody(body), whole, headers: new Headers(whole) };
     };
     return ({ request }) => {
       served ??= make();
-      const { bytes, whole, headers } = served;
-      return isKnown(request, whole.etag) ? unchanged(whole) : new Response(bytes, { headers });
+      const { content, whole, headers } = served;
+      return isKnown(request, whole.etag) ? unchanged(whole) : new Response(content, { headers });
     };
   };
 }
 
+/** For many answers: Bun copies bytes into each, but not a Blob; Deno sends a Blob in chunks, without its length. */
+export const keptBody = (body: Body) => ('Bun' in globalThis ? new Blob([body]) : bytesOf(body));
+
 type Served = {
-  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly content: ReturnType<typeof keptBody>;
   readonly whole: HeaderValues & { readonly etag: string };
   /** The same, as what is copied fastest. */
   readonly headers: Headers;

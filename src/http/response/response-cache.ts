@@ -66,15 +66,3 @@ export function figure<Q extends string | number, A>(
     return asked.promise;
   };
 }
-
-/**
- * A list as JSON, computed once for all lengths: `head` and the first `limit` of what `find` returns, under `name`.
- */
-export function listFigure(
-  deps: Moment,
-  list: { readonly head: object; readonly name: string; find(): Promise<readonly object[]> },
-): (limit: number) => Promise<string> {
-  const begin = `${JSON.stringify(list.head).slice(0, -1)},${JSON.stringify(list.name)}:[`;
-  const items = figure(deps, async (_: 'items') => (await list.find()).map((item) => JSON.stringify(item)));
-  return async (limit) => `${begin}${(await items('items')).slice(0, limit).join(',')}]}`;
-}

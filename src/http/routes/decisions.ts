@@ -17,13 +17,12 @@ import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { findForSure } from '#src/http/request/read.ts';
-import { type IntegerParameter, readInteger, schemaCheck } from '#src/http/request/validation.ts';
-import { jsonText } from '#src/http/response/json.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
-import { listFigure, type Moment } from '#src/http/response/response-cache.ts';
+import type { Moment } from '#src/http/response/response-cache.ts';
 import { shownBy } from '#src/http/response/shown.ts';
 import type { DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
-import { RedactionPolicy } from './proofs.ts';
+import { type RedactionPolicy, recentEndpoint } from './recent.ts';
 
 export const DecideRequest = Closed({
   action: WebhookRequest,
@@ -86,16 +85,10 @@ const DecisionSummaryShown = Closed({
   publicFieldsOnly: Type.Literal(true),
 });
 
-const RecentDecisions = Closed({
-  ok: Type.Boolean(),
-  redactionPolicy: RedactionPolicy,
-  decisions: Type.Array(DecisionSummaryShown),
-});
-
 const decisionShown = shownBy(DecisionResponse);
 const summaryShown = shownBy(DecisionSummaryShown);
 
-const DECISION_REDACTION_POLICY = {
+const DECISION_REDACTION_POLICY: RedactionPolicy = {
   summary:
     'Public summaries show what was recommended, on which facts and how it ended, never what was to be sent, where, or under which buyer policy.',
   redactedFields: [
@@ -114,12 +107,6 @@ const DECISION_REDACTION_POLICY = {
 const missing = refused('decision_not_found', 'There is no such decision, or it is no longer retained.');
 const DECISION_ID = new RegExp(ID_PATTERN.decision);
 
-const limit: IntegerParameter = {
-  name: 'limit',
-  ...LIMITS.recentDecisions,
-  description: 'How many, newest first.',
-};
-
 export type DecisionDeps = ParseDeps &
   Moment &
   ReadsOf<'decision'> &
@@ -132,17 +119,6 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
   const linked = <D extends DecisionSummary>(decision: D) => ({
     ...decision,
     links: decisionLinks(decision, links),
-  });
-  const newest = listFigure(deps, {
-    head: { ok: true, redactionPolicy: DECISION_REDACTION_POLICY } satisfies Omit<
-      typeof RecentDecisions.static,
-      'decisions'
-    >,
-    name: 'decisions',
-    async find() {
-      const decisions = await reads.decision.recent(LIMITS.recentDecisions.max);
-      return decisions.map((decision) => summaryShown({ ...linked(decision), publicFieldsOnly: true }));
-    },
   });
   return [
     bodyEndpoint(deps, ROUTES.decide, {
@@ -163,19 +139,16 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
         return isRefused(decided) ? decided : decisionShown(linked(notExecuted(decided)));
       },
     }),
-    endpoint(
-      ROUTES.recentDecisions,
-      {
-        query: limit,
-        answers: { 200: ['The summaries.', RecentDecisions] },
-        errors: { 400: 'limit is out of bounds.', 503: 'The read models are unavailable.' },
+    recentEndpoint(deps, ROUTES.recentDecisions, {
+      name: 'decisions',
+      schema: DecisionSummaryShown,
+      limits: LIMITS.recentDecisions,
+      redactionPolicy: DECISION_REDACTION_POLICY,
+      async find(count) {
+        const decisions = await reads.decision.recent(count);
+        return decisions.map((decision) => summaryShown({ ...linked(decision), publicFieldsOnly: true }));
       },
-      async ({ request }) => {
-        const wanted = readInteger(request.url, limit);
-        if (typeof wanted !== 'number') return wanted;
-        return jsonText(await newest(wanted));
-      },
-    ),
+    }),
     endpoint(
       ROUTES.decision,
       {

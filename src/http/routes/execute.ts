@@ -47,7 +47,7 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
       check: schemaCheck(WebhookRequest),
       response: ExecutionResponse,
       errors: {
-        409: 'The idempotency key (idempotencyKey, or the id of the extension payment-identifier in the payment of a request that has none) or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved) or not confirmed yet (unconfirmed); nothing was charged for this one.',
+        409: 'The idempotency key (idempotencyKey, or the id of the extension payment-identifier in the payment of a request that has none) or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved), not confirmed yet (unconfirmed) or being refunded (refunding); nothing was charged for this one.',
       },
       async execute(request, caller) {
         const unguided = { decisionId: null, decisionHash: null, notApproved: null } as const;

@@ -20,7 +20,8 @@ import { jsonText } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
+import { ProofSummary, proofSummary, REDACTION_POLICY } from './proofs.ts';
+import { RedactionPolicy } from './recent.ts';
 
 export const Status = OneOf('ok', 'attention');
 

@@ -1,7 +1,7 @@
 // Compares what the record says of the chain with the chain itself: each round that stands, and each refund.
 
 import { type EventLocation, type Fault, type Finding, findingOf } from '#src/domain/audit/finding.ts';
-import { blockFault, refundFault, transfersFault } from '#src/domain/audit/judge-chain.ts';
+import { blockFault, chargeFaults, refundFault, transfersFault } from '#src/domain/audit/judge-chain.ts';
 import { accountKey, type ChainTransfer } from '#src/domain/payment/reconciliation.ts';
 import type { ChainAudit as ChainReader } from '#src/ports/chain-audit.ts';
 import type { ChainAudit } from './audit-log-chain.ts';
@@ -17,7 +17,7 @@ export type ChainChecked = {
 };
 
 type Options = {
-  readonly record: Pick<ChainAudit, 'standing' | 'refunds'>;
+  readonly record: Pick<ChainAudit, 'standing' | 'refunds' | 'chargeOf'>;
   readonly chain: ChainReader;
   readonly onFinding: (finding: Finding) => void;
   /** Called after each round and refund. */
@@ -57,7 +57,9 @@ export async function auditAgainstChain({
       report(blockFault(round, await scan.block(round.toBlock)), location);
       let begin = end;
       while (begin > 0 && (transfers[begin - 1]?.block ?? 0) >= round.fromBlock) begin--;
-      report(transfersFault(round, transfers.slice(begin, end)), location);
+      const its = transfers.slice(begin, end);
+      report(transfersFault(round, its), location);
+      for (const fault of chargeFaults(round, its, record.chargeOf)) report(fault, location);
       end = begin;
       checked.comparisons++;
       onChecked();

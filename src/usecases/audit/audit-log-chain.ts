@@ -112,6 +112,11 @@ export function auditChain(states: StreamStates) {
       for (const { last } of accounts.values())
         for (let row = roundOf(last); row !== null; row = roundOf(row.before)) yield row;
     },
+    /** The recorded transaction of a payment, by the hash in the name of its stream; null: none. */
+    chargeOf(hash: string): string | null {
+      const payment = states.get('payment', STREAM.payment(hash))?.payment;
+      return payment !== undefined && 'settled' in payment ? payment.settled.transaction : null;
+    },
     *refunds(): Generator<RefundStated> {
       for (let n = 0; n < counts.refunds; n++) {
         const stated = states.get('stated', `stated ${n}`);

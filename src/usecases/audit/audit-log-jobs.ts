@@ -69,13 +69,14 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
     { stream }: RecordedEvent,
     event: EventOf<'ReceiptSigned'>,
     location: EventLocation,
-    { job, events, lost }: Omit<OpenJob, 'last'>,
+    { job, events, lost, damaged }: Omit<OpenJob, 'last'>,
   ): JobVerdict {
     if (job.status === 'absent' && !lost) counts.jobs++;
     const { keyId, receiptId, jws } = event.data;
     const read = readReceipt(jws);
     const iat = read.payload?.iat ?? null;
     states.put('job', stream, { job: null, keyId, iat, leaf: leaves(), last: location }, 0);
+    if (damaged) return { ...NOTHING, payload: read.payload };
     const faults = [...jobFaults(job, event)];
     const other = states.otherOwner(`receipt ${receiptId}`, stream);
     if (other !== null)
@@ -96,7 +97,13 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
         return receipt(recorded, event, location, known);
       }
       if (known.job === null) return { ...NOTHING, faults: [OVER] };
+      if (known.damaged) return NOTHING;
       return { ...NOTHING, faults: follow(recorded, event, location, known) };
+    },
+    /** An event of the job's stream cannot be read. */
+    takeDamaged(stream: string, location: EventLocation): void {
+      const known = states.get('job', stream) ?? FRESH;
+      if (known.job !== null) states.put('job', stream, { ...known, last: location, damaged: true });
     },
     /** Receipts so far that the key could sign `before`, and not `after` its retirement. */
     *revoked(before: KeyRecord, after: KeyRecord): Generator<EventLocation> {
@@ -127,7 +134,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
     /** Jobs without a receipt at the end of the record. `fault` null: it is not completed. */
     *unfinished(): Generator<Omit<Found, 'fault'> & { readonly fault: Fault | null }> {
       for (const known of states.all('job')) {
-        if (known.job === null || known.lost || known.job.status === 'absent') continue;
+        if (known.job === null || known.lost || known.damaged || known.job.status === 'absent') continue;
         const message = 'the job is completed and has no receipt';
         const missing = known.job.status === 'completed';
         yield { fault: missing ? { kind: 'receipt_missing', message } : null, location: known.last };
@@ -138,7 +145,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
 
 const NOTHING: JobVerdict = { faults: [], payload: null, verified: null };
 
-const FRESH = { job: absentJob, events: [], lost: false } as const;
+const FRESH: Omit<OpenJob, 'last'> = { job: absentJob, events: [], lost: false };
 
 /** More than any job has: the receipt of a longer stream is refused in any case. */
 const MAX_EVENTS = 16;

@@ -22,7 +22,7 @@ import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
 import { refundId } from '#src/domain/payment/refund-events.ts';
-import { isBound, isMissing, isReturned } from '#src/domain/payment/state.ts';
+import { isBound, isCorrected, isMissing, isReturned } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';
 
 export function auditMoney(states: StreamStates) {
@@ -134,7 +134,7 @@ export function auditMoney(states: StreamStates) {
         });
       const faults = [
         ...paidFaults(started, history),
-        ...claimedFaults(started, claim),
+        ...claimedFaults(started, claim, history),
         ...decisionFaults(started, decision),
       ];
       if (payment === null || payment.transaction === null) return faults;
@@ -154,11 +154,18 @@ export function auditMoney(states: StreamStates) {
       const fault = refundedFault(event.data, before);
       return fault === null ? [] : [fault];
     },
-    /** At the end of the record: payments that settled without a job, may have settled, are missing, or are in refund. */
+    /** At the end of the record: payments that settled without a job, may have settled, are missing, corrected, or in refund. */
     open() {
-      const open = { unservedPayments: 0, unconfirmedPayments: 0, missingPayments: 0, begunRefunds: 0 };
+      const open = {
+        unservedPayments: 0,
+        unconfirmedPayments: 0,
+        missingPayments: 0,
+        correctedCharges: 0,
+        begunRefunds: 0,
+      };
       for (const { payment, servedBy } of states.all('payment')) {
         if (payment.status === 'refunding') open.begunRefunds++;
+        if (isCorrected(payment)) open.correctedCharges++;
         if (isMissing(payment)) open.missingPayments++;
         else if (payment.status === 'settled') open.unservedPayments += servedBy === null ? 1 : 0;
         else if (isBound(payment)) open.unconfirmedPayments++;

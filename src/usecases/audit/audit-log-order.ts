@@ -2,12 +2,13 @@
 
 import type { Fault } from '#src/domain/audit/finding.ts';
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
+import { type Damage, damagedCount } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { StreamStates } from './stream-states.ts';
 
 export function auditOrder(states: StreamStates) {
-  /** `head`: the greatest position so far. */
-  const counts = { events: 0, streams: 0, head: null as string | null };
+  /** `head`: the greatest position so far. `damaged`: events that could not be read. */
+  const counts = { events: 0, streams: 0, damaged: 0, head: null as string | null };
 
   function positionFault(position: string): Fault | null {
     const before = counts.head;
@@ -39,6 +40,15 @@ export function auditOrder(states: StreamStates) {
       counts.events++;
       const named = isNoName(event.stream) ? UNREADABLE : revisionFault(event);
       return [positionFault(event.position), named].filter((fault) => fault !== null);
+    },
+    /** Its position, and its revision where it is known, are not missing. */
+    takeDamaged(damage: Damage): readonly Fault[] {
+      const { from, to, stream, revision } = damage;
+      counts.damaged += damagedCount(damage);
+      const fault = positionFault(from);
+      if (counts.head === null || to > counts.head) counts.head = to;
+      if (stream !== null && states.advance(stream, Number(revision)) === 0) counts.streams++;
+      return fault === null ? [] : [fault];
     },
   };
 }

@@ -2,6 +2,7 @@
 // log or an exported file.
 
 import {
+  damageFinding,
   type EventLocation,
   type Fault,
   type Finding,
@@ -11,6 +12,7 @@ import {
   streamFault,
 } from '#src/domain/audit/finding.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
+import type { Damage } from '#src/domain/damage.ts';
 import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '#src/domain/events.ts';
@@ -61,9 +63,10 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
   let findings = 0;
   const verifications: Promise<void>[] = [];
 
-  function report(fault: Fault, location: EventLocation): void {
+  const report = (fault: Fault, location: EventLocation) => found(findingOf(fault, location));
+  function found(finding: Finding): void {
     findings++;
-    onFinding(findingOf(fault, location));
+    onFinding(finding);
   }
   const reportAll = (faults: readonly Fault[], location: EventLocation) => {
     for (const fault of faults) report(fault, location);
@@ -136,7 +139,7 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
 
   return {
     /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
-    chain: { standing: chain.standing, refunds: chain.refunds },
+    chain: { standing: chain.standing, refunds: chain.refunds, chargeOf: chain.chargeOf },
     /** One call after another, in global order from the log's first event on. */
     async take(recorded: RecordedEvent): Promise<void> {
       const location = locationOf(recorded);
@@ -154,6 +157,14 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       }
       if (verifications.length >= 2 * VERIFICATIONS) await settle(VERIFICATIONS);
     },
+    /** In place of events that cannot be read, between those that can. */
+    takeDamaged(damage: Damage): void {
+      const finding = damageFinding(damage);
+      const { kind: _, message: __, ...location } = finding;
+      reportAll(order.takeDamaged(damage), location);
+      found(finding);
+      if (damage.stream !== null && location.jobId !== null) jobs.takeDamaged(damage.stream, location);
+    },
     /** Reports the findings that need the whole record; call once. */
     async finish() {
       await settle(0);
@@ -170,7 +181,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
       for (const { fault, location } of jobs.unproven(tree.keptBefore)) report(fault, location);
       for (const { fault, location } of ids.repeated()) report(fault, location);
       reportAll([...money.ends(), ...chain.unbalanced(money.books())], NOWHERE);
-      const { unservedPayments, unconfirmedPayments, missingPayments, begunRefunds } = money.open();
+      const { unservedPayments, unconfirmedPayments, missingPayments, correctedCharges, begunRefunds } =
+        money.open();
       const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
       return {
         ...order.counts,
@@ -189,6 +201,8 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
           unconfirmedPayments,
           /** Charges that the chain does not have. */
           missingPayments,
+          /** Charges that the chain has in another transaction than was recorded first, and receipts state. */
+          correctedCharges,
           /** Refunds that have begun and are not recorded. */
           begunRefunds,
           uncoveredLeaves,

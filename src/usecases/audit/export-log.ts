@@ -2,40 +2,55 @@
 
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
-import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
+import { EventDamaged, type EventLog, LogDamaged, type RecordedEvent } from '#src/ports/event-log.ts';
+import type { EventScan, Scan } from '#src/ports/event-scan.ts';
 
 /** Only one page is held in memory. */
 const PAGE = 512;
 
 /**
- * Pages of events after `after` (exclusive; null: from the first on). They contain every event that was acknowledged before
- * the first page; of later events, only those that are in the last page.
+ * Pages of what is stored after `after` (exclusive; null: from the first event on), damage included. They contain every
+ * event that was acknowledged before the first page; of later events, only those that are in the last page.
  */
 export async function* pagesOf(
-  log: Pick<EventLog, 'head' | 'readAll'>,
+  log: Pick<EventScan, 'lastPosition' | 'scan'>,
   after: string | null,
-  onHead: (head: string | null) => void = () => undefined,
-): AsyncGenerator<readonly RecordedEvent[], void, undefined> {
-  const head = await log.head();
-  onHead(head);
+  {
+    index = false,
+    onHead,
+  }: { readonly index?: boolean; readonly onHead?: (head: string | null) => void } = {},
+): AsyncGenerator<Scan, void, undefined> {
+  const head = await log.lastPosition();
+  onHead?.(head);
   for (let last = after; head !== null && (last === null || last < head); ) {
-    const page = await log.readAll({ after: last, max: PAGE });
-    const next = page.at(-1)?.position;
-    if (next === undefined) return;
+    const page = await log.scan({ after: last, max: PAGE, index });
     yield page;
-    last = next;
+    if (page.next === null) return;
+    last = page.next;
   }
 }
 
-/** The transparency log's name, from its first checkpoint; null if the event log has none. */
-export async function receiptLogOrigin(log: Pick<EventLog, 'readStream'>): Promise<string | null> {
-  for (let from = 0n; ; from += BigInt(PAGE)) {
-    const events = await log.readStream(STREAM.receiptLog, { from, max: PAGE });
-    for (const recorded of events) {
-      const event = decodeEvent(recorded);
+/** The transparency log's name, from its first checkpoint that can be read; null if the event log has none. */
+export async function receiptLogOrigin(
+  log: Pick<EventLog, 'readStream'> & Pick<EventScan, 'lastPosition' | 'scan'>,
+): Promise<string | null> {
+  if (!(await hasReceiptLog(log))) return null;
+  for await (const { found } of pagesOf(log, null))
+    for (const one of found) {
+      const event =
+        one.kind === 'event' && one.event.stream === STREAM.receiptLog ? decodeEvent(one.event) : null;
       if (event?.type === 'CheckpointSigned') return event.data.origin;
     }
-    if (events.length < PAGE) return null;
+  return null;
+}
+
+/** true also if its stream is damaged. */
+async function hasReceiptLog(log: Pick<EventLog, 'readStream'>): Promise<boolean> {
+  try {
+    return (await log.readStream(STREAM.receiptLog, { max: 1 })).length > 0;
+  } catch (error) {
+    if (error instanceof EventDamaged || error instanceof LogDamaged) return true;
+    throw error;
   }
 }
 

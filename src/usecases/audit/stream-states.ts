@@ -20,12 +20,16 @@ export type StoredEvent = {
   readonly data: JsonObject;
 };
 
-/** A job without a receipt so far. `lost`: its start is not in the record; the consequences are not reported. */
+/**
+ * A job without a receipt so far. `lost`: its start is not in the record; `damaged`: one of its events cannot be read. The
+ * consequences are not reported.
+ */
 export type OpenJob = {
   readonly job: Job;
   readonly events: readonly StoredEvent[];
   readonly last: EventLocation;
   readonly lost: boolean;
+  readonly damaged?: true;
 };
 
 /** A job with its receipt. `keyId`: that the event names. `iat`: Unix seconds; null if the receipt cannot be read. */

@@ -115,8 +115,7 @@ function factsOf(
 async function record(deps: DecideDeps, decision: DecisionRecorded): Promise<void> {
   const { decisionId } = decision;
   const events = envelope(deps, [{ type: 'DecisionRecorded', data: decision }], decisionId);
-  const message = 'The event log is unavailable: nothing was decided.';
-  await withinDeadline(deps, message, (clock) =>
+  await withinDeadline(deps, 'nothing was decided.', (clock) =>
     appendUntilKnown({ ...deps, clock }, STREAM.decision(decisionId), 'no_stream', events),
   );
 }

@@ -32,8 +32,8 @@ export async function executeGuidedWebhook(
   const read = readRequest(action, '/action');
   if (isRefused(read)) return read;
   const again = caller.presented === null ? '' : ' Repeat with the same payment header.';
-  const message = `The event log is unavailable: the decision could not be read, nothing was sent.${again}`;
-  const found = await withinDeadline(deps, message, () => findDecision(deps, decisionId));
+  const outcome = `the decision could not be read, nothing was sent.${again}`;
+  const found = await withinDeadline(deps, outcome, () => findDecision(deps, decisionId));
   const execution = await executeWebhook(deps, {
     request: action,
     route: 'execute/guided-webhook',

@@ -49,6 +49,7 @@ import {
   releasePayment,
   reservePayment,
   settlePayment,
+  unconfirmed,
   verifyPayment,
 } from './payment-steps.ts';
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
@@ -148,6 +149,7 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
   try {
     return await Promise.race([done, deadline.passed]);
   } catch (cause) {
+    if (state.step === 'settle' && deadline.isOver()) throw unconfirmed(cause);
     if (cause instanceof EventLogUnavailable) throw logUnavailable(call, jobIn(state), cause);
     throw cause;
   } finally {

@@ -6,8 +6,9 @@ import { STREAM } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
-import { Fault, type Refused } from '#src/domain/refusal.ts';
+import type { Fault, Refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import { logFault } from '#src/ports/outage.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { KeyedHash, Signer } from '#src/ports/signer.ts';
@@ -207,9 +208,5 @@ export function logUnavailable(
     : isAnonymous(call)
       ? ['nothing was sent, and nothing will be: repeat the call.', null]
       : [`for this call nothing was sent so far.${repeat}`, job?.jobId ?? null];
-  return new Fault('event_log_unavailable', `The event log is unavailable: ${outcome}`, {
-    cause,
-    retryAfterSeconds: 5,
-    ...(jobId === null ? {} : { details: { jobId } }),
-  });
+  return logFault(cause, outcome, jobId === null ? null : { jobId });
 }

@@ -144,6 +144,7 @@ async function byClaim(
   if (job !== null) return { ...job, by: 'key' };
   // Claimed and never started: without a payment nothing can have been sent or charged, so any repeat may continue.
   if (holder.paymentStream === null) return { kind: 'resume', by: 'key', jobId, streams };
+  if (paid?.state.status === 'refunding') return { kind: 'refused', by: 'key', refusal: holderRefunding() };
   if (paid === null || !isBound(paid.state)) return { kind: 'refused', by: 'key', refusal: inProgress(null) };
   return { kind: 'held', by: 'key', jobId, holder: { ...paid, state: paid.state } };
 }
@@ -167,20 +168,24 @@ async function lookAtHolder(
   }
   if (job !== null || paymentStream === null) return { job, release: null, paid: null };
   const paid = await loadPayment(deps.log, paymentStream);
-  return { job, release: releaseOf(paid.state, jobId), paid };
+  const release = releaseOf(paid.state, jobId);
+  // A job that started before its payment was refunded may have sent its request; one that starts later sends nothing.
+  if (paid.state.status !== 'refunded' || release === null) return { job, release, paid };
+  const started = await findJob(deps, jobId);
+  return { job: started, release: started === null ? release : null, paid };
 }
 
 /**
  * A key ends with its own payment's Rejected or Released, also if a crash hid the IdempotencyKeyReleased that follows; and
- * with the begin of its refund, if the job never started: that payment buys nothing. If the refund is cancelled, the payment
- * buys its job only while no other job holds the key.
+ * with its refund, if the job never started: that payment buys nothing any more. A refund that has only begun may be
+ * cancelled, and then the payment buys its job.
  */
 function releaseOf(payment: Payment, jobId: string): ReleaseReason | null {
   if (payment.status === 'absent') return null;
   // Reserved again for another job: the claim's own reservation has ended.
   if (payment.reserved.jobId !== jobId) return 'payment_released';
   if (payment.status === 'rejected') return 'payment_rejected';
-  return payment.status === 'released' || isReturned(payment) ? 'payment_released' : null;
+  return payment.status === 'released' || payment.status === 'refunded' ? 'payment_released' : null;
 }
 
 type KnownJob =
@@ -205,6 +210,13 @@ export function inProgress(jobId: string | null): Refused<'idempotency_in_progre
     { retryAfterSeconds: 2, ...(jobId === null ? {} : { details: { jobId } }) },
   );
 }
+
+const holderRefunding = () =>
+  refused(
+    'idempotency_in_progress',
+    'The refund of the payment of the first call with this idempotencyKey has begun, and nothing was charged for this call: use another idempotencyKey, or repeat once the refund is recorded.',
+    { retryAfterSeconds: 60, details: { paymentState: 'refunding' } },
+  );
 
 const conflict = () =>
   refused(

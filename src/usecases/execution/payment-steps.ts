@@ -3,7 +3,9 @@
 // success, the chain decides: it is polled within the call. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import type { EventOf } from '#src/domain/events.ts';
+import { longestRunMs } from '#src/domain/job/retry.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import type { PaymentSettled } from '#src/domain/payment/events.ts';
 import {
   type BoundPayment,
   concludeSettlement,
@@ -49,7 +51,7 @@ export type PaymentDeps = JournalDeps &
     readonly quota: Quota;
     /** The longest that a call polls the chain after a settle call without a conclusive answer. */
     readonly confirmWaitMs: number;
-    /** Aborts when the process is asked to stop: the chain is not polled any more. */
+    /** Aborts when the process is asked to stop: the chain is not polled, and no turn to be verified awaited, any more. */
     readonly stopping?: AbortSignalLike;
   };
 
@@ -63,7 +65,7 @@ export async function verifyPayment(
   if (tooMany !== null) return tooMany;
   const waitMs = Math.min(LIMITS.verifyWaitMs.max, call.deadline.left());
   const caller = { client: call.client, payer: unprovenPayer(call) };
-  const place = await deps.verifies.enter(caller, waitMs, deps.ending);
+  const place = await deps.verifies.enter(caller, waitMs, deps.stopping);
   if (isRefused(place)) return place;
   const answer = await deps.payments.verify(call.presented).finally(place);
   if (answer.outcome === 'valid') return { verified: true };
@@ -206,6 +208,14 @@ const lookUp = (
 };
 
 const POLL_MS = 1000;
+/** For the appends and the last look-up, which may take 8 s, beside the attempts. */
+const MARGIN_MS = 10_000;
+
+/** How long a call may poll the chain, so that its attempts still end before the response deadline. */
+function pollTimeMs({ confirmWaitMs }: PaymentDeps, { deadline, read }: Call): number {
+  const { retry, timeoutMs } = read.request;
+  return Math.min(confirmWaitMs, deadline.left() - longestRunMs(retry.attempts, timeoutMs) - MARGIN_MS);
+}
 
 /**
  * Polls the chain for what became of a settle call without a conclusive answer; throws `payment_unconfirmed` if it cannot
@@ -219,7 +229,7 @@ async function confirm(
 ): Promise<Settled | Refused> {
   const { clock } = deps;
   const { deadline } = it.call;
-  const until = clock.monotonic() + Math.min(deps.confirmWaitMs, deadline.left() - POLL_MS);
+  const until = clock.monotonic() + pollTimeMs(deps, it.call);
   const transaction = (answer.outcome === 'unknown' ? answer.transaction : null) ?? it.payment.transaction;
   const payment = { ...it.payment, transaction };
   let view = it.claimed;
@@ -352,15 +362,19 @@ function conclude(
   }
   if (payment === null) return LOOK_UP;
   const { reserved } = payment;
-  return { kind: 'settled', payment: paymentFacts({ status: 'settled', reserved, settled: fact.data }) };
+  return { kind: 'settled', payment: paymentFacts({ reserved, settled: fact.data }) };
 }
 
-const unconfirmed = () =>
+export const unconfirmed = (cause?: unknown) =>
   new Fault('payment_unconfirmed', 'The payment is not confirmed yet: repeat with the same payment header.', {
+    cause,
     retryAfterSeconds: 5,
   });
 
-function paymentFacts({ reserved, settled }: Extract<BoundPayment, { status: 'settled' }>): PaymentFacts {
+function paymentFacts({
+  reserved,
+  settled,
+}: Pick<BoundPayment, 'reserved'> & { readonly settled: Pick<PaymentSettled, 'transaction'> }): PaymentFacts {
   const { scheme, network, asset, amount, payTo, payer, payloadHash } = reserved;
   return { scheme, network, asset, amount, payTo, payer, transaction: settled.transaction, payloadHash };
 }

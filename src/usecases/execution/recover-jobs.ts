@@ -3,7 +3,7 @@ import { STREAM } from '#src/domain/events.ts';
 import { TIMES } from '#src/domain/limits.ts';
 import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
@@ -57,7 +57,7 @@ export type Recovery = {
   sweep(options?: { exclusive?: boolean }): Promise<readonly string[]>;
   /** A caller has found this job running: it is a candidate even while the rows are unavailable. */
   foundRunning(jobId: string): void;
-  /** Jobs whose closing failed at the last try, other than by an unavailable part. */
+  /** Jobs whose closing failed at the last try, other than by an unavailable part; damaged events count. */
   unclosable(): number;
 };
 
@@ -96,7 +96,7 @@ export function jobRecovery(deps: RecoverDeps): Recovery {
         if (state === 'closed') closed.push(jobId);
         failures.delete(jobId);
       } catch (cause) {
-        if (isOutage(cause)) throw cause;
+        if (isOutage(cause) && !(cause instanceof EventDamaged)) throw cause;
         // One stream that cannot be read or closed does not keep the others from being closed.
         running.add(stream);
         noteFailure(jobId, cause);
@@ -116,10 +116,9 @@ export function jobRecovery(deps: RecoverDeps): Recovery {
     const text = String(cause);
     if (logged.has(text)) return;
     logged.add(text);
-    deps.logger.bug('an interrupted job could not be closed; recovery repeats, at least every 5 minutes', {
-      jobId,
-      cause,
-    });
+    const message = 'an interrupted job could not be closed; recovery repeats, at least every 5 minutes';
+    if (isOutage(cause)) deps.logger.error(message, { jobId, cause });
+    else deps.logger.bug(message, { jobId, cause });
   }
 
   return {

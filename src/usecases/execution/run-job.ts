@@ -1,6 +1,7 @@
 // A job's own steps: JobStarted, then attempts, then the closing append. The side effect is never repeated because the
 // event log conflicted; a process that lost the stream stops and returns what is stored.
 
+import type { Sent } from '#src/domain/event-fields.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import {
   completeJob,
@@ -14,6 +15,7 @@ import { planRetry } from '#src/domain/job/retry.ts';
 import { absentJob, type CompletedJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { isOutage } from '#src/ports/outage.ts';
 import {
   type AttemptReport,
   type Outbound,
@@ -69,19 +71,40 @@ export async function announceJob(
   return late || !buys ? closeNotExecuted(deps, facts.jobId) : running;
 }
 
-/** Sends one request and records its outcome: with a retry announced and waited for, or with the completion and receipt. */
+/**
+ * Sends one request and records its outcome: with a retry announced and waited for, or with the completion and receipt. A
+ * defect of this program, before, during or after the call, is never recorded as a failure of the target: it closes the job,
+ * and the payment is refundable.
+ */
 export async function attempt(
   deps: RunDeps,
   running: Running,
   makeRequest: () => Promise<OutboundRequest>,
 ): Promise<Running | Ran> {
+  const startedAt = isoNow(deps);
+  let sent: Sent = 'no';
+  let outcome: Outcome;
+  try {
+    const request = await makeRequest();
+    sent = 'maybe';
+    outcome = outcomeOf(deps, running, startedAt, await deps.outbound.send(request));
+  } catch (cause) {
+    if (isOutage(cause)) throw cause;
+    return closeDefective(deps, running.state.started.jobId, sent, cause);
+  }
+  return outcome.kind === 'retry' ? announceRetry(deps, running, outcome) : complete(deps, running, outcome);
+}
+
+type Made = { readonly made: EventOf<'AttemptMade'>; readonly disclosures: readonly Disclosure[] };
+/** Another attempt follows. */
+type ToRetry = Made & { readonly kind: 'retry'; readonly waitMs: number };
+type Final = Made & { readonly kind: 'final'; readonly completed: EventOf<'JobCompleted'> };
+type Outcome = ToRetry | Final;
+
+function outcomeOf(deps: RunDeps, running: Running, startedAt: string, report: AttemptReport): Outcome {
   const { started, attempts } = running.state;
   const { jobId, attemptsAllowed, backoffMs } = started;
   const number = attempts.length + 1;
-  const startedAt = isoNow(deps);
-  const request = await makeRequest();
-  const report = await deps.outbound.send(request).catch((defect: unknown) => ({ defect }));
-  if ('defect' in report) return closeDefective(deps, jobId, report.defect);
   const endedAt = isoNow(deps);
   const dice = deps.entropy.fraction();
   const retry = planRetry(report, { attempt: number, attemptsAllowed, backoffMs, dice });
@@ -89,9 +112,17 @@ export async function attempt(
   const facts = { number, startedAt, endedAt, ...recorded(report), ...retry, ...opened.commitments };
   const made = recordAttempt(facts, running.state);
   if (isRefusedCommand(made)) throw new Error(made.refusedCommand);
-  const disclosures = [...running.disclosures, ...opened.disclosures];
-  if (!retry.willRetry) return complete(deps, { ...running, disclosures }, made[0], report);
-  return announceRetry(deps, { ...running, disclosures }, made, retry.waitMs);
+  const { disclosures } = opened;
+  if (retry.willRetry) return { kind: 'retry', made: made[0], disclosures, waitMs: retry.waitMs };
+  const response = discloseResponse(deps, jobId, report);
+  const completed = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made[0]));
+  if (isRefusedCommand(completed)) throw new Error(completed.refusedCommand);
+  return {
+    kind: 'final',
+    made: made[0],
+    disclosures: [...disclosures, ...response.disclosures],
+    completed: completed[0],
+  };
 }
 
 const recorded = ({
@@ -108,30 +139,24 @@ const recorded = ({
 async function complete(
   deps: RunDeps,
   running: Running,
-  made: EventOf<'AttemptMade'>,
-  report: AttemptReport,
+  { made, disclosures, completed }: Final,
 ): Promise<Ran> {
-  const response = discloseResponse(deps, running.state.started.jobId, report);
-  const completed = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made));
-  if (isRefusedCommand(completed)) throw new Error(completed.refusedCommand);
-  const job = await closeJob(deps, running, [made, completed[0]]);
+  const job = await closeJob(deps, running, [made, completed]);
   const ownRun = job.completed.closedBy === 'owner';
-  const disclosures = ownRun ? [...running.disclosures, ...response.disclosures] : [];
-  return { kind: 'closed', job, disclosures };
+  return { kind: 'closed', job, disclosures: ownRun ? [...running.disclosures, ...disclosures] : [] };
 }
 
 /** Records an attempt that will be followed by another, and waits until that one is due. */
 async function announceRetry(
   deps: RunDeps,
   running: Running,
-  made: readonly [EventOf<'AttemptMade'>],
-  waitMs: number,
+  { made, disclosures, waitMs }: ToRetry,
 ): Promise<Running | Ran> {
   const { jobId, leaseMs } = running.state.started;
   const last = running.events.at(-1);
   if (last === undefined) throw new Error('a running job has its JobStarted');
   const begun = deps.clock.monotonic();
-  const events = envelope(deps, made, jobId, last.id);
+  const events = envelope(deps, [made], jobId, last.id);
   try {
     await appendUntilKnown(deps, running.stream, last.revision, events);
   } catch (error) {
@@ -141,22 +166,23 @@ async function announceRetry(
   await deps.clock.sleep(waitMs);
   // Acknowledged or awake too late: a recovering process may have closed the job, so nothing may be sent.
   if (deps.clock.monotonic() - begun >= leaseMs) return closeNotExecuted(deps, jobId);
-  return follow(running, made, events);
+  return follow({ ...running, disclosures: [...running.disclosures, ...disclosures] }, [made], events);
 }
 
 /** For the owner, who is certain that the attempt that was due was not sent. Returns the stored job if it is closed already. */
 export const closeNotExecuted = (deps: RunDeps, jobId: string): Promise<Ran> =>
   closeOwn(deps, jobId, 'not_executed');
 
-/** A defect of this program is never recorded as a failure of the target: the payment is refundable. */
-function closeDefective(deps: RunDeps, jobId: string, defect: unknown): Promise<Ran> {
-  const [sent, cause] = defect instanceof OutboundDefect ? [defect.sent, defect.cause] : ['maybe', defect];
-  deps.logger.bug('an outbound call failed in this program; its job is closed and its payment refundable', {
+/** `sent`: as far as the attempt came, unless the defect names it. */
+function closeDefective(deps: RunDeps, jobId: string, sent: Sent, defect: unknown): Promise<Ran> {
+  const isNamed = defect instanceof OutboundDefect;
+  const known = isNamed ? defect.sent : sent;
+  deps.logger.bug('an attempt failed in this program; its job is closed and its payment refundable', {
     jobId,
-    sent,
-    cause,
+    sent: known,
+    cause: isNamed ? defect.cause : defect,
   });
-  return closeOwn(deps, jobId, sent === 'no' ? 'not_executed' : 'interrupted_unknown');
+  return closeOwn(deps, jobId, known === 'no' ? 'not_executed' : 'interrupted_unknown');
 }
 
 async function closeOwn(deps: RunDeps, jobId: string, cause: Interruption): Promise<Ran> {

@@ -1,6 +1,6 @@
 // The balance: the sums of the books, and what the chain has of them up to the last block that was compared.
 
-import { isBalanced, type Sums } from '#src/domain/payment/ledger.ts';
+import { isBalanced, needsAction, paymentState, type Sums } from '#src/domain/payment/ledger.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { type Ledger, readLedger } from './read-ledger.ts';
 
@@ -14,6 +14,7 @@ export type Balance = Readonly<
     | 'refunded'
     | 'open'
     | 'missing'
+    | 'corrected'
     | 'unattributed'
     | 'received',
     string
@@ -31,6 +32,29 @@ export type Balance = Readonly<
 /** One row for each asset that was charged or received. Throws for an event that it cannot read. */
 export const balancePayments = async (log: EventLog): Promise<readonly Balance[]> =>
   balanceOf(await readLedger(log));
+
+/** Whether the sums of the books, taken alone, contradict each other. */
+export function contradictsItself({ network, asset, ...row }: Balance): boolean {
+  const [charged, served, refunded, open, missing, corrected] = [
+    BigInt(row.charged),
+    BigInt(row.served),
+    BigInt(row.refunded),
+    BigInt(row.open),
+    BigInt(row.missing),
+    BigInt(row.corrected),
+  ];
+  return !isBalanced({ network, asset, charged, served, refunded, open, missing, corrected });
+}
+
+/**
+ * Whether anything is left for an operator to do: a payment that needs action, or sums that do not balance. A transfer
+ * without a payment is not: anyone can send one, and nothing can be recorded for it. `nowMs`: Unix ms.
+ */
+export function isWorkLeft(ledger: Ledger, nowMs: number): boolean {
+  for (const entry of ledger.entries.values())
+    if (needsAction(paymentState(entry, nowMs), entry.since, nowMs)) return true;
+  return balanceOf(ledger).some(({ balanced }) => !balanced);
+}
 
 type Asset = Pick<Sums, 'network' | 'asset'>;
 
@@ -58,6 +82,7 @@ export function balanceOf({ books, comparisons, unconfirmed }: Ledger): readonly
       refunded: String(sums.refunded),
       open: String(sums.open),
       missing: String(sums.missing),
+      corrected: String(sums.corrected),
       unattributed: String(unattributed),
       received: String(received),
       upToBlock: ofAsset.length === 0 ? null : Math.max(...ofAsset.map(({ toBlock }) => toBlock)),
@@ -74,4 +99,5 @@ const noSums = ({ network, asset }: Asset): Sums => ({
   refunded: 0n,
   open: 0n,
   missing: 0n,
+  corrected: 0n,
 });

@@ -8,9 +8,11 @@ import {
   confirmRefund,
   type JobProgress,
   progressOf,
+  refundable,
 } from '#src/domain/payment/refund.ts';
 import type { Payment } from '#src/domain/payment/state.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { Payments } from '#src/ports/payments.ts';
 import {
   appendPayment,
   type JournalDeps,
@@ -30,19 +32,30 @@ export type Begun =
     }
   | { readonly outcome: 'refused'; readonly id: string; readonly reason: BeginRefusal | 'cancelled' };
 
+export type BeginOptions = {
+  readonly includeServed: boolean;
+  /** Why the operator is certain of the charge: recorded if the chain gives no usable answer. null: then it is refused. */
+  readonly statement: string | null;
+};
+
 /**
- * Begins the refund of a payment. If its job starts at the same moment, exactly one of the two wins: either the job reads
- * the refund and sends nothing, or the refund is cancelled. `includeServed`: also if its call was made.
+ * Begins the refund of a payment whose transfer the chain shows now. If its job starts at the same moment, exactly one of
+ * the two wins: either the job reads the refund and sends nothing, or the refund is cancelled. `includeServed`: also if its
+ * call was made.
  */
 export async function beginPaymentRefund(
-  deps: JournalDeps,
+  deps: JournalDeps & Pick<Payments, 'lookUp'>,
   id: string,
-  { includeServed }: { readonly includeServed: boolean },
+  { includeServed, statement }: BeginOptions,
 ): Promise<Begun> {
   for (;;) {
     const view = await loadPayment(deps.log, id);
     const job = await progress(deps, view.state);
-    const event = beginRefund(view.state, { job, includeServed, at: now(deps) });
+    const payment = refundable(view.state, { job, includeServed });
+    if ('refused' in payment) return { outcome: 'refused', id, reason: payment.refused };
+    const { transaction } = payment.settled;
+    const finding = await deps.lookUp(payment.reserved, { transaction });
+    const event = beginRefund(payment, { job, finding, statement, at: now(deps) });
     if (event !== null && 'refused' in event) return { outcome: 'refused', id, reason: event.refused };
     try {
       if (event !== null) await appendPayment(deps, view, event);
@@ -101,9 +114,11 @@ export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promis
       // A claim that was stored meanwhile has read the refund as begun.
       const claimed = await claimOf(deps, id);
       if (claimed === null) return { outcome: 'cancelled', id };
-      const served = state.status === 'refunding' && state.begun.served;
-      const data = { v: 1 as const, jobId: event.data.jobId, served, begunAt: now(deps) };
-      await beginAgain(deps, after, { type: 'RefundBegun', data });
+      if (state.status !== 'refunding') throw new Error('a refund that is cancelled had begun');
+      await beginAgain(deps, after, {
+        type: 'RefundBegun',
+        data: { ...state.begun, begunAt: now(deps) },
+      });
       return { outcome: 'claimed', id, transaction: claimed };
     } catch (error) {
       if (!(error instanceof WrongExpectedVersion)) throw error;

@@ -5,14 +5,16 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { paymentHistories } from './payment-histories.ts';
 import { type PaymentRow, paymentRow } from './payment-row.ts';
-import { readLedger } from './read-ledger.ts';
+import { type Ledger, readLedger } from './read-ledger.ts';
 
 type ListPaymentsDeps = { readonly log: EventLog; readonly clock: Pick<Clock, 'now'> };
 
 /** Open payments, the longest open first. Keeps only these in memory. Throws for an event that it cannot read. */
-export async function listOpenPayments({ log, clock }: ListPaymentsDeps): Promise<readonly PaymentRow[]> {
-  const { entries } = await readLedger(log);
-  const nowMs = clock.now();
+export const listOpenPayments = async ({ log, clock }: ListPaymentsDeps): Promise<readonly PaymentRow[]> =>
+  openPayments(await readLedger(log), clock.now());
+
+/** The same of a ledger that was read. `nowMs`: Unix ms. */
+export function openPayments({ entries }: Ledger, nowMs: number): readonly PaymentRow[] {
   const rows: PaymentRow[] = [];
   for (const [id, entry] of entries) {
     const row = openState(entry, nowMs) === null ? null : paymentRow(id, entry, nowMs);

@@ -25,6 +25,8 @@ export type PaymentRow = {
   readonly settledAt: string | null;
   readonly refundBegunAt: string | null;
   readonly refundedAt: string | null;
+  /** The charge's transaction as it was recorded first, if the chain has the charge in another transaction; null otherwise. */
+  readonly statedTransaction: string | null;
 };
 
 /** null: the payment was never reserved. `nowMs`: Unix ms. */
@@ -51,6 +53,7 @@ export function paymentRow(id: string, entry: LedgerEntry, nowMs: number): Payme
     settledAt: settled?.settledAt ?? null,
     refundBegunAt: payment.status === 'refunding' ? payment.begun.begunAt : null,
     refundedAt: refunded?.refundedAt ?? null,
+    statedTransaction: settled?.stated?.transaction ?? null,
   };
 }
 

@@ -11,7 +11,7 @@ import {
   isOpen,
   type LedgerEntry,
   type LedgerEvent,
-  type Money,
+  type MoneyPaid,
   NO_ENTRY,
 } from '#src/domain/payment/ledger.ts';
 import {
@@ -22,7 +22,7 @@ import {
   type ChainBooks,
   isCharged,
 } from '#src/domain/payment/reconciliation.ts';
-import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/state.ts';
+import { absentPayment, evolvePayment, isSelfPaid, type Payment } from '#src/domain/payment/state.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { loadPayment } from '#src/usecases/event-streams.ts';
 import { standingRounds } from './standing-rounds.ts';
@@ -31,6 +31,7 @@ import { standingRounds } from './standing-rounds.ts';
 export type UnconfirmedCharge = {
   readonly account: ChainAccount;
   readonly amount: bigint;
+  readonly transaction: string | null;
   /** Unix ms. */
   readonly settledAt: number;
 };
@@ -111,11 +112,11 @@ function openPayments(log: EventLog, maxEntries: number) {
   const leftOut = new Set<string>();
   const unconfirmed = new Map<string, UnconfirmedCharge>();
   const firstReserved = new Map<string, number>();
-  const terms = new Map<string, Omit<UnconfirmedCharge, 'settledAt'>>();
+  const terms = new Map<string, Pick<UnconfirmedCharge, 'account' | 'amount'>>();
   /** The stream of each open payment: a job's later events name the job alone. */
   const streams = new Map<string, string>();
   /** What the running jobs were paid with. */
-  const paidWith = new Map<string, Money>();
+  const paidWith = new Map<string, MoneyPaid>();
 
   /** One object for all charges of the same terms: there may be many. */
   function termsOf({ network, asset, payTo: payee, amount }: PaymentReserved) {
@@ -126,12 +127,16 @@ function openPayments(log: EventLog, maxEntries: number) {
   }
 
   const charges = {
-    /** The charge of this payment, unless it is none or missing, is unconfirmed from now on. */
+    /** The charge of this payment, unless it is none, missing or the payee's own, is unconfirmed from now on. */
     unconfirm(stream: string, payment: Payment): void {
       unconfirmed.delete(stream);
-      if (!('settled' in payment) || !isCharged(payment)) return;
-      const settledAt = Date.parse(payment.settled.settledAt);
-      unconfirmed.set(stream, { ...termsOf(payment.reserved), settledAt });
+      if (!('settled' in payment) || !isCharged(payment) || isSelfPaid(payment.reserved)) return;
+      const { transaction, settledAt } = payment.settled;
+      unconfirmed.set(stream, {
+        ...termsOf(payment.reserved),
+        transaction,
+        settledAt: Date.parse(settledAt),
+      });
     },
     confirm: (stream: string) => unconfirmed.delete(stream),
   };
@@ -258,6 +263,7 @@ const CHANGES_CLOSED: ReadonlySet<string> = new Set([
   'PaymentMissing',
   'RefundBegun',
   'PaymentRefunded',
+  'SettlementCorrected',
 ]);
 
 type ReadEvent = LedgerEvent | EventOf<'ChainReconciled'>;

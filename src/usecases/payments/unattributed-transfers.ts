@@ -3,7 +3,7 @@ import { STREAM } from '#src/domain/events.ts';
 import { chainAccount } from '#src/domain/payment/events.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { PaymentRow } from './payment-row.ts';
-import { readLedger } from './read-ledger.ts';
+import type { Ledger } from './read-ledger.ts';
 import { standingRounds } from './standing-rounds.ts';
 
 export type UnattributedTransfer = {
@@ -21,8 +21,10 @@ export type UnattributedTransfer = {
 };
 
 /** The newest first, for each payee and asset. Throws for an event that it cannot read. */
-export async function* unattributedTransfers(log: EventLog): AsyncGenerator<UnattributedTransfer> {
-  const { comparisons } = await readLedger(log);
+export async function* unattributedTransfers(
+  log: EventLog,
+  { comparisons }: Ledger,
+): AsyncGenerator<UnattributedTransfer> {
   for (const { books } of comparisons.values()) {
     const { network, asset } = books;
     for await (const round of standingRounds(log, STREAM.chain(chainAccount(books)), books))
@@ -54,6 +56,7 @@ export function transferRow(transfer: UnattributedTransfer): TransferRow {
     settledAt: null,
     refundBegunAt: null,
     refundedAt: null,
+    statedTransaction: null,
     ...row,
   };
 }

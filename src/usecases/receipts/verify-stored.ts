@@ -9,6 +9,7 @@ import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { logFault } from '#src/ports/outage.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 
@@ -103,8 +104,7 @@ async function logFacts({ transparency, clock }: VerifyDeps, receiptId: string):
 
 function failed(cause: unknown): never {
   if (!(cause instanceof EventLogUnavailable)) throw cause;
-  const message = 'The event log is unavailable: the proof cannot be checked now.';
-  throw new Fault('event_log_unavailable', message, { cause, retryAfterSeconds: 5 });
+  throw logFault(cause, 'the proof cannot be checked now.');
 }
 
 async function jobFacts(log: EventLog, job: StoredJob): Promise<JobFacts> {

@@ -17,6 +17,7 @@ export function paymentFigures(ledger: Ledger, account: ChainAccount, nowMs: num
     refunded: Number(sums?.refunded ?? 0n),
     open: Number(sums?.open ?? 0n),
     missing: Number(sums?.missing ?? 0n),
+    corrected: Number(sums?.corrected ?? 0n),
     received: Number(compared?.received ?? 0n),
     unattributed: Number(compared?.unattributed ?? 0n),
   };

@@ -30,7 +30,8 @@ export type RoundOptions = {
 };
 
 /** What a round found, by the streams of the payments. */
-export type RoundFound = Pick<Judged, 'settled' | 'missing' | 'rejected' | 'unread'>;
+export type RoundFound = Pick<Judged, 'settled' | 'missing' | 'rejected' | 'unread'> &
+  Pick<SettledTransfers, 'corrected'>;
 
 export type Round =
   /** No block to compare has been added since the last round. */
@@ -77,11 +78,12 @@ export async function reconcileChain(
   const upTo = await consistentBlock(scan, scanned, head, signal);
   if (upTo === null) return { kind: 'overtaken' };
 
-  const paid = await settleTransfers(deps, ledger, account, scanned.transfers);
   const isOvertaken = async () => {
     const [newest] = await deps.log.readStream(stream, { direction: 'backwards', max: 1 });
     return (newest?.revision ?? 'no_stream') !== expected;
   };
+  const { transfers } = scanned;
+  const paid = await settleTransfers(deps, ledger, { account, transfers, isOvertaken });
   const judged = await judgeOpen(deps, ledger, {
     account,
     upTo,
@@ -96,7 +98,8 @@ export async function reconcileChain(
 
   const event = roundOf(deps, { account, from, upTo, paid, judged });
   const { missing, rejected, unread } = judged;
-  const found = { settled: [...paid.settled, ...judged.settled], missing, rejected, unread };
+  const { corrected } = paid;
+  const found = { settled: [...paid.settled, ...judged.settled], corrected, missing, rejected, unread };
   try {
     const events = envelope(deps, [event], stream);
     const { nextRevision: revision } = await appendUntilKnown(deps, stream, expected, events);
@@ -195,7 +198,7 @@ function roundOf(
   { account, from, upTo, paid, judged }: RoundFacts,
 ): EventOf<'ChainReconciled'> {
   const data: ChainReconciled = {
-    v: 1,
+    v: 2,
     ...account,
     fromBlock: from,
     toBlock: upTo.number,
@@ -205,6 +208,7 @@ function roundOf(
     transfers: paid.transfers,
     confirmed: paid.confirmed.map(hashOfStream),
     settledFound: paid.settled.length + judged.settled.length,
+    corrected: paid.corrected.length,
     missing: judged.missing.length,
     unattributed: [...paid.unattributed],
     reconciledAt: instant(clock.now()),

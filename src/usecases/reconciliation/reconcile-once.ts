@@ -35,7 +35,12 @@ export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): 
   const ledger = openLedger(deps.log);
   const turns = openTurns();
   const rounds: ChainReconciled[] = [];
-  const found = { settled: [] as string[], missing: [] as string[], rejected: [] as string[] };
+  const found = {
+    settled: [] as string[],
+    corrected: [] as string[],
+    missing: [] as string[],
+    rejected: [] as string[],
+  };
   let { from } = options;
   let isRepeated = false;
   for (;;) {
@@ -49,6 +54,7 @@ export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): 
     rounds.push(result.round);
     onRound(result.round);
     found.settled.push(...result.found.settled);
+    found.corrected.push(...result.found.corrected);
     found.missing.push(...result.found.missing);
     found.rejected.push(...result.found.rejected);
     // Once: a node that leaves a transfer out again would be asked without end.

@@ -145,7 +145,10 @@ function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
   return {
     problem(code: string | null): void {
       if (code === problem) return;
-      if (code !== null) logger.warn('the books are not compared with the chain', { code });
+      if (code === 'other_chain')
+        logger.error('the node of X402_RPC_URL serves another chain: the books are not compared', { code });
+      else if (code !== null)
+        logger.warn('the books are not compared with the chain: check X402_RPC_URL', { code });
       else logger.info('the books are compared with the chain again');
       problem = code;
     },
@@ -165,6 +168,11 @@ function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
       if (payments.length > 0) {
         const message = 'charges are not on the chain; see `relay payments --missing`';
         logger.error(message, { payments, toBlock });
+      }
+      if (found.corrected.length > 0) {
+        const message =
+          'charges are on the chain in another transaction than was recorded; see `relay payments --corrected`';
+        logger.error(message, { payments: found.corrected, toBlock });
       }
       if (found.settled.length > 0) {
         const message = 'payments of unknown fate are on the chain: they are charged';

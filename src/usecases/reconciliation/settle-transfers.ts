@@ -8,6 +8,7 @@ import {
   judgeTransfer,
   listUnattributed,
   streamOfTransfer,
+  type TransferVerdict,
 } from '#src/domain/payment/reconciliation.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { appendPayment, type JournalDeps, loadPayment } from '#src/usecases/event-streams.ts';
@@ -20,56 +21,73 @@ export type SettledTransfers = {
   readonly confirmed: readonly string[];
   /** Of these, the ones that the books did not have as charged. */
   readonly settled: readonly string[];
+  /** Of these, the ones that the books had with another transaction; not those that they had without one. */
+  readonly corrected: readonly string[];
   readonly unattributed: readonly Unattributed[];
 };
 
-/** Appends PaymentSettled where needed; called again with the same transfers, it appends nothing more. */
+/** `isOvertaken`: whether another process has ended a round meanwhile. */
+type ReadTransfers = {
+  readonly account: ChainAccount;
+  readonly transfers: readonly ChainTransfer[];
+  isOvertaken(): Promise<boolean>;
+};
+
+/** Appends PaymentSettled and SettlementCorrected where needed; the same transfers again append nothing more. */
 export async function settleTransfers(
   deps: JournalDeps,
   ledger: Pick<Ledger, 'unconfirmed'>,
-  account: ChainAccount,
-  transfers: readonly ChainTransfer[],
+  { account, transfers, isOvertaken }: ReadTransfers,
 ): Promise<SettledTransfers> {
   const confirmed = new Set<string>();
   const settled: string[] = [];
+  const corrected: string[] = [];
   const unattributed: ChainTransfer[] = [];
   for (const transfer of transfers) {
     const stream = streamOfTransfer(account, transfer);
     const isPaid = stream !== null && !confirmed.has(stream);
     const outcome = isPaid
-      ? await settleTransfer(deps, ledger, { account, transfer, stream })
+      ? await settleTransfer(deps, ledger, { account, transfer, stream, isOvertaken })
       : 'unattributed';
     if (outcome === 'unattributed' || stream === null) unattributed.push(transfer);
     else confirmed.add(stream);
-    if (outcome === 'settled' && stream !== null) settled.push(stream);
+    if (outcome === 'settles' && stream !== null) settled.push(stream);
+    if (outcome === 'corrects' && stream !== null) corrected.push(stream);
   }
   return {
     received: transfers.reduce((sum, { amount }) => sum + amount, 0n),
     transfers: transfers.length,
     confirmed: [...confirmed],
     settled,
+    corrected,
     unattributed: listUnattributed(unattributed),
   };
 }
 
-type Paid = { readonly account: ChainAccount; readonly transfer: ChainTransfer; readonly stream: string };
+type Paid = Pick<ReadTransfers, 'account' | 'isOvertaken'> & {
+  readonly transfer: ChainTransfer;
+  readonly stream: string;
+};
 
 async function settleTransfer(
   deps: JournalDeps,
   { unconfirmed }: Pick<Ledger, 'unconfirmed'>,
-  { account, transfer, stream }: Paid,
-): Promise<'confirmed' | 'settled' | 'unattributed'> {
+  { account, transfer, stream, isOvertaken }: Paid,
+): Promise<TransferVerdict['kind']> {
   const known = unconfirmed.get(stream);
-  if (known?.amount === transfer.amount && accountKey(known.account) === accountKey(account))
-    return 'confirmed';
+  const isOf = known?.amount === transfer.amount && accountKey(known.account) === accountKey(account);
+  if (isOf && known.transaction === transfer.transaction) return 'confirmed';
   for (;;) {
     const view = await loadPayment(deps.log, stream);
     const at = new Date(deps.clock.now()).toISOString();
     const verdict = judgeTransfer(view.state, account, transfer, at);
-    if (verdict.kind !== 'settles') return verdict.kind;
+    if (verdict.kind !== 'settles' && verdict.kind !== 'corrects') return verdict.kind;
+    // After a reorganisation the transaction may be an old one. The round is not recorded then, whatever it found.
+    if (verdict.kind === 'corrects' && (await isOvertaken())) return 'confirmed';
     try {
       await appendPayment(deps, view, verdict.event);
-      return 'settled';
+      const isAdded = verdict.kind === 'corrects' && verdict.event.data.recorded === null;
+      return isAdded ? 'confirmed' : verdict.kind;
     } catch (error) {
       if (!(error instanceof WrongExpectedVersion)) throw error;
     }

@@ -19,6 +19,8 @@ type ActiveKeysDeps = {
 };
 
 const LOOK_MS = 5000;
+const CORRECT_KEYS =
+  'Correct the clock of this machine or the key file, or add a key with `relay keys rotate`';
 /** Longer than a call takes from its acceptance to its receipt. */
 const AHEAD_MS = 120_000;
 
@@ -71,13 +73,23 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
     } catch (cause) {
       report('file', 'the key file cannot be read: this process keeps the keys it has', cause);
     }
-    report('key', keyProblem());
+    reportKey();
+  }
+
+  /** Unix ms at which no key is valid, of now and the time by which a call that is accepted now is receipted; null: neither. */
+  function missingAt(): number | null {
+    const now = clock.now();
+    return [now, now + AHEAD_MS].find((at) => receiptKey(content, at) === null) ?? null;
+  }
+
+  function reportKey(): void {
+    const missing = missingAt();
+    if (missing === null) report('key', retiredProblem());
+    else report('key', `${noSigningKey(nextKeyFrom(missing))} ${CORRECT_KEYS}`, undefined, 'error');
   }
 
   /** After a rotation with another machine's key file, this process signs nothing once its own key has expired. */
-  function keyProblem(): string | null {
-    if (receiptKey(content, clock.now() + AHEAD_MS) === null)
-      return 'no receipt key is valid for long enough: nothing is executed';
+  function retiredProblem(): string | null {
     if (lastingKeys(content.keys, directory.list(), 'receipt').length > 0) return null;
     return 'the receipt key of this process was retired, and its key file has no other: copy the key file of the machine that rotated the keys before the own key expires';
   }
@@ -107,12 +119,12 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
     checkpointSigner,
     /** Whether a call that is accepted now can be receipted. */
     health(): SigningKeyHealth {
-      const now = clock.now();
-      const missing = [now, now + AHEAD_MS].find((at) => receiptKey(content, at) === null);
-      return missing === undefined ? { ok: true } : { ok: false, validFrom: nextKeyFrom(missing) };
+      const missing = missingAt();
+      return missing === null ? { ok: true } : { ok: false, validFrom: nextKeyFrom(missing) };
     },
-    /** Reads again every 5 s until `ending` aborts; never rejects. */
+    /** Reports the keys, and reads them again every 5 s until `ending` aborts; never rejects. */
     async watch(ending: AbortSignalLike): Promise<void> {
+      reportKey();
       for (;;) {
         await clock.sleep(LOOK_MS, ending);
         if (ending.aborted) return;
@@ -125,12 +137,12 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
 /** Logs a problem of a topic once, until it is over (null) or another one. */
 function logOnce(logger: Logger) {
   const last = new Map<string, string>();
-  return (topic: string, problem: string | null, cause?: unknown): void => {
+  return (topic: string, problem: string | null, cause?: unknown, level: 'warn' | 'error' = 'warn'): void => {
     const text = problem === null ? null : `${problem} ${cause instanceof Error ? cause.message : ''}`;
     if (text === null) last.delete(topic);
     else if (problem !== null && last.get(topic) !== text) {
       last.set(topic, text);
-      logger.warn(problem, cause === undefined ? {} : { cause });
+      logger[level](problem, cause === undefined ? {} : { cause });
     }
   };
 }

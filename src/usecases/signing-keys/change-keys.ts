@@ -10,10 +10,11 @@ import {
   lastingKeys,
   recordOf,
 } from '#src/domain/signing-keys/keys.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { KeyStore, StoredKey } from '#src/ports/key-store.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import { activation, announce, demandSameSecret, iso, type KeyRing, loadKeyRing } from './key-ring.ts';
+import { activation, announce, demandSameSecret, type KeyRing, loadKeyRing } from './key-ring.ts';
 
 export type ChangeKeysDeps = JournalDeps & { readonly store: KeyStore };
 

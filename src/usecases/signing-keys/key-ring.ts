@@ -8,8 +8,10 @@ import {
   type HeldKey,
   isUnretired,
   type KeyRecord,
+  lastingKeys,
   recordOf,
 } from '#src/domain/signing-keys/keys.ts';
+import { iso } from '#src/lib/iso.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
@@ -27,6 +29,8 @@ export class LogTakesNothing extends OperatorError {
 }
 
 export type KeyRing = {
+  /** Of the first event, which identifies the event log; null: nothing is announced. */
+  readonly logId: string | null;
   readonly keys: readonly KeyRecord[];
   readonly secretChecks: ReadonlySet<string>;
   readonly revision: bigint | 'no_stream';
@@ -44,7 +48,8 @@ export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<Ke
     keys = evolveKeys(keys, event);
     if (event.type === 'SigningKeyActivated') secretChecks.add(event.data.secretCheck);
   }
-  return { keys, secretChecks, revision: events.at(-1)?.revision ?? 'no_stream' };
+  const [first, last] = [events.at(0), events.at(-1)];
+  return { logId: first?.id ?? null, keys, secretChecks, revision: last?.revision ?? 'no_stream' };
 }
 
 /** Every key ever announced. */
@@ -55,8 +60,12 @@ export type KeyDirectory = {
   refresh(): Promise<readonly KeyRecord[]>;
 };
 
-/** `known`: the keys as just read. */
-export function keyDirectory(deps: { readonly log: EventLog }, known: readonly KeyRecord[]): KeyDirectory {
+/** `known`: the keys as just read. `onRead` gets the newest after each read. */
+export function keyDirectory(
+  deps: { readonly log: EventLog },
+  known: readonly KeyRecord[],
+  onRead: (keys: readonly KeyRecord[]) => void = () => undefined,
+): KeyDirectory {
   let [keys, newest, reads] = [known, 0, 0];
   return {
     list: () => keys,
@@ -65,6 +74,7 @@ export function keyDirectory(deps: { readonly log: EventLog }, known: readonly K
       const ring = await loadKeyRing(deps);
       // A slower read that began earlier must not replace a newer one.
       if (read > newest) [keys, newest] = [ring.keys, read];
+      onRead(keys);
       return keys;
     },
   };
@@ -74,19 +84,28 @@ export function keyDirectory(deps: { readonly log: EventLog }, known: readonly K
 export type OwnKeys = { readonly keys: readonly HeldKey[] } & Pick<KeyStoreContent, 'secretCheck'>;
 
 /**
- * Announces the first keys of an empty event log; otherwise requires that log and key file match. Returns the ring once it
- * has read its own activations. Throws `KeyMismatch`, and `LogTakesNothing` if that takes too long.
+ * Announces the first keys of an empty event log; otherwise requires that log and key file match. `earlier`: keys of logs
+ * that were given up; they keep their windows, so that their receipts verify. Returns the ring once it has read its own
+ * activations. Throws `KeyMismatch`, and `LogTakesNothing` if that takes too long.
  */
-export async function activateSigningKeys(deps: JournalDeps, own: OwnKeys): Promise<KeyRing> {
+export async function activateSigningKeys(
+  deps: JournalDeps,
+  own: OwnKeys,
+  earlier: readonly KeyRecord[] = [],
+): Promise<KeyRing> {
   for (;;) {
     const ring = await loadKeyRing(deps);
-    if (ring.keys.length > 0) demandMatch(ring, own);
-    const first = firstKeys(ring, own);
-    const [oldest] = first;
-    if (oldest === undefined) return ring;
-    const activatedAt = iso(deps.clock.now());
-    const events = first.map((key) => activation(key, own.secretCheck, activatedAt));
-    await announce(deps, ring, events, oldest.key.keyId);
+    if (ring.keys.length > 0) {
+      demandMatch(ring, own);
+      return ring;
+    }
+    const first = firstKeys(own, earlier);
+    const now = iso(deps.clock.now());
+    const events = [
+      ...earlier.flatMap((record) => announcedBefore(record, own.secretCheck, now)),
+      ...first.map((key) => activation(key, own.secretCheck, now)),
+    ];
+    await announce(deps, ring, events, (earlier[0] ?? first[0]?.key)?.keyId ?? '');
   }
 }
 
@@ -127,31 +146,50 @@ export async function announce(
   }
 }
 
-type Announced = { readonly key: HeldKey; readonly purpose: KeyPurpose };
+type Announced = { readonly key: Pick<HeldKey, 'keyId' | 'x'>; readonly purpose: KeyPurpose };
 
-/** For an empty event log: the file's first active key of each purpose. */
-function firstKeys(ring: KeyRing, { keys }: OwnKeys): readonly Announced[] {
-  if (ring.keys.length > 0) return [];
-  const firstActive = (purpose: KeyPurpose): Announced[] => {
-    const key = keys.find((each) => each.purpose === purpose && each.status === 'active');
+/** For an empty event log: the file's first active key of each purpose that none of the earlier keys signs for. */
+function firstKeys({ keys }: OwnKeys, earlier: readonly KeyRecord[]): readonly Announced[] {
+  const isKnown = ({ keyId }: HeldKey) => earlier.some((record) => record.keyId === keyId);
+  return KEY_PURPOSES.flatMap((purpose): readonly Announced[] => {
+    if (lastingKeys(keys, earlier, purpose).length > 0) return [];
+    const key = keys.find((each) => each.purpose === purpose && each.status === 'active' && !isKnown(each));
+    if (key === undefined && purpose === 'receipt') throw new KeyMismatch(NO_RECEIPT_KEY);
     return key === undefined ? [] : [{ key, purpose }];
+  });
+}
+
+const KEY_PURPOSES: readonly KeyPurpose[] = ['receipt', 'checkpoint'];
+
+/** Repeats in a new event log what an earlier one recorded of the key. */
+function announcedBefore(record: KeyRecord, secretCheck: string, now: string): readonly KeyEvent[] {
+  const { keyId, purpose, notBefore, notAfter, compromisedAt } = record;
+  const activated = activation({ key: record, purpose }, secretCheck, iso(notBefore * 1000));
+  if (notAfter === null) return [activated];
+  const data = {
+    v: 1 as const,
+    keyId,
+    reason: compromisedAt === null ? ('retired' as const) : ('compromised' as const),
+    effectiveAt: iso(notAfter * 1000),
+    compromisedAt: compromisedAt === null ? null : iso(compromisedAt * 1000),
+    retiredAt: now,
   };
-  const receipt = firstActive('receipt');
-  if (receipt.length === 0) throw new KeyMismatch(NO_RECEIPT_KEY);
-  return [...receipt, ...firstActive('checkpoint')];
+  return [activated, { type: 'SigningKeyRetired', data }];
 }
 
 const NO_RECEIPT_KEY = 'the key file has no active key for receipts';
+const ONLY_RETIRED =
+  'the key file signs with a retired key: copy the key file of the process that rotated the keys, or add a key with `relay keys rotate`';
 
-/** The file may contain keys that are not announced or retired, but needs one that may sign. */
-function demandMatch(ring: KeyRing, own: OwnKeys): void {
+/** The file may contain keys that are not announced or retired, but needs one that may sign. Throws `KeyMismatch`. */
+export function demandMatch(ring: KeyRing, own: OwnKeys): void {
   demandSameSecret(ring, own);
   const active = own.keys.filter(({ purpose, status }) => purpose === 'receipt' && status === 'active');
   if (active.length === 0) throw new KeyMismatch(NO_RECEIPT_KEY);
   const known = active.flatMap((key) => recordOf(key, ring.keys) ?? []);
   if (known.length === 0)
     throw new KeyMismatch('the key file signs with a key that this event log does not know');
-  if (!known.some(isUnretired)) throw new KeyMismatch('the key file signs with a retired key');
+  if (!known.some(isUnretired)) throw new KeyMismatch(ONLY_RETIRED);
 }
 
 /** Throws `KeyMismatch`. */
@@ -172,4 +210,3 @@ export function activation(
 }
 
 /** `ms`: Unix. */
-export const iso = (ms: number): string => new Date(ms).toISOString();

@@ -41,6 +41,8 @@ type CheckpointDeps = JournalDeps &
   RollbackCheckDeps & {
     readonly checkpointSigner: CheckpointSigner;
     readonly directory: Pick<KeyDirectory, 'refresh'>;
+    /** Of an event log that begins after another was given up (`successorName`). */
+    readonly successor?: string | null;
   };
 
 /** The tree of the read models: all leaves up to `position`, and none after it. */
@@ -136,7 +138,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
 
   /** Begins the log if there is none and this process has a checkpoint key. `host`: of the base URL, with its port. */
   async function begin(host: string): Promise<void> {
-    const here = originOf(host);
+    const here = originOf(host, deps.successor);
     try {
       const key = checkpointSigner.current();
       if (state.log === null && (await refresh()) === null && key !== null) {
@@ -148,7 +150,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
       if (!(error instanceof EventLogUnavailable)) throw error;
     }
     const named = state.log?.origin ?? here;
-    if (named === here) return;
+    if (named === here || named.startsWith(`${originOf(host)}/`)) return;
     const message = 'the transparency log keeps the name of its first checkpoint, not that of this base URL';
     logger.warn(message, { named, here });
   }

@@ -1031,6 +1031,12 @@ var PaymentMissing = declareEvent("payment", "missingAt", {
   upToBlock: Count,
   missingAt: Instant
 });
+var SettlementCorrected = declareEvent("payment", "correctedAt", {
+  jobId: Text,
+  recorded: Nullable(Text),
+  transaction: ChainHash,
+  correctedAt: Instant
+});
 var IdempotencyKeyClaimed = declareEvent("claim", "claimedAt", {
   jobId: Text,
   fingerprint: Hex,
@@ -1043,7 +1049,7 @@ var IdempotencyKeyReleased = declareEvent("claim", "releasedAt", {
   releasedAt: Instant
 });
 var Unattributed = Type.Object({ transaction: Nullable(ChainHash), sender: Nullable(Text), amount: Units, transfers: Count, block: Count }, strict);
-var ChainReconciled = declareEvent("chain", "reconciledAt", {
+var reconciled = {
   network: Text,
   asset: Text,
   payee: Text,
@@ -1058,14 +1064,32 @@ var ChainReconciled = declareEvent("chain", "reconciledAt", {
   missing: Count,
   unattributed: Type.Array(Unattributed),
   reconciledAt: Instant
+};
+var reconciled1 = Type.Object({ v: V1, ...reconciled }, strict);
+var ChainReconciled = declareVersions({
+  stream: "chain",
+  time: "reconciledAt",
+  versions: {
+    1: reconciled1,
+    2: Type.Object({ v: V22, ...reconciled, corrected: Count }, strict)
+  },
+  upcast: {
+    1: (recorded) => ({ ...recorded, v: 2, corrected: 0 })
+  }
 });
 
 // src/domain/payment/refund-events.ts
 var PaymentStream = Type.String({ pattern: "^payment-[0-9a-f]{64}$" });
-var RefundBegun = declareEvent("payment", "begunAt", {
-  jobId: Text,
-  served: Type.Boolean(),
-  begunAt: Instant
+var begun = { jobId: Text, served: Type.Boolean(), begunAt: Instant };
+var begun1 = Type.Object({ v: V1, ...begun }, strict);
+var RefundBegun = declareVersions({
+  stream: "payment",
+  time: "begunAt",
+  versions: {
+    1: begun1,
+    2: Type.Object({ v: V2, ...begun, statement: Nullable(Text) }, strict)
+  },
+  upcast: { 1: (recorded) => ({ ...recorded, v: 2, statement: null }) }
 });
 var RefundCancelled = declareEvent("payment", "cancelledAt", {
   jobId: Text,
@@ -1156,7 +1180,8 @@ var EVENTS = {
   ChainReconciled,
   RefundBegun,
   RefundCancelled,
-  RefundClaimed
+  RefundClaimed,
+  SettlementCorrected
 };
 var EVENT_TYPES = Object.keys(EVENTS);
 var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;

@@ -22,11 +22,8 @@ export function part<T extends HTMLElement>(id: string, kind: new () => T): T {
 
 export const code = (text: string): HTMLElement => element('code', {}, text);
 
-/** Names and values. `kind`: `facts`, or `facts long` for long names. */
-export function factList(
-  rows: readonly (readonly [name: string, value: Part])[],
-  kind = 'facts',
-): HTMLElement {
+/** Names and values. */
+export function factList(rows: readonly (readonly [name: string, value: Part])[]): HTMLElement {
   const parts = rows.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]);
-  return element('dl', { class: kind }, ...parts);
+  return element('dl', { class: 'facts' }, ...parts);
 }

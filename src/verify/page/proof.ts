@@ -1,15 +1,16 @@
 // On a proof page: the reader's browser fetches receipt, keys, proof and checkpoint from the relay, and checks them
-// itself. What the server wrote on the page does not change.
+// itself. Its results replace the relay's in the table of checks.
 
 import { parsedJson } from '../../domain/canonical-json.ts';
 import { toBase64 } from '../../domain/encoding.ts';
 import { allChecksHold, type ReceiptReport } from '../../domain/receipt/document.ts';
-import { CHECK_LABELS, outcomeText } from '../../domain/receipt/texts.ts';
+import type { Check } from '../../domain/receipt/report.ts';
+import { CHECK_LABELS, type CheckRow, checkRow, outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { webPrimitives } from '../primitives.ts';
 import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
-import { checkTable, overall, pill, type Row, rowOf } from './check-table.ts';
+import { overall, pill, showRows } from './check-table.ts';
 import { element, part } from './dom.ts';
 import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
 import { differenceList, redactions, statement } from './receipt-view.ts';
@@ -19,13 +20,15 @@ export async function checkProofPage(section: HTMLElement): Promise<void> {
   state.replaceChildren(pill('running'), ' Your browser fetches the receipt and the keys, and checks them.');
   try {
     const found = await examine(section.dataset);
-    const verdict = found.report.differences.length > 0 ? 'failed' : overall(found.rows);
-    const { payload } = found.report;
+    const { payload, differences } = found.report;
+    const table = part('checks', HTMLTableElement);
+    showRows(table, found.rows);
+    // A check that only the relay makes, or that it refuses itself, counts too.
+    const failed = differences.length > 0 || table.querySelector('.failed') !== null;
+    const verdict = failed ? 'failed' : overall(found.rows);
     const outcome = verdict === 'failed' || payload === null ? '' : ` ${outcomeText(payload)}`;
     state.replaceChildren(pill(verdict), ` ${VERDICTS[verdict]}${outcome}`);
-    findings.replaceChildren(...shown(found));
-    // Its table is nearly the one above. One with a failed check has no such id.
-    document.getElementById('relay-checks')?.removeAttribute('open');
+    findings.replaceChildren(...shown(found.report));
   } catch (error) {
     state.replaceChildren(pill('unchecked'), ` Your browser could not check it. ${reasonOf(error)}`);
     const again = element('button', { type: 'button' }, 'Try again');
@@ -35,12 +38,12 @@ export async function checkProofPage(section: HTMLElement): Promise<void> {
 }
 
 const VERDICTS = {
-  verified: 'Your browser has verified the receipt: every check below holds.',
+  verified: 'Your browser has verified the receipt: every check that it can make holds.',
   failed: 'At least one check does not hold: do not rely on this receipt.',
   unchecked: 'The checks that could be made hold; one could not be made.',
 } as const;
 
-type Found = { readonly report: ReceiptReport; readonly rows: readonly Row[] };
+type Found = { readonly report: ReceiptReport; readonly rows: readonly CheckRow[] };
 
 /** `dataset`: the id of the receipt, and paths of the relay without a host. */
 async function examine(dataset: DOMStringMap): Promise<Found> {
@@ -54,7 +57,7 @@ async function examine(dataset: DOMStringMap): Promise<Found> {
   const [answer, keys] = await Promise.all([fetched(receipt), fetchedKeys(keysPath)]);
   if (answer === null) throw new Unreachable('The relay does not have this receipt any more.');
   const alone = await verifyReceipt(answer, { keys, receiptId });
-  const rows = alone.checks.map(rowOf);
+  const rows = alone.checks.map(own);
   // Fetched only if the relay states that the log contains it: a 409 would be an error in the browser's console.
   const logged = checkpointIn(answer);
   if (!logged && alone.payload?.v !== 2 && !keepsLog(keys)) return { report: alone, rows };
@@ -69,8 +72,10 @@ async function examine(dataset: DOMStringMap): Promise<Found> {
     proof === null
       ? []
       : [await newest(checkpoint, keys, await verifyProof(proof, { receipt: answer, keys }))];
-  return { report, rows: [...report.checks.map(rowOf), ...more] };
+  return { report, rows: [...report.checks.map(own), ...more] };
 }
+
+const own = (check: Check) => checkRow(check, 'verified');
 
 /** Whether the answer states that a checkpoint covers the receipt. */
 function checkpointIn(answer: string): boolean {
@@ -87,9 +92,9 @@ function checkpointIn(answer: string): boolean {
 const keepsLog = (keys: string): boolean =>
   (fromJwkSet(parsedJson(keys)) ?? []).some(({ purpose }) => purpose === 'checkpoint');
 
-const unasked = (more: string): Row => ({
+const unasked = (more: string): CheckRow => ({
   state: 'unchecked',
-  words: CHECK_LABELS.receipt_logged,
+  label: CHECK_LABELS.receipt_logged,
   name: 'receipt_logged',
   more,
 });
@@ -98,9 +103,10 @@ const unasked = (more: string): Row => ({
  * Compares the newest checkpoint with the proof's: it is signed, of the same log, and of the same tree if it is of the same
  * size. It may be a little older, because another process of the relay may have answered.
  */
-async function newest(path: string, keys: string, proof: ProofReport): Promise<Row> {
-  const words = "The log's newest checkpoint is signed, and does not contradict the proof";
-  const failed = (more: string): Row => ({ state: 'failed', words, more });
+async function newest(path: string, keys: string, proof: ProofReport): Promise<CheckRow> {
+  const label = "The log's newest checkpoint is signed, and does not contradict the proof";
+  const row = { label, name: null };
+  const failed = (more: string): CheckRow => ({ ...row, state: 'failed', more });
   try {
     const note = await fetched(path);
     const known = fromJwkSet(parsedJson(keys)) ?? [];
@@ -113,15 +119,15 @@ async function newest(path: string, keys: string, proof: ProofReport): Promise<R
         'It is of another tree of the same size: keep both, they prove that this relay published two.',
       );
     const more = `${head.origin} had ${head.size} entries. Unwitnessed: no witness cosigned it.`;
-    return { state: 'verified', words, more };
+    return { ...row, state: 'verified', more };
   } catch (error) {
-    return { state: 'unchecked', words, more: reasonOf(error) };
+    return { ...row, state: 'unchecked', more: reasonOf(error) };
   }
 }
 
-function shown({ report, rows }: Found): readonly Node[] {
+function shown(report: ReceiptReport): readonly Node[] {
   const { payload, differences } = report;
-  const parts: Node[] = [checkTable(rows)];
+  const parts: Node[] = [];
   if (differences.length > 0)
     parts.push(
       element('h3', {}, 'The text around the signed receipt differs from it'),

@@ -35,7 +35,6 @@ export function disclosures(opened: readonly OpenedDisclosure[]): HTMLElement {
       if (!one.ok) return [one.name ?? 'A text', problem(DISCLOSURE_PROBLEMS[one.problem])];
       return [one.name, code(typeof one.value === 'string' ? one.value : one.value.join(', '))];
     }),
-    'facts long',
   );
 }
 

@@ -7,11 +7,11 @@ import {
   type ReceiptReport,
   readReceiptDocument,
 } from '../../domain/receipt/document.ts';
-import { outcomeText } from '../../domain/receipt/texts.ts';
+import { CHECK_LABELS, type CheckRow, checkRow, outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { Unusable } from '../given.ts';
 import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
-import { checkTable, pill, type Row, rowOf } from './check-table.ts';
+import { checkTable, pill } from './check-table.ts';
 import { code, element, part } from './dom.ts';
 import { fetchedKeys, reasonOf } from './fetching.ts';
 import { differenceList, disclosures, notOpened, redactions, statement } from './receipt-view.ts';
@@ -91,9 +91,9 @@ const verdictText = ({ ok, problem, payload }: ReceiptReport): string =>
     ? `The receipt is genuine: every check holds. ${payload === null ? '' : outcomeText(payload)}`
     : (problem ?? 'At least one check does not hold: do not rely on this receipt.');
 
-const NO_PROOF: Row = {
+const NO_PROOF: CheckRow = {
   state: 'unchecked',
-  words: 'Whether it is in the transparency log',
+  label: CHECK_LABELS.receipt_logged,
   name: 'receipt_logged',
   more: 'No proof was given.',
 };
@@ -101,7 +101,8 @@ const NO_PROOF: Row = {
 function shown(report: ReceiptReport, keys: string): readonly Node[] {
   const { payload, keyId, differences, opened, checks } = report;
   const trusted = allChecksHold(report);
-  const parts: Node[] = [checkTable([...checks.map(rowOf), ...(textOf('proof') === '' ? [NO_PROOF] : [])])];
+  const rows = checks.map((check) => checkRow(check, 'verified'));
+  const parts: Node[] = [checkTable(textOf('proof') === '' ? [...rows, NO_PROOF] : rows)];
   const section = (title: string, ...more: readonly Node[]) => parts.push(element('h3', {}, title), ...more);
   if (keyId !== null && !holds(keys, keyId))
     parts.push(

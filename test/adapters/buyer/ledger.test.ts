@@ -1,10 +1,9 @@
 // The buyer's ledger: recorded before a payment is sent, one payment for an order, a day's sum that holds for all at once,
 // and nothing is paid with a file that cannot be trusted.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { LedgerUnusable } from '#src/adapters/buyer/ledger.ts';
 import { keyPayer } from '#src/adapters/buyer/payment.ts';
 import { type Order, purchase } from '#src/adapters/buyer/purchase.ts';
@@ -12,9 +11,9 @@ import { openLedger } from '#src/app/buyer.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { type Lies, type LyingRelay, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
 import { primitives } from '#test/support/primitives.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-ledger-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('ledger');
 let files = 0;
 const newPath = () => join(folder, `ledger-${++files}.ndjson`);
 

@@ -42,6 +42,18 @@ describe('an honest relay', () => {
     good(await buy({ request: { url: 'https://Target.example.:443' } }));
   });
 
+  test('a settlement whose transaction the relay does not know: the words say what is not verified', async () => {
+    const { relay, buy } = buyerWorld();
+    relay.lie({ payload: (payload) => changed(payload, 'payment.transaction', null) });
+    const bought = await buy();
+    good(bought);
+    const { evidence, payment } = bought.result;
+    assert.equal(evidence?.settlement?.transaction, null);
+    const words = evidence?.facts.find(({ name }) => name === 'receipt_names_payment')?.words ?? '';
+    assert.match(words, /; the relay does not know its transaction: /);
+    assert.ok(words.includes(payment?.authorization.nonce ?? 'none'), words);
+  });
+
   test('a failed target is a verified result, and no delivery', async () => {
     const { buy } = buyerWorld();
     const { result } = await buy({ request: { ...REQUEST, url: 'https://target.example/fails' } });
@@ -83,7 +95,6 @@ describe('an answer that is not this purchase', () => {
     ['another asset', signed('payment.asset', STRANGER), 'receipt.payment.asset'],
     ['another network', signed('payment.network', 'eip155:84532'), 'receipt.payment.network'],
     ['another scheme', signed('payment.scheme', 'upto'), 'receipt.payment.scheme'],
-    ['no transaction', signed('payment.transaction', null), 'receipt.payment.transaction'],
     ['an empty transaction', signed('payment.transaction', ''), 'receipt.payment.transaction'],
     ['a transaction of words', signed('payment.transaction', 'paid'), 'receipt.payment.transaction'],
     ['an unpaid receipt', signed('payment', null), 'payment'],
@@ -115,6 +126,11 @@ describe('an answer that is not this purchase', () => {
     ['a forged checkpoint', shown('checkpoint', 'relay.example/receipts\n1\nAAAA\n\n— x y\n'), 'checkpoint'],
     ['no disclosures', shown('disclosures', []), 'disclosures.target_url'],
     ['no members', { answer: (draft) => ({ ...draft, body: { job: {}, receipt: {} } }) }, 'mode'],
+    [
+      'a transaction in the header that the receipt does not know',
+      { ...signed('payment.transaction', null), ...header('transaction', HASH) },
+      'payment_response.transaction',
+    ],
     ['no payment header', { answer: (draft) => ({ ...draft, header: null }) }, 'payment_response.success'],
     ['a payment header of no success', header('success', false), 'payment_response.success'],
     ['another transaction in the header', header('transaction', HASH), 'payment_response.transaction'],

@@ -1,11 +1,11 @@
 // The buyer's requests over HTTP: limited in time and size, and no redirect is followed.
 import assert from 'node:assert/strict';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
 import { present } from '#src/adapters/buyer/present.ts';
 import { limitedSend } from '#src/adapters/buyer/send.ts';
 import { manualClock } from '#test/support/fakes.ts';
+import { type LoopbackServer, loopbackServer } from '#test/support/loopback-server.ts';
 
 const paths: Readonly<Record<string, (response: ServerResponse) => void>> = {
   '/small': (response) => void response.end('x'.repeat(1000)),
@@ -24,22 +24,19 @@ const paths: Readonly<Record<string, (response: ServerResponse) => void>> = {
   '/silent': () => undefined,
   '/redirect': (response) => void response.writeHead(307, { location: '/small' }).end(),
 };
-const server = createServer(({ url = '' }, response) => paths[url]?.(response));
-let base = '';
+let server: LoopbackServer;
 let requests = 0;
 before(async () => {
-  server.on('request', () => requests++);
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server = await loopbackServer(({ url = '' }, response) => {
+    requests++;
+    paths[url]?.(response);
+  });
 });
-after(() => {
-  server.close();
-  server.closeAllConnections();
-});
+after(() => server.down());
 
 const LIMITS = { timeoutMs: 60_000, maxBytes: 2000 };
 const get = (path: string, timeoutMs = LIMITS.timeoutMs) =>
-  limitedSend({ ...LIMITS, timeoutMs })(new Request(`${base}${path}`));
+  limitedSend({ ...LIMITS, timeoutMs })(new Request(`${server.url}${path}`));
 
 test('an answer up to the limit is read completely', async () => {
   assert.equal((await (await get('/small')).text()).length, 1000);
@@ -64,6 +61,9 @@ test('a redirect is an answer: its target is not called', async () => {
 test('an endless answer to a payment: the reason is stated, and the purchase ends unfinished', async () => {
   const clock = { ...manualClock(), sleep: async (ms: number) => clock.advance(ms) };
   const deps = { send: limitedSend(LIMITS), clock, waiting: () => undefined };
-  const result = await present(deps, `${base}/endless`, '{}', { name: 'PAYMENT-SIGNATURE', value: 'x' });
+  const result = await present(deps, `${server.url}/endless`, '{}', {
+    name: 'PAYMENT-SIGNATURE',
+    value: 'x',
+  });
   assert.deepEqual(result, { kind: 'unfinished', last: 'an answer of more than 2000 bytes' });
 });

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-kept-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('kept');
 
 test('write replaces the whole file, which everyone may read', async () => {
   const path = join(folder, 'checkpoint.note');

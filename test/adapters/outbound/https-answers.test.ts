@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import type { Handler, TlsTarget } from '#test/support/tls-target.ts';
@@ -321,6 +321,40 @@ test('a body whose bytes are TLS records of their own is a protocol_error after 
     assert.equal(report.errorCategory, 'protocol_error');
     const bytes = report.responseBytes ?? 0;
     assert.ok(bytes > 15_000 && bytes <= (512 * 1024) / 22, `${bytes} bytes`);
+  });
+});
+
+describe('an answer that arrives while the request is still being sent', () => {
+  // More than the kernel takes from a sender whose peer reads nothing.
+  const body = new Uint8Array(32 * 1024 * 1024);
+  const answering = (answer: string) => (socket: Socket) => {
+    socket.once('data', () => {
+      socket.pause();
+      socket.write(answer);
+    });
+  };
+
+  test('a success is a protocol_error: no request was there to be carried out', async () => {
+    await inLab({}, async ({ send, target }) => {
+      target.onSecure(answering('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi'));
+      const report = await send({ body });
+      assert.deepEqual([report.errorCategory, report.sent, report.status], ['protocol_error', 'maybe', null]);
+    });
+  });
+
+  test('a refusal is the answer (RFC 9112 9.5), with its status and Retry-After', async () => {
+    await inLab({}, async ({ send, target }) => {
+      target.onSecure(
+        answering(
+          'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 429 Too Many Requests\r\nretry-after: 7\r\nconnection: close\r\ncontent-length: 2\r\n\r\nno',
+        ),
+      );
+      const report = await send({ body });
+      assert.deepEqual(
+        [report.errorCategory, report.sent, report.status, report.retryAfterMs],
+        ['target_rate_limited', 'yes', 429, 7000],
+      );
+    });
   });
 });
 

@@ -6,6 +6,7 @@ import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { type Cidr, chooseDial, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
+import { sleep } from '#src/lib/time.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
@@ -129,6 +130,6 @@ export async function until(condition: () => boolean): Promise<void> {
   const start = performance.now();
   while (!condition()) {
     if (performance.now() - start > 5000) throw new Error('condition not met within 5 s');
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await sleep(5);
   }
 }

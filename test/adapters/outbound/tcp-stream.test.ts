@@ -5,9 +5,14 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { AttemptFailed } from '#src/adapters/outbound/attempt.ts';
-import { BYTES_PER_READ, BYTES_PER_TURN, ReadTurns } from '#src/adapters/outbound/read-turns.ts';
-import { RECEIVED_BYTES_MAX, TcpStream } from '#src/adapters/outbound/tcp-stream.ts';
-import { until } from './lab.ts';
+import {
+  BYTES_PER_READ,
+  BYTES_PER_TURN,
+  ReadTurns,
+  WAITING_BYTES_MAX,
+} from '#src/adapters/outbound/read-turns.ts';
+import { connectTcp, RECEIVED_BYTES_MAX, TcpStream } from '#src/adapters/outbound/tcp-stream.ts';
+import { until, withListener } from './lab.ts';
 
 /** A socket whose peer has `kernel` bytes more: they arrive in blocks while it is not paused, a block a turn. */
 class FakeSocket extends EventEmitter {
@@ -59,6 +64,46 @@ test('one turn reads a bounded number of bytes, of all connections in turn, and 
     assert.ok(Math.max(...lengths()) - Math.min(...lengths()) <= BYTES_PER_READ);
     for (const { socket, length } of all) assert.equal(socket.paused, length() < 100_000);
   }
+});
+
+test('what waits of all connections together is bounded: beyond it all are paused, then all are read again', async () => {
+  const turns = new ReadTurns();
+  const idle = connect(turns);
+  const all = Array.from({ length: 20 }, () => connect(turns));
+  let waiting = 0;
+  for (const { arrive, socket } of all) {
+    if (socket.paused) continue;
+    arrive(RECEIVED_BYTES_MAX);
+    waiting += RECEIVED_BYTES_MAX;
+  }
+  assert.ok(waiting <= WAITING_BYTES_MAX + BYTES_PER_TURN + RECEIVED_BYTES_MAX, `${waiting} bytes`);
+  assert.equal(idle.socket.paused, true);
+  await until(() => !idle.socket.paused);
+  // A connection that is closed leaves its share to the others.
+  for (const { stream } of all) stream.stop();
+  connect(turns).arrive(RECEIVED_BYTES_MAX);
+  assert.equal(idle.socket.paused, false);
+});
+
+test('a connection that is held reads nothing ahead', async () => {
+  const accepted = Promise.withResolvers<Socket>();
+  await withListener(accepted.resolve, async ({ port }) => {
+    const socket = connectTcp({ host: '127.0.0.1', port });
+    // It ends with an error when it has read more than it may.
+    socket.on('error', () => undefined);
+    const stream = new TcpStream(socket, new ReadTurns());
+    const peer = await accepted.promise;
+    peer.write('first');
+    await until(() => stream.received > 0);
+    stream.hold();
+    // More than the kernel takes.
+    while (peer.write(Buffer.alloc(RECEIVED_BYTES_MAX)));
+    for (let n = 0; n < 50; n++) await setImmediate();
+    assert.deepEqual([stream.received, socket.readableLength], ['first'.length, 0]);
+    stream.release();
+    await until(() => stream.received > 'first'.length);
+    stream.destroy();
+  });
 });
 
 test('a small response waits for one turn at most behind large ones', async () => {

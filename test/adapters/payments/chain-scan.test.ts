@@ -152,6 +152,18 @@ test('a node that refuses a single block: unavailable', async () => {
   await assert.rejects(scanOf(node.url).scan(request(1, 100)), unavailable('rpc_failed'));
 });
 
+test('a node that limits the rate meanwhile: the blocks that were read count, and the next scan continues after them', async () => {
+  await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
+  const scan = scanOf(node.url);
+  node.faults.limitedFrom = 101;
+  assert.deepEqual(await scan.scan(request(1, 500)), { to: 100, transfers: [paid], ended: [] });
+  await assert.rejects(scan.scan(request(101, 500)), unavailable('rpc_failed'));
+  node.faults.limitedFrom = Number.POSITIVE_INFINITY;
+  assert.equal((await scan.scan(request(101, 500))).to, 500);
+  const rest = node.ranges.filter(([from]) => from > 100);
+  assert.ok(rest.length <= 4, `${rest.length} requests`);
+});
+
 test('enough transfers: the scan ends with their range', async () => {
   const many = Array.from({ length: 300 }, (_, i) => transfer(i + 1, 1));
   await using node = await startScriptedNode(many);
@@ -169,6 +181,14 @@ test('the block that counts: the safe one, or a number of blocks before the last
   node.faults.safe = 'unknown';
   await assert.rejects(scanOf(node.url).safeBlock(), unavailable('no_safe_block'));
   assert.deepEqual(await scanOf(node.url, 3).safeBlock(), safe(HEAD - 3));
+});
+
+test('a node that limits the rate has a safe block for all one knows', async () => {
+  await using node = await startScriptedNode();
+  for (const code of [429, -32005, -32007, -32603]) {
+    node.faults.refuses = new Map([['eth_getBlockByNumber', code]]);
+    await assert.rejects(scanOf(node.url).safeBlock(), unavailable('rpc_failed'));
+  }
 });
 
 test('a node of another chain, that does not answer, or is not there', async () => {

@@ -1,11 +1,11 @@
 // The search of the chain on a fake node with a long chain and a limit of blocks per request.
 import assert from 'node:assert/strict';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { encodeEventTopics, type Hex, numberToHex, parseAbi } from 'viem';
 import { rpcChain } from '#src/adapters/payments/chain.ts';
+import { LARGEST_RANGE, rangeSizes } from '#src/adapters/payments/chain-logs.ts';
 import { Cancel } from '#src/lib/time.ts';
+import { jsonOf, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
 import { startNodeFront } from '#test/support/node-front.ts';
 import { lab, linesLogger, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
 
@@ -29,8 +29,18 @@ type Log = {
 };
 type Asked = { readonly method: string; readonly params: readonly Record<string, string>[] };
 
-/** `logs`: the token's logs by block; `receipt`: all logs of one transaction. */
-async function madeUpNode(logs: readonly Log[], receipt: readonly Log[] = logs) {
+type Refusal = { readonly status: number } | { readonly code: number };
+
+/** `receipt`: all logs of one transaction. `maxBlocks`: of one request for logs. `refusal`: of all of them, while it is not null. */
+type NodeOptions = {
+  readonly receipt?: readonly Log[];
+  readonly maxBlocks?: number;
+  refusal?: Refusal | null;
+};
+
+/** `logs`: the token's logs by block. */
+async function madeUpNode(logs: readonly Log[], options: NodeOptions = {}) {
+  const { receipt = logs, maxBlocks = Number.POSITIVE_INFINITY } = options;
   const now = Math.floor(Date.now() / 1000);
   const asked: Asked[] = [];
   const timeOf = (block: number) => now - (HEAD - block) * BLOCK_SECONDS;
@@ -57,46 +67,60 @@ async function madeUpNode(logs: readonly Log[], receipt: readonly Log[] = logs) 
         .map(wire),
     eth_getTransactionReceipt: () => ({ status: '0x1', logs: receipt.map(wire), transactionHash: TX }),
   };
-  const server = http.createServer(async (request, response) => {
-    let text = '';
-    for await (const chunk of request) text += String(chunk);
-    const { id, method, params = [] } = JSON.parse(text) as { id: number } & Asked;
+  const server = await loopbackServer(async (request, response) => {
+    const { id, method, params = [] } = await jsonOf<{ id: number } & Asked>(request);
     asked.push({ method, params });
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: answers[method]?.(params as never) }));
+    const refusal = method === 'eth_getLogs' ? (options.refusal ?? null) : null;
+    if (refusal !== null && 'status' in refusal) return sendJson(response, {}, refusal.status);
+    if (refusal !== null)
+      return sendJson(response, { jsonrpc: '2.0', id, error: { ...refusal, message: 'refused' } });
+    const isRefused = method === 'eth_getLogs' && blocksOf(params[0]) > maxBlocks;
+    const answer = isRefused
+      ? { error: { code: -32602, message: `up to a ${maxBlocks} block range` } }
+      : { result: answers[method]?.(params as never) };
+    sendJson(response, { jsonrpc: '2.0', id, ...answer });
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     blockAt: (time: number) => HEAD - Math.floor((now - time) / BLOCK_SECONDS),
     ranges: () =>
-      asked
-        .filter(({ method }) => method === 'eth_getLogs')
-        .map(({ params: [filter] }) => Number(filter?.toBlock) - Number(filter?.fromBlock) + 1),
+      asked.filter(({ method }) => method === 'eth_getLogs').map(({ params: [filter] }) => blocksOf(filter)),
     count: (method: string) => asked.filter((one) => one.method === method).length,
-    [Symbol.asyncDispose]: () =>
-      new Promise<void>((closed) => {
-        server.close(() => closed());
-        server.closeAllConnections();
-      }),
+    [Symbol.asyncDispose]: server.down,
   };
 }
 
-/** A payment that expired `secondsAgo`, with the ending logs that `make` returns. */
-async function look(secondsAgo: number, make: (facts: Facts) => readonly Log[], receipt?: readonly Log[]) {
+const blocksOf = (filter: Record<string, string> | undefined): number =>
+  Number(filter?.toBlock) - Number(filter?.fromBlock) + 1;
+
+/** A payment that expired `secondsAgo`, on a node with the ending logs that `make` returns. */
+async function searched(secondsAgo: number, make: (facts: Facts) => readonly Log[], options: NodeOptions) {
   const account = wallet();
   const validBefore = Math.floor(Date.now() / 1000) - secondsAgo;
   const payload = await payloadOf(account, { validBefore: String(validBefore) });
   const nonce = payload.authorization.nonce as Hex;
   const logs: Log[] = [];
-  await using node = await madeUpNode(logs, receipt);
+  const node = await madeUpNode(logs, options);
   logs.push(
     ...make({ from: account.address, nonce, block: node.blockAt(validBefore - 30), blockAt: node.blockAt }),
   );
   const logger = linesLogger();
   const payment = await presented(await lab(), v2(payload));
-  const finding = await rpcChain({ rpcUrl: node.url, logger }).lookUp(payment);
-  const ranges = node.ranges();
+  return { chain: rpcChain({ rpcUrl: node.url, logger }), payment, node, logger };
+}
+
+/** `again`: looked up once more. */
+async function look(
+  secondsAgo: number,
+  make: (facts: Facts) => readonly Log[],
+  { again = false, ...options }: NodeOptions & { readonly again?: boolean } = {},
+) {
+  const { chain, payment, logger, ...made } = await searched(secondsAgo, make, options);
+  await using node = made.node;
+  if (again) await chain.lookUp(payment);
+  const before = node.ranges().length;
+  const finding = await chain.lookUp(payment);
+  const ranges = node.ranges().slice(before);
   assert.ok(
     ranges.every((blocks) => blocks <= 2000),
     'a range that public nodes refuse',
@@ -129,6 +153,7 @@ const transfer = (
     ...rest,
   };
 };
+const paying = (facts: Facts) => [ended('AuthorizationUsed', facts), transfer(facts)];
 const paid = { outcome: 'paid', transaction: TX };
 const DAY = 86_400;
 
@@ -159,6 +184,72 @@ test('a cancellation a day after the expiry is found', async () => {
     ended('AuthorizationCanceled', { ...facts, block: facts.block + DAY / BLOCK_SECONDS }),
   ]);
   assert.deepEqual(late.finding, { outcome: 'cancelled' });
+});
+
+test('a range that the node refuses is divided, and the next look-up begins with one that it accepts', async () => {
+  for (const maxBlocks of [500, 10]) {
+    const both = (facts: Facts) => [ended('AuthorizationUsed', facts), transfer(facts)];
+    const first = await look(DAY, both, { maxBlocks });
+    assert.deepEqual([first.finding, first.lines], [paid, []]);
+    const { finding, ranges } = await look(DAY, both, { maxBlocks, again: true });
+    assert.deepEqual(finding, paid);
+    const refused = ranges.filter((blocks) => blocks > maxBlocks);
+    assert.ok(refused.length <= 1, `${refused.length} refused`);
+    // The lifetime of an authorization is 450 blocks.
+    assert.ok(ranges.length <= 4 + 460 / (maxBlocks / 2), `${ranges.length} ranges of ${maxBlocks}`);
+  }
+});
+
+for (const refusal of [
+  { status: 429 },
+  { status: 503 },
+  { code: 429 },
+  { code: -32007 },
+  { code: -32005 },
+  { code: -32603 },
+])
+  test(`a node that refuses all logs for a while, with ${JSON.stringify(refusal)}: then its ranges are large again`, async () => {
+    const options: NodeOptions = { refusal };
+    const { chain, payment, node } = await searched(DAY, paying, options);
+    await using _ = node;
+    assert.deepEqual(await chain.lookUp(payment), { outcome: 'unavailable' });
+    // viem repeats a failed call once.
+    if ('status' in refusal || refusal.code === 429 || refusal.code === -32007)
+      assert.ok(node.ranges().length <= 2, `${node.ranges().length} ranges`);
+    options.refusal = null;
+    const before = node.ranges().length;
+    assert.deepEqual(await chain.lookUp(payment), paid);
+    const ranges = node.ranges().slice(before);
+    assert.ok(ranges.length <= 12, `${ranges.length} ranges`);
+  });
+
+test('a short last range that is refused does not make the later ones short', () => {
+  const sizes = rangeSizes(LARGEST_RANGE);
+  assert.equal(sizes.refused(3), true);
+  for (let i = 0; i < 11; i++) sizes.taken(0);
+  assert.equal(sizes.size(), LARGEST_RANGE);
+});
+
+test('a node that is slow for large ranges: they are divided, and the payment is found in the same look-up', async () => {
+  const { chain, payment, node } = await searched(DAY, paying, {});
+  await using _ = node;
+  const front = await startNodeFront(node.url);
+  front.rule(({ method, params: [filter] }) =>
+    method === 'eth_getLogs' && blocksOf(filter as Record<string, string>) > 1000 ? 'hang' : 'pass',
+  );
+  const slow = rpcChain({ rpcUrl: front.url, logger: linesLogger() });
+  assert.deepEqual(await slow.lookUp(payment), paid);
+  await front.down();
+  assert.deepEqual(await chain.lookUp(payment), paid);
+});
+
+test('a node that refuses a single block: unavailable', async () => {
+  const { finding, lines } = await look(60, () => [], { maxBlocks: 0 });
+  assert.deepEqual(finding, { outcome: 'unavailable' });
+  assert.deepEqual(
+    lines.map(({ fields }) => fields),
+    [{ code: 'rpc_failed' }],
+  );
 });
 
 test('a log that is not found within the limit of ranges is unavailable', async () => {
@@ -217,7 +308,7 @@ test('logs of a node that filters loosely, or a transaction without the use, are
   for (const make of others) {
     assert.deepEqual((await look(60, make)).finding, { outcome: 'unavailable' });
   }
-  const hidden = await look(60, (facts) => [ended('AuthorizationUsed', facts)], []);
+  const hidden = await look(60, (facts) => [ended('AuthorizationUsed', facts)], { receipt: [] });
   assert.deepEqual(hidden.finding, { outcome: 'unavailable' });
   assert.deepEqual(
     hidden.lines.map(({ fields }) => fields),

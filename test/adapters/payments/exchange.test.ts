@@ -3,6 +3,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
 import { pooledExchange, singleExchange } from '#src/adapters/payments/exchange.ts';
+import { loopbackServer } from '#test/support/loopback-server.ts';
 
 /** Answers its first request and keeps the connection open; later requests are closed without an answer. Counts them. */
 async function fickleServer() {
@@ -130,27 +131,21 @@ test('the runtime’s code of a failed connection is kept for the log; it contai
 
 test('each request that is sent has a login of its own, a repeat too', async () => {
   const seen: unknown[] = [];
-  const server = http.createServer(({ headers, method, url }, response) => {
+  await using server = await loopbackServer(({ headers, method, url }, response) => {
     seen.push([method, url, headers.authorization]);
     if (seen.length === 1) response.destroy();
     else response.end('{}');
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const base = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`;
+  const base = server.url;
   let count = 0;
   const login = async ({ method, url }: { method: string; url: string }) => ({
     authorization: `${++count} ${method} ${url.slice(base.length)}`,
   });
-  try {
-    await pooledExchange({ url: `${base}/verify`, login, body: {}, timeoutMs: 5000 });
-    await singleExchange({ url: `${base}/supported`, login, timeoutMs: 5000 });
-    assert.deepEqual(seen, [
-      ['POST', '/verify', '1 POST /verify'],
-      ['POST', '/verify', '2 POST /verify'],
-      ['GET', '/supported', '3 GET /supported'],
-    ]);
-  } finally {
-    server.closeAllConnections();
-    await new Promise<void>((closed) => server.close(() => closed()));
-  }
+  await pooledExchange({ url: `${base}/verify`, login, body: {}, timeoutMs: 5000 });
+  await singleExchange({ url: `${base}/supported`, login, timeoutMs: 5000 });
+  assert.deepEqual(seen, [
+    ['POST', '/verify', '1 POST /verify'],
+    ['POST', '/verify', '2 POST /verify'],
+    ['GET', '/supported', '3 GET /supported'],
+  ]);
 });

@@ -1,13 +1,12 @@
 // The login at a facilitator that checks it: tokens of CDP's form, bound to one request and accepted once; static headers.
 import assert from 'node:assert/strict';
-import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { loginHeaders } from '#src/adapters/payments/login.ts';
-import { facilitatorDouble } from '#test/support/facilitator-double.ts';
+import { facilitatorDouble, invalid, unsettled } from '#test/support/facilitator-double.ts';
 import { API_KEY_KINDS, cdpGuard, headersGuard, newApiKey } from '#test/support/facilitator-login.ts';
 import { manualClock } from '#test/support/fakes.ts';
+import { loopbackServer } from '#test/support/loopback-server.ts';
 import { lab, loginOf, payloadOf, presented, v2, wallet } from './lab.ts';
 
 const CLOCK = { now: Date.now };
@@ -104,43 +103,37 @@ test('the guard itself: refuses a token that was used, altered, expired, or made
     () => [key],
     () => nowMs,
   );
-  const server = http.createServer(async (request, response) => {
+  await using server = await loopbackServer(async (request, response) => {
     response.end(await guard.check(request));
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/x402`;
+  const base = `${server.url}/x402`;
   const login = await loginHeaders(loginOf(key), { now: () => nowMs });
   const ask = async (method: string, url: string, headers: Readonly<Record<string, string>>) =>
     (await fetch(url, { method, headers })).text();
-  try {
-    const verify = { method: 'POST', url: `${base}/verify` } as const;
-    const used = await login(verify);
-    assert.equal(await ask('POST', verify.url, used), '');
-    assert.match(await ask('POST', verify.url, used), /used before/);
-    for (const [method, url] of [
-      ['GET', `${base}/verify`],
-      ['POST', `${base}/settle`],
-      ['POST', `${base.replace('127.0.0.1', 'localhost')}/verify`],
-    ] as const) {
-      assert.match(await ask(method, url, await login(verify)), /another request/);
-    }
-    const { authorization = '' } = await login(verify);
-    const [head = '', claims = '', signature = ''] = authorization.split('.');
-    const altered = Buffer.from(
-      JSON.stringify({ ...JSON.parse(Buffer.from(claims, 'base64url').toString()), exp: 2 ** 31 }),
-    ).toString('base64url');
-    assert.match(
-      await ask('POST', verify.url, { authorization: [head, altered, signature].join('.') }),
-      /signature/,
-    );
-    assert.notEqual(await ask('POST', verify.url, {}), '');
-    const old = await login(verify);
-    nowMs += 121_000;
-    assert.match(await ask('POST', verify.url, old), /exp/);
-  } finally {
-    server.closeAllConnections();
-    await new Promise<void>((closed) => server.close(() => closed()));
+  const verify = { method: 'POST', url: `${base}/verify` } as const;
+  const used = await login(verify);
+  assert.equal(await ask('POST', verify.url, used), '');
+  assert.match(await ask('POST', verify.url, used), /used before/);
+  for (const [method, url] of [
+    ['GET', `${base}/verify`],
+    ['POST', `${base}/settle`],
+    ['POST', `${base.replace('127.0.0.1', 'localhost')}/verify`],
+  ] as const) {
+    assert.match(await ask(method, url, await login(verify)), /another request/);
   }
+  const { authorization = '' } = await login(verify);
+  const [head = '', claims = '', signature = ''] = authorization.split('.');
+  const altered = Buffer.from(
+    JSON.stringify({ ...JSON.parse(Buffer.from(claims, 'base64url').toString()), exp: 2 ** 31 }),
+  ).toString('base64url');
+  assert.match(
+    await ask('POST', verify.url, { authorization: [head, altered, signature].join('.') }),
+    /signature/,
+  );
+  assert.notEqual(await ask('POST', verify.url, {}), '');
+  const old = await login(verify);
+  nowMs += 121_000;
+  assert.match(await ask('POST', verify.url, old), /exp/);
 });
 
 test('static headers are sent with every request', async () => {
@@ -153,6 +146,23 @@ test('static headers are sent with every request', async () => {
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' });
   assert.equal((await x402.payments.settle(payment)).outcome, 'settled');
   assert.deepEqual(guard.seen, Array(3).fill('a static key relay'));
+});
+
+test('a facilitator that repeats our login as its reason: no part of it is returned or logged', async () => {
+  const secret = 'sk_live_51h8sy7twq0z9kd3f';
+  const guard = headersGuard(() => ({ 'x-api-key': secret }));
+  await using double = await facilitatorDouble(undefined, guard);
+  const login = { kind: 'headers', headers: { 'x-api-key': secret } } as const;
+  const x402 = await lab({ x402: { facilitatorUrl: double.url, login } });
+  const payment = await presented(x402, v2(await payloadOf(wallet())));
+  for (const echo of [secret, secret.slice(8), `invalid_${secret}`, `Bearer ${secret}`]) {
+    double.scriptVerify(invalid(echo));
+    double.scriptSettle(unsettled(echo));
+    assert.deepEqual(await x402.payments.verify(payment), { outcome: 'invalid', reason: 'invalid' });
+    const unknown = { outcome: 'unknown', cause: 'settlement_failed', transaction: null };
+    assert.deepEqual(await x402.payments.settle(payment), unknown);
+  }
+  assert.ok(!JSON.stringify(x402.lines).includes(secret.slice(8)));
 });
 
 test('without a login no header of one is sent', async () => {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { domainSeparator, type Hex } from 'viem';
 import { UnusableTerms } from '#src/adapters/payments/requirements.ts';
-import { Cancel } from '#src/lib/time.ts';
+import { Cancel, sleep } from '#src/lib/time.ts';
 import { startChainDouble, type Token, USDC_TOKEN } from '#test/support/chain-double.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { manualClock } from '#test/support/fakes.ts';
@@ -167,7 +167,7 @@ async function letPassSlowly<T>(clock: ReturnType<typeof manualClock>, promise: 
   promise.then(settle, settle);
   while (!isSettled) {
     clock.advanceToNext();
-    await new Promise((resolve) => setTimeout(resolve, 1));
+    await sleep(1);
   }
   return promise;
 }

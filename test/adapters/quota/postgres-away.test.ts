@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Db } from '#src/adapters/quota/postgres.ts';
+import { sleep } from '#src/lib/time.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { type FreezingProxy, startFreezingProxy } from '#test/support/freezing-proxy.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
@@ -54,7 +55,7 @@ describe('quota without Postgres', () => {
     };
     const quota = await quotaOver(silent, { limitMs: 2, retryMs: 1 });
     await waitFor('three tries', () => asked === 3);
-    for (let n = 0; n < 50; n++) await new Promise((resolve) => setTimeout(resolve, 2));
+    for (let n = 0; n < 50; n++) await sleep(2);
     assert.equal(asked, 3);
     await quota.end();
   });

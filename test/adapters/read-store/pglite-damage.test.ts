@@ -1,9 +1,8 @@
 // The embedded read models damaged while they are open: reported, so that the process ends, and replayed at the next start.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { readModels } from '#projections/read-models.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
@@ -12,11 +11,11 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { allRows, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
 const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
-const place = mkdtempSync(join(tmpdir(), 'relay-pglite-damage-'));
-after(() => rmSync(place, { recursive: true, force: true }));
+const place = testFolder('pglite-damage');
 
 function given(directory = mkdtempSync(join(place, 'case-'))) {
   const damages: unknown[] = [];
@@ -50,7 +49,12 @@ for (const who of ['the projector', 'readers'] as const) {
       await before.store.close();
       const { store, directory, damages } = given(before.directory);
       const runner = runnerOver(log, store);
-      const models = readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready });
+      const models = readModels({
+        store: runner,
+        clock: systemClock(),
+        logger: silent,
+        ready: () => runner.ready(),
+      });
       assert.ok(await runner.caughtUp(head, PATIENCE_MS));
       assert.deepEqual(await store.health(), { ok: true });
       spoilTables(directory);

@@ -1,10 +1,9 @@
 // Whose the embedded read models are, and that whatever happened to their files, the rows are those of a replay.
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import type { Db } from '#projections/rows.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
@@ -17,11 +16,11 @@ import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { LONG } from '#test/support/property-runs.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { allRows, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
 const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
-const place = mkdtempSync(join(tmpdir(), 'relay-pglite-directory-'));
-after(() => rmSync(place, { recursive: true, force: true }));
+const place = testFolder('pglite-directory');
 const fresh = () => mkdtempSync(join(place, 'case-'));
 const projector = new URL('../../support/read-model-process.ts', import.meta.url).href;
 

@@ -1,14 +1,13 @@
 // The image of PGlite's data directory belongs to the installed PGlite, and no initdb runs at a first start.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { PGlite } from '@electric-sql/pglite';
 import { PGLITE_SETTINGS, unpackPgliteImage } from '#src/adapters/read-store/pglite-image.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const scratch = mkdtempSync(join(tmpdir(), 'relay-pglite-image-'));
-after(() => rmSync(scratch, { recursive: true, force: true }));
+const scratch = testFolder('pglite-image');
 
 const names = (directory: string) => readdirSync(directory, { recursive: true }).map(String).sort();
 

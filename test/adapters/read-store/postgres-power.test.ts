@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import { judgeEvents, Projector, readHead } from '#projections/projection.ts';
+import { Projection, readHead } from '#projections/projection.ts';
 import { purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
@@ -94,7 +94,12 @@ test('postgres: away at the start, it is found when it comes', needs, async (t) 
   const last = await appendAll(log, jobAppends(PLAN));
   const runner = runnerOver(log, store);
   await assert.rejects(
-    readModels({ store: runner, clock: systemClock(), logger: silent, ready: runner.ready }).proof.recent(1),
+    readModels({
+      store: runner,
+      clock: systemClock(),
+      logger: silent,
+      ready: () => runner.ready(),
+    }).proof.recent(1),
     unavailable,
   );
   await power.start();
@@ -172,12 +177,10 @@ test('postgres: a projector that was overtaken while it slept writes nothing', n
   const [first, second] = [events.slice(0, 1), events.slice(1)];
   const db = await rowsFor(log, store);
   const head = await readHead(db);
-  const [slow, quick] = [1, 2].map(() => new Projector(head, { models: READ_MODELS }));
-  const by = async (projector: Projector | undefined, events: readonly RecordedEvent[]) => {
-    const last = events.at(-1);
-    assert.ok(projector !== undefined && last !== undefined);
-    return projector.project(db, await judgeEvents(events, judgeBySignature), last);
-  };
+  const options = { models: READ_MODELS, judgeReceipt: judgeBySignature, cachedRows: 100 };
+  const [slow, quick] = [new Projection(head, options), new Projection(head, options)];
+  const by = async (projection: Projection, events: readonly RecordedEvent[]) =>
+    projection.write(db, await projection.fold(db, events));
   assert.equal(await by(quick, first), true);
   assert.equal(await by(quick, second), true);
   const before = await allRows(db);
@@ -185,7 +188,7 @@ test('postgres: a projector that was overtaken while it slept writes nothing', n
   assert.deepEqual(await allRows(db), before);
   assert.equal((await readHead(db)).position, await log.head());
   // A purge counts as a write: what it deleted is not written again.
-  const purging = new Projector(await readHead(db), { models: READ_MODELS });
+  const purging = new Projection(await readHead(db), options);
   assert.deepEqual(await purgeOnce(db, { jobs: '2027', receipts: null }), { gone: 2, more: false });
   await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
   assert.equal(await by(purging, recorded(log)), false);

@@ -5,17 +5,14 @@ import {
   chmodSync,
   chownSync,
   lstatSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import {
   createKeyFile,
   KeyFileError,
@@ -25,9 +22,9 @@ import {
   withKeyFileLock,
 } from '#src/adapters/signing/key-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-key-update-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('key-update');
 
 const refusedAs = (code: KeyFileFault) => (error: unknown) =>
   error instanceof KeyFileError && error.code === code;

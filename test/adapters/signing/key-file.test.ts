@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { calculateJwkThumbprint, exportJWK, importJWK } from 'jose';
 import {
   createKeyFile,
@@ -13,9 +12,9 @@ import {
   readKeyFile,
 } from '#src/adapters/signing/key-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-keys-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('keys');
 
 const refusedAs = (code: KeyFileFault) => (error: unknown) =>
   error instanceof KeyFileError && error.code === code;

@@ -12,7 +12,8 @@ import { PAYMENT_FIGURES, readFigures } from '#test/support/figures.ts';
 
 const NOW: StateNow = {
   storage: 'sqlite+pglite',
-  checks: healthReport({ ...ALL_WELL, readModels: { ok: false } }).checks,
+  eventLog: { damagedEvents: 0, scrubbedAt: null },
+  checks: healthReport({ ...ALL_WELL, readModels: { ok: false, problem: 'unavailable' } }).checks,
   checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },
   executionsInFlight: 3,
   unclosableJobs: 2,
@@ -126,6 +127,7 @@ test('figures: settlements count by what was learnt, and whether at once or late
     ['unknown', 'SettlementUnknown', null],
     ['released', 'PaymentReleased', null],
     ['missing', 'PaymentMissing', null],
+    ['corrected', 'SettlementCorrected', null],
   ];
   for (const [, type, evidence] of rows) store(of, event(type, { evidence }));
   store(of, event('PaymentReserved', {}), event('SettlementRetried', {}), event('IdempotencyKeyClaimed', {}));
@@ -141,6 +143,7 @@ test('figures: settlements count by what was learnt, and whether at once or late
     unknown: 1,
     released: 1,
     missing: 1,
+    corrected: 1,
   });
 });
 

@@ -8,6 +8,7 @@ import { type PaymentPayload, type PaymentRequirements, x402Client } from '@x402
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { type LocalChain, startLocalChain, TOKEN } from '#src/demo/payments/chain.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
+import { sleep } from '#src/lib/time.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 
 const needs = needsAnvil();
@@ -83,7 +84,7 @@ describe('the local chain and facilitator', () => {
       const settling = some.map(async (payer, n) => {
         const payment = await pay(payer, asked);
         // Concurrent ones would share one read of the next nonce.
-        await new Promise((resolve) => setTimeout(resolve, n * 3 * round));
+        await sleep(n * 3 * round);
         return new HTTPFacilitatorClient({ url: own.url }).settle(payment, asked);
       });
       const failed = (await Promise.all(settling)).filter(({ success }) => !success);

@@ -1,7 +1,5 @@
 // The receipt of a transaction is found in any order of blocks and polls.
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { HTTPFacilitatorClient } from '@x402/core/http';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
@@ -11,6 +9,7 @@ import { type LocalChain, startLocalChain, TOKEN } from '#src/demo/payments/chai
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { mined } from '#src/demo/payments/transactions.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
+import { jsonOf, type LoopbackServer, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
 import { makePayment, newPayer } from '#test/support/payer.ts';
 import { waitFor } from '#test/support/service.ts';
 
@@ -41,7 +40,7 @@ test('a failed request is not repeated', async () => {
 
 describe('the local facilitator', () => {
   let chain: LocalChain;
-  let front: Server;
+  let front: LoopbackServer;
   let local: LocalFacilitator;
   /** Called for each request to the chain; the answer waits for the promise. */
   let onRequest: (method: string, params: readonly unknown[]) => Promise<void> | undefined = () => undefined;
@@ -49,24 +48,19 @@ describe('the local facilitator', () => {
   before(async () => {
     if (needs.skip) return;
     chain = await startLocalChain();
-    front = createServer(async (request, response) => {
-      let text = '';
-      for await (const chunk of request) text += String(chunk);
-      const body = JSON.parse(text);
+    front = await loopbackServer(async (request, response) => {
+      const body = await jsonOf<{ method: string; params?: readonly unknown[] }>(request);
       const answer = await singleExchange({ url: chain.url, body, timeoutMs: 30_000 });
       await onRequest(body.method, body.params ?? []);
-      if ('code' in answer) response.destroy();
-      else response.writeHead(answer.status).end(JSON.stringify(answer.json));
+      if ('code' in answer) throw new Error(answer.code);
+      sendJson(response, answer.json, answer.status);
     });
-    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-    const { port } = front.address() as AddressInfo;
-    local = await startLocalFacilitator({ rpcUrl: `http://127.0.0.1:${port}` });
+    local = await startLocalFacilitator({ rpcUrl: front.url });
   });
   after(async () => {
     if (needs.skip) return;
     await local.stop();
-    front.closeAllConnections();
-    front.close();
+    await front.down();
     await chain.stop();
   });
 

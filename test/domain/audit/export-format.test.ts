@@ -2,8 +2,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { endLine, eventLine, headLine, parseHead, parseLine } from '#src/domain/audit/export-format.ts';
+import {
+  damageLine,
+  endLine,
+  eventLine,
+  headLine,
+  parseHead,
+  parseLine,
+} from '#src/domain/audit/export-format.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { DAMAGE_PROBLEMS, type Damage } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 
 const event: RecordedEvent = {
@@ -43,6 +51,20 @@ test('head and end are read as they were written', () => {
   ]) {
     assert.deepEqual(parseLine(endLine(end)), { kind: 'end', end });
   }
+});
+
+test('damage is read as it was written', () => {
+  const { position: from } = event;
+  for (const problem of DAMAGE_PROBLEMS)
+    for (const named of [
+      { stream: 'job-job_1', revision: '3' },
+      { stream: null, revision: null },
+    ]) {
+      const damage: Damage = { from, to: from, ...named, problem };
+      assert.deepEqual(parseLine(damageLine(damage)), { kind: 'damaged', damage });
+      for (const text of [damageLine(damage).replace('true', 'false'), ` ${damageLine(damage)}`])
+        assert.equal(parseLine(text).kind, 'wrong', text);
+    }
 });
 
 const HEAD = headLine({ origin: null, from: null });

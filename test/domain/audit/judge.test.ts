@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { locationOf, streamFault } from '#src/domain/audit/finding.ts';
 import { fitFault, keptFault } from '#src/domain/audit/judge-checkpoint.ts';
 import {
+  claimFault,
   judgePayment,
   NO_HISTORY,
   type PaymentHistory,
@@ -18,6 +19,7 @@ import {
   jobStarted,
   keyActivated,
   keyClaimed,
+  keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
   paymentRefunded,
@@ -102,6 +104,19 @@ test('an unpaid job needs no payment; a paid job with an empty payment stream la
       [kind],
     );
   }
+});
+
+test('a key may be freed while its payment is in refund, as earlier releases did, and not otherwise', () => {
+  const charged = [paymentReserved(), paymentSettled()];
+  const freed = keyReleased({ reason: 'payment_released' });
+  const kindOf = (events: readonly PaymentEvent[], claim: Partial<typeof claimed> = {}) => {
+    const facts = { history: replay(...events).history, hasEnded: false, isOver: false };
+    return claimFault({ ...claimed, ...claim }, freed, facts)?.kind ?? null;
+  };
+  const claimed = keyClaimed({ paymentStream: PAYMENT_STREAM }).data;
+  assert.equal(kindOf([...charged, refundBegun()]), null);
+  assert.equal(kindOf(charged), 'claim_event_impossible');
+  assert.equal(kindOf([...charged, refundBegun()], other), 'claim_event_impossible');
 });
 
 test('a checkpoint fits by origin, size and root, in that order', () => {

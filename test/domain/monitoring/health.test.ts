@@ -35,16 +35,22 @@ test('the event log takes no events, whatever the cause: no call is executed', (
     assert.deepEqual(wrong({ eventLog: { ok: false, problem } }), [[`eventLog: ${problem}`], false]);
 });
 
+const UNNAMED = { stream: null, revision: null };
+
 test('damaged events: named by stream and revision; other calls are executed', () => {
-  const damaged = { count: 2, first: { stream: 'job-1', revision: '3' } };
+  const [from, to] = ['00000000000000000007', '00000000000000000009'];
+  const damaged = { count: 2, first: { from, to: from, stream: 'job-1', revision: '3' } };
   assert.deepEqual(wrong({ eventLog: { ok: true, damaged } }), [['eventLog: damaged_events'], true]);
   const { checks } = healthReport({ ...WELL, eventLog: { ok: true, damaged } });
-  assert.match(JSON.stringify(checks.eventLog), /2 events cannot .* revision 3 of stream job-1/);
+  assert.match(JSON.stringify(checks.eventLog), /2 events cannot .* revision 3 of stream job-1, position 7/);
   const { checks: unnamed } = healthReport({
     ...WELL,
-    eventLog: { ok: true, damaged: { count: 1, first: null } },
+    eventLog: { ok: false, problem: 'damaged', damaged: { count: 3, first: { from, to, ...UNNAMED } } },
   });
-  assert.match(JSON.stringify(unnamed.eventLog), /1 event cannot be read as it was written: /);
+  assert.match(
+    JSON.stringify(unnamed.eventLog),
+    /no call is executed .* 3 events cannot .* positions 7 to 9/,
+  );
 });
 
 test('no signing key: no call is executed, and the instant from which one is valid is named', () => {
@@ -77,12 +83,25 @@ test('leaves that wait over a minute for a checkpoint, and rows that lag by over
     ['transparencyLog: checkpoint_overdue'],
     true,
   ]);
-  assert.deepEqual(wrong({ projection: { lagMs: 30_000 } }), [[], true]);
-  assert.deepEqual(wrong({ projection: { lagMs: 30_001 } }), [['projections: lagging'], true]);
+  assert.deepEqual(wrong({ projection: { lagMs: 30_000, stoppedAt: null } }), [[], true]);
+  assert.deepEqual(wrong({ projection: { lagMs: 30_001, stoppedAt: null } }), [
+    ['projections: lagging'],
+    true,
+  ]);
+});
+
+test('rows that stop before a damaged event: not ok, and the event is named', () => {
+  const projection = { lagMs: 0, stoppedAt: 'the damaged event at revision 3 of stream job-1' };
+  assert.deepEqual(wrong({ projection }), [['projections: stopped'], true]);
+  assert.match(
+    JSON.stringify(healthReport({ ...WELL, projection }).checks.projections),
+    /revision 3 of stream job-1/,
+  );
 });
 
 test('read models, facilitator or node unavailable: not ok, and a balancer still sends calls', () => {
-  assert.deepEqual(wrong({ readModels: { ok: false } }), [['readModels: unavailable'], true]);
+  for (const problem of ['unavailable', 'rebuilding'] as const)
+    assert.deepEqual(wrong({ readModels: { ok: false, problem } }), [[`readModels: ${problem}`], true]);
   const problems: readonly FacilitatorProblem[] = [
     'no_answer',
     'login_refused',

@@ -8,10 +8,11 @@ import {
   isBalanced,
   type LedgerEntry,
   type LedgerEvent,
-  type Money,
+  type MoneyPaid,
   NO_ENTRY,
 } from '#src/domain/payment/ledger.ts';
 import {
+  hex,
   jobCompleted,
   jobStarted,
   OTHER_JOB_ID,
@@ -23,6 +24,7 @@ import {
   paymentReserved,
   paymentSettled,
   refundBegun,
+  settlementCorrected,
   settlementUnknown,
 } from '#test/support/given-events.ts';
 
@@ -33,11 +35,11 @@ const started = (changes = {}) =>
 const failed = (errorCategory: 'timeout' | 'interrupted_unknown' | 'not_executed') =>
   jobCompleted({ status: 'failed', errorCategory });
 
-/** `[charged, served, refunded, open]` of each asset, and `missing` if there is any, after the events of one payment and its jobs. */
+/** `[charged, served, refunded, open]` of each asset, `missing` if there is any, and `corrected` behind it, after the events of one payment and its jobs. */
 function sumsOf(events: readonly LedgerEvent[]) {
   let books: Books = [];
   let entry: LedgerEntry = NO_ENTRY;
-  const paid = new Map<string, Money>();
+  const paid = new Map<string, MoneyPaid>();
   for (const event of events) {
     if (event.type === 'JobStarted' && event.data.payment !== null)
       paid.set(event.data.jobId, event.data.payment);
@@ -51,12 +53,14 @@ function sumsOf(events: readonly LedgerEvent[]) {
       sums.served,
       sums.refunded,
       sums.open,
-      ...(sums.missing === 0n ? [] : [sums.missing]),
+      ...(sums.missing + sums.corrected === 0n ? [] : [sums.missing]),
+      ...(sums.corrected === 0n ? [] : [sums.corrected]),
     ].map(Number),
     balanced: isBalanced(sums),
   }));
 }
 
+const STATED = paymentSettled().data.transaction;
 const charged = [paymentReserved(), paymentSettled()];
 const executed = [started(), jobCompleted()];
 
@@ -126,6 +130,37 @@ describe('given a payment, when this happens, then charged, served, refunded and
       'missing, and it can never be paid: nothing',
       [...charged, paymentMissing(), paymentRejected()],
       [0, 0, 0, 0],
+    ],
+    ['corrected, and served', [...charged, ...executed, settlementCorrected()], [3000, 3000, 0, 0, 0, 3000]],
+    [
+      'corrected twice, and then missing: each once',
+      [
+        ...charged,
+        settlementCorrected(),
+        settlementCorrected({ transaction: `0x${hex('9')}` }),
+        paymentMissing(),
+      ],
+      [3000, 0, 0, 3000, 3000, 3000],
+    ],
+    [
+      'corrected to what was stated first, as by a reorganisation: not corrected',
+      [...charged, settlementCorrected(), settlementCorrected({ transaction: String(STATED) })],
+      [3000, 0, 0, 3000],
+    ],
+    [
+      'found missing, and then on the chain in another transaction: corrected',
+      [...charged, paymentMissing(), paymentSettled({ evidence: 'chain', transaction: `0x${hex('9')}` })],
+      [3000, 0, 0, 3000, 0, 3000],
+    ],
+    [
+      'the first transaction that is known: not corrected',
+      [paymentReserved(), paymentSettled({ transaction: null }), settlementCorrected()],
+      [3000, 0, 0, 3000],
+    ],
+    [
+      'paid by its own payee: nothing',
+      [paymentReserved({ payer: payTo }), paymentSettled(), started({ payer: payTo }), jobCompleted()],
+      null,
     ],
     ['a job without a payment: nothing', [jobStarted(), jobCompleted()], null],
   ] as const) {

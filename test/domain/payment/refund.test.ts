@@ -16,8 +16,10 @@ import {
   type RefundClaims,
   type RefundingPayment,
   recordRefund,
+  refundable,
   type Transfer,
 } from '#src/domain/payment/refund.ts';
+import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { givenPayment } from '#test/support/given.ts';
 import {
   at,
@@ -41,8 +43,19 @@ const charged = [paymentReserved(), paymentSettled()];
 const AT = at(80);
 
 describe('begin', () => {
-  const begin = (events: readonly PaymentEvent[], job: JobProgress, includeServed = false) =>
-    beginRefund(givenPayment(...events).state, { job, includeServed, at: AT });
+  const paid: ChainFinding = { outcome: 'paid', transaction: paymentSettled().data.transaction ?? '' };
+  const begin = (
+    events: readonly PaymentEvent[],
+    job: JobProgress,
+    {
+      includeServed = false,
+      finding = paid,
+      statement = null,
+    }: { includeServed?: boolean; finding?: ChainFinding; statement?: string | null } = {},
+  ) => {
+    const payment = refundable(givenPayment(...events).state, { job, includeServed });
+    return 'refused' in payment ? payment : beginRefund(payment, { job, finding, statement, at: AT });
+  };
 
   const cases: readonly [
     given: string,
@@ -86,7 +99,35 @@ describe('begin', () => {
     });
 
   test('a charge whose call was made, on demand: begun, and recorded so', () => {
-    assert.deepEqual(begin(charged, 'executed', true), refundBegun({ served: true }));
+    assert.deepEqual(begin(charged, 'executed', { includeServed: true }), refundBegun({ served: true }));
+  });
+
+  const ownPayment = [paymentReserved({ payer: paymentReserved().data.payTo }), paymentSettled()];
+  test('a charge that its own payee paid: refused, since no money came in', () => {
+    assert.deepEqual(begin(ownPayment, 'absent'), { refused: 'self_paid' });
+    assert.deepEqual(begin([...ownPayment, refundBegun()], 'absent'), { refused: 'self_paid' });
+  });
+
+  test('a charge without a transfer on the chain now: refused, also if its refund has begun, and whatever the operator states', () => {
+    const others: readonly ChainFinding[] = [
+      { outcome: 'unused', chainTimeSeconds: T0 / 1000 },
+      { outcome: 'cancelled' },
+      { outcome: 'spent_elsewhere' },
+    ];
+    for (const finding of others)
+      for (const events of [charged, [...charged, refundBegun()]])
+        assert.deepEqual(begin(events, 'absent', { finding, statement: 'sure' }), {
+          refused: 'not_on_chain',
+        });
+  });
+
+  test('the chain has no usable answer: refused, unless the operator states a reason, which is recorded', () => {
+    const finding = { outcome: 'unavailable' } as const;
+    assert.deepEqual(begin(charged, 'absent', { finding }), { refused: 'chain_unavailable' });
+    const statement = 'A block explorer shows it.';
+    assert.deepEqual(begin(charged, 'absent', { finding, statement }), refundBegun({ statement }));
+    assert.deepEqual(begin(charged, 'absent', { statement }), refundBegun());
+    assert.equal(begin([...charged, refundBegun()], 'absent', { finding }), null);
   });
 
   test('it holds by the job as read afterwards: what did not start by then sends nothing', () => {

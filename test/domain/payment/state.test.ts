@@ -9,6 +9,7 @@ import {
   evolvePayment,
   type Inconclusive,
   isBound,
+  isCorrected,
   type Payment,
   reconcile,
   settlementUnknown as settlementUnknownOf,
@@ -25,6 +26,7 @@ import {
   paymentSettled,
   refundBegun,
   refundCancelled,
+  settlementCorrected,
   settlementRetried,
   settlementUnknown,
   T0,
@@ -95,6 +97,7 @@ const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
   RefundCancelled: refundCancelled(),
   PaymentRefunded: paymentRefunded(),
   PaymentMissing: paymentMissing(),
+  SettlementCorrected: settlementCorrected(),
 };
 
 function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, stay: Payment['status']) {
@@ -109,6 +112,7 @@ function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, sta
     RefundCancelled: stay,
     PaymentRefunded: stay,
     PaymentMissing: stay,
+    SettlementCorrected: stay,
   };
   return { ...none, ...moves };
 }
@@ -122,7 +126,10 @@ for (const status of Object.keys(NEXT) as Payment['status'][]) {
       const event = EVENTS[type as PaymentEvent['type']];
       const after = evolvePayment(state, event);
       assert.equal(after.status, next, `${type} on ${status}`);
-      const learns = (status === 'refunding' || status === 'refunded') && type === 'PaymentMissing';
+      const isReturned = status === 'refunding' || status === 'refunded';
+      const learns =
+        (isReturned && type === 'PaymentMissing') ||
+        ((isReturned || status === 'settled') && type === 'SettlementCorrected');
       if (next === status && !learns && !(type in { SettlementUnknown: 1, SettlementRetried: 1 }))
         assert.equal(after, state);
       if (after.status === 'absent' || state.status === 'absent') continue;
@@ -161,7 +168,8 @@ test('the money of an authorization is in, whichever job asked for it: settled f
   const settled = paymentSettled();
   for (const end of [paymentRejected(), paymentReleased()]) {
     const { state } = givenPayment(paymentReserved(), end, again, settled);
-    assert.deepEqual(state, { status: 'settled', reserved: again.data, settled: settled.data });
+    const charge = { ...settled.data, stated: null };
+    assert.deepEqual(state, { status: 'settled', reserved: again.data, settled: charge });
   }
 });
 
@@ -171,7 +179,38 @@ test('a refunded payment whose charge is missing stays refunded, and the loss is
   assert.deepEqual(state.missing, paymentMissing().data);
   const found = paymentSettled({ evidence: 'chain', transaction: `0x${'9'.repeat(64)}` });
   const after = evolvePayment(state, found);
-  assert.deepEqual(after, { ...state, settled: found.data, missing: null });
+  const { transaction } = paymentSettled().data;
+  assert.deepEqual(after, { ...state, settled: { ...found.data, stated: { transaction } }, missing: null });
+});
+
+test('a corrected transaction counts from then on; the first one stays known, until the chain has it after all', () => {
+  const { transaction: stated } = paymentSettled().data;
+  const [real, other] = [settlementCorrected().data.transaction, `0x${'9'.repeat(64)}`];
+  for (const status of ['settled', 'refunding', 'refunded'] as const) {
+    const { state } = givenPayment(...PATHS[status]);
+    const transactionsAfter = (...transactions: readonly string[]) => {
+      const after = transactions
+        .map((transaction) => settlementCorrected({ transaction }))
+        .reduce<Payment>(evolvePayment, state);
+      return (
+        'settled' in after && [
+          after.settled.transaction,
+          after.settled.stated?.transaction,
+          isCorrected(after),
+        ]
+      );
+    };
+    assert.deepEqual(transactionsAfter(real), [real, stated, true]);
+    assert.deepEqual(transactionsAfter(real, other), [other, stated, true]);
+    assert.deepEqual(transactionsAfter(real, String(stated)), [stated, undefined, false]);
+  }
+  const nameless = givenPayment(
+    paymentReserved(),
+    paymentSettled({ transaction: null }),
+    settlementCorrected(),
+  );
+  assert.ok(nameless.state.status === 'settled' && !isCorrected(nameless.state));
+  assert.equal(nameless.state.settled.transaction, real);
 });
 
 test('the owner is who reserved or retried last; an unknown answer changes nothing in that', () => {

@@ -76,8 +76,8 @@ test('the guidance is at most 4000 characters and names when, price, order of ca
     const guidance = (await description(isPaid)).info['x-guidance'];
     assert.ok(guidance.length <= 4000, `${guidance.length}`);
     for (const said of [
-      'When:',
-      'Not:',
+      'Use it when:',
+      'Not when:',
       '0.003',
       'eip155:8453',
       isPaid ? '503 `payment_unconfirmed`' : 'Without a key it is a new call',

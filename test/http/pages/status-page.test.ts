@@ -34,7 +34,7 @@ async function asked(deps: AppDeps, query = '') {
 /** The tiles, by name. */
 const tilesOf = (text: string) =>
   Object.fromEntries(
-    [...text.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<p/g)].map(([, name, figure]) => [name, figure]),
+    [...text.matchAll(/<dt>([^<]*)<\/dt><dd>([^<]*)<\/dd>/g)].map(([, name, figure]) => [name, figure]),
   );
 
 test('status: the figures of the monitoring endpoint, in words, tiles, plots and a table', async () => {

@@ -369,7 +369,10 @@ test('health is 503 only when no call can be executed; other parts show inside a
   const base = { service: 'webhook-relay', version: '0.1.0', mode: 'demo' };
   assert.deepEqual([well.status, well.body], [200, { ok: true, ...base, checks: well.report.checks }]);
   const limping = await asked(
-    { readModels: { ok: false }, facilitator: { ok: false, problem: 'login_refused' } },
+    {
+      readModels: { ok: false, problem: 'unavailable' },
+      facilitator: { ok: false, problem: 'login_refused' },
+    },
     { mode: 'x402' },
   );
   assert.deepEqual(
@@ -392,7 +395,7 @@ test('health is 503 only when no call can be executed; other parts show inside a
 });
 
 test('health shows of a part what the schema has, and nothing else', async () => {
-  const report = healthReport({ ...ALL_WELL, readModels: { ok: false } });
+  const report = healthReport({ ...ALL_WELL, readModels: { ok: false, problem: 'unavailable' } });
   const readModels = { ...report.checks.readModels, path: '/canary' };
   const world = fakeWorld({ health: async () => ({ ...report, checks: { ...report.checks, readModels } }) });
   const { body } = await clientOf(world).get('/health');

@@ -146,6 +146,22 @@ describe('a record that was edited', () => {
   });
 });
 
+test('a charge whose transaction was corrected is noted; one that was not is found against the chain', async () => {
+  const it = reconciledWorld();
+  await made(it.round());
+  const charged = await it.payment('1', 'settled');
+  it.chain.pay(charged.reserved, `0x${hex('c')}`);
+  it.pass(60);
+  await made(it.round());
+  const honest = await audit(it.log.events, chainOf(it));
+  assert.deepEqual([honest.texts, honest.summary.notes.correctedCharges], [[], 1]);
+  const kept = renumbered(without(it.log.events, ({ type }) => type === 'SettlementCorrected'));
+  assert.deepEqual((await audit(kept)).texts, []);
+  const { texts, findings } = await audit(kept, chainOf(it));
+  assert.deepEqual(texts, ['charge_transaction_mismatch 1']);
+  assert.match(findings[0]?.message ?? '', /^payment-[0-9a-f]+ is recorded with transaction 0x/);
+});
+
 describe('against the chain', () => {
   test('a transfer that was kept from the books is found', async () => {
     const it = await record();
@@ -185,7 +201,10 @@ describe('against the chain', () => {
     const { network, asset, amount, payer, payTo: sender } = reserved;
     const transaction = `0x${hex('e')}`;
     const at = '2026-01-02T03:05:00.000Z';
-    await it.append(stream, { type: 'RefundBegun', data: { v: 1, jobId, served: false, begunAt: at } });
+    await it.append(stream, {
+      type: 'RefundBegun',
+      data: { v: 2, jobId, served: false, statement: null, begunAt: at },
+    });
     const refunds = [{ payment: stream, jobId, amount }];
     const transfers = [{ asset, sender, payer, amount, refunds }];
     await it.append(`refund-${network}:${transaction}`, {

@@ -16,18 +16,10 @@ import {
   without,
 } from '#test/support/audited-record.ts';
 import { failing, letPass, succeeding } from '#test/support/fakes.ts';
-import { dies } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
-import { given } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import { decided, guided } from '#test/support/given-decision.ts';
-import {
-  at,
-  keyReleased,
-  OTHER_JOB_ID,
-  paymentRejected,
-  settlementRetried,
-} from '#test/support/given-events.ts';
+import { keyReleased, OTHER_JOB_ID, paymentRejected, settlementRetried } from '#test/support/given-events.ts';
 import { testKey } from '#test/support/primitives.ts';
 
 /** No transparency log: what is found is found without it. Jobs 0 and 1 are paid, 2 is guided, 3 was retried. */
@@ -97,10 +89,6 @@ describe('the order of the record', () => {
       'revision_repeated',
     ]);
   });
-  test('two events that are swapped and renumbered cannot follow each other', async () => {
-    const changed = renumbered(swapped(of('AttemptMade'), of('JobCompleted')));
-    assert.ok((await kinds(changed)).includes('job_event_impossible'));
-  });
   finds(
     'an event that is doubled is there twice',
     () => replaced(of('JobStarted'), of('JobStarted'), of('JobStarted')),
@@ -137,114 +125,24 @@ describe('the order of the record', () => {
     () => replaced(of('DecisionRecorded'), { ...of('DecisionRecorded'), stream: 'decision-\ud800' }),
     ['event_unreadable decision-\ud800 0', `decision_missing ${jobStream(2)} 0`],
   );
-  for (const type of [
-    'JobStarted',
-    'PaymentReserved',
-    'IdempotencyKeyClaimed',
-    'DecisionRecorded',
-    'SigningKeyActivated',
-  ]) {
-    test(`a ${type} in a stream of another kind is misplaced`, async () => {
-      const astray = { ...of(type), stream: 'claims-0', id: crypto.randomUUID() };
-      assert.deepEqual(findingTexts(await audit(renumbered([...events, astray]))), [
-        'event_misplaced claims-0 0',
-      ]);
-    });
-  }
-  test('an event of another job in a job’s stream is named, and so is the chain that it breaks', async () => {
-    const started = { ...of('AttemptMade'), data: { ...of('AttemptMade').data, jobId: OTHER_JOB_ID } };
-    const found = await kinds(replaced(of('AttemptMade'), started));
-    assert.equal(found[0], 'stream_mismatch');
-  });
 });
 
 describe('jobs', () => {
   for (const [what, type, change] of [
-    ['a status', 'AttemptMade', { status: 201 }],
-    ['a time', 'JobStarted', { startedAt: at(-5000) }],
-    ['a commitment', 'JobCompleted', { responseCommitment: 'A'.repeat(43) }],
-    ['an owner', 'JobStarted', { owner: 'unknown' }],
-  ] as const) {
-    test(`${what} that is edited breaks the chain of its receipt`, async () => {
-      const { findings } = await audit(edited(events, of(type), change));
-      assert.ok(findings.some(({ kind }) => kind === 'receipt_chain_mismatch'));
-      for (const { stream, revision, jobId } of findings) {
-        assert.equal(jobId, jobOf(0));
-        assert.equal(stream, jobStream(0));
-        assert.ok(revision !== null);
-      }
-    });
-  }
-  finds(
-    'metadata and times of storage are of no account',
-    (all) => all.map((event) => ({ ...event, metadata: {}, created: at(0) })),
-    [],
-  );
-  for (const [what, type, n, change, kind] of [
-    ['started as a demo that was paid', 'JobStarted', 0, { mode: 'demo' }, 'job_event_impossible'],
-    [
-      'started as guided without a decision',
-      'JobStarted',
-      0,
-      { route: 'execute/guided-webhook' },
-      'job_event_impossible',
-    ],
-    ['with attempts that do not count on', 'AttemptMade', 0, { number: 2 }, 'job_event_impossible'],
-    [
-      'with more attempts announced than allowed',
-      'AttemptMade',
-      0,
-      { willRetry: true, waitMs: 0 },
-      'job_event_impossible',
-    ],
-    ['with an outcome against its category', 'AttemptMade', 0, { outcome: 'failed' }, 'job_event_impossible'],
-    [
-      'completed otherwise than its last attempt',
-      'JobCompleted',
-      0,
-      { status: 'failed' },
-      'job_event_impossible',
-    ],
-    ['completed after more attempts', 'JobCompleted', 0, { attempts: 2 }, 'job_event_impossible'],
+    ['with attempts that do not count on', 'AttemptMade', { number: 2 }],
+    ['with more attempts announced than allowed', 'AttemptMade', { willRetry: true, waitMs: 0 }],
+    ['with an outcome against its category', 'AttemptMade', { outcome: 'failed' }],
+    ['completed otherwise than its last attempt', 'JobCompleted', { status: 'failed' }],
+    ['completed after more attempts', 'JobCompleted', { attempts: 2 }],
   ] as const) {
     test(`a job ${what} is named`, async () => {
-      assert.ok((await kinds(edited(events, of(type, n), change))).includes(kind));
+      assert.ok((await kinds(edited(events, of(type), change))).includes('job_event_impossible'));
     });
   }
-  test('a job that starts twice, or continues after its receipt, is reported', async () => {
-    for (const type of ['JobStarted', 'AttemptMade', 'JobCompleted']) {
-      const again = { ...of(type), id: crypto.randomUUID() };
-      assert.deepEqual(findingTexts(await audit(renumbered([...events, again]))), [
-        `job_event_impossible ${jobStream(0)} 4`,
-      ]);
-    }
-    const twice = replaced(of('JobStarted'), of('JobStarted'), {
-      ...of('JobStarted'),
-      id: crypto.randomUUID(),
-    });
-    assert.ok((await kinds(renumbered(twice))).includes('job_event_impossible'));
-  });
-  test('a job whose beginning is gone is named once, and its receipt is one without a job', async () => {
-    const changed = renumbered(without(events, (event) => event === of('JobStarted')));
-    const found = findingTexts(await audit(changed));
-    assert.deepEqual(found, [
-      `job_event_impossible ${jobStream(0)} 0`,
-      `receipt_without_job ${jobStream(0)} 2`,
-    ]);
-  });
 });
 
 describe('receipts', () => {
   const receipt = () => of('ReceiptSigned');
-  finds(
-    'a receipt that is taken away leaves its job without one',
-    (all) => renumbered(without(all, (event) => event === receipt())),
-    [`receipt_missing ${jobStream(0)} 2`],
-  );
-  test('a second receipt of a job is named', async () => {
-    const second = { ...receipt(), id: crypto.randomUUID() };
-    assert.deepEqual(await kinds(renumbered([...events, second])), ['receipt_repeated']);
-  });
   test('a receipt in the place of another names neither its job nor its history', async () => {
     const { jws = null, receiptId = null } = of('ReceiptSigned', 1).data;
     const found = await kinds(edited(events, receipt(), { jws, receiptId }));
@@ -270,25 +168,18 @@ describe('receipts', () => {
     const changed = edited(events, receipt(), { jws: `${jws.slice(0, -4)}AAAA` });
     assert.deepEqual(findingTexts(await audit(changed)), [`receipt_signature_invalid ${jobStream(0)} 3`]);
   });
-  for (const [what, change, kind] of [
-    ['receipt id', { receiptId: 'rcpt_0000000000000000000000000c' }, 'receipt_content_mismatch'],
-    ['job', { jobId: OTHER_JOB_ID }, 'receipt_content_mismatch'],
-    ['mode', { mode: 'demo' }, 'receipt_content_mismatch'],
-    ['decision hash', { decisionHash: anyHash }, 'receipt_content_mismatch'],
-    ['decision', { decisionId: 'dec_0000000000000000000000000d' }, 'receipt_content_mismatch'],
-    ['payment', { payment: null }, 'receipt_content_mismatch'],
-    ['attempts', { attempts: [] }, 'receipt_content_mismatch'],
-    [
-      'request',
-      { request: { method: 'DELETE', _sd: Array(4).fill('A'.repeat(43)) } },
-      'receipt_content_mismatch',
-    ],
-    [
-      'target',
-      { request: { method: 'POST', _sd: Array(4).fill('A'.repeat(43)) } },
-      'receipt_content_mismatch',
-    ],
-    ['commitments', { request: { method: 'POST', _sd: [] } }, 'receipt_commitment_missing'],
+  const request = { method: 'POST', _sd: Array(4).fill('A'.repeat(43)) };
+  for (const [what, change, kind = 'receipt_content_mismatch'] of [
+    ['receipt id', { receiptId: 'rcpt_0000000000000000000000000c' }],
+    ['job', { jobId: OTHER_JOB_ID }],
+    ['mode', { mode: 'demo' }],
+    ['decision hash', { decisionHash: anyHash }],
+    ['decision', { decisionId: 'dec_0000000000000000000000000d' }],
+    ['payment', { payment: null }],
+    ['attempts', { attempts: [] }],
+    ['request', { request: { ...request, method: 'DELETE' } }],
+    ['target', { request }],
+    ['commitments', { request: { ...request, _sd: [] } }, 'receipt_commitment_missing'],
     ['time', { iat: 1_900_000_000 }, 'receipt_event_mismatch'],
   ] as const) {
     test(`a receipt that states another ${what} is reported, also if it is signed`, async () => {
@@ -307,17 +198,6 @@ describe('receipts', () => {
       assert.deepEqual(await kinds(changed), [kind]);
     });
   }
-  for (const [what, change] of [
-    ['key', { keyId: 'A'.repeat(43) }],
-    ['decision', { decisionId: 'dec_0000000000000000000000000d' }],
-    ['time', { signedAt: at(999_000) }],
-  ] as const) {
-    finds(
-      `an event that names another ${what} than its receipt is named`,
-      () => edited(events, receipt(), change),
-      [`receipt_event_mismatch ${jobStream(0)} 3`],
-    );
-  }
 });
 
 describe('payments', () => {
@@ -332,27 +212,16 @@ describe('payments', () => {
     `payment_missing ${jobStream(0)} 0`,
     unbalanced,
   ]);
-  const astray = `stream_mismatch ${paid} 0`;
   for (const [field, before, sums] of [
     ['amount', [], [unbalanced]],
-    ['payTo', [], []],
-    ['payloadHash', [], []],
-    ['scheme', [], []],
-    ['payer', [astray], []],
-    ['asset', [astray], [unbalanced, unbalanced]],
-    ['network', [astray], [unbalanced, unbalanced]],
+    ['asset', [`stream_mismatch ${paid} 0`], [unbalanced, unbalanced]],
   ] as const) {
     finds(
-      `${field} of a reservation that is edited is not what the job was paid with`,
-      () => edited(events, of('PaymentReserved'), { [field]: field === 'payloadHash' ? anyHash : '7' }),
+      `${field} of a reservation that is edited is not what the job was paid with, and the sums differ`,
+      () => edited(events, of('PaymentReserved'), { [field]: '7' }),
       [...before, `payment_mismatch ${jobStream(0)} 0`, ...sums],
     );
   }
-  finds(
-    'a nonce that is edited is not the one that the stream is named after',
-    () => edited(events, of('PaymentReserved'), { nonce: anyHash }),
-    [astray],
-  );
   test('a transaction that pays for two jobs is named, however it is spelled', async () => {
     const own = await givenRecord({ log: false });
     for (const transaction of ['0xab', '0xcd', '0xAB']) {
@@ -374,26 +243,12 @@ describe('payments', () => {
   test('payments with unknown transactions share none', async () => {
     const own = await givenRecord({ log: false });
     for (let n = 0; n < 2; n++) {
-      own.payments.scriptSettle({ outcome: 'settled', transaction: null });
+      // As recorded before a settlement without its hash was pursued on the chain.
+      own.payments.scriptSettle({ outcome: 'settled', transaction: null as unknown as string });
       await own.paid();
     }
     assert.deepEqual(findingTexts(await audit(own.log.events)), []);
   });
-  finds(
-    'a transaction that is edited is not the job’s',
-    () => edited(events, of('PaymentSettled'), { transaction: '0x7' }),
-    [`payment_mismatch ${jobStream(0)} 0`],
-  );
-  finds(
-    'a request that is edited is not the one that was paid for',
-    () => edited(events, of('PaymentReserved'), { fingerprint: anyHash }),
-    [`payment_mismatch ${jobStream(0)} 0`],
-  );
-  finds(
-    'a job without its settlement was not paid for',
-    (all) => renumbered(without(all, (event) => event === of('PaymentSettled'))),
-    [`payment_mismatch ${jobStream(0)} 0`, unbalanced],
-  );
   test('a payment that buys two jobs is named', async () => {
     const { payment = null, paymentStream = null } = of('JobStarted').data;
     const found = await audit(edited(events, of('JobStarted', 1), { payment, paymentStream }));
@@ -410,52 +265,10 @@ describe('payments', () => {
       ]);
     });
   }
-  test('a settlement for a job that never reserved the payment cannot be', async () => {
-    const found = await kinds(edited(events, of('PaymentSettled'), { jobId: jobOf(1) }));
-    assert.deepEqual(found, ['payment_event_impossible']);
-  });
-  test('an event of another job in a payment cannot be', async () => {
-    const own = await givenRecord({ log: false });
-    own.payments.scriptSettle({ outcome: 'unknown', cause: 'timeout', transaction: null });
-    await assert.rejects(own.paid());
-    const { stream } = nth(own.log.events, 'SettlementUnknown');
-    await given(own, stream, settlementRetried({ jobId: OTHER_JOB_ID }));
-    assert.deepEqual(findingTexts(await audit(own.log.events)), [`payment_event_impossible ${stream} 2`]);
-  });
 });
 
 describe('claims and decisions', () => {
   const claim = of('IdempotencyKeyClaimed').stream;
-  finds(
-    'a claim’s stream that is removed is missed by its job',
-    (all) => renumbered(without(all, (event) => event.stream === claim)),
-    [`claim_missing ${jobStream(0)} 0`],
-  );
-  finds(
-    'a claim of another request is not the job’s',
-    () => edited(events, of('IdempotencyKeyClaimed'), { fingerprint: anyHash }),
-    [`claim_mismatch ${jobStream(0)} 0`],
-  );
-  finds(
-    'a claim for another job is neither the payment’s nor the job’s',
-    () => edited(events, of('IdempotencyKeyClaimed'), { jobId: OTHER_JOB_ID }),
-    [`payment_mismatch ${claim} 0`, `claim_mismatch ${jobStream(0)} 0`],
-  );
-  finds(
-    'a claim on a payment that is not there is named',
-    () => edited(events, of('IdempotencyKeyClaimed'), { paymentStream: 'payment-0' }),
-    [`payment_missing ${claim} 0`],
-  );
-  test('a charge without a job that is removed with its stream is missed by its claim', async () => {
-    const own = await givenRecord({ log: false });
-    own.log.onNext('JobStarted', dies('before'));
-    await assert.rejects(own.paid());
-    const { stream } = nth(own.log.events, 'PaymentReserved');
-    const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
-    assert.deepEqual(findingTexts(await audit(changed)), [
-      `payment_missing ${nth(own.log.events, 'IdempotencyKeyClaimed').stream} 0`,
-    ]);
-  });
   for (const [what, release, kind] of [
     ['after a payment that has not ended', keyReleased({ jobId: jobOf(0) }), 'claim_event_impossible'],
     ['of another job', keyReleased({ jobId: OTHER_JOB_ID }), 'claim_event_impossible'],
@@ -485,34 +298,6 @@ describe('claims and decisions', () => {
     const changed = renumbered(without(own.log.events, (event) => event.stream === stream));
     assert.deepEqual(findingTexts(await audit(changed)), [
       `claim_event_impossible ${nth(own.log.events, 'IdempotencyKeyReleased').stream} 1`,
-    ]);
-  });
-  test('a rejection that is dropped is missed where its key was given up', async () => {
-    const own = await givenRecord({ log: false });
-    own.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
-    await own.paid({ key: 'one' });
-    await own.paid({ key: 'one' });
-    assert.deepEqual(findingTexts(await audit(own.log.events)), []);
-    const changed = renumbered(without(own.log.events, ({ type }) => type === 'PaymentRejected'));
-    assert.deepEqual(findingTexts(await audit(changed)), [
-      `claim_event_impossible ${nth(own.log.events, 'IdempotencyKeyReleased').stream} 1`,
-    ]);
-  });
-  const decision = of('DecisionRecorded').stream;
-  finds(
-    'a decision’s stream that is removed is missed by its job',
-    (all) => renumbered(without(all, (event) => event.stream === decision)),
-    [`decision_missing ${jobStream(2)} 0`],
-  );
-  finds(
-    'a decision that is edited is not the one that the job names',
-    () => edited(events, of('DecisionRecorded'), { policyHash: anyHash }),
-    [`decision_mismatch ${jobStream(2)} 0`],
-  );
-  test('a decision that is recorded twice is named', async () => {
-    const again = { ...of('DecisionRecorded'), id: crypto.randomUUID() };
-    assert.deepEqual(findingTexts(await audit(renumbered([...events, again]))), [
-      `decision_event_impossible ${decision} 1`,
     ]);
   });
   test('what does not approve cannot have been executed', async () => {

@@ -96,10 +96,6 @@ describe('the leaves', () => {
     }));
     assert.deepEqual(findingTexts(await audit(forged)), [`checkpoint_root_mismatch ${LOG} 1`]);
   });
-  test('a key event that is edited shows in the tree, too', async () => {
-    const changed = edited(events, of('SigningKeyActivated'), { activatedAt: at(-1000) });
-    assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_root_mismatch ${LOG} 1`]);
-  });
   test('a leaf counts in any stream', async () => {
     const own = await givenRecord();
     const { keyId, x } = testKey();
@@ -190,10 +186,6 @@ describe('checkpoints', () => {
     });
   }
   for (const [what, event, expected] of [
-    ['another size than its note', { size: '7' }, ['checkpoint_event_mismatch']],
-    ['another root than its note', { root: 'AAAA' }, ['checkpoint_event_mismatch']],
-    ['another origin than its note', { origin: 'other.example' }, ['checkpoint_event_mismatch']],
-    ['another key than its note', { keyId: 'A'.repeat(43) }, ['checkpoint_signature_invalid']],
     ['a time before its key', { signedAt: at(-5000) }, ['checkpoint_signature_invalid']],
     ['a note that is none', { note: 'so be it' }, ['checkpoint_unreadable']],
     [
@@ -218,10 +210,6 @@ describe('checkpoints', () => {
     const expected = [`checkpoint_root_mismatch ${LOG} 1`, `checkpoint_root_mismatch ${LOG} 3`];
     assert.deepEqual([findingTexts({ findings, summary }), summary.notes.unfitCheckpoints], [expected, 0]);
   });
-  test('the first checkpoint names the log permanently', async () => {
-    const changed = await claimed({ origin: 'other.example/receipts', size: 6 }, {}, 2);
-    assert.deepEqual(findingTexts(await audit(changed)), [`checkpoint_origin_changed ${LOG} 2`]);
-  });
   test('a checkpoint without new leaves is found: an idle relay signs none', async () => {
     const own = await givenRecord();
     await own.paid();
@@ -231,13 +219,6 @@ describe('checkpoints', () => {
     assert.deepEqual(findingTexts(await audit(own.log.events)), [`checkpoint_repeated ${LOG} 2`]);
     const { summary } = await audit(own.log.events);
     assert.deepEqual([summary.notes.uncoveredLeaves, summary.notes.unfitCheckpoints], [0, 0]);
-  });
-  test('no checkpoint has fewer leaves than any before it', async () => {
-    const changed = await claimed({ size: 3 }, {}, 2, await claimed({ size: 3 }));
-    assert.deepEqual(findingTexts(await audit(changed)), [
-      `checkpoint_shrinks ${LOG} 2`,
-      `checkpoint_shrinks ${LOG} 3`,
-    ]);
   });
   test('one that shrinks says nothing of the leaves: the next that does not fit is named, too', async () => {
     const wrong = await claimed({ root: new Uint8Array(32) });

@@ -145,6 +145,7 @@ test('an honest record of every shape is clean', async () => {
     {
       events: events.length,
       streams: new Set(events.map(({ stream }) => stream)).size,
+      damaged: 0,
       jobs: count('JobStarted'),
       receipts: count('JobCompleted'),
       comparisons: 0,
@@ -161,6 +162,7 @@ test('an honest record of every shape is clean', async () => {
         unservedPayments: 0,
         unconfirmedPayments: 0,
         missingPayments: 0,
+        correctedCharges: 0,
         begunRefunds: 0,
         uncoveredLeaves: 0,
         unfitCheckpoints: 0,
@@ -190,6 +192,7 @@ test('what is open at the end is noted, and no finding', async () => {
     unservedPayments: 1,
     unconfirmedPayments: 1,
     missingPayments: 0,
+    correctedCharges: 0,
     begunRefunds: 0,
     uncoveredLeaves: 3,
     unfitCheckpoints: 0,

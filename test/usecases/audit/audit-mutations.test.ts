@@ -18,7 +18,13 @@ import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import { decided, guided } from '#test/support/given-decision.ts';
-import { CHAIN_STREAM, chainReconciled, hex, paymentMissing } from '#test/support/given-events.ts';
+import {
+  CHAIN_STREAM,
+  chainReconciled,
+  hex,
+  paymentMissing,
+  settlementCorrected,
+} from '#test/support/given-events.ts';
 import { begin, refund } from '#test/support/given-refund.ts';
 import { mutations, swapsAcrossStreams } from '#test/support/mutations.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
@@ -84,6 +90,8 @@ const TABLE: Readonly<
     ['mode route decisionId doubled', 'job_event_impossible'],
     ['fingerprint paymentStream payment', 'payment_mismatch'],
     ['claimStream', 'claim_mismatch'],
+    ['paymentStream→null', 'payment_missing'],
+    ['claimStream→null', 'openJob'],
     ['*', 'openJob'],
   ],
   PaymentReserved: [
@@ -131,12 +139,14 @@ const TABLE: Readonly<
   IdempotencyKeyClaimed: [
     ['jobId fingerprint', 'claim_mismatch'],
     ['paymentStream', 'payment_missing'],
+    ['paymentStream→null', 'claim_mismatch'],
     ['dropped removed', 'claim_missing'],
     ['doubled swapped', 'claim_event_impossible'],
     ['id claimedAt', 'unsigned'],
   ],
   'IdempotencyKeyClaimed without a job': [
     ['jobId paymentStream', 'payment_mismatch'],
+    ['paymentStream→null', 'claim'],
     ['doubled', 'claim_event_impossible'],
     ['*', 'claim'],
   ],
@@ -158,7 +168,7 @@ const TABLE: Readonly<
   ],
   RefundBegun: [
     ['jobId dropped doubled swapped', 'payment_event_impossible'],
-    ['served', 'refund'],
+    ['served statement', 'refund'],
     ['id begunAt', 'unsigned'],
   ],
   RefundCancelled: [
@@ -183,6 +193,11 @@ const TABLE: Readonly<
   PaymentMissing: [
     ['jobId doubled', 'payment_event_impossible'],
     ['*', 'chain'],
+  ],
+  SettlementCorrected: [
+    ['jobId recorded doubled', 'payment_event_impossible'],
+    ['transaction dropped', 'chain'],
+    ['id correctedAt', 'unsigned'],
   ],
   ChainReconciled: [
     ['network payee', 'stream_mismatch'],
@@ -252,7 +267,7 @@ async function record() {
   // The first charge is returned; the refund of the second is cancelled.
   const [first = '', other = ''] = [0, 1].map((n) => nth(it.log.events, 'PaymentReserved', n).stream);
   await refund(it.deps, first, { includeServed: true });
-  await begin(it.deps, other, true);
+  await begin(it.deps, other, { includeServed: true });
   await cancelPaymentRefund(it.deps, other);
   // Rejected: its key is free again, and another payment takes it.
   it.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
@@ -271,6 +286,15 @@ async function record() {
     it.log.onNext('JobStarted', dies(moment));
     await assert.rejects(it.paid(), Crash);
   }
+  const corrected = nth(it.log.events, 'PaymentSettled', 3);
+  await given(
+    it.it,
+    corrected.stream,
+    settlementCorrected({
+      jobId: String(corrected.data.jobId),
+      recorded: String(corrected.data.transaction),
+    }),
+  );
   await compare(it, 1_001, [first], [{ ...GIFT, block: 1_010 }]);
   await compare(it, 1_031, [other]);
   await compare(it, 1_061, []);

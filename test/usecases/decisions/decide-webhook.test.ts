@@ -11,7 +11,7 @@ import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import type { DecideDeps } from '#src/usecases/decisions/decide-webhook.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 import { decide, decided, plainAction } from '#test/support/given-decision.ts';
-import { T0 } from '#test/support/given-events.ts';
+import { decisionRecorded, T0 } from '#test/support/given-events.ts';
 import { runs } from '#test/support/property-runs.ts';
 
 const codeOf = async (answer: ReturnType<typeof decide>) => {
@@ -37,19 +37,7 @@ test('a sound action of a sound service: pay_and_execute, for 24 hours from now'
   assert.deepEqual([decision.recommendation, decision.confidence], ['pay_and_execute', 'high']);
   assert.equal(decision.createdAt, new Date(T0).toISOString());
   assert.equal(decision.expiresAt, new Date(T0 + 24 * 3_600_000).toISOString());
-  assert.deepEqual(decision.facts, {
-    price: '0.003',
-    network: 'eip155:8453',
-    payTo: '0x1111111111111111111111111111111111111111',
-    trustScore: 97.5,
-    recentFailureRate: 0.125,
-    recentFinishedJobs: 8,
-    policyVerdict: 'allowed',
-    method: 'POST',
-    idempotencyKeyPresent: true,
-    strippedHeaders: 0,
-    measured: true,
-  });
+  assert.deepEqual(decision.facts, decisionRecorded().data.facts);
   assert.deepEqual(decision.buyerPolicy, {
     maxPriceUsd: null,
     requireReceipt: true,

@@ -61,15 +61,6 @@ test('payment_reused: a known payment with another signed payload, completed or 
   assert.equal(it.outbound.sent.length, 1);
 });
 
-test('a payer’s own key needs no equal payload: the same authorization in another wrapping replays', async () => {
-  const it = world();
-  await execute(it);
-  assert.equal(
-    outcomeOf(await execute(it, paidWith(presentedPayment({ payloadHash: hex('0') })))),
-    'replayed',
-  );
-});
-
 // ── what only its key knows ─────────────────────────────────────────────────────────────────────────────
 
 test('payment_required: a payment that only names the wallet gets nothing that its key knows: not the replay, not a conflict, not a job in progress', async () => {

@@ -66,14 +66,16 @@ test('too_many_in_flight: who waits 10 s in vain is refused, charged nothing, an
   assert.equal(outcomeOf(await execute(it)), 'ran');
 });
 
-test('too_many_in_flight: the shutdown ends the wait', async () => {
-  const ending = new Cancel();
-  const it = world(shared(), { ending });
+test('too_many_in_flight: as soon as the process is asked to stop, the wait ends', async () => {
+  const stopping = new Cancel();
+  const it = world(shared(), { stopping });
   enterAll(it.deps.verifies);
   const waits = execute(it);
   await quiet();
-  ending.abort();
+  stopping.abort();
   assert.equal(outcomeOf(await waits), 'too_many_in_flight');
+  assert.equal(it.clock.monotonic(), 0);
+  assert.equal(outcomeOf(await execute(it)), 'too_many_in_flight', 'no wait begins');
   assert.equal(it.slots.inFlight(), 0);
 });
 

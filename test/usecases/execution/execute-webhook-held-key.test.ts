@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
+import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
+import { audit } from '#test/support/audited-record.ts';
 import { quiet } from '#test/support/fakes.ts';
-import { dies, gate } from '#test/support/fakes-log.ts';
+import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { audited, shared, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
@@ -17,7 +19,7 @@ import {
   SETTLEMENT_WATCH,
   unknown,
 } from '#test/support/given-payment.ts';
-import { refund } from '#test/support/given-refund.ts';
+import { begin, refund } from '#test/support/given-refund.ts';
 
 const NEW_STREAM = `payment-${otherPayment().hash}`;
 const again = (more: CallChanges = {}) => paidWith(otherPayment(), more);
@@ -270,3 +272,77 @@ test('refunded: a new payment takes the idempotency key; the refunded one execut
   ]);
   assert.equal(it.outbound.sent.length, 1);
 });
+
+test('refunding: the key stays with the payment, whose refund may be cancelled', async () => {
+  const it = await unserved();
+  await begin(it.deps, PAYMENT_STREAM);
+  const answer = await execute(it, again());
+  assert.ok(answer.kind === 'refused');
+  const { refused, details } = answer.refusal;
+  assert.deepEqual([refused, details], ['idempotency_in_progress', { paymentState: 'refunding' }]);
+  assert.deepEqual([it.payments.calls.settle, await it.log.readStream(NEW_STREAM)], [1, []]);
+});
+
+test('a refund that begins and is cancelled before the JobStarted of a call, while a new payment brings its key: one call is made', async () => {
+  const it = await unserved();
+  const second = world(it.common);
+  it.log.onNext(
+    'JobStarted',
+    afterOthers(async () => {
+      await begin(second.deps, PAYMENT_STREAM);
+      assert.equal(outcomeOf(await execute(second, again())), 'idempotency_in_progress');
+      await cancelPaymentRefund(second.deps, PAYMENT_STREAM);
+    }),
+  );
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+  assert.equal(outcomeOf(await execute(second, again())), 'replayed');
+  assert.deepEqual([it.outbound.sent.length, second.outbound.sent.length], [1, 0]);
+  assert.deepEqual(await moneyFindings(it), []);
+});
+
+test('a refund that is completed before the JobStarted of a call: its call is not made, that of a new payment with its key is', async () => {
+  const it = await unserved();
+  const second = world(it.common);
+  it.log.onNext(
+    'JobStarted',
+    afterOthers(async () => {
+      await refund(second.deps, PAYMENT_STREAM);
+      assert.equal(outcomeOf(await execute(second, again())), 'ran');
+    }),
+  );
+  const first = await execute(it);
+  assert.ok(first.kind === 'ran');
+  assert.equal(first.execution.job.errorCategory, 'not_executed');
+  assert.deepEqual([it.outbound.sent.length, second.outbound.sent.length], [0, 1]);
+  assert.deepEqual(await moneyFindings(it), []);
+});
+
+test('a job that starts while its refund is looked up keeps its key', async () => {
+  const it = await unserved();
+  const second = world(it.common);
+  const calls: ReturnType<typeof execute>[] = [];
+  const { readStream } = it.log;
+  let isRead = false;
+  const log: World['log'] = {
+    ...it.log,
+    // The job is read as absent; then the call is made, and its charge returned; then the payment is read.
+    async readStream(stream, options) {
+      const events = await readStream(stream, options);
+      if (isRead || !stream.startsWith('job-')) return events;
+      isRead = true;
+      calls.push(execute(it));
+      await Promise.all(calls);
+      await refund(it.deps, PAYMENT_STREAM, { includeServed: true });
+      return events;
+    },
+  };
+  const answer = await execute({ deps: { ...second.deps, log } }, again());
+  assert.deepEqual([outcomeOf(answer), (await Promise.all(calls)).map(outcomeOf)], ['replayed', ['ran']]);
+  assert.deepEqual([it.outbound.sent.length, second.outbound.sent.length], [1, 0]);
+});
+
+/** What an audit finds of payments and claims. */
+async function moneyFindings({ log }: Pick<World, 'log'>) {
+  const { findings } = await audit(log.events);
+  return findings.filter(({ kind }) => /^(claim|payment|refund|books)/.test(kind));
+}

@@ -3,12 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tracedSlots } from '#test/support/fakes-admission.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
-import { shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, DEMO, execute, KEY_STREAM, lookupOf, paidWith } from '#test/support/given-call.ts';
+import { shared, type World, world } from '#test/support/fakes-world.ts';
+import { type CallChanges, DEMO, execute, lookupOf, paidWith } from '#test/support/given-call.ts';
 import { assertOneRan, outcomeOf } from '#test/support/given-payment.ts';
 import { hashWith } from '#test/support/primitives.ts';
 
-const WEEK = 7 * 86_400_000;
 const base = { headers: { 'X-A': '1' }, body: { a: 1, b: [2] }, retry: { attempts: 2, backoffMs: 10 } };
 const call = (request: NonNullable<CallChanges['request']> = {}, more: CallChanges = {}): CallChanges => ({
   ...DEMO,
@@ -137,39 +136,6 @@ test('a key that reads like a decision is not that decision', async () => {
 });
 
 // ── retention ───────────────────────────────────────────────────────────────────────────────────────────
-
-test('a key frees 7 days after its job’s completion, not a millisecond earlier: then a new job, also for another request', async () => {
-  const it = world();
-  const first = jobIdOf(await execute(it, DEMO));
-  it.clock.skew(WEEK - 1);
-  assert.equal(outcomeOf(await execute(it, DEMO)), 'replayed');
-  it.clock.skew(1);
-  const second = await execute(it, { ...DEMO, request: { body: 'other' } });
-  assert.equal(second.kind, 'ran');
-  assert.notEqual(jobIdOf(second), first);
-  assert.equal(outcomeOf(await execute(it, DEMO)), 'idempotency_conflict');
-  const { claimStream } = lookupOf(DEMO);
-  assert.deepEqual(await typesIn(it, claimStream ?? ''), [
-    'IdempotencyKeyClaimed',
-    'IdempotencyKeyReleased',
-    'IdempotencyKeyClaimed',
-  ]);
-});
-
-test('a payment never frees: 7 days and a year later it replays, and its freed key does not run again by it', async () => {
-  const it = world();
-  const id = jobIdOf(await execute(it));
-  it.clock.skew(52 * WEEK);
-  const again = await execute(it);
-  assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
-  const next = await execute(it, paidWith(otherPayment()));
-  assert.equal(next.kind, 'ran');
-  assert.deepEqual(await typesIn(it, KEY_STREAM), [
-    'IdempotencyKeyClaimed',
-    'IdempotencyKeyReleased',
-    'IdempotencyKeyClaimed',
-  ]);
-});
 
 // ── at once ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -116,17 +116,6 @@ test('another has started the job and the log is slow to answer: the call waits 
   assert.equal(it.outbound.sent.length, 0);
 });
 
-test('away in the middle of a settlement that does not answer: no job was begun, so none is named', async () => {
-  const it = world();
-  const { frozen, open } = gate();
-  it.payments.scriptSettle((payment) => frozen(async () => it.payments.move(payment)));
-  const fault = await faultOf(it, execute(it));
-  assert.deepEqual([fault.code, fault.details], ['event_log_unavailable', undefined]);
-  open();
-  await quiet();
-  assert.equal(outcomeOf(await execute(it)), 'replayed');
-});
-
 test('an answer within the budget leaves no timer behind', async () => {
   const it = world();
   await execute(it);
@@ -211,4 +200,25 @@ test('a defect behind the answer is logged with the id of its job', async () => 
   await pass(it, 1);
   const fields = { jobId, cause };
   assert.deepEqual(it.logger.lines, [{ level: 'bug', message: 'an execution failed', fields }]);
+});
+
+test('a damaged event of the key, or of the payment: the call is answered 503 with its place, nothing is sent or charged', async () => {
+  for (const stream of ['claim-', 'payment-']) {
+    const it = world();
+    await letPass(it.clock, execute(it));
+    const lost = it.log.events.find((event) => event.stream.startsWith(stream)) ?? assert.fail();
+    it.log.spoil(lost);
+    const [before, sent] = [it.log.events.length, it.outbound.sent.length];
+    const fault = await faultOf(it, execute(it));
+    assert.deepEqual([fault.code, fault.retryAfterSeconds], ['event_log_unavailable', 60]);
+    assert.ok(
+      fault.message.includes(`damaged at revision 0 of stream ${lost.stream}, position`),
+      fault.message,
+    );
+    assert.match(fault.message, /nothing was sent/);
+    assert.deepEqual([it.log.events.length, it.outbound.sent.length], [before, sent]);
+    // What does not need the event is executed.
+    const other = await letPass(it.clock, execute(it, paidWith(otherPayment('f1'), { key: 'other' })));
+    assert.equal(other.kind, 'ran');
+  }
 });

@@ -5,37 +5,11 @@ import { Fault } from '#src/domain/refusal.ts';
 import { failing } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
-import { audited, shared, targetRules, world } from '#test/support/fakes-world.ts';
+import { shared, targetRules, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
-import { assertOneRan, isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
+import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
 
 const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
-
-test('20 concurrent presentations of one payment: one call, one settlement, the rest must wait; then all replay', async () => {
-  const it = world();
-  const answers = await Promise.all(Array.from({ length: 20 }, () => execute(it)));
-  assertOneRan(answers);
-  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
-  const ran = answers.find(({ kind }) => kind === 'ran');
-  const repeat = await execute(it);
-  assert.ok(ran?.kind === 'ran' && repeat.kind === 'replayed');
-  assert.deepEqual(repeat.execution.receipt, ran.execution.receipt);
-  assert.equal(it.slots.inFlight(), 0);
-});
-
-test('payment_unconfirmed: the same payment executes later, once, settled at most once more', async () => {
-  const it = world();
-  it.payments.scriptSettle(unknown);
-  await assert.rejects(execute(it), isUnconfirmed);
-  assert.equal(it.outbound.sent.length, 0);
-  const answers = await Promise.all(Array.from({ length: 20 }, () => execute(it)));
-  assertOneRan(answers);
-  assert.deepEqual(
-    [it.outbound.sent.length, it.payments.calls.settle, it.payments.ledger.size, it.payments.calls.verify],
-    [1, 2, 1, 1],
-  );
-  assert.equal((await audited(it, jobIdOf(await execute(it)))).ok, true);
-});
 
 const jobIdOf = (answer: Awaited<ReturnType<typeof execute>>) => {
   assert.ok(answer.kind !== 'refused');
@@ -154,14 +128,6 @@ test('one payment with K1, then with K2, then a new payment with K2: two calls, 
   assert.equal(last.kind, 'ran');
   assert.notEqual(jobIdOf(last), first);
   assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [2, 2]);
-});
-
-test('the same, with the first payment in flight at both keys at once', async () => {
-  const it = world();
-  const answers = await Promise.all([execute(it), execute(it, { key: 'k2' })]);
-  assert.deepEqual(answers.map(outcomeOf), ['ran', 'payment_reused']);
-  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
-  assert.equal((await execute(it, paidWith(otherPayment(), { key: 'k2' }))).kind, 'ran');
 });
 
 test('a naive client repeats after payment_unconfirmed with a new payment and the same key: 409, not charged', async () => {

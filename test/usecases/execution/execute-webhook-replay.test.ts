@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
-import { given, shared, targetRules, world } from '#test/support/fakes-world.ts';
+import { given, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, DEMO, execute, lookupOf } from '#test/support/given-call.ts';
 import {
   attemptSucceeded,
@@ -80,27 +80,6 @@ test('without body and key: the absent body is opened, a key is not', async () =
   assert.deepEqual(namesOf(again), REQUEST.slice(0, 4));
   assertOpens(again);
 });
-
-for (const [mode, changes] of [
-  ['paid', {}],
-  ['demo', DEMO],
-] as const) {
-  test(`${mode}: replayed after the target was blocked by policy, and after its name died`, async () => {
-    const common = shared();
-    const first = await executed(world(common), changes);
-    for (const rules of [
-      { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] },
-      { ...targetRules, mode: 'allowlist' },
-      { ...targetRules, url: { ...targetRules.url, ports: [8443] } },
-    ] as const) {
-      const later = world(common, { rules });
-      later.resolver.answer({ outcome: 'not_found' });
-      const again = await executed(later, changes);
-      assert.deepEqual([again.replay, again.job], [true, first.job]);
-      assert.deepEqual([later.outbound.sent, later.resolver.asked], [[], []]);
-    }
-  });
-}
 
 test('salts are the relay’s own: with another secret a replay by payment is payment_reused, it opens nothing', async () => {
   const it = world();

@@ -44,17 +44,6 @@ test('two authorizations on one nonce at once: one is reserved, settled and serv
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
 });
 
-test('a known payment is never asked for the terms of today: it resumes, and it replays', async () => {
-  const it = world();
-  it.payments.scriptSettle(unknown);
-  await assert.rejects(execute(it), isUnconfirmed);
-  it.payments.scriptTerms(foreign);
-  it.payments.scriptNew(foreign);
-  assert.equal(outcomeOf(await execute(it)), 'ran');
-  assert.equal(outcomeOf(await execute(it)), 'replayed');
-  assert.equal(it.payments.calls.judge, 1);
-});
-
 test('payment_required: an authorization to somebody else proves no payer to what a key knows; one to us does', async () => {
   const it = world();
   await execute(it);

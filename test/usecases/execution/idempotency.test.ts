@@ -230,11 +230,11 @@ for (const [status, event, reason] of [
   });
 }
 
-test('a key whose own payment is in refund before its job started may be taken; the payment buys nothing', async () => {
+test('a key whose own payment was refunded before its job started may be taken; while the refund has only begun, it may not', async () => {
   const it = world();
   await given(it, CLAIM_STREAM, keyClaimed());
   await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
-  await knows(it, otherPayment, ['new', 'payment_released']);
+  await knows(it, otherPayment, ['idempotency_in_progress', { paymentState: 'refunding' }]);
   await knows(it, whole, ['payment_reused', { paymentState: 'refunding' }]);
   await given(it, PAYMENT_STREAM, paymentRefunded());
   await knows(it, otherPayment, ['new', 'payment_released']);

@@ -2,6 +2,8 @@
 // once, refused if the chain agrees, or answered 503 when the time is over.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { longestRunMs } from '#src/domain/job/retry.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Payments } from '#src/ports/payments.ts';
@@ -193,14 +195,57 @@ test('a stop of the process ends the wait, and the look-up that is under way', a
   assert.equal(it.clock.monotonic(), 2000);
 });
 
-test('the wait ends before the response deadline of its call', async () => {
+for (const [attempts, timeoutMs] of [
+  [1, 1000],
+  [3, 12_000],
+] as const) {
+  test(`the wait leaves ${attempts} attempts of ${timeoutMs} ms their time before the response deadline`, async () => {
+    const request = { retry: { attempts, backoffMs: 5000 }, timeoutMs };
+    const latest = TIMES.responseDeadlineMs - longestRunMs(attempts, timeoutMs);
+    const it = patient({ confirmWaitMs: 60_000 });
+    const settling = 40_000;
+    it.payments.scriptSettle(async () => {
+      it.clock.advance(settling);
+      return pending;
+    });
+    await assert.rejects(letPass(it.clock, execute(it, { request })), isUnconfirmed);
+    const ended = it.clock.monotonic();
+    assert.ok(ended <= Math.min(latest, settling + 60_000) && ended > latest - 15_000, `${ended} ms`);
+    assert.equal(it.outbound.sent.length, 0);
+  });
+}
+
+test('a settle call that left too little time for the attempts: one look, then 503', async () => {
   const it = patient();
   it.payments.scriptSettle(async () => {
     it.clock.advance(100_000);
     return pending;
   });
   await assert.rejects(letPass(it.clock, execute(it)), isUnconfirmed);
-  assert.equal(it.clock.monotonic(), 109_000);
+  assert.deepEqual([it.clock.monotonic(), it.payments.calls.lookUp], [100_000, 1]);
+});
+
+test('the response deadline passes while the payment is being settled: 503 payment_unconfirmed; the same header gets the one call', async () => {
+  const it = patient();
+  const { frozen, reached, open } = gate();
+  it.payments.scriptSettle((payment) =>
+    frozen(async () => {
+      it.payments.move(payment);
+      return pending;
+    }),
+  );
+  const calling = execute(it);
+  await reached;
+  await assert.rejects(letPass(it.clock, calling), (error) => {
+    assert.match(String(error), /same payment header/);
+    return isUnconfirmed(error);
+  });
+  assert.equal(it.clock.monotonic(), TIMES.responseDeadlineMs);
+  open();
+  await quiet();
+  assert.equal(outcomeOf(await execute(it)), 'replayed');
+  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length, it.slots.inFlight()], [1, 1, 0]);
+  assert.deepEqual(it.logger.lines, []);
 });
 
 test('another call settles it meanwhile: the result is replayed, one job, one charge', async () => {

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { quiet } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { typesIn, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
+import { world } from '#test/support/fakes-world.ts';
+import { execute, paidWith } from '#test/support/given-call.ts';
 import {
   PAYMENT_STREAM,
   paymentSettled,
@@ -27,21 +27,6 @@ const CLOSING = 'AttemptMade+JobCompleted+ReceiptSigned';
 const transaction = `0x${'1'.padStart(64, '0')}`;
 
 // ── the order ───────────────────────────────────────────────────────────────────────────────────────────
-
-test('reserve, claim the key, settle, record it, start: each durable before the next one acts', async () => {
-  const it = world();
-  const answer = await execute(it);
-  assert.equal(answer.kind, 'ran');
-  assert.deepEqual(it.trace, [
-    'PaymentReserved',
-    'IdempotencyKeyClaimed',
-    'settle',
-    'PaymentSettled',
-    'JobStarted',
-    'send',
-    CLOSING,
-  ]);
-});
 
 test('a paid job without a key: four durable waits', async () => {
   const it = world();
@@ -79,14 +64,6 @@ test('the facts of the payment are those that were reserved and settled, and its
   assert.match(JSON.stringify(carried), /in memory only/);
 });
 
-test('without a payment (demo): the key is claimed and nothing else', async () => {
-  const it = world();
-  const answer = await execute(it, DEMO);
-  assert.ok(answer.kind === 'ran');
-  assert.equal(answer.execution.payment, null);
-  assert.deepEqual(it.trace, ['IdempotencyKeyClaimed', 'JobStarted', 'send', CLOSING]);
-});
-
 // ── what the settle call answers ────────────────────────────────────────────────────────────────────────
 
 test('a terminal no to the first call, and unused on chain: PaymentRejected, 402 with its reason', async () => {
@@ -105,25 +82,6 @@ test('a terminal no to the first call, and unused on chain: PaymentRejected, 402
   ]);
 });
 
-test('after a rejection the same authorization may be reserved again, and the key is free', async () => {
-  const it = world();
-  it.payments.scriptSettle(rejected);
-  await execute(it);
-  assert.equal((await execute(it)).kind, 'ran');
-  assert.equal(it.payments.calls.settle, 2);
-  assert.deepEqual(await paymentTypes(it), [
-    'PaymentReserved',
-    'PaymentRejected',
-    'PaymentReserved',
-    'PaymentSettled',
-  ]);
-  assert.deepEqual(await typesIn(it, KEY_STREAM), [
-    'IdempotencyKeyClaimed',
-    'IdempotencyKeyReleased',
-    'IdempotencyKeyClaimed',
-  ]);
-});
-
 test('the key of a rejected payment: the next caller releases and claims it in one append', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
@@ -135,14 +93,6 @@ test('the key of a rejected payment: the next caller releases and claims it in o
     'IdempotencyKeyReleased+IdempotencyKeyClaimed',
     'PaymentSettled',
   ]);
-});
-
-test('an answer that says neither yes nor no: SettlementUnknown, 503 payment_unconfirmed, never a 402', async () => {
-  const it = world();
-  it.payments.scriptSettle(unknown);
-  await assert.rejects(execute(it), isUnconfirmed);
-  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementUnknown']);
-  assert.deepEqual(await typesIn(it, KEY_STREAM), ['IdempotencyKeyClaimed']);
 });
 
 test('unknown, not settled: the same payment resumes at once, under its own job, charged once', async () => {

@@ -307,6 +307,20 @@ test('jobs that cannot be closed are tried less and less often, logged once a ca
   assert.equal(it.recovery.unclosable(), 0);
 });
 
+test('a damaged event keeps its own job open, named in the log, and no other', async () => {
+  const common = await orphan(await orphan(), OTHER_JOB_ID);
+  const [lost = assert.fail()] = await common.log.readStream(STREAM);
+  common.log.spoil(lost);
+  const it = recoverer(common, [JOB_ID, OTHER_JOB_ID]);
+  await it.recovery.sweep();
+  it.clock.advance(WATCH);
+  assert.deepEqual(await it.recovery.sweep(), [OTHER_JOB_ID]);
+  assert.equal(it.recovery.unclosable(), 1);
+  const [{ level, fields } = assert.fail()] = it.logger.lines.filter(({ level }) => level !== 'warn');
+  assert.deepEqual([level, String(Object(fields).jobId)], ['error', JOB_ID]);
+  assert.match(String(Object(fields).cause), /revision 0 of stream job-/);
+});
+
 test('a job that a caller has found running is closed after its lease although the rows are unavailable', async () => {
   const rows = new Fault('read_models_unavailable', 'no rows');
   const it = counting(world(await orphan()), () => Promise.reject(rows));

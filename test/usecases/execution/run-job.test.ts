@@ -8,7 +8,15 @@ import { loadJob } from '#src/usecases/event-streams.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
 import { afterOthers, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { audited, given, jobPlan, runJob, type World, world } from '#test/support/fakes-world.ts';
+import {
+  audited,
+  given,
+  type JobPlan,
+  jobPlan,
+  runJob,
+  type World,
+  world,
+} from '#test/support/fakes-world.ts';
 import { JOB_ID, jobStarted } from '#test/support/given-events.ts';
 
 const STREAM = `job-${JOB_ID}`;
@@ -195,6 +203,40 @@ for (const [what, thrown, category, sent] of [
     assert.deepEqual([line.level, more], ['bug', []]);
     const { jobId, cause } = line.fields as { jobId: string; cause: Error };
     assert.deepEqual([jobId, cause.message], [JOB_ID, 'a bug']);
+  });
+}
+
+for (const [what, spoil, category, calls] of [
+  [
+    'the request is built',
+    (plan: JobPlan): JobPlan => ({ ...plan, request: () => Promise.reject(new TypeError('a bug')) }),
+    'not_executed',
+    0,
+  ],
+  [
+    'its outcome is recorded',
+    (plan: JobPlan, it: World): JobPlan => {
+      // The attempt has ended; the dice are thrown for its retry.
+      it.deps.entropy.fraction = () => {
+        throw new TypeError('a bug');
+      };
+      return plan;
+    },
+    'interrupted_unknown',
+    1,
+  ],
+] as const) {
+  test(`a defect while ${what}: logged, closed ${category} with a receipt at once, refundable`, async () => {
+    const it = world();
+    const ran = await letPass(it.clock, runJob(it.deps, spoil(jobPlan(it), it)));
+    assert.equal(ran?.job.completed.errorCategory, category);
+    assert.equal(boughtNothing(category), true);
+    assert.equal(it.outbound.sent.length, calls);
+    assert.equal((await audited(it)).ok, true);
+    assert.deepEqual(
+      it.logger.lines.map(({ level, fields }) => [level, (fields as { jobId: string }).jobId]),
+      [['bug', JOB_ID]],
+    );
   });
 }
 

@@ -1,6 +1,8 @@
 // The begin of a refund against the call that the payment buys: exactly one of the two wins, whatever their order.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ChainFinding } from '#src/domain/payment/state.ts';
+import type { Payments } from '#src/ports/payments.ts';
 import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
@@ -179,7 +181,7 @@ async function typesStored({ log }: World, type: string): Promise<void> {
 test('a call that was made is refunded on demand only, and stays served until then', async () => {
   const it = await unserved();
   assert.equal(outcomeOf(await execute(it)), 'ran');
-  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, true)), 'begun');
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { includeServed: true })), 'begun');
   assert.deepEqual(await sums(it), ['3000', '3000', '0', '0', true]);
   await refund(it.deps, PAYMENT_STREAM, { includeServed: true });
   assert.deepEqual(await sums(it), ['3000', '0', '3000', '0', true]);
@@ -222,6 +224,34 @@ test('four operators begin one refund at the same moment: it begins once', async
   assert.deepEqual(begun.map(reasonOf), Array(4).fill('begun'));
   assert.equal(begun.filter((one) => one.outcome === 'begun' && one.isNew).length, 1);
   assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
+});
+
+test('a charge that the chain does not show is not begun: one look-up, with the recorded transaction first', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
+  const asked: unknown[] = [];
+  const answers: ChainFinding[] = [{ outcome: 'unused', chainTimeSeconds: 0 }, { outcome: 'unavailable' }];
+  const lookUp: Payments['lookUp'] = async ({ nonce }, options) => {
+    asked.push([nonce, options?.transaction]);
+    return answers.shift() ?? assert.fail();
+  };
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { lookUp })), 'not_on_chain');
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { lookUp })), 'chain_unavailable');
+  const { nonce } = paymentReserved().data;
+  assert.deepEqual(asked, Array(2).fill([nonce, paymentSettled().data.transaction]));
+  assert.deepEqual(await paymentTypes(it), CHARGED);
+});
+
+test('without a usable answer of the chain, the reason of the operator is recorded', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
+  const lookUp: Payments['lookUp'] = async () => ({ outcome: 'unavailable' });
+  const statement = 'A block explorer shows it.';
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { lookUp, statement })), 'begun');
+  const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
+  assert.deepEqual([last?.type, last?.data.statement], ['RefundBegun', statement]);
+  // Printed again, also while the node does not answer.
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { lookUp })), 'begun');
 });
 
 test('a payment that is not in the log, or unconfirmed, is not begun', async () => {

@@ -61,6 +61,7 @@ test('a settled payment whose job never started is unserved, from the moment it 
       nonce: paymentReserved().data.nonce,
       validBefore: paymentReserved().data.validBefore,
       transaction: TRANSACTION,
+      statedTransaction: null,
       refundTransaction: null,
       jobId: JOB_ID,
       since: at(5),

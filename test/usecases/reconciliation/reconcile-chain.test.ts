@@ -1,8 +1,8 @@
 // One round: what the chain has, given what the books say.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FIRST_BLOCK } from '#test/support/fakes-chain.ts';
-import { at, paymentRejected, paymentReleased } from '#test/support/given-events.ts';
+import { ACCOUNT, FIRST_BLOCK, transactionOf } from '#test/support/fakes-chain.ts';
+import { at, paymentRejected, paymentReleased, paymentSettled } from '#test/support/given-events.ts';
 import { made, reconciledWorld } from '#test/support/reconciled-world.ts';
 
 const STRANGER = '0x4444444444444444444444444444444444444444';
@@ -45,6 +45,7 @@ describe('a transfer of an authorization', () => {
         refunded: '0',
         open: '3000',
         missing: '0',
+        corrected: '0',
         unattributed: '0',
         received: '3000',
         upToBlock: it.chain.last().number,
@@ -61,6 +62,66 @@ describe('a transfer of an authorization', () => {
     const { round } = await made(it.round());
     assert.deepEqual([round.settledFound, round.confirmed.length], [0, 1]);
     assert.deepEqual(await it.types(payment), ['PaymentReserved', 'PaymentSettled']);
+  });
+
+  for (const state of ['settled', 'served'] as const)
+    test(`whose payment is ${state} with a hash that was invented: the real transaction is recorded, once, and the stated one is kept`, async () => {
+      const it = reconciledWorld();
+      await made(it.round());
+      const payment = await it.payment('1', state);
+      const stated = transactionOf(payment.reserved);
+      const real = `0x${'c'.repeat(64)}`;
+      it.chain.pay(payment.reserved, real);
+      it.pass(60);
+      const { round, found } = await made(it.round());
+      assert.deepEqual([round.corrected, round.confirmed.length, round.missing], [1, 1, 0]);
+      assert.deepEqual(found.corrected, [payment.stream]);
+      const last = (await it.log.readStream(payment.stream)).at(-1);
+      assert.deepEqual(
+        [last?.type, last?.data.recorded, last?.data.transaction],
+        ['SettlementCorrected', stated, real],
+      );
+      const [row, ...others] = await it.all();
+      assert.deepEqual(others, []);
+      assert.deepEqual(
+        [row?.state, row?.transaction, row?.statedTransaction],
+        [state === 'served' ? 'served' : 'unserved', real, stated],
+      );
+      const { charged, corrected, missing, received, balanced } = await it.balance();
+      assert.deepEqual(
+        [charged, corrected, missing, received, balanced],
+        ['3000', '3000', '0', '3000', true],
+      );
+      await made(it.round(round.fromBlock));
+      assert.equal((await it.types(payment)).filter((type) => type === 'SettlementCorrected').length, 1);
+    });
+
+  test('whose payment is settled without a transaction: it is added, and nothing is corrected', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    const payment = await it.payment('1', 'reserved');
+    await it.append(payment.stream, paymentSettled({ jobId: payment.jobId, transaction: null }));
+    it.chain.pay(payment.reserved);
+    it.pass(60);
+    const { round, found } = await made(it.round());
+    assert.deepEqual([round.corrected, round.confirmed.length, found.corrected], [0, 1, []]);
+    const [row] = await it.all();
+    assert.deepEqual([row?.transaction, row?.statedTransaction], [transactionOf(payment.reserved), null]);
+  });
+
+  test('whose charge was missing with an invented hash: found again with the real transaction, and the stated one is kept', async () => {
+    const it = reconciledWorld();
+    const payment = await it.payment('1', 'served');
+    it.pass(60);
+    await made(it.round());
+    const real = `0x${'c'.repeat(64)}`;
+    it.chain.pay(payment.reserved, real);
+    it.pass(60);
+    await made(it.round());
+    const [row] = await it.all();
+    assert.deepEqual([row?.transaction, row?.statedTransaction], [real, transactionOf(payment.reserved)]);
+    const { corrected, missing, balanced } = await it.balance();
+    assert.deepEqual([corrected, missing, balanced], ['3000', '0', true]);
   });
 
   test('of another amount with the same nonce: it pays for nothing, and the payment is rejected', async () => {
@@ -252,6 +313,33 @@ describe('a charge without a transfer', () => {
     const { charged, open, missing, balanced } = await it.balance();
     assert.deepEqual([charged, open, missing, balanced], ['0', '0', '0', true]);
   });
+});
+
+test('a payment of the payee to itself, as earlier releases took it: no money came in, so it is in no sum and never looked up', async () => {
+  const it = reconciledWorld();
+  await made(it.round());
+  const own = await it.payment('1', 'served', { payer: ACCOUNT.payee });
+  const other = await it.payment('2', 'served');
+  it.chain.pay(other.reserved);
+  let lookUps = 0;
+  const counted: typeof it.chain.lookUp = async () => {
+    lookUps++;
+    return { outcome: 'paid', transaction: transactionOf(own.reserved) };
+  };
+  Object.assign(it.deps, { lookUp: counted });
+  it.pass(60);
+  const { round, found } = await made(it.round());
+  assert.deepEqual([round.transfers, round.missing, found.unread, lookUps], [1, 0, null, 0]);
+  assert.deepEqual(
+    (await it.all()).map(({ state }) => state),
+    ['self_paid', 'served'],
+  );
+  assert.deepEqual(await it.states(), {});
+  const { charged, served, open, missing, received, balanced } = await it.balance();
+  assert.deepEqual(
+    [charged, served, open, missing, received, balanced],
+    ['3000', '3000', '0', '0', '3000', true],
+  );
 });
 
 describe('the first round', () => {

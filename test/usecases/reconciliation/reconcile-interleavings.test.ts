@@ -106,6 +106,28 @@ describe('two processes', () => {
     assert.equal((await slow.round()).kind, 'overtaken');
     assert.equal(count(it, 'PaymentMissing'), 0);
   });
+
+  test('one is overtaken after it has read a transaction that the chain then drops: it does not record that one', async () => {
+    const it = reconciledWorld();
+    const { reserved } = await it.payment('1', 'served');
+    const [old, real] = [`0x${'c'.repeat(64)}`, `0x${'d'.repeat(64)}`];
+    it.chain.pay(reserved, old);
+    it.pass(60);
+    const slow = it.openProcess();
+    const block: typeof it.chain.scan.block = async (number) => {
+      const answer = await it.chain.scan.block(number);
+      it.chain.reorganise(FIRST_BLOCK + 1);
+      it.chain.pay(reserved, real);
+      it.pass(60);
+      await made(it.round());
+      return answer;
+    };
+    Object.assign(slow.deps, { scan: { ...it.chain.scan, block } });
+    assert.equal((await slow.round()).kind, 'overtaken');
+    const [row] = await it.all();
+    assert.equal(row?.transaction, real);
+    assert.equal(count(it, 'SettlementCorrected'), 1);
+  });
 });
 
 describe('a process that dies', () => {

@@ -73,7 +73,7 @@ test('a node that is down is logged once, and once when it is back; then everyth
   await minutes(it, 2);
   const messages = one.lines.map(({ message }) => message);
   assert.deepEqual(messages, [
-    'the books are not compared with the chain',
+    'the books are not compared with the chain: check X402_RPC_URL',
     'payments of unknown fate are on the chain: they are charged',
     'the books are compared with the chain again',
   ]);
@@ -192,6 +192,7 @@ test('its figures: sums, what is open and for how long, the last block', async (
     refunded: 0,
     open: 3000,
     missing: 0,
+    corrected: 0,
     received: 6005,
     unattributed: 5,
   });

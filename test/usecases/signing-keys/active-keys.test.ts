@@ -172,7 +172,11 @@ test('if no key is valid any more nothing is signed, and it is logged once', asy
   await it.look();
   await it.look();
   assert.throws(() => it.signer.current(), noKey);
-  assert.equal(it.warned().length, 1);
+  const errors = it.logger.lines.filter(({ level }) => level === 'error');
+  assert.deepEqual(
+    errors.map(({ message }) => /no valid signing key: no call is executed.+Correct the clock/.test(message)),
+    [true],
+  );
 });
 
 test('what was issued under a former key is signed with it again; null where none was', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { HeldKey } from '#src/domain/signing-keys/keys.ts';
+import type { HeldKey, KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import {
   activateSigningKeys,
@@ -175,4 +175,36 @@ test('an unannounced fresh key in front does not prevent a start, and the start 
   await given(it, KEYS, keyActivated());
   await activateSigningKeys(it.deps, ownOf(held('n'), held('k')));
   assert.deepEqual(await typesIn(it, KEYS), ['SigningKeyActivated']);
+});
+
+test('after a log that was given up: its keys keep their windows, and only what none signs for is new', async () => {
+  const it = world();
+  const record = (name: string, changes: Partial<KeyRecord> = {}): KeyRecord => ({
+    keyId: commitment(name),
+    purpose: 'receipt',
+    x: commitment('x'),
+    notBefore: T0 / 1000 - 9000,
+    notAfter: null,
+    compromisedAt: null,
+    ...changes,
+  });
+  const earlier = [
+    record('s', { notAfter: T0 / 1000 - 5000, compromisedAt: T0 / 1000 - 6000 }),
+    record('r', { notAfter: T0 / 1000 - 4000 }),
+    record('k'),
+  ];
+  const keys = ownOf(held('r', { status: 'retired' }), held('k'), checkpointKey('c'));
+  const ring = await activateSigningKeys(it.deps, keys, earlier);
+  const fresh = record('c', { purpose: 'checkpoint', notBefore: T0 / 1000 });
+  assert.deepEqual(ring.keys, [...earlier, fresh]);
+  assert.equal((await it.log.readStream(KEYS))[0]?.id, ring.logId);
+  const again = await activateSigningKeys(world(it.common).deps, keys, ring.keys);
+  assert.deepEqual(again, ring);
+});
+
+test('earlier keys that the file cannot sign with are no keys to begin with', async () => {
+  const it = world();
+  const stolen = { ...held('k'), purpose: 'receipt', notBefore: 0, notAfter: 1, compromisedAt: 0 } as const;
+  await assert.rejects(activateSigningKeys(it.deps, own, [stolen]), mismatch(/no active key for receipts/));
+  assert.deepEqual(await typesIn(it, KEYS), []);
 });

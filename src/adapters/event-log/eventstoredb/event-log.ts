@@ -19,13 +19,16 @@ import { proven } from '#src/lib/proven.ts';
 import { growingPause, sleep, unlessAborted } from '#src/lib/time.ts';
 import {
   type AbortSignalLike,
+  EventDamaged,
   type EventLog,
   EventLogUnavailable,
   type LiveMessage,
   type RecordedEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
+import type { EventScan, ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import { knownDamage } from '../known-damage.ts';
 import { eventStoreConnection } from './connection.ts';
 import * as convert from './events.ts';
 import { eventStoreSettings } from './url.ts';
@@ -67,7 +70,7 @@ const LEADER = { requiresLeader: true };
 type Direction = 'forwards' | 'backwards';
 
 /** Connects with the first call. Throws `UnreadableConnectionString`. */
-export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): EventLog {
+export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): ScannedLog {
   const { url, timeLimitMs = 5000, logger } = options;
   const connection = eventStoreConnection(eventStoreSettings(url), timeLimitMs, logger);
   const { assertOpen, closing } = connection;
@@ -85,6 +88,15 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
         });
     },
   });
+
+  const damage = knownDamage(logger);
+  /** null: not part of this log. */
+  function whole(read: convert.ServerEvent): RecordedEvent | null {
+    if (!read.damaged) return read.event;
+    const found = convert.damageOf(read);
+    damage.note(found);
+    throw new EventDamaged(found);
+  }
 
   const append: EventLog['append'] = async (stream, expected, given) => {
     const events = given.map(convert.eventToAppend);
@@ -111,7 +123,7 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     const range = { ...LEADER, fromRevision, direction, maxCount };
     try {
       const read = await connection.read((client) => client.readStream(stream, range));
-      return read.flatMap(({ event }) => event ?? []);
+      return read.flatMap((each) => whole(each) ?? []);
     } catch (error) {
       if (error instanceof StreamNotFoundError || error instanceof StreamDeletedError) return [];
       throw noteOutage(error);
@@ -140,15 +152,29 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
     let cursor = after;
     for (let more = true; more && events.length < max; ) {
       const read = await readLog(cursor, 'forwards', convert.PAGE_EVENTS);
-      for (const { position, event } of read) {
-        if (cursor !== null && position <= cursor) continue;
-        cursor = position;
+      for (const each of read) {
+        if (cursor !== null && each.position <= cursor) continue;
+        cursor = each.position;
+        const event = whole(each);
         if (event !== null && (types?.includes(event.type) ?? true)) events.push(event);
         if (events.length === max) break;
       }
       more = read.length === convert.PAGE_EVENTS;
     }
     return events;
+  };
+
+  /** The server verifies the hashes of its chunks itself: here a damaged event is one that is not JSON any more. */
+  const scan: EventScan['scan'] = async ({ after, max }) => {
+    // `after` itself is read again.
+    const count = Math.min(max, convert.PAGE_EVENTS) + (after === null ? 0 : 1);
+    const read = await readLog(after, 'forwards', count);
+    const found = read
+      .filter(({ position }) => after === null || position > after)
+      .flatMap(convert.scannedEvent);
+    for (const one of found) if (one.kind === 'damaged') damage.note(one.damage);
+    const next = read.length < count ? null : (read.at(-1)?.position ?? null);
+    return { found, next, unchecked: 0, unindexed: [] };
   };
 
   async function* subscribe({
@@ -183,9 +209,11 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
           if (next === null || (cursor !== null && next.position <= cursor)) continue;
           cursor = next.position;
           failures = 0;
-          if (next.event !== null) yield { kind: 'event', event: next.event };
+          const event = whole(next);
+          if (event !== null) yield { kind: 'event', event };
         }
       } catch (cause) {
+        if (cause instanceof EventDamaged) throw cause;
         logDrop(cause);
       } finally {
         end();
@@ -252,10 +280,14 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Even
       return subscribe(range);
     },
     head,
+    lastPosition: head,
+    scan,
+    checkFiles: async () => null,
     async health() {
       if (closing.aborted) return { ok: false, problem: 'unavailable' };
       const failure = await health.check();
-      return failure === null ? { ok: true } : { ok: false, problem: problemOf(failure.cause) };
+      if (failure === null) return { ok: true, ...damage.health() };
+      return { ok: false, problem: problemOf(failure.cause), ...damage.health() };
     },
     close: connection.close,
   };

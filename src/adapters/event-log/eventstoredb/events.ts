@@ -1,17 +1,25 @@
 // Converts events of the server to events of this log: which of them belong to it, their positions as text, and the head.
 import { jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
+import type { Damage } from '#src/domain/damage.ts';
+import { EVENT_TYPES } from '#src/domain/events.ts';
 import type { NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
+import type { Scanned } from '#src/ports/event-scan.ts';
 
 /** Events of one read of the whole log. */
 export const PAGE_EVENTS = 512;
 /** Events of the first read for the head: the server's standard projections write several events after each of ours. */
 const HEAD_EVENTS = 16;
 
-/** `event` null: not part of this log, since it is the server's own or not a JSON object. */
+/**
+ * `event` null: not part of this log, since it is the server's own or not a JSON object. `damaged`: it is of a type of this
+ * log all the same, so it cannot be what was written.
+ */
 export type ServerEvent = {
   readonly position: string;
+  readonly stream: string;
   readonly revision: bigint;
   readonly event: RecordedEvent | null;
+  readonly damaged: boolean;
 };
 
 /**
@@ -59,6 +67,8 @@ export function eventToAppend(event: NewEvent) {
   return jsonEvent({ id, type, data, metadata });
 }
 
+const OWN_TYPES: ReadonlySet<string> = new Set(EVENT_TYPES);
+
 /** null for a record without an event, such as a link to a deleted event. */
 export function serverEvent({ event }: ResolvedEvent): ServerEvent | null {
   if (event?.position === undefined) return null;
@@ -66,11 +76,13 @@ export function serverEvent({ event }: ResolvedEvent): ServerEvent | null {
   const position = positionText(event.position);
   const data: unknown = event.isJson ? event.data : null;
   if (type.startsWith('$') || stream.startsWith('$') || !isObject(data)) {
-    return { position, revision, event: null };
+    const damaged = event.isJson && OWN_TYPES.has(type);
+    return { position, stream, revision, event: null, damaged };
   }
   const created = event.created.toISOString();
   const recorded = { stream, revision, position, id, type, data, created };
-  return { position, revision, event: { ...recorded, metadata: isObject(metadata) ? metadata : {} } };
+  const whole = { ...recorded, metadata: isObject(metadata) ? metadata : {} };
+  return { position, stream, revision, event: whole, damaged: false };
 }
 
 /** The client returns parsed JSON; data that are not JSON arrive as bytes or as a string. */
@@ -79,3 +91,17 @@ function isObject(value: unknown): value is RecordedEvent['data'] {
     typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
   );
 }
+
+/** For a scan: nothing for what is not part of this log. */
+export function scannedEvent(read: ServerEvent): readonly Scanned[] {
+  if (read.damaged) return [{ kind: 'damaged', damage: damageOf(read) }];
+  return read.event === null ? [] : [{ kind: 'event', event: read.event }];
+}
+
+export const damageOf = ({ position, stream, revision }: ServerEvent): Damage => ({
+  from: position,
+  to: position,
+  stream,
+  revision: String(revision),
+  problem: 'changed',
+});

@@ -1,16 +1,17 @@
 // Appends to the embedded log with group commit: concurrent appends share one transaction and one fsync, and a failed one
 // is rolled back alone.
 
-import type { DatabaseSync } from 'node:sqlite';
-import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { isSqliteBusy, isSqliteUnreadable } from '#src/lib/sqlite-error.ts';
 import {
   type Appended,
+  EventDamaged,
   type ExpectedRevision,
   type NewEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import { nextTurn, pauseBetweenTries, unavailable } from './file.ts';
-import { positionText } from './read.ts';
+import { checksumOf, positionText } from './row.ts';
 
 type EventRow = {
   readonly id: string;
@@ -44,19 +45,40 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
   const from = db.prepare(
     'SELECT id, revision, position FROM events WHERE stream = ? AND revision >= ? ORDER BY revision LIMIT ?',
   );
-  const insert = db.prepare(
-    'INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)',
-  );
+  const place = db.prepare('SELECT position FROM events WHERE stream = ? AND revision = ?');
+  const head = db.prepare('SELECT max(position) AS position FROM events');
+  // Not before it is needed: a file that cannot be written may lack a column.
+  let insert: StatementSync | null = null;
+  const insertion = () =>
+    db.prepare(
+      'INSERT INTO events (position, stream, revision, id, type, created, data, metadata, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    );
 
   function store({ stream, events }: AppendCall, last: number): Stored {
     const created = now();
     let revision = last;
-    let position = 0;
+    // No other connection can insert between this read and the insert: the write lock is held.
+    let position = Number(head.get()?.position ?? 0);
+    insert ??= insertion();
     for (const { id, type, data, metadata } of events) {
       revision++;
-      position = Number(insert.run(stream, revision, id, type, created, data, metadata).lastInsertRowid);
+      position++;
+      const checksum = checksumOf({ position, stream, revision, id, type, created, data, metadata });
+      insert.run(position, stream, revision, id, type, created, data, metadata, checksum);
     }
     return { appended: { nextRevision: BigInt(revision), position: positionText(position) }, stored: true };
+  }
+
+  function storedFrom(stream: string, revision: bigint, count: number): StoredEvent[] {
+    try {
+      return from.all(stream, revision, count) as StoredEvent[];
+    } catch (cause) {
+      if (!isSqliteUnreadable(cause)) throw cause;
+      // If the index is damaged, this throws too.
+      const position = positionText(Number(place.get(stream, revision)?.position));
+      const named = { stream, revision: String(revision) };
+      throw new EventDamaged({ from: position, to: position, ...named, problem: 'unreadable' }, { cause });
+    }
   }
 
   return (call) => {
@@ -64,7 +86,7 @@ function appendRules(db: DatabaseSync, now: () => number): (call: AppendCall) =>
     const last = Number(lastOf.get(stream)?.revision ?? -1);
     const first = expected === 'no_stream' ? 0n : expected + 1n;
     if (first === BigInt(last + 1)) return store(call, last);
-    const found = first > last ? [] : (from.all(stream, first, events.length) as StoredEvent[]);
+    const found = first > last ? [] : storedFrom(stream, first, events.length);
     const repeat = repeatOf(found, events, Number(first));
     if (repeat === null) throw new WrongExpectedVersion(stream, expected, last < 0 ? null : BigInt(last));
     return repeat;

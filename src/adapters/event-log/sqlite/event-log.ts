@@ -4,17 +4,17 @@ import type { LogProblem } from '#src/domain/monitoring/health.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { proven } from '#src/lib/proven.ts';
 import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
-import {
-  type EventLog,
-  EventLogUnavailable,
-  type RecordedEvent,
-  WrongExpectedVersion,
-} from '#src/ports/event-log.ts';
+import { EventLogUnavailable, type RecordedEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import { knownDamage } from '../known-damage.ts';
 import { eventRow, groupCommit } from './append.ts';
-import { isDamage, LogDamaged, nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
+import { nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
+import { fileDamage, isLogDamage } from './file-damage.ts';
 import { FileReplaced, fileIdentity } from './file-identity.ts';
-import { LAST_REVISION, logReader, positionNumber, positionText } from './read.ts';
+import { LAST_REVISION, logReader, positionNumber } from './read.ts';
+import { positionText } from './row.ts';
+import { logScanner } from './scan.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
 
 export type SqliteEventLogOptions = {
@@ -41,19 +41,23 @@ const PROOF = { goodMs: 5000, badMs: 1000 };
  * without a write-ahead log, and with `writes` for a file that cannot be written; `EventLogUnavailable` if other processes
  * keep it locked.
  */
-export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<EventLog> {
+export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<ScannedLog> {
   const { file, lockTimeoutMs = 5000, onCommit, now = Date.now, logger, writes = false } = options;
-  const db = await retryWhileBusy(() => openLogFile(file), lockTimeoutMs).catch((cause: unknown) => {
-    throw isSqliteBusy(cause) ? unavailable(cause) : cause;
-  });
+  const { db, hasChecksum } = await retryWhileBusy(() => openLogFile(file), lockTimeoutMs).catch(
+    (cause: unknown) => {
+      throw isSqliteBusy(cause) ? unavailable(cause) : cause;
+    },
+  );
   const assertInPlace = fileIdentity(file);
-  const reader = logReader(db);
+  const reader = logReader(db, hasChecksum);
+  const damage = knownDamage(logger, { file });
+  const structure = fileDamage((found) => health.failed(found));
   const watch = commitWatch(db);
   const commits = groupCommit(db, {
     lockTimeoutMs,
     now,
     assertWritable() {
-      if (damage !== null) throw damage;
+      structure.assertNone();
       assertInPlace();
     },
     committed(appends) {
@@ -78,27 +82,22 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
     },
   });
   let closing: Promise<void> | null = null;
-  /** Set by the first call that finds the file damaged: nothing more is written to such a file. */
-  let damage: LogDamaged | null = null;
 
   function assertOpen(): void {
     if (closing !== null) throw new EventLogUnavailable({ cause: new Error('the event log is closed') });
-    if (damage !== null) throw new EventLogUnavailable({ cause: damage });
   }
-  function noteDamage(cause: unknown): never {
-    if (damage === null && isDamage(cause)) {
-      damage = new LogDamaged({ cause });
-      health.failed(damage);
-    }
-    throw unavailable(cause);
+  function failedBy(cause: unknown): never {
+    damage.noteError(cause);
+    throw unavailable(structure.noted(cause));
   }
   async function read<T>(run: () => T): Promise<T> {
     const whileOpen = () => {
       assertOpen();
       return run();
     };
-    return retryWhileBusy(whileOpen, lockTimeoutMs).catch(noteDamage);
+    return retryWhileBusy(whileOpen, lockTimeoutMs).catch(failedBy);
   }
+  const scanner = logScanner({ file, read, damage, structure });
 
   if (writes) {
     const failure = await health.check();
@@ -114,7 +113,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
       assertOpen();
       return commits.append({ stream, expected, events: rows }).catch((cause: unknown) => {
         if (cause instanceof WrongExpectedVersion) throw cause;
-        return noteDamage(cause);
+        return failedBy(cause);
       });
     },
     readStream: (stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) =>
@@ -141,11 +140,16 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
     async health() {
       if (closing !== null) return { ok: false, problem: 'unavailable' };
       const failure = await health.check();
-      return failure === null ? { ok: true } : { ok: false, problem: problemOf(failure.cause) };
+      if (failure === null) return { ok: true, ...damage.health() };
+      return { ok: false, problem: problemOf(failure.cause), ...damage.health() };
     },
+    lastPosition: scanner.lastPosition,
+    scan: scanner.scan,
+    checkFiles: scanner.checkFiles,
     close() {
       closing ??= commits.drained().then(() => {
         watch.stop();
+        scanner.close();
         db.close();
       });
       return closing;
@@ -155,7 +159,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Ev
 
 function problemOf(cause: unknown): LogProblem {
   if (cause instanceof FileReplaced) return 'replaced';
-  if (isDamage(cause)) return 'damaged';
+  if (isLogDamage(cause)) return 'damaged';
   return isSqliteBusy(cause) ? 'unavailable' : 'not_writable';
 }
 

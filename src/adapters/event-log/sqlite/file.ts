@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { isSqliteBusy, isSqliteDamage, isSqliteDenied } from '#src/lib/sqlite-error.ts';
+import { isSqliteBusy, isSqliteDamage, isSqliteDenied, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
 import { sleep } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
@@ -13,7 +13,9 @@ const APPLICATION_ID = 0x524c4f47;
 
 // Positions are rowids assigned under the one write lock, so they follow the order of commits and, as nothing is ever
 // deleted, have no gaps. `stream` and `type` precede the payload: a filter never reads overflow pages. INSERT OR REPLACE
-// deletes without firing a delete trigger, hence the third. Health writes to `probe` after a failed commit.
+// deletes without firing a delete trigger, hence the third. Health writes to `probe` after a failed commit. `checksum` is
+// null in rows of a release that had none: an existing file gets the column when it is opened, and that release can still
+// use it.
 const SCHEMA = `
   CREATE TABLE events (
     position INTEGER PRIMARY KEY,
@@ -24,6 +26,7 @@ const SCHEMA = `
     created INTEGER NOT NULL,
     data TEXT NOT NULL,
     metadata TEXT NOT NULL,
+    checksum INTEGER,
     UNIQUE (stream, revision)
   ) STRICT;
   CREATE TRIGGER events_are_not_updated BEFORE UPDATE ON events
@@ -43,7 +46,7 @@ const SCHEMA = `
  * Opens the log's file; creates it, and its directory, readable by the owner only. Never waits for a lock: throws
  * SQLITE_BUSY while another process opens, recovers or closes the file, and the caller tries again.
  */
-export function openLogFile(file: string): DatabaseSync {
+export function openLogFile(file: string): LogFile {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   createPrivate(file);
   try {
@@ -53,7 +56,10 @@ export function openLogFile(file: string): DatabaseSync {
   }
 }
 
-function openDatabase(file: string): DatabaseSync {
+/** `hasChecksum`: false for an older file that cannot be written. */
+export type LogFile = { readonly db: DatabaseSync; readonly hasChecksum: boolean };
+
+function openDatabase(file: string): LogFile {
   const db = new DatabaseSync(file, { timeout: 0 });
   try {
     refuseForeign(db, file);
@@ -61,9 +67,11 @@ function openDatabase(file: string): DatabaseSync {
     if (mode !== 'wal')
       throw new OperatorError(`event log ${file}: no write-ahead log here (journal mode ${mode})`);
     // FULL: the write-ahead log is synced before COMMIT returns. The size limit frees disk space after a burst.
+    // Damage to a page is noticed when it is read, before it can spread.
     db.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384');
+    db.exec('PRAGMA cell_size_check = ON');
     if (versionOf(db) === 0) createSchema(db);
-    return db;
+    return { db, hasChecksum: hasChecksumColumn(db) || addChecksumColumn(db) };
   } catch (error) {
     db.close();
     throw error;
@@ -74,9 +82,7 @@ function openDatabase(file: string): DatabaseSync {
 function openingError(file: string, cause: unknown): unknown {
   const problem = isSqliteDamage(cause)
     ? 'is damaged, or not a database: put back a backup'
-    : isSqliteDenied(cause)
-      ? 'cannot be opened for writing: correct owner and mode of the file, of its -wal and -shm, and of their folder'
-      : null;
+    : sqliteFileProblem(cause);
   return problem === null ? cause : new OperatorError(`event log ${file} ${problem}`, { cause });
 }
 
@@ -116,6 +122,25 @@ function createSchema(db: DatabaseSync): void {
   }
 }
 
+const hasChecksumColumn = (db: DatabaseSync): boolean =>
+  db.prepare("SELECT 1 FROM pragma_table_info('events') WHERE name = 'checksum'").get() !== undefined;
+
+/** Events that are stored already get none: that would declare damage among them to be right. */
+function addChecksumColumn(db: DatabaseSync): boolean {
+  try {
+    db.exec('BEGIN IMMEDIATE');
+    // Another process may have added it.
+    if (!hasChecksumColumn(db)) db.exec('ALTER TABLE events ADD COLUMN checksum INTEGER');
+    db.exec('COMMIT');
+    return true;
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    // A command that only reads can do so without checksums.
+    if (isSqliteDenied(error)) return false;
+    throw error;
+  }
+}
+
 const versionOf = (db: DatabaseSync): number => number(db, 'PRAGMA user_version');
 
 function number(db: DatabaseSync, sql: string): number {
@@ -127,18 +152,6 @@ function number(db: DatabaseSync, sql: string): number {
 export function unavailable(cause: unknown): EventLogUnavailable {
   return cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
 }
-
-/** The file was found damaged: nothing more is written to it. */
-export class LogDamaged extends Error {
-  constructor(options: ErrorOptions) {
-    super('the event log is damaged: put back a backup', options);
-    this.name = 'LogDamaged';
-  }
-}
-
-/** Also of the error that a call threw for it. */
-export const isDamage = (error: unknown): boolean =>
-  error instanceof LogDamaged || isSqliteDamage(error instanceof EventLogUnavailable ? error.cause : error);
 
 /** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */
 export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {

@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { isSqliteBusy, isSqliteDamage } from '#src/lib/sqlite-error.ts';
+import { isSqliteBusy, isSqliteDamage, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
 import { retryWhileBusy } from './file.ts';
 
 export type ProcessLock = { release(): void };
@@ -30,17 +30,28 @@ const WAIT_MS = 1000;
 /** `file`: the lock file. Uses SQLite's locks: shared for a reader, exclusive for an exclusive transaction. */
 export async function acquireProcessLock(file: string, mode: ProcessLockMode): Promise<ProcessLock> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const lock = new DatabaseSync(file, { timeout: 0 });
+  const lock = openLock(file);
   try {
     await retryWhileBusy(() => lockFile(lock, mode), WAIT_MS);
     return { release: () => lock.close() };
   } catch (error) {
     lock.close();
     if (isSqliteBusy(error)) throw new LogInUse(mode);
-    if (isSqliteDamage(error))
-      throw new OperatorError(`${file} is no lock file: delete it`, { cause: error });
-    throw error;
+    throw lockError(file, error);
   }
+}
+
+function openLock(file: string): DatabaseSync {
+  try {
+    return new DatabaseSync(file, { timeout: 0 });
+  } catch (error) {
+    throw lockError(file, error);
+  }
+}
+
+function lockError(file: string, cause: unknown): unknown {
+  const problem = isSqliteDamage(cause) ? 'is no lock file: delete it' : sqliteFileProblem(cause);
+  return problem === null ? cause : new OperatorError(`${file} ${problem}`, { cause });
 }
 
 function lockFile(lock: DatabaseSync, mode: ProcessLockMode): void {

@@ -1,21 +1,11 @@
 import assert from 'node:assert/strict';
-import {
-  closeSync,
-  cpSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { freshStream, newEvent, newEvents } from '#test/support/event-log-fixtures.ts';
+import { freshStream, newEvents } from '#test/support/event-log-fixtures.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 
@@ -143,33 +133,6 @@ test('sqlite: a position of another log throws RangeError', OPTIONS, () =>
     await assert.rejects(log.readAll({ after: 'C:12/P:12', max: 1 }), RangeError);
     const subscription = log.subscribeAll({ after: '12', signal: new AbortController().signal });
     await assert.rejects(subscription[Symbol.asyncIterator]().next(), RangeError);
-    await log.close();
-  }),
-);
-
-test('sqlite: once a read finds the file damaged, no call is accepted', OPTIONS, () =>
-  inDirectory(async (file) => {
-    const large = Array.from({ length: 20 }, () => newEvent('Noted', { text: 'x'.repeat(2000) }));
-    const filling = await sqliteEventLog({ file });
-    for (let n = 0; n < 20; n++) {
-      const events = large.map((event) => ({ ...event, id: crypto.randomUUID() }));
-      await filling.append(`given-${n}`, 'no_stream', events);
-    }
-    await filling.close();
-    const middle = 4096 * Math.round(statSync(file).size / 4096 / 2);
-    const bytes = openSync(file, 'r+');
-    writeSync(bytes, new Uint8Array(32 * 4096).fill(0xa7), 0, 32 * 4096, middle);
-    closeSync(bytes);
-    const log = await sqliteEventLog({ file });
-    const damaged = (error: unknown) =>
-      error instanceof EventLogUnavailable && /database disk image/.test(String(error.cause));
-    await assert.rejects(log.readAll({ after: null, max: 1000 }), damaged);
-    const refused = (error: unknown) =>
-      error instanceof EventLogUnavailable && /the event log is damaged/.test(String(error.cause));
-    assert.deepEqual(await log.health(), { ok: false, problem: 'damaged' });
-    await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), refused);
-    const subscription = log.subscribeAll({ after: null, signal: new AbortController().signal });
-    await assert.rejects(subscription[Symbol.asyncIterator]().next(), refused);
     await log.close();
   }),
 );

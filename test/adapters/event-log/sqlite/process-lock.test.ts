@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { acquireProcessLock, LogInUse } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { testFolder } from '#test/support/test-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'relay-process-lock-'));
-after(() => rmSync(folder, { recursive: true, force: true }));
+const folder = testFolder('process-lock');
 
 test('process lock: shared locks exclude a lock `alone`', async () => {
   const file = join(folder, 'shared', 'lock');

@@ -17,7 +17,7 @@ type Bench = {
 
 async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const { file, remove } = logDirectory();
-  const db = openLogFile(file);
+  const { db } = openLogFile(file);
   const foreign = new DatabaseSync(file);
   const watch = commitWatch(db);
   const insert = foreign.prepare(
@@ -39,7 +39,11 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
     return taken;
   };
   try {
-    await body({ reader: logReader(db), store, take: (...args) => within(take(...args), 'the events') });
+    await body({
+      reader: logReader(db, true),
+      store,
+      take: (...args) => within(take(...args), 'the events'),
+    });
   } finally {
     watch.stop();
     foreign.close();

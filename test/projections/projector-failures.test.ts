@@ -1,10 +1,11 @@
 // A store that opens and then fails at its work: growing pauses, one line when it begins and one when it is over.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { Projector } from '#projections/projector.ts';
 import type { Db } from '#projections/rows.ts';
-import { startProjections } from '#projections/runner.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { type EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { quiet } from '#test/support/fakes.ts';
 import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
 import { pgliteHarness } from '#test/support/read-store.ts';
@@ -52,7 +53,7 @@ async function given() {
   const log = memoryLog();
   await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
   const deps = { log, store: { ...store, open }, clock, logger };
-  return { state, log, runner: startProjections({ ...deps, judgeReceipt: judgeBySignature }) };
+  return { state, log, runner: new Projector({ ...deps, judgeReceipt: judgeBySignature }) };
 }
 
 async function until(met: () => boolean): Promise<void> {
@@ -68,11 +69,11 @@ test('runner: batches that fail are repeated with growing pauses, and logged onc
   await appendAll(log, jobAppends(PLAN));
   await until(() => state.pauses.length >= 7);
   assert.deepEqual(state.pauses.slice(0, 7), [100, 200, 400, 800, 1000, 1000, 1000]);
-  assert.deepEqual(state.lines, ['events cannot be projected into the read models; the runner retries']);
+  assert.deepEqual(state.lines, ['events cannot be projected into the read models; the projector retries']);
   state.broken = false;
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
   assert.deepEqual(state.lines, [
-    'events cannot be projected into the read models; the runner retries',
+    'events cannot be projected into the read models; the projector retries',
     'the read models are projected again',
   ]);
   // A success in between resets the pauses.
@@ -94,7 +95,7 @@ test('runner: a store that fails and recovers without any event is logged too', 
   state.away = false;
   await until(() => state.lines.length >= 2);
   assert.deepEqual(state.lines, [
-    'events cannot be projected into the read models; the runner retries',
+    'events cannot be projected into the read models; the projector retries',
     'the read models are projected again',
   ]);
   await runner.stop();
@@ -129,11 +130,43 @@ test('runner: an unavailable event log does not make the store unreadable', slow
   };
   const logger = { info() {}, warn() {}, error() {}, bug() {} };
   const deps = { store, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
-  const runner = startProjections({ ...deps, log: { ...log, readAll } });
+  const runner = new Projector({ ...deps, log: { ...log, readAll } });
   await until(() => asked >= 2);
   assert.equal(runner.readable(), true);
   await runner.stop();
 });
+
+test(
+  'runner: rows stop before a damaged event, which is logged once; what they have is read',
+  slow,
+  async () => {
+    const store = await harness.fresh();
+    const log = memoryLog();
+    await appendAll(log, jobAppends(PLAN));
+    const whole = (await log.head()) ?? '';
+    await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
+    const [lost] = await log.readAll({ after: whole, max: 1 });
+    log.spoil(lost ?? assert.fail());
+    const lines: string[] = [];
+    const note = (message: string) => void lines.push(message);
+    const logger = { info: note, warn: note, error: note, bug: note };
+    const deps = { store, log, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
+    const runner = new Projector(deps);
+    assert.ok(await runner.caughtUp(whole, PATIENCE_MS));
+    await until(() => lines.length > 0);
+    assert.equal(await runner.caughtUp(lost?.position ?? '', 50), false);
+    assert.deepEqual([runner.position(), runner.readable(), runner.lag().lagEvents], [whole, true, null]);
+    assert.equal(runner.state, 'damaged');
+    assert.equal((runner.stoppedAt() as EventDamaged).damage.from, lost?.position);
+    await runner.open();
+    assert.deepEqual(
+      lines.filter((line) => !line.startsWith('the read models stop before damage')),
+      [],
+    );
+    assert.equal(lines.length, 1);
+    await runner.stop();
+  },
+);
 
 test('runner: nothing is opened before `after` resolves, and a stop does not wait for it', slow, async () => {
   const store = await harness.fresh();
@@ -152,10 +185,10 @@ test('runner: nothing is opened before `after` resolves, and a stop does not wai
     logger,
     judgeReceipt: judgeBySignature,
   };
-  const never = startProjections(deps, { after: new Promise(() => undefined) });
+  const never = new Projector(deps, { after: new Promise(() => undefined) });
   const begin = Promise.withResolvers<void>();
-  const runner = startProjections(deps, { after: begin.promise });
-  await deps.clock.sleep(100);
+  const runner = new Projector(deps, { after: begin.promise });
+  await quiet();
   await never.stop();
   assert.equal(opened, false);
   begin.resolve();

@@ -1,0 +1,129 @@
+// Events that the log has delivered and no batch has projected yet: a bounded queue with backpressure on the log.
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { Cancel } from '#src/lib/time.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { EventDamaged, type EventLog, LogDamaged } from '#src/ports/event-log.ts';
+
+type Log = Pick<EventLog, 'subscribeAll'>;
+
+export type QueueOptions = {
+  readonly after: string | null;
+  /** So many events are queued at most. */
+  readonly capacity: number;
+  /** No event after this position is queued; null: all are. */
+  readonly until: string | null;
+  /** Called at every change but the removal of events. */
+  readonly onChange: () => void;
+};
+
+export class EventQueue {
+  /** The log's head, as it was at some time after the start, has been delivered. false at a damaged event. */
+  isComplete = false;
+  /** The log's connection was lost and has returned: what is queued, and what follows, may be of another history. */
+  isInterrupted = false;
+  /** Why the subscription ended; null: it has not. */
+  failure: unknown = null;
+  /** Behind the events that are queued: none is projected over a gap, or the rows would contradict the log. */
+  damage: EventDamaged | LogDamaged | null = null;
+  readonly #items: { readonly event: RecordedEvent; readonly arrivedAt: number }[] = [];
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #options: QueueOptions;
+  readonly #closing = new Cancel();
+  #until: string | null;
+  #dropped: string;
+  #makeRoom = () => {};
+
+  constructor(log: Log, clock: Pick<Clock, 'monotonic'>, options: QueueOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#until = options.until;
+    this.#dropped = options.after ?? '';
+    void this.#deliver(log);
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  /** More events may wait in the log than are queued. */
+  get isFull(): boolean {
+    return this.size >= this.#options.capacity;
+  }
+
+  /** Monotonic ms at which the oldest event arrived; null: there is none. */
+  get oldestArrival(): number | null {
+    return this.#items[0]?.arrivedAt ?? null;
+  }
+
+  /** Position of the newest event; null: there is none. */
+  get last(): string | null {
+    return this.#items.at(-1)?.event.position ?? null;
+  }
+
+  /** The oldest `max` events behind the first `skipped`; they stay queued until they are dropped. */
+  first(max: number, skipped = 0): readonly RecordedEvent[] {
+    return this.#items.slice(skipped, skipped + max).map(({ event }) => event);
+  }
+
+  /** Drops every event at or before `position`, those that are yet to be delivered included. */
+  dropThrough(position: string): void {
+    if (position > this.#dropped) this.#dropped = position;
+    let count = 0;
+    // In order of position.
+    for (let end = this.size; count < end; ) {
+      const middle = (count + end) >> 1;
+      if ((this.#items[middle]?.event.position ?? '') <= position) count = middle + 1;
+      else end = middle;
+    }
+    this.#items.splice(0, count);
+    this.#makeRoom();
+  }
+
+  /** Events up to `position` are queued, too; null: all are. */
+  extend(position: string | null): void {
+    this.#until = position;
+    this.#makeRoom();
+  }
+
+  close(): void {
+    this.#closing.abort();
+    this.#makeRoom();
+  }
+
+  async #deliver(log: Log): Promise<void> {
+    const { after, onChange } = this.#options;
+    try {
+      for await (const message of log.subscribeAll({ after, signal: this.#closing })) {
+        if (message.kind === 'caught_up') this.isComplete = true;
+        else if (message.kind === 'resumed') {
+          this.isInterrupted = true;
+          return onChange();
+        } else {
+          const { event } = message;
+          while (!this.#closing.aborted && (this.isFull || this.#isBeyond(event))) await this.#room();
+          // Another process may have received and projected it before.
+          if (this.#closing.aborted || event.position <= this.#dropped) continue;
+          this.#items.push({ event, arrivedAt: this.#clock.monotonic() });
+        }
+        onChange();
+      }
+      this.failure ??= new Error('the subscription to the event log has ended');
+    } catch (error) {
+      if (error instanceof EventDamaged || error instanceof LogDamaged) {
+        this.damage = error;
+        this.isComplete = false;
+      } else this.failure = error;
+    }
+    onChange();
+  }
+
+  #isBeyond({ position }: RecordedEvent): boolean {
+    return this.#until !== null && position > this.#until;
+  }
+
+  #room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#makeRoom = resolve;
+    });
+  }
+}

@@ -1,0 +1,170 @@
+// This release's generation of read models, as the processes of a service share it: validated against the log before its
+// rows are read, marked as used, replaced if it is of another history or has lost rows.
+import type { Cancel } from '#src/lib/time.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import {
+  checkpointsElsewhere,
+  createGeneration,
+  currentSchema,
+  type Generation,
+  type GenerationStore,
+  generationOf,
+  logHolds,
+  markUsed,
+  pruneGenerations,
+  retire,
+} from './generations.ts';
+import { type ProjectionHead, readHead } from './projection.ts';
+import type { ReadModel } from './registry.ts';
+import { type Db, tableShapes } from './rows.ts';
+import { findLoss } from './whole.ts';
+
+export type OpenRows = { readonly schema: string; readonly db: Db; readonly head: ProjectionHead };
+
+export type GenerationDeps = {
+  readonly log: Pick<EventLog, 'subscribeAll' | 'readAll' | 'readStream' | 'head'>;
+  readonly store: GenerationStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+};
+
+const MARK_USED_MS = 60_000;
+const UNUSED_MS = 7 * 86_400_000;
+/** A history counts as lost only if the log still lacks the event after this. */
+const LOST_AFTER_MS = 500;
+
+type LiveOptions = {
+  readonly ending: Cancel;
+  /** Called before rows are replaced. */
+  readonly onDoubt: () => void;
+  readonly onEmptyLog: () => void;
+};
+
+export class LiveGeneration {
+  /** Notes of checkpoints in other generations of this log. */
+  checkpointsElsewhere: readonly string[] = [];
+  /** The store has answered since the last failure. */
+  hasAnswered = false;
+  readonly #deps: GenerationDeps;
+  readonly #models: readonly ReadModel[];
+  readonly #options: LiveOptions;
+  #generation: Generation | null = null;
+  /** The handle whose rows were counted. */
+  #counted: Db | null = null;
+  #usedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(deps: GenerationDeps, models: readonly ReadModel[], options: LiveOptions) {
+    this.#deps = deps;
+    this.#models = models;
+    this.#options = options;
+  }
+
+  /** Waits until the log has an event. null: the rows were of no use, and are replaced by the next call. */
+  async open(): Promise<OpenRows | null> {
+    try {
+      return await this.#open();
+    } catch (error) {
+      this.hasAnswered = false;
+      throw error;
+    }
+  }
+
+  async #open(): Promise<OpenRows | null> {
+    const { store, log, clock } = this.#deps;
+    const first = await this.#firstEvent();
+    if (first === null) return null;
+    const generation = generationOf(first, store.layout.version, this.#models);
+    this.#generation = generation;
+    const shared = await store.shared();
+    this.hasAnswered = true;
+    const create = { statements: store.layout.statements, models: this.#models };
+    const schema =
+      (await currentSchema(shared, generation)) ??
+      (await shared.transaction((tx) => createGeneration(tx, generation, create, 'current')));
+    const db = await store.open(schema);
+    const head = await this.#wholeHead(schema, db);
+    if (head === null) return null;
+    if (!(await logHolds(log, head))) {
+      // Another process may serve an older state of the log for a moment: what is missing must stay missing.
+      this.#options.onDoubt();
+      await clock.sleep(LOST_AFTER_MS, this.#options.ending);
+      if (this.#options.ending.aborted || (await logHolds(log, head))) return null;
+      await this.#replace(schema, 'lost', { position: head.position });
+      return null;
+    }
+    await this.#markUsed(shared, schema);
+    // Embedded rows are no evidence: a start may delete them, and the operator decides by the file beside the event log.
+    if (store.disposable) await shared.transaction((tx) => pruneGenerations(tx, schema, 0, { lost: true }));
+    else this.checkpointsElsewhere = await checkpointsElsewhere(shared, generation, schema);
+    return { schema, db, head };
+  }
+
+  /** Whether rows and handle are still those of the generation; marks them as used. */
+  async isCurrent({ schema, db }: OpenRows): Promise<boolean> {
+    const { store, clock, logger } = this.#deps;
+    if ((await store.open(schema)) !== db) return false;
+    if (store.disposable) return true;
+    const shared = await store.shared();
+    if (this.#generation === null || (await currentSchema(shared, this.#generation)) !== schema) return false;
+    if (clock.monotonic() - this.#usedAt >= MARK_USED_MS) {
+      await this.#markUsed(shared, schema);
+      const dropped = await shared.transaction((tx) => pruneGenerations(tx, schema, UNUSED_MS));
+      if (dropped.length > 0)
+        logger.info('dropped read models that no process has used for 7 days', { dropped });
+    }
+    return true;
+  }
+
+  /** Where a store has failed, its rows are counted again. */
+  countAgain(): void {
+    this.#counted = null;
+  }
+
+  async #firstEvent(): Promise<string | null> {
+    const { log } = this.#deps;
+    const [first] = await log.readAll({ after: null, max: 1 });
+    if (first !== undefined) return first.id;
+    for await (const message of log.subscribeAll({ after: null, signal: this.#options.ending })) {
+      if (message.kind === 'event') return message.event.id;
+      if (message.kind === 'caught_up') this.#options.onEmptyLog();
+    }
+    return null;
+  }
+
+  /** null: rows were lost, and are replaced now. */
+  async #wholeHead(schema: string, db: Db): Promise<ProjectionHead | null> {
+    const { clock } = this.#deps;
+    const counted = db === this.#counted;
+    const loss = counted ? null : await findLoss(db, schema, tableShapes(this.#models), () => clock.sleep(0));
+    const head = loss === null ? await readHead(db) : null;
+    if (head !== null && head.loss === null) {
+      this.#counted = db;
+      return head;
+    }
+    this.#options.onDoubt();
+    await this.#replace(schema, 'incomplete', { loss: loss ?? head?.loss });
+    return null;
+  }
+
+  async #replace(
+    schema: string,
+    state: 'lost' | 'incomplete',
+    fields: Record<string, unknown>,
+  ): Promise<void> {
+    const { store, logger } = this.#deps;
+    logger.warn(REPLACED[state], fields);
+    await (await store.shared()).transaction((tx) => retire(tx, schema, state));
+  }
+
+  async #markUsed(shared: Db, schema: string): Promise<void> {
+    this.#usedAt = this.#deps.clock.monotonic();
+    await markUsed(shared, schema);
+  }
+}
+
+const REPLACED = {
+  lost: 'the read models contain events that are missing from the event log: building new ones',
+  incomplete: 'the read models have lost rows: building new ones',
+} as const;

@@ -1,0 +1,56 @@
+// Remembers the event log in a file of DATA_DIR, for a key file that this process may not change.
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { parsedJson } from '#src/domain/canonical-json.ts';
+import { isKnownLog } from '#src/domain/signing-keys/known-log.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { systemCode } from '#src/lib/system-error.ts';
+import type { LogMemory } from '#src/ports/log-memory.ts';
+
+/** `read` throws `OperatorError` for a file with other content. */
+export const logMemoryFile = (path: string): LogMemory => ({
+  place: path,
+  read() {
+    const text = textOf(path);
+    if (text === null) return null;
+    const content = parsedJson(text);
+    if (isKnownLog(content)) return content;
+    throw new OperatorError(
+      `${path} is damaged: it states which event log is in use; put it back from a backup, or move it away if the event log is the right one`,
+    );
+  },
+  write(log) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const beside = `${path}.new`;
+    try {
+      writeFileSync(beside, `${JSON.stringify(log, null, 2)}\n`, { mode: 0o600, flush: true });
+      renameSync(beside, path);
+    } finally {
+      rmSync(beside, { force: true });
+    }
+    const folder = openSync(dirname(path), 'r');
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  },
+});
+
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+}

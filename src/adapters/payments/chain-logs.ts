@@ -1,0 +1,173 @@
+// Reads the logs of one contract in ranges of blocks. Nodes refuse large ranges, filter loosely or repeat themselves: a range
+// that is refused is divided, and each log is compared with the filter.
+import {
+  type Hex,
+  HttpRequestError,
+  type LogTopic,
+  numberToHex,
+  type PublicClient,
+  type RpcLog,
+  toEventSelector,
+} from 'viem';
+import { NoAnswer } from './node.ts';
+import { lowerHex } from './requirements.ts';
+
+export const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
+export const CANCELLED = toEventSelector('AuthorizationCanceled(address,bytes32)');
+
+/** Numbers of the first and the last block. */
+export type BlockRange = { readonly from: number; readonly to: number };
+
+/** Hashes and topics in lower case. */
+export type Log = {
+  readonly block: number;
+  readonly index: number;
+  readonly transaction: string;
+  readonly topics: readonly string[];
+  readonly data: Hex;
+};
+
+/** `asset`: lower case. `topics`: as in eth_getLogs, lower case, with all events in a list. */
+export type LogFilter = {
+  readonly asset: string;
+  readonly topics: readonly [events: readonly Hex[], ...others: (readonly Hex[] | null)[]];
+};
+
+/** Names the place of a log, or of the one so many logs later. */
+export const placeOf = ({ block, transaction, index }: Log, offset = 0): string =>
+  `${block} ${transaction} ${index + offset}`;
+
+/** The node answers, and does not return the logs of this range. */
+class RangeRefused extends NoAnswer {}
+
+/** Each log once, in the order of the chain; without those that the node returned beside what was requested. */
+export async function readLogs(
+  client: PublicClient,
+  { asset, topics }: LogFilter,
+  { from, to }: BlockRange,
+): Promise<readonly Log[]> {
+  const answer = await client
+    .request({
+      method: 'eth_getLogs',
+      params: [
+        {
+          address: asset as Hex,
+          topics: topics as unknown as LogTopic[],
+          fromBlock: numberToHex(from),
+          toBlock: numberToHex(to),
+        },
+      ],
+    })
+    .catch((cause: unknown) => {
+      throw isAboutRange(cause) ? new RangeRefused('rpc_failed') : cause;
+    });
+  if (!Array.isArray(answer)) throw new RangeRefused('malformed');
+  const logs = new Map<string, Log>();
+  for (const one of answer) {
+    const log = readLog(one);
+    if (log === null || lowerHex(one.address) !== asset || log.block < from || log.block > to) continue;
+    if (matches(log, topics)) logs.set(placeOf(log), log);
+  }
+  return [...logs.values()].sort((a, b) => a.block - b.block || a.index - b.index);
+}
+
+/** Access, limits of rate, and outages, as HTTP status and as JSON-RPC code. Not -32005: also too many logs. */
+const OTHER_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 502, 503, 504]);
+const OTHER_CODES: ReadonlySet<unknown> = new Set([429, -32007]);
+
+/** Whether a smaller range may be a remedy. */
+function isAboutRange(cause: unknown): boolean {
+  // Without a status, the node is not reached.
+  if (cause instanceof HttpRequestError) return cause.status !== undefined && !OTHER_STATUS.has(cause.status);
+  return !(cause instanceof Error && 'code' in cause && OTHER_CODES.has(cause.code));
+}
+
+/** null: a log of a removed or unfinished block. */
+function readLog(log: RpcLog): Log | null {
+  const { blockNumber, logIndex, transactionHash, topics, data } = log;
+  if (log.removed === true || blockNumber === null || logIndex === null || transactionHash === null)
+    return null;
+  return {
+    block: Number(blockNumber),
+    index: Number(logIndex),
+    transaction: lowerHex(transactionHash),
+    topics: topics.map(lowerHex),
+    data,
+  };
+}
+
+/** EIP-3009 and ERC-20 index two members: a log with another number of topics is of another event. */
+const TOPICS = 3;
+
+const matches = (log: Log, topics: LogFilter['topics']): boolean =>
+  log.topics.length === TOPICS &&
+  topics.every((wanted, i) => wanted === null || wanted.some((one) => one === log.topics[i]));
+
+// ── ranges ──────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Public nodes accept 10 to 10,000 blocks at once, and refuse more, or too many logs. */
+export const LARGEST_RANGE = 2000;
+/** Logs of one answer that are enough. */
+const ENOUGH = 250;
+/** Ranges after which a limit that was found is exceeded once more. */
+const PATIENCE = 50;
+
+export type RangeSizes = ReturnType<typeof rangeSizes>;
+
+/** Blocks of the next range: grows while answers are small, and is halved when one is refused. */
+export function rangeSizes(first: number) {
+  let size = first;
+  let limit = LARGEST_RANGE;
+  let atLimit = 0;
+  return {
+    size: () => size,
+    taken(logs: number): void {
+      if (logs > ENOUGH) {
+        size = Math.max(1, Math.floor(size / 2));
+        return;
+      }
+      if (size === limit && ++atLimit >= PATIENCE) {
+        limit = Math.min(LARGEST_RANGE, limit * 2);
+        atLimit = 0;
+      }
+      size = Math.min(limit, size * 2);
+    },
+    /** Returns false if a single block was refused: then its size was not the reason. */
+    refused(blocks: number): boolean {
+      // The last range of a search may be short, and shows little about long ones.
+      const isShort = blocks < size / 2;
+      size = Math.max(1, Math.floor(blocks / 2));
+      if (isShort) return blocks > 1;
+      limit = blocks > 1 ? size : LARGEST_RANGE;
+      atLimit = 0;
+      return blocks > 1;
+    },
+  };
+}
+
+/**
+ * Reads one range after the other, until `isDone` or the last block was read. A range that the node refuses, or does not
+ * answer in time, is divided while `mayDivide`. `read` returns the number of logs. Throws `NoAnswer`, and what `read` throws.
+ */
+export async function readRanges(
+  blocks: BlockRange,
+  sizes: RangeSizes,
+  {
+    read,
+    isDone,
+    mayDivide,
+  }: { read(range: BlockRange): Promise<number>; isDone(): boolean; mayDivide(): boolean },
+): Promise<void> {
+  for (let from = blocks.from; from <= blocks.to && !isDone(); ) {
+    const to = Math.min(blocks.to, from + sizes.size() - 1);
+    try {
+      sizes.taken(await read({ from, to }));
+      from = to + 1;
+    } catch (error) {
+      if (!isDivisible(error) || !mayDivide() || !sizes.refused(to - from + 1)) throw error;
+    }
+  }
+}
+
+const isDivisible = (error: unknown): boolean =>
+  error instanceof RangeRefused || (error instanceof NoAnswer && error.code === 'timeout');

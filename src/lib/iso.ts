@@ -1,0 +1,2 @@
+/** RFC 3339, UTC, milliseconds. `ms`: since the Unix epoch; throws a RangeError beyond the range of a Date. */
+export const iso = (ms: number): string => new Date(ms).toISOString();

@@ -1,0 +1,69 @@
+// Reads the whole event log every hour, so that damage is found before a call needs the event: the event log records and logs
+// what a scan finds.
+
+import { unlessAborted } from '#src/lib/time.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import type { EventScan } from '#src/ports/event-scan.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import { isOutage } from '#src/ports/outage.ts';
+
+export type ScrubDeps = {
+  readonly log: Pick<EventScan, 'scan'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Ends it. */
+  readonly ending: AbortSignalLike;
+  /** Nothing is read before it resolves. */
+  readonly after?: Promise<void>;
+  /** From the start of one pass to that of the next. */
+  readonly everyMs?: number | undefined;
+};
+
+export type Scrub = {
+  /** Resolves when `ending` has aborted and no scan is under way. */
+  readonly ended: Promise<void>;
+  /** When the last pass over all events ended, Unix ms; null: none has. */
+  lastPass(): number | null;
+};
+
+const HOUR_MS = 3_600_000;
+const RETRY_MS = 60_000;
+/** One turn takes about half a millisecond of the thread. */
+const TURN_EVENTS = 64;
+/** Times as long as a turn took: 5 % of one core, so that 10 million events take about half an hour. */
+const REST = 19;
+
+export function scrubLog({ log, clock, logger, ending, after, everyMs = HOUR_MS }: ScrubDeps): Scrub {
+  let lastPass: number | null = null;
+
+  /** false: ended before. */
+  async function pass(): Promise<boolean> {
+    for (let from: string | null = null; !ending.aborted; ) {
+      const begun = clock.monotonic();
+      const { next } = await log.scan({ after: from, max: TURN_EVENTS, index: true });
+      if (next === null) return true;
+      from = next;
+      await clock.sleep(Math.max(1, REST * (clock.monotonic() - begun)), ending);
+    }
+    return false;
+  }
+
+  async function run(): Promise<void> {
+    if (after !== undefined) await unlessAborted(after, ending);
+    while (!ending.aborted) {
+      const begun = clock.monotonic();
+      let wait = RETRY_MS;
+      try {
+        if (await pass()) lastPass = clock.now();
+        wait = Math.max(0, everyMs - (clock.monotonic() - begun));
+      } catch (cause) {
+        // An unavailable event log is logged by its own part.
+        if (!isOutage(cause)) logger.bug('the event log could not be scrubbed', { cause });
+      }
+      await clock.sleep(wait, ending);
+    }
+  }
+
+  return { ended: run(), lastPass: () => lastPass };
+}

@@ -1,0 +1,275 @@
+// The rest of the table of payments, on real processes: these rows have their faster test with the use cases, and run here
+// in each cell of the matrix.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import type { Fault } from '#test/support/fault-proxy.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
+import {
+  assertAskedToPay,
+  assertDelivered,
+  assertOneCall,
+  assertSaid,
+  EXECUTE,
+  each,
+  GUIDED,
+  send,
+  sendPatiently,
+} from '#test/support/paid-call.ts';
+import { type Body, makePaidWorld, type PaidWorld, SAMPLES, type Sample } from '#test/support/paid-world.ts';
+import { altered, challenge, makePayment, newPayer, type Payment, resigned } from '#test/support/payer.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
+import { payloadOf } from '#test/support/service-receipts.ts';
+import { post } from '#test/support/service-world.ts';
+
+const needs = needsAnvil();
+/** Long enough for all calls to be accepted, on a slow machine too. */
+const DECISION_LIVES_MS = 60_000;
+
+describe('the table of payments', () => {
+  let paid: PaidWorld;
+  let service: Service;
+  before(async () => {
+    if (needs.skip) return;
+    paid = await makePaidWorld();
+    service = await paid.start();
+  });
+  after(() => paid?.end());
+
+  const settles = ({ nonce }: Pick<Payment, 'nonce'>) => paid.proxy.callsOf('settle', nonce);
+  const oneMore = async ({ payer }: Sample, route: typeof EXECUTE | typeof GUIDED = EXECUTE) =>
+    makePayment(payer, await challenge(`${service.url}${route}`));
+
+  /** Accepted, its settlement unknown, nothing charged yet. */
+  async function leaveUnsettled(sample: Sample, by = service): Promise<void> {
+    paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'json_500' : 'pass'));
+    const route = 'decisionId' in sample.request ? GUIDED : EXECUTE;
+    assertSaid(await sendPatiently(by, sample, { route }), 503, 'payment_unconfirmed');
+  }
+
+  // ── one payment, one call ───────────────────────────────────────────────────────────────────────────────
+
+  test(
+    'another body, and another idempotencyKey, with the same payment: 409, and the first result is unchanged',
+    needs,
+    async () => {
+      const more = (n: number) => ({ idempotencyKey: `first ${n}` });
+      const samples = await paid.samples(service, 'reused', { more });
+      await each(samples, async (sample) => {
+        const first = assertDelivered(await sendPatiently(service, sample), sample);
+        for (const change of [{ body: 'another' }, { idempotencyKey: 'another' }, { method: 'PUT' }])
+          for (const version of [1, 2] as const) {
+            const request = { ...sample.request, ...change };
+            assertSaid(await send(service, sample, { request, version }), 409, 'payment_reused');
+          }
+        const again = assertDelivered(await send(service, sample), sample, { replay: true });
+        assert.deepEqual(again.job, first.job);
+        assert.equal(settles(sample.payment).length, 1);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    },
+  );
+
+  test(
+    'one payment with K1, then K2, then a new payment with K2: K2 buys a call of its own',
+    needs,
+    async () => {
+      const samples = await paid.samples(service, 'two-keys', { more: () => ({ idempotencyKey: 'K1' }) });
+      await each(samples, async (sample) => {
+        const request = { ...sample.request, idempotencyKey: 'K2' };
+        const first = assertDelivered(await sendPatiently(service, sample), sample);
+        assertSaid(await send(service, sample, { request }), 409, 'payment_reused');
+        const payment = await oneMore(sample);
+        const last = assertDelivered(await sendPatiently(service, sample, { request, payment }), sample);
+        assert.notEqual(last.job.id, first.job.id);
+        const again = await send(service, sample, { request, payment });
+        assert.equal(assertDelivered(again, sample, { replay: true }).job.id, last.job.id);
+      });
+      await paid.assertBooks(samples, { calls: 2, charges: 2 });
+    },
+  );
+
+  test('the same key with a new payment: the first result is replayed, and not charged', needs, async () => {
+    const samples = await paid.samples(service, 'key-again', { more: () => ({ idempotencyKey: 'K' }) });
+    await each(samples, async (sample) => {
+      const first = assertDelivered(await sendPatiently(service, sample), sample);
+      const payment = await oneMore(sample);
+      const again = assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
+      assert.deepEqual(again.job, first.job);
+      assert.equal(settles(payment).length, 0);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+
+  // ── refused ─────────────────────────────────────────────────────────────────────────────────────────────
+
+  const REFUSED: readonly (readonly [string, (payment: Payment) => Promise<Payment> | Payment])[] = [
+    [
+      'on another network',
+      (payment) => withHeaders(payment, ['eip155:8453', 'eip155:84532'], ['"base"', '"base-sepolia"']),
+    ],
+    [
+      'a signature of nothing',
+      (payment) =>
+        altered(payment, (_, signed) => Object.assign(signed, { signature: `0x${'1'.repeat(128)}1b` })),
+    ],
+    [
+      'a payer that did not sign',
+      (payment) =>
+        altered(payment, (_, { authorization }) =>
+          Object.assign(authorization, { from: newPayer().address }),
+        ),
+    ],
+    [
+      'too far ahead',
+      (payment) =>
+        resigned(payment, (authorization) =>
+          Object.assign(authorization, { validBefore: String(Math.floor(Date.now() / 1000) + 3600) }),
+        ),
+    ],
+    ['garbage', (payment) => withHeaders(payment, ['payload', 'poyload'])],
+  ];
+  for (const [title, spoil] of REFUSED) {
+    test(`402, nothing called, nothing settled: ${title}`, needs, async () => {
+      const samples = await paid.samples(service, title.replaceAll(' ', '-'));
+      await each(samples, async (sample) => {
+        const payment = await spoil(sample.payment);
+        for (const version of [2, 1] as const)
+          assertAskedToPay(await sendPatiently(service, sample, { payment, version }));
+        assert.deepEqual([settles(payment).length, settles(sample.payment).length], [0, 0]);
+      });
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+    });
+  }
+
+  // ── unknown settlements ─────────────────────────────────────────────────────────────────────────────────
+
+  for (const [title, fault, charges] of [
+    ['not settled', 'json_500', 0],
+    ['settled', 'cut', 1],
+  ] as const satisfies readonly (readonly [string, Fault, number])[]) {
+    const present = (sample: Sample) => sendPatiently(service, sample);
+
+    test(
+      `20 concurrent retries of an unknown payment (${title}): one call, charged once`,
+      needs,
+      async () => {
+        const samples = await paid.samples(service, `retries-${fault}`);
+        await paid.leaveUnknown(samples, fault, present);
+        await paid.assertBooks(samples, { calls: 0, charges });
+        for (const sample of samples) {
+          await assertOneCall([service], sample);
+          assert.equal(settles(sample.payment).filter(({ moved }) => moved).length, 1);
+        }
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+
+    test(
+      `${title}, the node does not answer, and a new payment has the same key: 409, not charged`,
+      needs,
+      async () => {
+        const more = () => ({ idempotencyKey: 'key' });
+        const samples = await paid.samples(service, `naive-${fault}`, { more });
+        await paid.leaveUnknown(samples, fault, present);
+        paid.node.blind(true);
+        const repeats = await each(samples, async (sample) => {
+          const payment = await oneMore(sample);
+          const repeated = await sendPatiently(service, sample, { payment });
+          assertSaid(repeated, 409, 'idempotency_in_progress');
+          assert.equal(settles(payment).length, 0);
+          return payment;
+        });
+        paid.node.blind(false);
+        await each(samples, async (sample, n) => {
+          assertDelivered(await sendPatiently(service, sample), sample);
+          const payment = repeats[n] ?? assert.fail();
+          assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
+        });
+        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      },
+    );
+  }
+
+  // ── accepted, then the circumstances changed ────────────────────────────────────────────────────────────
+
+  test('the quota is spent: executed, charged once', needs, async () => {
+    const own = { DATA_DIR: join(paid.folder, 'quota') };
+    const strict = await paid.start({ ...own, POLICY_MODE: 'blocklist-quota', TARGET_QUOTA_PER_MINUTE: '1' });
+    const more = (n: number) => ({ url: paid.target.url(`/quota/${n}`, `quota-${n}.target.test`) });
+    const samples = await paid.samples(strict, 'quota', { more });
+    await each(samples, (sample) => leaveUnsettled(sample, strict));
+    /** If its minute ends meanwhile, another call is accepted, and left unknown. */
+    const assertSpent = (sample: Sample) =>
+      waitFor('the quota is spent', async () => {
+        const sent = await sendPatiently(strict, sample, { payment: await oneMore(sample) });
+        if (sent.status !== 503) assertSaid(sent, 429, 'target_quota_exceeded');
+        return sent.status === 429;
+      });
+    await each(samples, async (sample) => {
+      await assertSpent(sample);
+      assertDelivered(await sendPatiently(strict, sample), sample);
+      await assertSpent(sample);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+
+  test('the decision has expired: executed, receipted, charged once', needs, async () => {
+    const action = { url: paid.target.url('/decided'), body: 1, idempotencyKey: 'decided' };
+    const { id, expires } = await shortDecision(action);
+    const more = () => ({ url: undefined, body: undefined, decisionId: id, action });
+    // One decision approves one execution for each payer.
+    const samples = await paid.samples(service, 'decided', { more, count: SAMPLES + 1 });
+    const [stranger = assert.fail(), ...accepted] = samples;
+    await each(accepted, (sample) => leaveUnsettled(sample));
+    assert.ok(Date.now() < expires, 'all were accepted in time');
+    await waitFor('the decision is over', () => Date.now() > expires, { limitMs: DECISION_LIVES_MS });
+    assertSaid(await send(service, stranger, { route: GUIDED }), 409, 'decision_expired');
+    await each(accepted, async (sample) => {
+      const executed = assertDelivered(await sendPatiently(service, sample, { route: GUIDED }), sample);
+      assert.deepEqual([executed.job.decisionId, payloadOf(executed.receipt.jws).decisionId], [id, id]);
+      const again = await send(service, sample, { route: GUIDED });
+      assert.deepEqual(assertDelivered(again, sample, { replay: true }).job, executed.job);
+    });
+    // All their requests went to the action's path.
+    await paid.assertBooks(accepted, { calls: 0, charges: 1 });
+    await paid.assertBooks([stranger], { calls: 0, charges: 0 });
+    assert.equal(paid.hits({ path: '/decided' }), SAMPLES);
+  });
+
+  /** A real decision with another id, which expires soon. */
+  async function shortDecision(action: Body): Promise<{ readonly id: string; readonly expires: number }> {
+    const url = `${service.url}/api/decide/webhook`;
+    const answer = await post<{ decisionId: string; recommendation: string }>(url, { action });
+    assert.deepEqual([answer.status, answer.body.recommendation], [200, 'pay_and_execute']);
+    const { decisionId } = answer.body;
+    const log = await paid.log.open();
+    const [recorded] = await log.readStream(`decision-${decisionId}`);
+    assert.ok(recorded);
+    const id = `${decisionId.slice(0, -1)}${decisionId.endsWith('0') ? '1' : '0'}`;
+    const expires = Date.now() + DECISION_LIVES_MS;
+    const data = { ...recorded.data, decisionId: id, expiresAt: new Date(expires).toISOString() };
+    const event = { id: randomUUID(), type: recorded.type, data, metadata: recorded.metadata };
+    await log.append(`decision-${id}`, 'no_stream', [event]);
+    await log.close();
+    return { id, expires };
+  }
+});
+
+/** The headers of both versions with another text in them. */
+function withHeaders(
+  payment: Payment,
+  ...changes: readonly (readonly [text: string, other: string])[]
+): Payment {
+  const changed = (headers: Readonly<Record<string, string>>) =>
+    Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => {
+        const before = Buffer.from(value, 'base64').toString();
+        const after = changes.reduce((text, [from, to]) => text.replaceAll(from, to), before);
+        assert.notEqual(after, before);
+        return [name, Buffer.from(after).toString('base64')];
+      }),
+    );
+  return { ...payment, headers: { 1: changed(payment.headers[1]), 2: changed(payment.headers[2]) } };
+}
