@@ -31,7 +31,7 @@ export const generations = pgTable(
 );
 
 /** Changes whenever the functions of `rowFunctions`, or how rows are folded, change without a migration. */
-const PROJECTOR_VERSION = 3;
+const PROJECTOR_VERSION = 4;
 
 export type Generation = {
   /** Equal for equal log, migrations and models. */

@@ -62,7 +62,7 @@ export function rowFunctions(shapes: readonly TableShape[]): readonly string[] {
     when '${name}' then ${insert} on conflict (${quoted(key)}) do update set ${assigned.join(', ')};
     when '-${name}' then
       perform set_config('relay.deletes', 'on', true);
-      delete from ${quoted(name)} where ${quoted(key)} = any(string_to_array(v, chr(30) || mark));`;
+      delete from ${quoted(name)} where ${quoted(key)} = any(array(select json_array_elements_text(v::json)));`;
   });
   return [
     `create function load_rows(wanted json) returns table (name text, stored json) language plpgsql as $$
@@ -168,22 +168,24 @@ export async function writeRows(
   version: number,
   to: BatchEnd,
 ): Promise<boolean> {
-  const tables: (readonly [key: string, rows: readonly Cells[]])[] = [];
+  const tables: (readonly [name: string, rows: readonly Cells[]])[] = [];
+  const doc: Record<string, string> = {};
   for (const shape of shapes) {
     const inserts: Cells[] = [];
     const upserts: Cells[] = [];
-    const deletes: Cells[] = [];
+    const deletes: string[] = [];
     for (const [key, { existed, stored }] of dirty.get(shape.name) ?? []) {
       if (stored !== null) (existed ? upserts : inserts).push(cellsOf(shape, stored));
-      else if (existed) deletes.push([key]);
+      else if (existed) deletes.push(key);
     }
-    tables.push([`+${shape.name}`, inserts], [shape.name, upserts], [`-${shape.name}`, deletes]);
+    tables.push([`+${shape.name}`, inserts], [shape.name, upserts]);
+    if (deletes.length > 0) doc[`-${shape.name}`] = JSON.stringify(deletes);
   }
   const mark = markFor(tables.flatMap(([, rows]) => rows));
   const line = (cells: Cells) =>
     cells.map((cell) => cell ?? SEPARATOR.null + mark).join(SEPARATOR.cell + mark);
-  const texts = tables.map(([key, rows]) => [key, rows.map(line).join(SEPARATOR.row + mark)] as const);
-  const doc = Object.fromEntries(texts.filter(([, text]) => text !== ''));
+  for (const [name, rows] of tables)
+    if (rows.length > 0) doc[name] = rows.map(line).join(SEPARATOR.row + mark);
   const [row] = await rowsOf<{ written: boolean }>(
     db,
     sql`select project_batch(${String(version)}::bigint, ${to.position}, ${to.event},

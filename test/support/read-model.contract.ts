@@ -4,11 +4,13 @@ import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { durationsOf } from '#projections/monitoring/query.ts';
+import { runningJobs } from '#projections/monitoring/table.ts';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
 import { retention } from '#projections/table.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
+import type { DomainEvent } from '#src/domain/events.ts';
 import {
   at,
   checkpointSigned,
@@ -139,6 +141,33 @@ function runnerContract(harness: ReadStoreHarness): void {
       const runner = runnerOver(log, store);
       assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
       await runner.stop();
+    },
+  );
+
+  test(
+    `${name}: a row is deleted whatever its key: empty, or full of what separates values`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      const warned: string[] = [];
+      const appends = jobAppends(PLAN);
+      for (const jobId of ['', '\u001e', '\u001f~', '","']) {
+        for (const { stream, events } of appends) {
+          const named = events.map((event) => ({ ...event, data: { ...event.data, jobId } }) as DomainEvent);
+          const runner = runnerOver(log, store, {
+            logger: { ...silent, warn: (message) => warned.push(message) },
+          });
+          const last = await appendAll(log, [
+            { stream: `${stream}-${encodeURIComponent(jobId)}`, events: named },
+          ]);
+          assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+          await runner.stop();
+        }
+      }
+      const running = (await rowsFor(log, store)).select().from(runningJobs);
+      assert.deepEqual(await running, [], 'all have ended');
+      assert.deepEqual(warned, [], 'no rows were lost, and none had to be built again');
     },
   );
 
