@@ -4,6 +4,8 @@ import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import {
   type DomainEvent,
+  type EventOf,
+  type EventType,
   isClaimEvent,
   isJobEvent,
   isPaymentEvent,
@@ -24,6 +26,7 @@ import {
   EventLogUnavailable,
   type ExpectedRevision,
   type NewEvent,
+  WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
@@ -76,6 +79,16 @@ export async function appendUntilKnown(
         deps.logger.warn('the event log did not confirm an append; it is repeated', typesOf(events));
       await deps.clock.sleep(pause, deps.ending);
     }
+  }
+}
+
+/** What an append resolves to; null if its stream was appended to since it was read. */
+export async function unlessOvertaken<T>(append: Promise<T>): Promise<T | null> {
+  try {
+    return await append;
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return null;
+    throw error;
   }
 }
 
@@ -134,14 +147,45 @@ function fold<S, E extends DomainEvent>(
 ): View<S> {
   let state = initial;
   for (const recorded of events) {
-    const event = decodeEvent(recorded);
-    if (event === null) {
-      throw new Error(`an event of ${stream.split('-')[0]} cannot be read: ${recorded.type}`);
-    }
+    const event = eventIn(recorded);
     if (isOfStream(event)) state = evolve(state, event);
   }
   return { stream, state, expected: events.at(-1)?.revision ?? 'no_stream' };
 }
+
+/** Throws for an event that this release cannot read. */
+export function eventIn(recorded: RecordedEvent): DomainEvent {
+  const event = decodeEvent(recorded);
+  if (event !== null) return event;
+  throw new Error(`an event of ${recorded.stream} cannot be read: ${recorded.type} ${recorded.revision}`);
+}
+
+/** In a process that serves, a page blocks the thread for about two milliseconds. */
+const PAGE = 128;
+
+/** All events of these types after a position, in the log's order. Throws for an event that this release cannot read. */
+export async function* eventsOf<T extends EventType>(
+  log: Pick<EventLog, 'readAll'>,
+  types: readonly T[],
+  from: string | null = null,
+  betweenPages?: () => Promise<void>,
+): AsyncGenerator<{ readonly recorded: RecordedEvent; readonly event: EventOf<T> }> {
+  for (let after = from; ; ) {
+    const page = await log.readAll({ after, max: PAGE, types });
+    for (const recorded of page) {
+      const event = eventIn(recorded);
+      if (isOneOf(types, event)) yield { recorded, event };
+    }
+    if (page.length < PAGE) return;
+    after = page.at(-1)?.position ?? null;
+    await betweenPages?.();
+  }
+}
+
+const isOneOf = <T extends EventType>(
+  types: readonly T[],
+  event: { readonly type: EventType },
+): event is EventOf<T> => types.some((type) => type === event.type);
 
 /** Appends one event to a payment's stream at the revision read. Returns the view after it. */
 export async function appendPayment(

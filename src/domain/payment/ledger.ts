@@ -1,6 +1,13 @@
 // The payments of a log as one fold: which of them an operator has to resolve, and the sums of the money, for which
 // charged = served + refunded + open always holds.
-import { claimedTime, type DomainEvent, type EventOf, type PaymentEvent } from '../events.ts';
+import {
+  claimedTime,
+  type DomainEvent,
+  type EventOf,
+  isPaymentEvent,
+  type PaymentEvent,
+  typesIn,
+} from '../events.ts';
 import type { JobCompleted } from '../job/events.ts';
 import type { PaymentReserved } from './events.ts';
 import {
@@ -23,6 +30,15 @@ export type LedgerEntry = {
 };
 
 export type LedgerEvent = PaymentEvent | EventOf<'JobStarted' | 'JobCompleted'>;
+
+export const LEDGER_TYPES = [
+  ...(typesIn('payment') as PaymentEvent['type'][]),
+  'JobStarted',
+  'JobCompleted',
+] as const;
+
+export const isLedgerEvent = (event: DomainEvent): event is LedgerEvent =>
+  isPaymentEvent(event) || event.type === 'JobStarted' || event.type === 'JobCompleted';
 
 export const NO_ENTRY: LedgerEntry = { payment: absentPayment, job: 'absent', since: '' };
 
@@ -159,7 +175,18 @@ export type Sums = Omit<Money, 'amount'> & {
   readonly corrected: bigint;
 };
 
-type Sum = 'charged' | 'served' | 'refunded' | 'open' | 'missing' | 'corrected';
+type Sum = Exclude<keyof Sums, 'network' | 'asset'>;
+
+export const noSums = ({ network, asset }: Omit<Money, 'amount'>): Sums => ({
+  network,
+  asset,
+  charged: 0n,
+  served: 0n,
+  refunded: 0n,
+  open: 0n,
+  missing: 0n,
+  corrected: 0n,
+});
 
 /** One for each asset that was charged, served or refunded. */
 export type Books = readonly Sums[];
@@ -226,15 +253,10 @@ const chargeOf = ({ payment }: LedgerEntry): Money | null =>
 
 function add(books: Books, sum: Sum, money: Money | null, sign: 1n | -1n): Books {
   if (money === null) return books;
-  const { network, asset, amount } = money;
-  const isIts = (sums: Sums) => sums.network === network && sums.asset === asset;
-  const known = books.some(isIts)
-    ? books
-    : [
-        ...books,
-        { network, asset, charged: 0n, served: 0n, refunded: 0n, open: 0n, missing: 0n, corrected: 0n },
-      ];
-  return known.map((sums) => (isIts(sums) ? { ...sums, [sum]: sums[sum] + sign * BigInt(amount) } : sums));
+  const isIts = (sums: Sums) => sums.network === money.network && sums.asset === money.asset;
+  const known = books.some(isIts) ? books : [...books, noSums(money)];
+  const change = sign * BigInt(money.amount);
+  return known.map((sums) => (isIts(sums) ? { ...sums, [sum]: sums[sum] + change } : sums));
 }
 
 /** charged = served + refunded + open, and nothing is owed by anyone. */

@@ -1,5 +1,4 @@
 // The first step of a refund, and how it is taken back.
-import type { EventOf } from '#src/domain/events.ts';
 import type { PaymentReserved } from '#src/domain/payment/events.ts';
 import {
   type BeginRefusal,
@@ -11,15 +10,9 @@ import {
   refundable,
 } from '#src/domain/payment/refund.ts';
 import type { Payment } from '#src/domain/payment/state.ts';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import {
-  appendPayment,
-  type JournalDeps,
-  loadJob,
-  loadPayment,
-  type View,
-} from '#src/usecases/event-streams.ts';
+import { appendPayment, type JournalDeps, loadJob, loadPayment, unlessOvertaken } from '#src/usecases/event-streams.ts';
 import { findClaimed } from './begun-refunds.ts';
 
 /** `id`: name of the payment's stream. `isNew` false: it had begun before. */
@@ -57,12 +50,9 @@ export async function beginPaymentRefund(
     const finding = await deps.lookUp(payment.reserved, { transaction });
     const event = beginRefund(payment, { job, finding, statement, at: now(deps) });
     if (event !== null && 'refused' in event) return { outcome: 'refused', id, reason: event.refused };
-    try {
-      if (event !== null) await appendPayment(deps, view, event);
-      return await confirm(deps, id, event !== null);
-    } catch (error) {
-      if (!(error instanceof WrongExpectedVersion)) throw error;
-    }
+    if (event !== null && (await unlessOvertaken(appendPayment(deps, view, event))) === null) continue;
+    const begun = await unlessOvertaken(confirm(deps, id, event !== null));
+    if (begun !== null) return begun;
   }
 }
 
@@ -109,31 +99,20 @@ export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promis
     if ('refused' in event) return { outcome: 'refused', id, reason: event.refused };
     const transaction = await claimOf(deps, id);
     if (transaction !== null) return { outcome: 'claimed', id, transaction };
-    try {
-      const after = await appendPayment(deps, view, event);
-      // A claim that was stored meanwhile has read the refund as begun.
-      const claimed = await claimOf(deps, id);
-      if (claimed === null) return { outcome: 'cancelled', id };
-      if (state.status !== 'refunding') throw new Error('a refund that is cancelled had begun');
-      await beginAgain(deps, after, {
-        type: 'RefundBegun',
-        data: { ...state.begun, begunAt: now(deps) },
-      });
-      return { outcome: 'claimed', id, transaction: claimed };
-    } catch (error) {
-      if (!(error instanceof WrongExpectedVersion)) throw error;
-    }
+    const after = await unlessOvertaken(appendPayment(deps, view, event));
+    if (after === null) continue;
+    // A claim that was stored meanwhile has read the refund as begun.
+    const claimed = await claimOf(deps, id);
+    if (claimed === null) return { outcome: 'cancelled', id };
+    if (state.status !== 'refunding') throw new Error('a refund that is cancelled had begun');
+    const data = { ...state.begun, begunAt: now(deps) };
+    // If another process acted first, it has recorded the refund, or a call: completing the refund decides.
+    await unlessOvertaken(appendPayment(deps, after, { type: 'RefundBegun', data }));
+    return { outcome: 'claimed', id, transaction: claimed };
   }
-}
-
-/** If another process acted first, it has recorded the refund, or a call: completing the refund decides. */
-async function beginAgain(deps: JournalDeps, view: View<Payment>, event: EventOf<'RefundBegun'>) {
-  await appendPayment(deps, view, event).catch((error: unknown) => {
-    if (!(error instanceof WrongExpectedVersion)) throw error;
-  });
 }
 
 const claimOf = async ({ log }: JournalDeps, id: string): Promise<string | null> =>
   (await findClaimed(log, new Set([id]))).get(id) ?? null;
 
-const now = ({ clock }: JournalDeps) => new Date(clock.now()).toISOString();
+const now = ({ clock }: JournalDeps) => iso(clock.now());

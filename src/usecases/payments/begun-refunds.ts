@@ -1,18 +1,14 @@
 // The refunds that have begun, and the transactions claimed for them: found by reading all events of these types.
-import { decodeEvent } from '#src/domain/event-codec.ts';
-import type { EventOf, EventType } from '#src/domain/events.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { eventsOf } from '#src/usecases/event-streams.ts';
 
 /** Payment streams whose refund is neither cancelled nor recorded, the oldest first. Keeps only these in memory. */
 export async function findBegunRefunds(log: EventLog): Promise<ReadonlySet<string>> {
   const begun = new Set<string>();
-  for await (const { stream, event } of eventsOf(log, [
-    'RefundBegun',
-    'RefundCancelled',
-    'PaymentRefunded',
-  ])) {
-    begun.delete(stream);
-    if (event.type === 'RefundBegun') begun.add(stream);
+  const types = ['RefundBegun', 'RefundCancelled', 'PaymentRefunded'] as const;
+  for await (const { recorded, event } of eventsOf(log, types)) {
+    begun.delete(recorded.stream);
+    if (event.type === 'RefundBegun') begun.add(recorded.stream);
   }
   return begun;
 }
@@ -31,30 +27,3 @@ export async function findClaimed(
   }
   return claimed;
 }
-
-const PAGE = 512;
-
-/** Throws for an event that it cannot read. */
-async function* eventsOf<T extends EventType>(
-  log: EventLog,
-  types: readonly T[],
-): AsyncGenerator<{ readonly stream: string; readonly event: EventOf<T> }> {
-  for (let after: string | null = null; ; ) {
-    const page = await log.readAll({ after, max: PAGE, types });
-    for (const recorded of page) {
-      const event = decodeEvent(recorded);
-      if (event === null || !isOneOf(types, event))
-        throw new Error(
-          `an event of ${recorded.stream} cannot be read: ${recorded.type} ${recorded.revision}`,
-        );
-      yield { stream: recorded.stream, event };
-    }
-    after = page.at(-1)?.position ?? null;
-    if (page.length < PAGE) return;
-  }
-}
-
-const isOneOf = <T extends EventType>(
-  types: readonly T[],
-  event: { readonly type: EventType },
-): event is EventOf<T> => types.some((type) => type === event.type);

@@ -11,7 +11,7 @@ import {
   type Uncovered,
 } from '#src/domain/payment/refund.ts';
 import { refundId } from '#src/domain/payment/refund-events.ts';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { iso } from '#src/lib/iso.ts';
 import {
   appendUntilKnown,
   envelope,
@@ -19,6 +19,7 @@ import {
   loadJob,
   loadPayment,
   loadRefundClaims,
+  unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
 import { findBegunRefunds, findClaimed } from './begun-refunds.ts';
 
@@ -71,13 +72,9 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
     const facts = { transaction, found, begun, refundFrom, released, max: MAX_REFUNDS, at };
     const { event, uncovered } = claimTransfers(state, facts);
     if (event !== null) {
-      try {
-        await appendUntilKnown(deps, stream, expected, envelope(deps, [event], stream));
-        released = [];
-      } catch (error) {
-        if (!(error instanceof WrongExpectedVersion)) throw error;
-        begun = null;
-      }
+      const append = appendUntilKnown(deps, stream, expected, envelope(deps, [event], stream));
+      if ((await unlessOvertaken(append)) === null) begun = null;
+      else released = [];
       continue;
     }
     const refunds: CompletedRefund[] = [];
@@ -131,13 +128,9 @@ async function record(
     const events = recordRefund(state, allocation, { transaction, served, at: now(deps) });
     if (events === null) return false;
     if (events === 'elsewhere') return events;
-    try {
-      await appendUntilKnown(deps, stream, expected, envelope(deps, events, jobId));
-      return true;
-    } catch (error) {
-      if (!(error instanceof WrongExpectedVersion)) throw error;
-    }
+    const append = appendUntilKnown(deps, stream, expected, envelope(deps, events, jobId));
+    if ((await unlessOvertaken(append)) !== null) return true;
   }
 }
 
-const now = ({ clock }: JournalDeps) => new Date(clock.now()).toISOString();
+const now = ({ clock }: JournalDeps) => iso(clock.now());

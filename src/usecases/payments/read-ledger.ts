@@ -1,14 +1,15 @@
 // The ledger: the payments of an event log that are open, the charges that no comparison with the chain has confirmed yet,
 // and the sums of all of them.
 
-import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, type EventOf, isPaymentEvent, STREAM, typesIn } from '#src/domain/events.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { type EventOf, STREAM } from '#src/domain/events.ts';
 import type { PaymentReserved } from '#src/domain/payment/events.ts';
 import {
   type Books,
   enter,
   evolveEntry,
   isOpen,
+  LEDGER_TYPES,
   type LedgerEntry,
   type LedgerEvent,
   type MoneyPaid,
@@ -22,9 +23,10 @@ import {
   type ChainBooks,
   isCharged,
 } from '#src/domain/payment/reconciliation.ts';
-import { absentPayment, evolvePayment, isSelfPaid, type Payment } from '#src/domain/payment/state.ts';
+import { isSelfPaid, type Payment } from '#src/domain/payment/state.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { loadPayment } from '#src/usecases/event-streams.ts';
+import { eventsOf, loadPayment } from '#src/usecases/event-streams.ts';
+import { readHistory } from './payment-histories.ts';
 import { standingRounds } from './standing-rounds.ts';
 
 /** A charge whose transfer is in no block that was compared so far. */
@@ -59,10 +61,7 @@ export type Ledger = {
   catchUp(betweenPages?: () => Promise<void>): Promise<void>;
 };
 
-const TYPES = [...typesIn('payment'), 'JobStarted', 'JobCompleted', 'ChainReconciled'];
-
-/** In a process that serves, a page blocks the thread for about two milliseconds. */
-const PAGE = 128;
+const TYPES = [...LEDGER_TYPES, 'ChainReconciled'] as const;
 
 /** One read of the whole event log. */
 export async function readLedger(log: EventLog): Promise<Ledger> {
@@ -88,17 +87,11 @@ export function openLedger(log: EventLog, maxEntries = Number.POSITIVE_INFINITY)
     get books() {
       return payments.books();
     },
-    async catchUp(betweenPages = async () => undefined) {
-      for (;;) {
-        const page = await log.readAll({ after, max: PAGE, types: TYPES });
-        for (const recorded of page) {
-          const event = ledgerEvent(recorded);
-          if (event.type === 'ChainReconciled') await chains.add(recorded, event);
-          else await payments.add(recorded, event);
-          after = recorded.position;
-        }
-        if (page.length < PAGE) break;
-        await betweenPages();
+    async catchUp(betweenPages) {
+      for await (const { recorded, event } of eventsOf(log, TYPES, after, betweenPages)) {
+        if (event.type === 'ChainReconciled') await chains.add(recorded, event);
+        else await payments.add(recorded, event);
+        after = recorded.position;
       }
       if (after !== null) await payments.fill(after);
     },
@@ -162,12 +155,10 @@ function openPayments(log: EventLog, maxEntries: number) {
       if (event.type === 'PaymentReserved') noteFirst(firstReserved, event);
       const stream = ofJob ? streams.get(jobId) : recorded.stream;
       const isBefore = ({ position }: RecordedEvent) => position < recorded.position;
+      // Events that can change a payment that is not open are rare: its streams are read for them.
+      const isElsewhere = stream !== undefined && (leftOut.has(stream) || CHANGES_CLOSED.has(event.type));
       const before =
-        stream === undefined
-          ? NO_ENTRY
-          : leftOut.has(stream)
-            ? await entryAt(log, stream, isBefore)
-            : (entries.get(stream) ?? (await entryBefore(log, recorded)));
+        entries.get(stream ?? '') ?? (isElsewhere ? await entryAt(log, stream, isBefore) : NO_ENTRY);
       const after = evolveEntry(before, event);
       books = enter(books, event, before, after, paidWith.get(jobId) ?? null);
       if (event.type === 'JobCompleted') paidWith.delete(jobId);
@@ -230,33 +221,9 @@ function openComparisons(log: EventLog, charges: ReturnType<typeof openPayments>
   };
 }
 
-/** The entry of a payment after those of its events, and of its job's, that `counts` returns true for. */
-async function entryAt(
-  log: EventLog,
-  stream: string,
-  counts: (event: RecordedEvent) => boolean,
-): Promise<LedgerEntry> {
-  const paid = (await log.readStream(stream)).filter(counts);
-  const jobs = new Set(paid.flatMap(({ data }) => (typeof data.jobId === 'string' ? [data.jobId] : [])));
-  const ran = await Promise.all([...jobs].map((jobId) => log.readStream(STREAM.job(jobId))));
-  return [...paid, ...ran.flat().filter(counts)]
-    .sort((a, b) => (a.position < b.position ? -1 : 1))
-    .map(decodeEvent)
-    .filter((event) => event !== null)
-    .filter(isLedgerEvent)
-    .reduce(evolveEntry, NO_ENTRY);
-}
-
-/** Of a payment that is not open. Events that can change it are rare: its stream is read for them. */
-async function entryBefore(log: EventLog, { stream, revision, type }: RecordedEvent): Promise<LedgerEntry> {
-  if (!CHANGES_CLOSED.has(type)) return NO_ENTRY;
-  const payment = (await log.readStream(stream, { max: Number(revision) + 1 }))
-    .slice(0, -1)
-    .map(ledgerEvent)
-    .filter(isPaymentEvent)
-    .reduce(evolvePayment, absentPayment);
-  return { payment, job: payment.status === 'settled' ? 'executed' : 'absent', since: '' };
-}
+/** The entry of a payment after those of its events, and of its jobs', that `counts` returns true for. */
+const entryAt = async (log: EventLog, stream: string, counts: (event: RecordedEvent) => boolean) =>
+  (await readHistory(log, stream, counts)).reduce(evolveEntry, NO_ENTRY);
 
 const CHANGES_CLOSED: ReadonlySet<string> = new Set([
   'PaymentSettled',
@@ -265,17 +232,3 @@ const CHANGES_CLOSED: ReadonlySet<string> = new Set([
   'PaymentRefunded',
   'SettlementCorrected',
 ]);
-
-type ReadEvent = LedgerEvent | EventOf<'ChainReconciled'>;
-
-function ledgerEvent(recorded: RecordedEvent): ReadEvent {
-  const event = decodeEvent(recorded);
-  if (event === null || !isReadEvent(event))
-    throw new Error(`an event of ${recorded.stream} cannot be read: ${recorded.type} ${recorded.revision}`);
-  return event;
-}
-
-const isLedgerEvent = (event: DomainEvent): event is LedgerEvent =>
-  isReadEvent(event) && event.type !== 'ChainReconciled';
-
-const isReadEvent = (event: DomainEvent): event is ReadEvent => TYPES.some((type) => type === event.type);

@@ -9,9 +9,9 @@ import {
   type Statement,
 } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding, Payment } from '#src/domain/payment/state.ts';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import { appendPayment, type JournalDeps, loadPayment } from '#src/usecases/event-streams.ts';
+import { appendPayment, type JournalDeps, loadPayment, unlessOvertaken } from '#src/usecases/event-streams.ts';
 
 export type ResolveChain = Pick<Payments, 'lookUp'> & {
   /** Whether the transaction contains the transfer of this authorization to its payee; null: no usable answer. */
@@ -42,12 +42,7 @@ export async function resolvePayment(
     const view = await loadPayment(deps.log, id);
     const resolved = await resolve(deps, view.state, statement);
     if (resolved.kind !== 'recorded') return resolved;
-    try {
-      await appendPayment(deps, view, resolved.event);
-      return resolved;
-    } catch (error) {
-      if (!(error instanceof WrongExpectedVersion)) throw error;
-    }
+    if ((await unlessOvertaken(appendPayment(deps, view, resolved.event))) !== null) return resolved;
   }
 }
 
@@ -62,7 +57,7 @@ async function resolve(
   const stated = statement?.verdict.kind === 'settled' ? statement.verdict.transaction : null;
   const named = stated ?? ('transaction' in payment ? payment.transaction : null);
   const finding = await chain.lookUp(reserved, { transaction: named });
-  const now = () => new Date(clock.now()).toISOString();
+  const now = () => iso(clock.now());
   if (statement === null) return { status, ...resolveByChain(payment, finding, now()) };
   if (finding.outcome === 'paid' && finding.transaction === stated)
     return { status, ...resolveByChain(payment, finding, now()) };

@@ -1,9 +1,8 @@
 // The rounds of a comparison with the chain that stand: those that no later round replaced.
-
-import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { ChainReconciled } from '#src/domain/payment/events.ts';
 import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { eventIn } from '#src/usecases/event-streams.ts';
 
 const PAGE = 256;
 
@@ -24,13 +23,10 @@ export async function* standingRounds(
     const from = next === undefined ? {} : { from: next };
     const page = await log.readStream(stream, { ...from, direction: 'backwards', max: PAGE });
     for (const recorded of page) {
-      const event = decodeEvent(recorded);
-      if (event?.type !== 'ChainReconciled') {
-        throw new Error(`an event of ${stream} cannot be read: ${recorded.type} ${recorded.revision}`);
-      }
-      if (accountKey(event.data) !== key || event.data.toBlock >= before) continue;
-      before = event.data.fromBlock;
-      yield event.data;
+      const { type, data } = eventIn(recorded);
+      if (type !== 'ChainReconciled' || accountKey(data) !== key || data.toBlock >= before) continue;
+      before = data.fromBlock;
+      yield data;
     }
     const last = page.at(-1)?.revision ?? 0n;
     if (last === 0n) return;

@@ -22,15 +22,16 @@ import {
   type Payment,
   reconcile,
 } from '#src/domain/payment/state.ts';
+import { iso } from '#src/lib/iso.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
-import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import {
   appendPayment,
   type JournalDeps,
   loadJob,
   loadPayment,
-  type View,
+  unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 
@@ -90,7 +91,9 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
     const fact = await factOf(deps, state, finding, compared.upTo);
     if (fact === null) continue;
     if (await compared.isOvertaken()) break;
-    if (await append(deps, view, fact)) judged[LISTS[fact.type]].push(stream);
+    // Another process may have appended to the payment meanwhile: the next round judges it again.
+    const after = await unlessOvertaken(appendPayment(deps, view, fact));
+    if (after !== null) judged[LISTS[fact.type]].push(stream);
   }
   return { ...judged, unread };
 }
@@ -143,7 +146,7 @@ async function factOf(
   finding: ChainFinding,
   upTo: ChainBlock,
 ): Promise<Fact | null> {
-  const at = new Date(deps.clock.now()).toISOString();
+  const at = iso(deps.clock.now());
   if (isCharged(payment)) return missingCharge(payment, finding, upTo, at);
   if (isReturned(payment)) {
     const { jobId } = payment.reserved;
@@ -178,17 +181,6 @@ function onlyUnavailable(error: unknown): null {
 
 const earlier = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? (a ?? b) : Math.min(a, b);
-
-/** false: another process has appended to the payment meanwhile; the next round judges it again. */
-async function append(deps: JudgeDeps, view: View<Payment>, fact: Fact): Promise<boolean> {
-  try {
-    await appendPayment(deps, view, fact);
-    return true;
-  } catch (error) {
-    if (error instanceof WrongExpectedVersion) return false;
-    throw error;
-  }
-}
 
 /** Takes turns: a candidate is taken again only after each other one was. One at which its user stops was not. */
 export type Turns = { take(candidates: readonly string[], max: number): Iterable<string> };

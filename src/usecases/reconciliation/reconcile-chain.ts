@@ -11,9 +11,10 @@ import {
   hashOfStream,
 } from '#src/domain/payment/reconciliation.ts';
 import { isBound } from '#src/domain/payment/state.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { ChainScan, Scan } from '#src/ports/chain-scan.ts';
-import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import { appendUntilKnown, envelope, unlessOvertaken } from '#src/usecases/event-streams.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 import { standingRounds } from '#src/usecases/payments/standing-rounds.ts';
 import { endKey, type JudgeDeps, type Judged, judgeOpen, type Turns } from './judge-open.ts';
@@ -100,14 +101,11 @@ export async function reconcileChain(
   const { missing, rejected, unread } = judged;
   const { corrected } = paid;
   const found = { settled: [...paid.settled, ...judged.settled], corrected, missing, rejected, unread };
-  try {
-    const events = envelope(deps, [event], stream);
-    const { nextRevision: revision } = await appendUntilKnown(deps, stream, expected, events);
-    return { kind: 'reconciled', round: event.data, revision, found, more: upTo.number < head.number };
-  } catch (error) {
-    if (error instanceof WrongExpectedVersion) return { kind: 'overtaken' };
-    throw error;
-  }
+  const append = appendUntilKnown(deps, stream, expected, envelope(deps, [event], stream));
+  const appended = await unlessOvertaken(append);
+  if (appended === null) return { kind: 'overtaken' };
+  const { nextRevision: revision } = appended;
+  return { kind: 'reconciled', round: event.data, revision, found, more: upTo.number < head.number };
 }
 
 type FirstBlock = {
@@ -191,8 +189,6 @@ type RoundFacts = {
   readonly judged: Judged;
 };
 
-const instant = (ms: number) => new Date(ms).toISOString();
-
 function roundOf(
   { clock }: ReconcileDeps,
   { account, from, upTo, paid, judged }: RoundFacts,
@@ -203,7 +199,7 @@ function roundOf(
     fromBlock: from,
     toBlock: upTo.number,
     blockHash: upTo.hash,
-    blockTime: instant(upTo.time * 1000),
+    blockTime: iso(upTo.time * 1000),
     received: String(paid.received),
     transfers: paid.transfers,
     confirmed: paid.confirmed.map(hashOfStream),
@@ -211,7 +207,7 @@ function roundOf(
     corrected: paid.corrected.length,
     missing: judged.missing.length,
     unattributed: [...paid.unattributed],
-    reconciledAt: instant(clock.now()),
+    reconciledAt: iso(clock.now()),
   };
   return { type: 'ChainReconciled', data };
 }

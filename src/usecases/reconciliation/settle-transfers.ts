@@ -10,8 +10,8 @@ import {
   streamOfTransfer,
   type TransferVerdict,
 } from '#src/domain/payment/reconciliation.ts';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
-import { appendPayment, type JournalDeps, loadPayment } from '#src/usecases/event-streams.ts';
+import { iso } from '#src/lib/iso.ts';
+import { appendPayment, type JournalDeps, loadPayment, unlessOvertaken } from '#src/usecases/event-streams.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 
 export type SettledTransfers = {
@@ -79,17 +79,12 @@ async function settleTransfer(
   if (isOf && known.transaction === transfer.transaction) return 'confirmed';
   for (;;) {
     const view = await loadPayment(deps.log, stream);
-    const at = new Date(deps.clock.now()).toISOString();
-    const verdict = judgeTransfer(view.state, account, transfer, at);
+    const verdict = judgeTransfer(view.state, account, transfer, iso(deps.clock.now()));
     if (verdict.kind !== 'settles' && verdict.kind !== 'corrects') return verdict.kind;
     // After a reorganisation the transaction may be an old one. The round is not recorded then, whatever it found.
     if (verdict.kind === 'corrects' && (await isOvertaken())) return 'confirmed';
-    try {
-      await appendPayment(deps, view, verdict.event);
-      const isAdded = verdict.kind === 'corrects' && verdict.event.data.recorded === null;
-      return isAdded ? 'confirmed' : verdict.kind;
-    } catch (error) {
-      if (!(error instanceof WrongExpectedVersion)) throw error;
-    }
+    if ((await unlessOvertaken(appendPayment(deps, view, verdict.event))) === null) continue;
+    const isAdded = verdict.kind === 'corrects' && verdict.event.data.recorded === null;
+    return isAdded ? 'confirmed' : verdict.kind;
   }
 }
