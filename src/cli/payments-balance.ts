@@ -5,7 +5,7 @@ import {
   contradictsItself,
   isWorkLeft,
 } from '#src/usecases/payments/balance-payments.ts';
-import { readLedger } from '#src/usecases/payments/read-ledger.ts';
+import { type Ledger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import { print, printError, printJson, table } from './terminal.ts';
@@ -37,12 +37,12 @@ export async function balance({ json }: { readonly json?: true }): Promise<boole
         rows.map((row) => BALANCE.map((name) => String(row[name] ?? '-'))),
       ),
     );
-  for (const row of rows.filter(({ balanced }) => !balanced)) printError(problemOf(row));
+  for (const row of rows.filter(({ balanced }) => !balanced)) printError(problemOf(row, ledger));
   if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
-  return !rows.some(contradictsItself);
+  return !contradictsItself(ledger);
 }
 
-const problemOf = (row: Balance): string =>
-  contradictsItself(row)
+const problemOf = (row: Balance, ledger: Ledger): string =>
+  contradictsItself(ledger, row)
     ? `the sums of ${row.asset} on ${row.network} contradict each other: run relay audit`
     : `the chain disagrees with the sums of ${row.asset} on ${row.network}: run relay payments reconcile, then relay audit --rpc`;

@@ -6,11 +6,7 @@ import { listAllPayments, openPayments } from '#src/usecases/payments/list-payme
 import { isIn, isWithin, type PaymentRow, type Period } from '#src/usecases/payments/payment-row.ts';
 import { type Ledger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { sumPayments } from '#src/usecases/payments/sum-payments.ts';
-import {
-  type TransferRow,
-  transferRow,
-  unattributedTransfers,
-} from '#src/usecases/payments/unattributed-transfers.ts';
+import { type TransferRow, unattributedTransfers } from '#src/usecases/payments/unattributed-transfers.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import { csvLine, jsonItem, plain, print, printAll, printer, printJson, table } from './terminal.ts';
@@ -91,7 +87,7 @@ export async function list(options: ListOptions): Promise<void> {
     }
     if (options.all || options.missing)
       for await (const transfer of unattributedTransfers(deps.log, ledger))
-        if (isIn(transfer.since, period)) yield transferRow(transfer);
+        if (isIn(transfer.since, period)) yield transfer;
   }
   await withLog(async (deps) => {
     const ledger = await readLedger(deps.log);

@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer';
 import { test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
 import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
-import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
+import { balancePayments } from '#test/support/books.ts';
 import {
   commitment,
   keyRetired,

@@ -6,8 +6,7 @@ import type { DomainEvent } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { identityText, type PaymentReserved } from '#src/domain/payment/events.ts';
 import { accountKey } from '#src/domain/payment/reconciliation.ts';
-import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
-import { listAllPayments, listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { listAllPayments } from '#src/usecases/payments/list-payments.ts';
 import type { PaymentRow } from '#src/usecases/payments/payment-row.ts';
 import { openLedger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from '#src/usecases/reconciliation/judge-open.ts';
@@ -16,6 +15,7 @@ import {
   type Round,
   reconcileChain,
 } from '#src/usecases/reconciliation/reconcile-chain.ts';
+import { balancePayments, listOpenPayments } from '#test/support/books.ts';
 import { collectingLogger, manualClock, seededEntropy } from './fakes.ts';
 import { ACCOUNT, fakeChain, transactionOf } from './fakes-chain.ts';
 import { faultyLog } from './fakes-log.ts';

@@ -12,7 +12,13 @@ import {
 import type { Payment } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import { appendPayment, type JournalDeps, loadJob, loadPayment, unlessOvertaken } from '#src/usecases/event-streams.ts';
+import {
+  appendPayment,
+  type JournalDeps,
+  loadJob,
+  loadPayment,
+  unlessOvertaken,
+} from '#src/usecases/event-streams.ts';
 import { findClaimed } from './begun-refunds.ts';
 
 /** `id`: name of the payment's stream. `isNew` false: it had begun before. */

@@ -1,20 +1,13 @@
-// The payments of a log: those that are open, by one read of the whole log, and all.
-
+// The payments of a log: those that are open, and all.
 import { evolveEntry, NO_ENTRY, openState } from '#src/domain/payment/ledger.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { paymentHistories } from './payment-histories.ts';
 import { type PaymentRow, paymentRow } from './payment-row.ts';
-import { type Ledger, readLedger } from './read-ledger.ts';
+import type { Ledger } from './read-ledger.ts';
 
-type ListPaymentsDeps = { readonly log: EventLog; readonly clock: Pick<Clock, 'now'> };
-
-/** Open payments, the longest open first. Keeps only these in memory. Throws for an event that it cannot read. */
-export const listOpenPayments = async ({ log, clock }: ListPaymentsDeps): Promise<readonly PaymentRow[]> =>
-  openPayments(await readLedger(log), clock.now());
-
-/** The same of a ledger that was read. `nowMs`: Unix ms. */
-export function openPayments({ entries }: Ledger, nowMs: number): readonly PaymentRow[] {
+/** Open payments, the longest open first. `nowMs`: Unix ms. */
+export function openPayments({ entries }: Pick<Ledger, 'entries'>, nowMs: number): readonly PaymentRow[] {
   const rows: PaymentRow[] = [];
   for (const [id, entry] of entries) {
     const row = openState(entry, nowMs) === null ? null : paymentRow(id, entry, nowMs);
@@ -24,7 +17,13 @@ export function openPayments({ entries }: Ledger, nowMs: number): readonly Payme
 }
 
 /** Every payment, in the order of their first reservations. See `paymentHistories`. */
-export async function* listAllPayments({ log, clock }: ListPaymentsDeps): AsyncGenerator<PaymentRow> {
+export async function* listAllPayments({
+  log,
+  clock,
+}: {
+  readonly log: EventLog;
+  readonly clock: Pick<Clock, 'now'>;
+}): AsyncGenerator<PaymentRow> {
   for await (const { id, events } of paymentHistories(log)) {
     const row = paymentRow(id, events.reduce(evolveEntry, NO_ENTRY), clock.now());
     if (row !== null) yield row;

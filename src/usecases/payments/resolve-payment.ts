@@ -11,7 +11,12 @@ import {
 import type { ChainFinding, Payment } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import { appendPayment, type JournalDeps, loadPayment, unlessOvertaken } from '#src/usecases/event-streams.ts';
+import {
+  appendPayment,
+  type JournalDeps,
+  loadPayment,
+  unlessOvertaken,
+} from '#src/usecases/event-streams.ts';
 
 export type ResolveChain = Pick<Payments, 'lookUp'> & {
   /** Whether the transaction contains the transfer of this authorization to its payee; null: no usable answer. */

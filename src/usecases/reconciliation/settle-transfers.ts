@@ -11,7 +11,12 @@ import {
   type TransferVerdict,
 } from '#src/domain/payment/reconciliation.ts';
 import { iso } from '#src/lib/iso.ts';
-import { appendPayment, type JournalDeps, loadPayment, unlessOvertaken } from '#src/usecases/event-streams.ts';
+import {
+  appendPayment,
+  type JournalDeps,
+  loadPayment,
+  unlessOvertaken,
+} from '#src/usecases/event-streams.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 
 export type SettledTransfers = {

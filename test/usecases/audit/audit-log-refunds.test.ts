@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import {
   audit,
@@ -14,6 +13,7 @@ import {
   renumbered,
   without,
 } from '#test/support/audited-record.ts';
+import { balancePayments } from '#test/support/books.ts';
 import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given } from '#test/support/fakes-world.ts';

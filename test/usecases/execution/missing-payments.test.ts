@@ -1,7 +1,7 @@
 // A charge that the chain does not have: it buys nothing until the chain shows it, and what it bought is replayed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listOpenPayments } from '#src/usecases/payments/list-payments.ts';
+import { listOpenPayments } from '#test/support/books.ts';
 import { afterOthers, dies } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';

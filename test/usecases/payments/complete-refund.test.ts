@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { balancePayments } from '#src/usecases/payments/balance-payments.ts';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import type { Completed } from '#src/usecases/payments/complete-refund.ts';
+import { balancePayments } from '#test/support/books.ts';
 import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { hex, paymentReserved, paymentSettled, refundBegun } from '#test/support/given-events.ts';
