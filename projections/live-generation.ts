@@ -19,7 +19,7 @@ import {
 import { type ProjectionHead, readHead } from './projection.ts';
 import type { ReadModel } from './registry.ts';
 import { type Db, tableShapes } from './rows.ts';
-import { findLoss } from './whole.ts';
+import { findLoss, findMissingTable } from './whole.ts';
 
 export type OpenRows = { readonly schema: string; readonly db: Db; readonly head: ProjectionHead };
 
@@ -39,12 +39,12 @@ type LiveOptions = {
   readonly ending: Cancel;
   /** Called before rows are replaced. */
   readonly onDoubt: () => void;
+  /** Called when rows were compared with the log. `elsewhere`: notes of checkpoints in other generations of this log. */
+  readonly onCompared: (elsewhere: readonly string[]) => void;
   readonly onEmptyLog: () => void;
 };
 
 export class LiveGeneration {
-  /** Notes of checkpoints in other generations of this log. */
-  checkpointsElsewhere: readonly string[] = [];
   /** The store has answered since the last failure. */
   hasAnswered = false;
   readonly #deps: GenerationDeps;
@@ -72,7 +72,7 @@ export class LiveGeneration {
   }
 
   async #open(): Promise<OpenRows | null> {
-    const { store, log, clock } = this.#deps;
+    const { store, clock } = this.#deps;
     const first = await this.#firstEvent();
     if (first === null) return null;
     const generation = generationOf(first, store.layout.version, this.#models);
@@ -84,21 +84,20 @@ export class LiveGeneration {
       (await currentSchema(shared, generation)) ??
       (await shared.transaction((tx) => createGeneration(tx, generation, create, 'current')));
     const db = await store.open(schema);
-    const head = await this.#wholeHead(schema, db);
+    const head = await this.#comparedHead(schema, db);
     if (head === null) return null;
-    if (!(await logHolds(log, head))) {
-      // Another process may serve an older state of the log for a moment: what is missing must stay missing.
-      this.#options.onDoubt();
-      await clock.sleep(LOST_AFTER_MS, this.#options.ending);
-      if (this.#options.ending.aborted || (await logHolds(log, head))) return null;
-      await this.#replace(schema, 'lost', { position: head.position });
-      return null;
-    }
     await this.#markUsed(shared, schema);
     // Embedded rows are no evidence: a start may delete them, and the operator decides by the file beside the event log.
     if (store.disposable) await shared.transaction((tx) => pruneGenerations(tx, schema, 0, { lost: true }));
-    else this.checkpointsElsewhere = await checkpointsElsewhere(shared, generation, schema);
-    return { schema, db, head };
+    else this.#options.onCompared(await checkpointsElsewhere(shared, generation, schema));
+    if (db === this.#counted) return { schema, db, head };
+    // Last: it takes seconds per million jobs, and new calls wait for the comparison.
+    const loss = await findLoss(db, schema, tableShapes(this.#models), () => clock.sleep(0));
+    if (loss !== null) return this.#replace(schema, 'incomplete', { loss });
+    this.#counted = db;
+    // Another process may have projected meanwhile.
+    const counted = await this.#comparedHead(schema, db);
+    return counted && { schema, db, head: counted };
   }
 
   /** Whether rows and handle are still those of the generation; marks them as used. */
@@ -133,29 +132,33 @@ export class LiveGeneration {
     return null;
   }
 
-  /** null: rows were lost, and are replaced now. */
-  async #wholeHead(schema: string, db: Db): Promise<ProjectionHead | null> {
-    const { clock } = this.#deps;
-    const counted = db === this.#counted;
-    const loss = counted ? null : await findLoss(db, schema, tableShapes(this.#models), () => clock.sleep(0));
-    const head = loss === null ? await readHead(db) : null;
-    if (head !== null && head.loss === null) {
-      this.#counted = db;
-      return head;
+  /** null: the log lacks the rows' last event, or rows were deleted, and they are replaced. */
+  async #comparedHead(schema: string, db: Db): Promise<ProjectionHead | null> {
+    const { log, clock } = this.#deps;
+    const { ending, onDoubt } = this.#options;
+    const missing = await findMissingTable(db, schema, tableShapes(this.#models));
+    if (missing !== null) return this.#replace(schema, 'incomplete', { loss: missing });
+    const head = await readHead(db);
+    if (!(await logHolds(log, head))) {
+      // Another process may serve an older state of the log for a moment: what is missing must stay missing.
+      onDoubt();
+      await clock.sleep(LOST_AFTER_MS, ending);
+      if (ending.aborted || (await logHolds(log, head))) return null;
+      return this.#replace(schema, 'lost', { position: head.position });
     }
-    this.#options.onDoubt();
-    await this.#replace(schema, 'incomplete', { loss: loss ?? head?.loss });
-    return null;
+    return head.loss === null ? head : this.#replace(schema, 'incomplete', { loss: head.loss });
   }
 
   async #replace(
     schema: string,
     state: 'lost' | 'incomplete',
     fields: Record<string, unknown>,
-  ): Promise<void> {
+  ): Promise<null> {
     const { store, logger } = this.#deps;
+    this.#options.onDoubt();
     logger.warn(REPLACED[state], fields);
     await (await store.shared()).transaction((tx) => retire(tx, schema, state));
+    return null;
   }
 
   async #markUsed(shared: Db, schema: string): Promise<void> {

@@ -53,7 +53,9 @@ export class Projector {
   readonly #purge: Purge;
   readonly #generation: LiveGeneration;
   readonly #progress: Progress;
-  /** The schema of rows that were compared with the log. */
+  /** Notes of checkpoints in other generations of this log, since rows were compared with it. */
+  readonly #compared: Latch<readonly string[]>;
+  /** The schema of rows that were compared with the log and counted. */
   readonly #validated: Latch<string>;
   readonly #ending = new Cancel();
   readonly #running: Promise<void>;
@@ -70,10 +72,12 @@ export class Projector {
     this.#batchSize = batchSize;
     this.#purge = makePurge(deps, retentionMs);
     this.#progress = new Progress(deps, () => this.#session?.ring());
+    this.#compared = latch(deps.clock);
     this.#validated = latch(deps.clock);
     this.#generation = new LiveGeneration(deps, models, {
       ending: this.#ending,
       onDoubt: () => this.#invalidate(),
+      onCompared: (elsewhere) => this.#compared.set(elsewhere),
       onEmptyLog: () => this.#progress.begin(null, null),
     });
     this.#running = this.#run();
@@ -109,9 +113,17 @@ export class Projector {
     return this.#validated.value() !== null || this.#between !== 'store_failed';
   }
 
-  /** The store answers, and rows are being compared with the log or replaced: `open` succeeds soon. */
-  isComparing(): boolean {
-    return this.#generation.hasAnswered && this.#validated.value() === null;
+  /** The store answers: if rows were not compared with the log yet, they are soon. */
+  isOpening(): boolean {
+    return this.#generation.hasAnswered;
+  }
+
+  /**
+   * `checkpointsElsewhere` as soon as rows were compared with the log, which is before they are counted and `open` returns
+   * them; null: not within 1 s.
+   */
+  compared(): Promise<readonly string[] | null> {
+    return this.#compared.wait(LIMITS.answerWaitMs.max);
   }
 
   /** The damage of the log before which the rows stop; null: there is none. */
@@ -163,7 +175,7 @@ export class Projector {
 
   /** Notes of checkpoints in other generations of this log, those of a lost history among them; none if disposable. */
   checkpointsElsewhere(): readonly string[] {
-    return this.#generation.checkpointsElsewhere;
+    return this.#compared.value() ?? [];
   }
 
   /** Ends after the batch in flight, which an unresponsive database may keep: it is waited for 5 s at most. */

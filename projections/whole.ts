@@ -8,6 +8,34 @@ import { type Db, rowsOf, type TableShape } from './rows.ts';
 /** Pages of a table that one statement counts: it holds the thread of an embedded store for some 10 ms. */
 const PAGES = 1000;
 
+/** Table name → pages; null: there is no such table. */
+type Pages = ReadonlyMap<string, number | null>;
+
+async function pagesOf(db: Db, schema: string, shapes: readonly TableShape[]): Promise<Pages> {
+  const names = ['projection', 'retention', ...shapes.map(({ name }) => name)];
+  const found = await rowsOf<{ name: string; pages: number | null }>(
+    db,
+    sql`select name, (pg_relation_size(to_regclass(format('%I.%I', ${schema}::text, name)))
+        / current_setting('block_size')::int)::int as pages
+      from json_array_elements_text(${JSON.stringify(names)}::text::json) name`,
+  );
+  return new Map(found.map(({ name, pages }) => [name, pages]));
+}
+
+function missingOf(found: Pages): string | null {
+  for (const [name, pages] of found) if (pages === null) return `no table ${name}`;
+  return null;
+}
+
+/** Returns which table of `schema` is missing, as in `no table jobs`; null: none is. */
+export async function findMissingTable(
+  db: Db,
+  schema: string,
+  shapes: readonly TableShape[],
+): Promise<string | null> {
+  return missingOf(await pagesOf(db, schema, shapes));
+}
+
 /**
  * Returns why the rows of `schema` are not complete, or null if they are. Counts all rows, in one snapshot. `turn` is called
  * between two statements: other work of the thread continues.
@@ -20,20 +48,14 @@ export async function findLoss(
 ): Promise<string | null> {
   return db.transaction(
     async (tx) => {
-      const names = ['projection', 'retention', ...shapes.map(({ name }) => name)];
-      const found = await rowsOf<{ name: string; pages: number | null }>(
-        tx,
-        sql`select name, (pg_relation_size(to_regclass(format('%I.%I', ${schema}::text, name)))
-            / current_setting('block_size')::int)::int as pages
-          from json_array_elements_text(${JSON.stringify(names)}::text::json) name`,
-      );
-      const missing = found.find(({ pages }) => pages === null);
-      if (missing !== undefined) return `no table ${missing.name}`;
+      const found = await pagesOf(tx, schema, shapes);
+      const missing = missingOf(found);
+      if (missing !== null) return missing;
       const head = await readHead(tx);
       if (head.loss !== null) return head.loss;
       for (const { name } of shapes) {
         const expected = head.counts[name] ?? 0;
-        const pages = found.find((one) => one.name === name)?.pages ?? 0;
+        const pages = found.get(name) ?? 0;
         let counted = 0;
         for (let page = 0; page < pages; page += PAGES) {
           const [row] = await rowsOf<{ n: number }>(

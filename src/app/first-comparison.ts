@@ -4,12 +4,12 @@ import type { AbortSignalLike } from '#src/lib/time.ts';
 import { succeedsWithin, unlessAborted } from '#src/lib/time.ts';
 
 export type FirstComparison = {
-  /** Opens the rows. Fails within about a second if they are not validated by then. */
-  open(): Promise<unknown>;
-  /** The database answers, and its rows are being compared: another try makes sense. */
-  isComparing(): boolean;
-  /** Compares the checkpoints of its generations with the log. */
-  look(): Promise<unknown>;
+  /** Notes of its checkpoints, as soon as it has a generation of this log's history; null: not within about a second. */
+  compared(): Promise<readonly string[] | null>;
+  /** The database answers: another try makes sense. */
+  isOpening(): boolean;
+  /** Compares checkpoints with the log. */
+  compareKept(notes: readonly string[]): Promise<void>;
 };
 
 /** New rows in place of those of a lost history take half a second, and longer on a busy machine. */
@@ -20,20 +20,15 @@ const COMPARED_MS = 20_000;
  * Never rejects.
  */
 export async function firstComparison(
-  { open, isComparing, look }: FirstComparison,
+  { compared, isOpening, compareKept }: FirstComparison,
   ending: AbortSignalLike,
 ): Promise<void> {
   const compare = async () => {
-    for (let isOpen = false; !isOpen && !ending.aborted; ) {
-      isOpen = await open().then(
-        () => true,
-        (cause: unknown) => {
-          if (!isComparing()) throw cause;
-          return false;
-        },
-      );
+    while (!ending.aborted) {
+      const notes = await compared();
+      if (notes !== null) return compareKept(notes);
+      if (!isOpening()) return;
     }
-    await look();
   };
   await unlessAborted(succeedsWithin(COMPARED_MS, compare()), ending);
 }

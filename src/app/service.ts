@@ -161,9 +161,9 @@ async function start(
     withTree: async (work) => withTree(await projector.open(), work),
   };
   const comparison = {
-    open: () => projector.open(),
-    isComparing: () => projector.isComparing(),
-    look: () => checkpoints.look(treeRows, false),
+    compared: () => projector.compared(),
+    isOpening: () => projector.isOpening(),
+    compareKept: checkpoints.compareKept,
   };
   const compared = exclusive
     ? Promise.resolve()

@@ -3,48 +3,49 @@ import { test } from 'node:test';
 import { firstComparison } from '#src/app/first-comparison.ts';
 import { Cancel } from '#src/lib/time.ts';
 
-/** `comparing`: whether another try makes sense, after each failed one. */
-function scripted(...comparing: readonly boolean[]) {
-  const seen: string[] = [];
-  const answers = [...comparing];
+/** `opening`: whether another try makes sense, after each that came too early. */
+function scripted(...opening: readonly boolean[]) {
+  const seen: unknown[] = [];
+  const answers = [...opening];
   const comparison = {
-    async open() {
-      seen.push('open');
-      if (answers.length > 0) throw new Error('not validated');
+    async compared() {
+      seen.push('asked');
+      return answers.length > 0 ? null : ['note'];
     },
-    isComparing: () => answers.shift() === true,
-    async look() {
-      seen.push('look');
+    isOpening: () => answers.shift() === true,
+    async compareKept(notes: readonly string[]) {
+      seen.push(notes);
     },
   };
   return { seen, comparison };
 }
 
-test('rows that are validated: compared at once', async () => {
+test('rows that were compared with the log: their checkpoints are compared at once', async () => {
   const { seen, comparison } = scripted();
   await firstComparison(comparison, new Cancel());
-  assert.deepEqual(seen, ['open', 'look']);
+  assert.deepEqual(seen, ['asked', ['note']]);
 });
 
 test('rows that take longer than a try to be compared with the log: waited for, then compared', async () => {
   const { seen, comparison } = scripted(true, true);
   await firstComparison(comparison, new Cancel());
-  assert.deepEqual(seen, ['open', 'open', 'open', 'look']);
+  assert.deepEqual(seen, ['asked', 'asked', 'asked', ['note']]);
 });
 
 test('a database that does not answer: calls do not wait for it', async () => {
   const { seen, comparison } = scripted(false);
   await firstComparison(comparison, new Cancel());
-  assert.deepEqual(seen, ['open']);
+  assert.deepEqual(seen, ['asked']);
 });
 
 test('a comparison that fails is no failure of the start; one without an end ends with the process', async () => {
-  const look = async () => {
+  const compareKept = async () => {
     throw new Error('the log does not answer');
   };
-  await firstComparison({ ...scripted().comparison, look }, new Cancel());
+  await firstComparison({ ...scripted().comparison, compareKept }, new Cancel());
   const ending = new Cancel();
-  const endless = firstComparison({ ...scripted().comparison, look: () => new Promise(() => {}) }, ending);
+  const hangs = { ...scripted().comparison, compareKept: () => new Promise<void>(() => {}) };
+  const endless = firstComparison(hangs, ending);
   ending.abort();
   await endless;
 });

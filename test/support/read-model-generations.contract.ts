@@ -208,6 +208,49 @@ export function generationContract(harness: ReadStoreHarness): void {
   if (name === 'pglite') return;
 
   test(
+    `${name}: a lost history is found before the rows are counted: new calls wait for it`,
+    options(harness),
+    async () => {
+      const store = await harness.fresh();
+      const log = memoryLog();
+      await appendAll(log, job(1));
+      const backup = log.events.length;
+      await appendAll(log, [...job(2), { stream: 'keys-relay', events: [checkpointSigned()] }]);
+      await project(log, store);
+      log.restore(backup);
+      const mayCount = Promise.withResolvers<void>();
+      /** Rows are counted in one snapshot: a transaction with options. */
+      const slow = (db: Db) =>
+        new Proxy(db, {
+          get(target, property) {
+            if (property !== 'transaction') return Reflect.get(target, property, target);
+            const transaction: Db['transaction'] = (work, config) =>
+              (config === undefined ? Promise.resolve() : mayCount.promise).then(() =>
+                target.transaction(work, config),
+              );
+            return transaction;
+          },
+        });
+      const handles = new Map<Db, Db>();
+      const open = async (schema: string) => {
+        const db = await store.open(schema);
+        return handles.get(db) ?? handles.set(db, slow(db)).get(db) ?? db;
+      };
+      const runner = runnerOver(log, { ...store, open });
+      let notes: readonly string[] | null = null;
+      await waitFor('the comparison', async () => {
+        notes = await runner.compared();
+        return notes !== null;
+      });
+      assert.deepEqual(notes, [checkpointSigned().data.note]);
+      await assert.rejects(runner.open(), unavailable, 'no row is read before it is counted');
+      mayCount.resolve();
+      await waitFor('the head', () => runner.reachedHead());
+      await runner.stop();
+    },
+  );
+
+  test(
     `${name}: another release projects into a generation of its own while this one serves`,
     options(harness),
     async () => {

@@ -128,6 +128,12 @@ export async function openCheckpoints(deps: CheckpointDeps) {
       if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
   }
 
+  /** Compares what is kept outside of the event log, and in `elsewhere`, with the log; needs no rows. Throws if the log fails. */
+  async function compareKept(elsewhere: readonly string[]): Promise<void> {
+    await recall(elsewhere);
+    await refresh();
+  }
+
   /** What was published once stays the newest, whatever the log contains later. */
   async function remember(stored: StoredNote): Promise<void> {
     if (stored.origin !== state.log?.origin || stored.size <= (state.newest?.size ?? -1)) return;
@@ -257,6 +263,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     /** false: the event log lacks events that this relay has acknowledged, and no call is taken. */
     isWhole: () => problemOf(state) !== 'checkpoint_forgotten',
     begin,
+    compareKept,
     look,
     keep,
   };

@@ -187,6 +187,9 @@ test('a note that other rows keep counts as one of the log: a larger one, or ano
   assert.equal(it.checkpoints.latest()?.size, 3);
   const place = /It is kept in another generation of the read models, which .* drops: removing that/;
   assert.match(it.logger.lines.at(-1)?.message ?? '', place);
+  const rowless = await keeper(common, { checkpointKeep: null });
+  await rowless.checkpoints.compareKept([note]);
+  assert.equal(rowless.checkpoints.isWhole(), false, 'known before any rows are read');
   const same = await keeper(common, { checkpointKeep: null });
   for (let n = 0; n < 2; n++) await receipt(common, 70 + n);
   assert.equal(await same.look(), 'signed');
