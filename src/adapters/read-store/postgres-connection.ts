@@ -39,93 +39,80 @@ class ConnectionEnded extends Error {
   }
 }
 
-type Work<T> = (transaction: postgres.TransactionSql) => T | Promise<T>;
-
 /** Ends a transaction that can come to nothing any more. */
 type Abandon = (error: Error) => void;
+type Work<T> = (transaction: postgres.Sql) => T | Promise<T>;
+type Unsafe = postgres.Sql['unsafe'];
+
+/** What drizzle calls of a client of postgres.js, with every statement prepared and transactions that end. */
+export class DrizzleClient {
+  /** drizzle puts its parsers there. */
+  readonly options: postgres.Sql['options'];
+  readonly unsafe: Unsafe;
+  readonly #client: postgres.Sql;
+  readonly #open = new Set<Abandon>();
+
+  constructor(client: postgres.Sql) {
+    this.#client = client;
+    this.options = client.options;
+    this.unsafe = prepared(client);
+  }
+
+  /** drizzle's types ask for all of postgres.js. */
+  get sql(): postgres.Sql {
+    return this as unknown as postgres.Sql;
+  }
+
+  /**
+   * postgres.js 3.4.9 writes to a lost connection, its own commit and rollback too, and that throws where no caller can
+   * catch it: under Deno the process would end. So work that lost its connection does not end there; the transaction
+   * fails here, with that error or through `abandon`, because the driver does not always report the loss.
+   */
+  begin<T>(work: Work<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      let over = false;
+      const end = () => {
+        over = true;
+        this.#open.delete(fail);
+      };
+      const fail = (error: unknown) => {
+        end();
+        reject(error);
+      };
+      this.#open.add(fail);
+      const begun = this.#client.begin(async (transaction) => {
+        try {
+          const unsafe = prepared(transaction, () => over);
+          const value = await work({ unsafe } as postgres.Sql);
+          if (!over) return { value };
+        } catch (error) {
+          if (!over && !isConnectionLost(error)) throw error;
+          fail(error);
+        }
+        return new Promise<never>(() => undefined);
+      });
+      begun.then(({ value }) => {
+        end();
+        resolve(value);
+      }, fail);
+    });
+  }
+
+  /** Fails the transactions that are still open: nothing of theirs will be answered. */
+  abandon(error: Error): void {
+    for (const fail of [...this.#open]) fail(error);
+  }
+}
 
 /**
- * postgres.js 3.4.9 writes to a lost connection, its own commit and rollback too, and that throws where no caller can
- * catch it: under Deno the process would end. So work that lost its connection does not end there; the transaction
- * fails here, with that error or, in `open`, through the observer of the connection, because the driver does not always
- * report the loss.
+ * drizzle sends every statement by `unsafe`, which postgres.js parses and plans again each time. Our statements are few
+ * and fixed: prepared, a point read costs about half.
  */
-export function begin<T>(
-  client: postgres.Sql,
-  options: string,
-  work: Work<T>,
-  open: Set<Abandon> = new Set(),
-): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    let over = false;
-    const end = () => {
-      over = true;
-      open.delete(fail);
-    };
-    const fail = (error: unknown) => {
-      end();
-      reject(error);
-    };
-    open.add(fail);
-    const begun = client.begin(options, async (transaction) => {
-      try {
-        const value = await work(untilOver(transaction, () => over));
-        if (!over) return { value };
-      } catch (error) {
-        if (!over && !isConnectionLost(error)) throw error;
-        fail(error);
-      }
-      return new Promise<never>(() => undefined);
-    });
-    begun.then(({ value }) => {
-      end();
-      resolve(value);
-    }, fail);
-  });
-}
-
-export type SurvivingClient = {
-  /** The client, with such transactions. */
-  readonly client: postgres.Sql;
-  /** Fails those that are still open: nothing of theirs will be answered. */
-  abandon(error: Error): void;
-};
-
-/** `dress`: what a transaction gets beside. */
-export function survivingCuts(
-  client: postgres.Sql,
-  dress: (transaction: postgres.TransactionSql) => postgres.TransactionSql = (same) => same,
-): SurvivingClient {
-  const open = new Set<Abandon>();
-  const surviving = new Proxy(client, {
-    get(target, name, receiver) {
-      if (name !== 'begin') return Reflect.get(target, name, receiver);
-      // `given`: perhaps options, then the work that gets the transaction.
-      return (...given: readonly unknown[]) => {
-        const work = given.at(-1) as Work<unknown>;
-        const options = given.length > 1 ? String(given[0]) : '';
-        return begin(target, options, (transaction) => work(dress(transaction)), open);
-      };
-    },
-  });
-  return {
-    client: surviving,
-    abandon(error) {
-      for (const fail of [...open]) fail(error);
-    },
+function prepared(sql: postgres.ISql, isOver: () => boolean = () => false): Unsafe {
+  return (query, values) => {
+    if (isOver()) throw new Error('the transaction is over');
+    return sql.unsafe(query, values, { prepare: true });
   };
-}
-
-function untilOver(transaction: postgres.TransactionSql, isOver: () => boolean): postgres.TransactionSql {
-  return new Proxy(transaction, {
-    get(target, name, receiver) {
-      if (name !== 'unsafe') return Reflect.get(target, name, receiver);
-      return (...given: Parameters<typeof target.unsafe>) => {
-        if (isOver()) throw new Error('the transaction is over');
-        return target.unsafe(...given);
-      };
-    },
-  });
 }
 
 /** The connection is closed or reset, or its server has said that it closes it. */

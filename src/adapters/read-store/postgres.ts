@@ -6,7 +6,7 @@ import postgres from 'postgres';
 import { succeedsWithin } from '#src/lib/time.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
 import { isMigrated, sharedMigrations, tableLayout } from './migrations.ts';
-import { lostByError, survivingCuts } from './postgres-connection.ts';
+import { DrizzleClient, lostByError } from './postgres-connection.ts';
 
 export type PostgresOptions = {
   /** `postgres://…` */
@@ -101,8 +101,8 @@ function freshPools(url: string, connections: number, schema: string | null) {
     const path = schema === null ? {} : { search_path: `"${schema}"` };
     const connection = { ...SETTINGS.connection, ...path };
     const client = postgres(url, { ...SETTINGS, ...lostByError(), connection, max: connections, onclose });
-    const surviving = survivingCuts(client, prepared);
-    const made = { client, db: drizzle(prepared(surviving.client)), abandon: surviving.abandon };
+    const ours = new DrizzleClient(client);
+    const made = { client, db: drizzle(ours.sql), abandon: (error: Error) => ours.abandon(error) };
     return made;
   }
   function end({ client, abandon }: Pool): Promise<void> {
@@ -153,22 +153,6 @@ const SETTINGS = {
   },
 } satisfies postgres.Options<Record<string, never>>;
 
-/**
- * drizzle sends every statement by `unsafe`, which postgres.js parses and plans again each time. Our statements are few
- * and fixed: prepared, a point read costs about half.
- */
-function prepared<S extends postgres.ISql>(client: S): S {
-  return new Proxy(client, {
-    get(target, name, receiver) {
-      if (name === 'unsafe') {
-        return (query: string, values?: Parameters<S['unsafe']>[1]) =>
-          target.unsafe(query, values, { prepare: true });
-      }
-      return Reflect.get(target, name, receiver);
-    },
-  });
-}
-
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
 export async function migrateOnce(url: string): Promise<void> {
   const { statement_timeout: _, ...connection } = SETTINGS.connection;
@@ -176,7 +160,7 @@ export async function migrateOnce(url: string): Promise<void> {
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
     if (await isMigrated(async (query) => await client.unsafe(query))) return;
-    await migrate(drizzle(survivingCuts(client).client), sharedMigrations());
+    await migrate(drizzle(new DrizzleClient(client).sql), sharedMigrations());
   } finally {
     // Ends the session, and with it the lock.
     await client.end({ timeout: 5 });
