@@ -222,6 +222,7 @@ function judge(world: PaidWorld, load: Load, events: readonly RecordedEvent[]) {
 
 /** More than a node's `safe` block is behind its newest. */
 const FINAL_BLOCKS = 70;
+const COMPLETE_TRIES = 20;
 
 type Row = { readonly id: string; readonly payer: `0x${string}`; readonly amount: string };
 
@@ -230,6 +231,7 @@ function operatorOf(environment: Environment, world: PaidWorld) {
   // anvil's safe block is 32 blocks before its last.
   const env = { ...environment, X402_CONFIRMATIONS: '0' } as Record<string, string>;
   const run = (...args: string[]) => startCli(args, { env }).ended;
+  const refused: string[] = [];
   return {
     /** Refunds all that is due; returns the number of payments. */
     async refundAll(): Promise<number> {
@@ -241,13 +243,19 @@ function operatorOf(environment: Environment, world: PaidWorld) {
       if (due.length === 0) return 0;
       const transfers = due.map(({ payer, amount }) => ({ to: payer, amount: BigInt(amount) }));
       const tx = await sendBatch(world.chain, world.payTo, transfers);
-      const completed = await run('payments', 'refund', 'complete', '--tx', tx, '--json');
-      if (completed.code !== 0) throw new Error(`refund complete: ${completed.code} ${completed.stderr}`);
-      return rows.length;
+      // Exit code 2 records nothing and says "try again": an operator does, the node may be at fault in this minute.
+      const complete = () => run('payments', 'refund', 'complete', '--tx', tx, '--json');
+      let completed = await complete();
+      for (let tries = 1; completed.code === 2 && tries < COMPLETE_TRIES; tries++) {
+        await sleep(5000);
+        completed = await complete();
+      }
+      if (completed.code !== 0) refused.push(`refund complete: ${completed.code} ${completed.stderr}`);
+      return completed.code === 0 ? rows.length : 0;
     },
     /** What audit, rebuild and chain find wrong with the record. */
     async disagreements(): Promise<string[]> {
-      const wrong: string[] = [];
+      const wrong = [...refused];
       const audit = await run('audit', '--json');
       if (audit.code !== 0) wrong.push(`audit: ${audit.code} ${audit.stdout.slice(0, 500)} ${audit.stderr}`);
       // What is in the last blocks is not final yet: they are compared once they are deep enough.
