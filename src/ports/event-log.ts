@@ -106,9 +106,11 @@ export class EventLogUnavailable extends Error {
 
 /** The storage of the log is damaged beyond single events: an answer could lack events. It accepts no more appends. */
 export class LogDamaged extends EventLogUnavailable {
-  constructor(options: { cause?: unknown } = {}, problem = '') {
-    super(options, `the event log is damaged${problem}: put back a backup`);
+  readonly problem: string;
+  constructor(options: { cause?: unknown } = {}, problem = 'a part of its file cannot be read') {
+    super(options, `the event log is damaged: ${problem}; put back a backup`);
     this.name = 'LogDamaged';
+    this.problem = problem;
   }
 }
 

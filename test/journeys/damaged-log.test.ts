@@ -1,7 +1,7 @@
 // The file of the event log is damaged: a byte of an event while the service runs, a page while it is down. Health, metrics,
 // alert, log, callers, the commands and SIGTERM are looked at, and that the repaired file is well again.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
@@ -41,6 +41,20 @@ const DAMAGED: Seen = {
   call: [200],
 };
 
+const INDEX_DAMAGED: Seen = {
+  status: 503,
+  part: 'eventLog',
+  reason: 'damaged',
+  message: /^The file of the event log is damaged: no call is executed/,
+  alert: 'RelayEventLogDown',
+  logged: {
+    level: 'error',
+    msg: /^the event log accepts no events: no call is executed$/,
+    cause: /its index lacks revision 0 of stream claim-/,
+  },
+  call: [503, 'event_log_unavailable', /nothing was sent/],
+};
+
 describe('a damaged file of the event log', () => {
   let world: World;
   let it: Watched;
@@ -76,6 +90,11 @@ describe('a damaged file of the event log', () => {
     foreign.close();
     return { id: String(row?.id), stream: String(row?.stream) };
   }
+  /** Offsets of a stream's name in pages of the index, with all that is stored in the file itself. */
+  function inIndex(stream: string): readonly number[] {
+    claimOf(known.answer.job.id);
+    return offsetsOf(file, stream).filter((at) => pageTypeAt(file, at) === 10);
+  }
   const relay = (...args: string[]) => runCli(args, { env: { DATA_DIR: world.dataDir } });
   const flip = () => flipByte(file, offsetOf(file, claim.id.slice(1)));
   const unflip = () => flipByte(file, offsetOf(file, flippedTail()));
@@ -91,6 +110,32 @@ describe('a damaged file of the event log', () => {
       repair: unflip,
     });
     await assertReplays(it.service, known.call, known.answer);
+  });
+
+  test('the index hides an answered call: once that is found, no start executes calls until it is repaired', async () => {
+    const mark = `${file}.damaged`;
+    await passThrough(it, {
+      name: 'a damaged index',
+      made: 'stopped',
+      async make() {
+        const [offset = assert.fail()] = inIndex(claim.stream);
+        flipByte(file, offset + claim.stream.length - 1);
+        const { code, stdout } = await relay('audit', '--integrity');
+        assert.equal(code, 1);
+        assert.match(stdout, new RegExp(`event_unindexed +${claim.stream} +0 `));
+        assert.ok(existsSync(mark));
+      },
+      seen: INDEX_DAMAGED,
+      repaired: 'stopped',
+      repair() {
+        const repaired = new DatabaseSync(file);
+        repaired.exec('REINDEX');
+        repaired.close();
+      },
+    });
+    assert.ok(!existsSync(mark));
+    await assertReplays(it.service, known.call, known.answer);
+    assert.equal(hitsOf(world, '/known'), 1);
   });
 
   test('a page is lost while the service is down: its events are named, what needs them fails, all else works', async () => {

@@ -1,20 +1,12 @@
 // Remembers the event log in a file of DATA_DIR, for a key file that this process may not change.
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { isKnownLog } from '#src/domain/signing-keys/known-log.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
+import { replaceFile } from './replace-file.ts';
 
 /** `read` throws `OperatorError` for a file with other content. */
 export const logMemoryFile = (path: string): LogMemory => ({
@@ -30,19 +22,7 @@ export const logMemoryFile = (path: string): LogMemory => ({
   },
   write(log) {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const beside = `${path}.new`;
-    try {
-      writeFileSync(beside, `${JSON.stringify(log, null, 2)}\n`, { mode: 0o600, flush: true });
-      renameSync(beside, path);
-    } finally {
-      rmSync(beside, { force: true });
-    }
-    const folder = openSync(dirname(path), 'r');
-    try {
-      fsyncSync(folder);
-    } finally {
-      closeSync(folder);
-    }
+    replaceFile(path, `${JSON.stringify(log, null, 2)}\n`);
   },
 });
 

@@ -4,12 +4,12 @@
 import { unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import type { EventScan } from '#src/ports/event-scan.ts';
+import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { isOutage } from '#src/ports/outage.ts';
 
 export type ScrubDeps = {
-  readonly log: Pick<EventScan, 'scan'>;
+  readonly log: Pick<ScannedLog, 'scan' | 'health'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Ends it. */
@@ -31,20 +31,24 @@ const HOUR_MS = 3_600_000;
 const RETRY_MS = 60_000;
 /** One turn takes about half a millisecond of the thread. */
 const TURN_EVENTS = 64;
-/** Times as long as a turn took: 5 % of one core, so that 10 million events take about half an hour. */
-const REST = 19;
+/**
+ * Times as long as a turn took: 5 % of one core, so that 10 million events take about half an hour; half of it while the log
+ * accepts no events, because no call is executed then, and the end of a pass may end that.
+ */
+const REST = { besideCalls: 19, withoutCalls: 1 };
 
 export function scrubLog({ log, clock, logger, ending, after, everyMs = HOUR_MS }: ScrubDeps): Scrub {
   let lastPass: number | null = null;
 
   /** false: ended before. */
   async function pass(): Promise<boolean> {
+    const rest = (await log.health()).ok ? REST.besideCalls : REST.withoutCalls;
     for (let from: string | null = null; !ending.aborted; ) {
       const begun = clock.monotonic();
       const { next } = await log.scan({ after: from, max: TURN_EVENTS, index: true });
       if (next === null) return true;
       from = next;
-      await clock.sleep(Math.max(1, REST * (clock.monotonic() - begun)), ending);
+      await clock.sleep(Math.max(1, rest * (clock.monotonic() - begun)), ending);
     }
     return false;
   }

@@ -1,7 +1,7 @@
 // The scrub: all events in short turns, again after an hour, through outages, and no longer than the service.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EventScan } from '#src/ports/event-scan.ts';
+import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { scrubLog } from '#src/usecases/audit/scrub-log.ts';
 import { newEvents } from '#test/support/event-log-fixtures.ts';
 import { collectingLogger, manualClock, quiet } from '#test/support/fakes.ts';
@@ -17,8 +17,9 @@ async function given(events: number) {
   const ending = new AbortController();
   const begins = Promise.withResolvers<void>();
   const scans: { readonly after: string | null; readonly at: number }[] = [];
-  const state = { tookMs: 2, failure: null as Error | null };
-  const log: Pick<EventScan, 'scan'> = {
+  const state = { tookMs: 2, failure: null as Error | null, accepts: true };
+  const log: Pick<ScannedLog, 'scan' | 'health'> = {
+    health: async () => (state.accepts ? { ok: true } : { ok: false, problem: 'damaged' }),
     async scan(options) {
       scans.push({ after: options.after, at: clock.monotonic() });
       assert.ok(options.max <= 64 && options.index, 'a short turn, with the index');
@@ -47,6 +48,19 @@ test('scrub: begins when it may, reads every event in turns that take 5 % of the
   assert.equal(scrub.lastPass(), clock.now());
   await pass(() => scans.length === 5);
   assert.deepEqual([scans[4]?.at, scans[4]?.after], [HOUR_MS, null]);
+  ending.abort();
+  await scrub.ended;
+});
+
+test('scrub: takes half of the time while the log accepts no events, as no call is executed', async () => {
+  const { begins, scans, state, scrub, pass, ending } = await given(200);
+  state.accepts = false;
+  begins.resolve();
+  await pass(() => scrub.lastPass() !== null);
+  assert.deepEqual(
+    scans.map(({ at }) => at),
+    [0, 4, 8, 12],
+  );
   ending.abort();
   await scrub.ended;
 });

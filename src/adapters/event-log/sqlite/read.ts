@@ -223,7 +223,7 @@ const nameOf = ({ stream, revision }: Row) => ({ stream: String(stream), revisio
 
 /** The index of the streams cannot be read at this stream, or contradicts the events, which SQLite does not notice. */
 const indexDamaged = (stream: string, cause?: unknown) =>
-  new LogDamaged({ cause }, `: its index cannot be read at stream ${stream}`);
+  new LogDamaged({ cause }, `its index cannot be read at stream ${stream}`);
 
 /** SQLite's largest integer. */
 export const LAST_REVISION = 2n ** 63n - 1n;

@@ -16,7 +16,7 @@ export type ScanDependencies = {
   readonly read: <T>(run: () => T) => Promise<T>;
   /** Receives each damaged event that is found. */
   readonly damage: { note(damage: Damage): void };
-  readonly structure: Pick<FileDamage, 'noted'>;
+  readonly structure: Pick<FileDamage, 'noted' | 'wholeRead'>;
 };
 
 type Connection = {
@@ -40,6 +40,8 @@ export function logScanner({
   structure,
 }: ScanDependencies): EventScan & { close(): void } {
   let connection: Connection | null = null;
+  /** null: some of its events were not looked up in the index, or not found there. */
+  let pass: { readonly next: string; readonly isWhole: () => void } | null = null;
   /** Streams and revisions by position, from `from` to `to`, as the index has them. */
   let names = { from: 0, to: -1, of: new Map<number, Pick<Damage, 'stream' | 'revision'>>() };
 
@@ -153,12 +155,19 @@ export function logScanner({
     },
     async scan({ after, ...options }) {
       const from = positionNumber(after);
+      const begun = after === null ? structure.wholeRead() : pass?.next === after ? pass.isWhole : null;
       const { points, unindexed, next } = await read(() => part(from, options));
       const found = await named(points);
       for (const one of found) if (one.kind === 'damaged') damage.note(one.damage);
       for (const { stream, revision } of unindexed)
-        structure.noted(new LogDamaged({}, `: its index lacks revision ${revision} of stream ${stream}`));
-      if (next === null) close();
+        structure.noted(new LogDamaged({}, `its index lacks revision ${revision} of stream ${stream}`));
+      const isIndexed = unindexed.length === 0 && found.every(isNamed);
+      const isWhole = options.index && isIndexed ? begun : null;
+      pass = isWhole === null || next === null ? null : { next, isWhole };
+      if (next === null) {
+        close();
+        isWhole?.();
+      }
       return { found, next, unchecked: points.filter(({ unchecked }) => unchecked).length, unindexed };
     },
     checkFiles: () =>
@@ -178,6 +187,9 @@ export function logScanner({
     close,
   };
 }
+
+/** Also of a damaged event whose place the index has. */
+const isNamed = (one: Scanned): boolean => one.kind === 'event' || one.damage.stream !== null;
 
 /** Consecutive places without names. */
 const isOneRun = (before: Damage, after: Damage): boolean =>

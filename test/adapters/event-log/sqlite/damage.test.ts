@@ -1,6 +1,6 @@
 // Damage to the file of the embedded log, made in real files: what is found, what still works, and what is refused.
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
@@ -228,6 +228,18 @@ test(
 const inIndex = (file: string, name: string) =>
   offsetsOf(file, name).filter((offset) => pageTypeAt(file, offset) === 10);
 
+/** Hides a stream from reads of it. */
+function hideStream(file: string): void {
+  const [offset = assert.fail()] = inIndex(file, streamName(10));
+  flipByte(file, offset + streamName(10).length - 1, 0x40);
+}
+
+function reindex(file: string): void {
+  const db = new DatabaseSync(file);
+  db.exec('REINDEX');
+  db.close();
+}
+
 test('a zeroed page of the index that only an append reads: nothing more is appended', OPTIONS, () =>
   withFile(async ({ file, open }) => {
     const [offset = assert.fail()] = inIndex(file, streamName(10));
@@ -265,8 +277,7 @@ test(
   OPTIONS,
   () =>
     withFile(async ({ file, open }) => {
-      const [offset = assert.fail()] = inIndex(file, streamName(10));
-      flipByte(file, offset + streamName(10).length - 1, 0x40);
+      hideStream(file);
       const log = await open();
       assert.equal((await scanned(log, false)).unindexed, 0);
       assert.equal((await log.health()).ok, true);
@@ -277,15 +288,101 @@ test(
       await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), EventLogUnavailable);
       await log.close();
       // The index is built again from the rows.
-      const repaired = new DatabaseSync(file);
-      repaired.exec('REINDEX');
-      repaired.close();
+      reindex(file);
       const again = await open();
       assert.deepEqual(await again.checkFiles(), []);
       const { unindexed: left } = await scanned(again);
       assert.deepEqual([left, (await again.readStream(streamName(10))).length], [0, EACH]);
       assert.deepEqual(await again.health(), { ok: true });
     }),
+);
+
+test('damage to the index is known from the next start on, before anything is read', OPTIONS, () =>
+  withFile(async ({ file, open }) => {
+    hideStream(file);
+    const found = await open();
+    await scanned(found);
+    await found.close();
+
+    const logger = collectingLogger();
+    const log = await sqliteEventLog({ file, lockTimeoutMs: 200, logger, writes: true });
+    try {
+      const health = await log.health();
+      assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
+      const named = /index lacks revision \d of stream given-0010 \(found at \d{4}-.+Z\); put back a backup/;
+      const isNamed = (error: unknown) => error instanceof LogDamaged && named.test(error.message);
+      await assert.rejects(log.append(streamName(10), 'no_stream', newEvents(1)), isNamed);
+      const lines = logger.lines.filter(({ level }) => level === 'error');
+      assert.deepEqual(
+        lines.map(({ message }) => message),
+        ['the event log accepts no events: no call is executed'],
+      );
+      const [{ fields } = assert.fail()] = lines;
+      assert.ok(isNamed((fields as { readonly cause: unknown }).cause));
+      assert.equal((await log.readStream(streamName(3))).length, EACH, 'what it has is answered');
+    } finally {
+      await log.close();
+    }
+  }),
+);
+
+test('what is known of the index ends when the whole log was read without damage to it', OPTIONS, () =>
+  withFile(async ({ file, before, open }) => {
+    hideStream(file);
+    // A row whose place the index has.
+    flipByte(file, offsetOf(file, marker(40, 1)));
+    const found = await open();
+    await scanned(found);
+    await found.close();
+    reindex(file);
+
+    const log = await open();
+    const append = () => log.append(freshStream(), 'no_stream', newEvents(1));
+    await scanned(log, false);
+    await assert.rejects(append(), LogDamaged, 'the index was not read');
+    const half = await log.scan({ after: null, max: 90, index: true });
+    await log.scan({ after: positionOf(50, 0), max: 90, index: true });
+    await assert.rejects(append(), LogDamaged, 'events between were not read');
+    assert.equal(half.unindexed.length, 0);
+    const { events } = await scanned(log);
+    assert.equal(events.length, before.length - 1);
+    await append();
+    assert.equal((await log.health()).ok, true);
+    assert.equal((await (await open()).health()).ok, true);
+  }),
+);
+
+test('damage that one process finds stops the appends of all', OPTIONS, () =>
+  withFile(async ({ file, open }) => {
+    const [first, other] = [await open(), await open()];
+    hideStream(file);
+    await other.append(freshStream(), 'no_stream', newEvents(1));
+    await scanned(first);
+    await assert.rejects(other.append(freshStream(), 'no_stream', newEvents(1)), LogDamaged);
+    reindex(file);
+    await scanned(first);
+    await assert.rejects(
+      first.append(freshStream(), 'no_stream', newEvents(1)),
+      LogDamaged,
+      'it has found it',
+    );
+    await assert.rejects(other.append(freshStream(), 'no_stream', newEvents(1)), LogDamaged);
+    await scanned(other);
+    await other.append(freshStream(), 'no_stream', newEvents(1));
+  }),
+);
+
+test('damage that cannot be remembered is logged', OPTIONS, () =>
+  withFile(async ({ file, open }) => {
+    hideStream(file);
+    mkdirSync(`${file}.damaged/full`, { recursive: true });
+    const logger = collectingLogger();
+    const log = await open(logger);
+    await scanned(log);
+    const line = logger.lines.find(({ message }) => message.startsWith('damage to the event log cannot be'));
+    assert.match(JSON.stringify(line?.fields), /events\.db\.damaged/);
+    await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), LogDamaged);
+  }),
 );
 
 test(
