@@ -42,6 +42,8 @@ export type ProjectorState =
 const BATCH_SIZE = 500;
 const PAUSE_MS = { first: 100, last: 1000 };
 const STOP_MS = 5000;
+/** Rows that were read within this time are readable. */
+const READ_MS = 30_000;
 const STOPPED =
   'the read models stop before damage in the event log: later events are not shown; put back a backup and restart';
 
@@ -63,6 +65,8 @@ export class Projector {
   /** While there is no session. */
   #between: Exclude<ProjectorState, Role | 'rebuilding'> = 'waiting';
   #failures = 0;
+  /** Monotonic ms at which every table was read last. */
+  #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(deps: ProjectorDeps, options: ProjectorOptions = {}) {
     const { models = READ_MODELS, batchSize = BATCH_SIZE, retentionMs = KEEP_ALL, after } = options;
@@ -105,12 +109,11 @@ export class Projector {
     return this.#session?.role ?? null;
   }
 
-  /**
-   * Whether the store provides rows: false from its first failure until a generation is validated. true while the first
-   * one is opened, and while only the event log is unavailable.
-   */
+  /** Whether rows could be read within the last 30 s. true before the first try, and while only the event log is unavailable. */
   readable(): boolean {
-    return this.#validated.value() !== null || this.#between !== 'store_failed';
+    if (this.#session === null && this.#between !== 'store_failed') return true;
+    const isRecent = this.#deps.clock.monotonic() - this.#readAt <= READ_MS;
+    return isRecent && this.#validated.value() !== null;
   }
 
   /** The store answers: if rows were not compared with the log yet, they are soon. */
@@ -217,10 +220,12 @@ export class Projector {
       isCurrent: (current) => this.#generation.isCurrent(current),
       onDamage: (cause) => logger.error(STOPPED, { cause }),
       onWork: () => this.#worked(),
+      onLook: () => this.#noteRead(),
     });
     this.#session = session;
     this.#between = 'opening';
     this.#validated.set(rows.schema);
+    this.#noteRead();
     // Only then: who finds the position reached reads these rows.
     this.#progress.begin(rows.head.position, head);
     await session.run().finally(() => {
@@ -247,6 +252,10 @@ export class Projector {
   #worked(): void {
     if (this.#failures > 0) this.#deps.logger.info('the read models are projected again');
     this.#failures = 0;
+  }
+
+  #noteRead(): void {
+    this.#readAt = this.#deps.clock.monotonic();
   }
 
   /** No reader gets rows until they are compared with the log. */

@@ -231,6 +231,7 @@ async function begin(
         counted.events += events;
         if (events > 0) report(shareOf(progress.position ?? '', end));
       },
+      onLook: () => undefined,
     },
     end,
   );

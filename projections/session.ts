@@ -9,6 +9,8 @@ import type { Progress } from './progress.ts';
 import { type FoldedBatch, type JudgeReceipt, Projection, readHead } from './projection.ts';
 import type { Purge } from './purge.ts';
 import type { ReadModel } from './registry.ts';
+import { type TableShape, tableShapes } from './rows.ts';
+import { readTables } from './whole.ts';
 
 export type SessionDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
   readonly judgeReceipt: JudgeReceipt;
@@ -24,6 +26,8 @@ export type SessionDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
   readonly onDamage: (damage: NonNullable<EventQueue['damage']>) => void;
   /** Called after each batch with its number of events, and with 0 when nothing is left to do. */
   readonly onWork: (events: number) => void;
+  /** Called once a second: every table can be read, and no row is missing. */
+  readonly onLook: () => void;
 };
 
 /** `projects`: this process wrote last. `follows`: another one did; this one takes over if that one stops. */
@@ -65,6 +69,7 @@ export class Session {
   role: Role = 'projects';
   readonly #deps: SessionDeps;
   readonly #projection: Projection;
+  readonly #shapes: readonly TableShape[];
   /** The rows have come within a batch of the log's head. */
   #isNearHead = false;
   /** A reader found a note of deleted rows. */
@@ -85,6 +90,7 @@ export class Session {
     const { log, models, judgeReceipt, batchSize, clock } = deps;
     this.rows = rows;
     this.#deps = deps;
+    this.#shapes = tableShapes(models);
     this.#projection = new Projection(rows.head, {
       models,
       judgeReceipt,
@@ -249,11 +255,13 @@ export class Session {
     await this.#follow();
   }
 
-  /** What no event says: another handle, another schema, rows that somebody changed, a log with another history. */
+  /** What no event says: another handle or schema, rows that somebody changed or revoked, a log with another history. */
   async #look(): Promise<void> {
     if (!(await this.#deps.isCurrent(this.rows))) throw new RowsMoved();
     await this.#follow();
     await this.#assertHistory();
+    await readTables(this.rows.db, this.#shapes);
+    this.#deps.onLook();
     this.#looksAt = this.#deps.clock.monotonic() + LOOK_MS;
   }
 

@@ -8,11 +8,23 @@ import { type Db, rowsOf, type TableShape } from './rows.ts';
 /** Pages of a table that one statement counts: it holds the thread of an embedded store for some 10 ms. */
 const PAGES = 1000;
 
+const namesOf = (shapes: readonly TableShape[]) => [
+  'projection',
+  'retention',
+  ...shapes.map(({ name }) => name),
+];
+
+/** Reads a row of every table; throws if one cannot be read. */
+export async function readTables(db: Db, shapes: readonly TableShape[]): Promise<void> {
+  const reads = namesOf(shapes).map((name) => sql`exists (select from ${sql.identifier(name)})`);
+  await db.execute(sql`select ${sql.join(reads, sql`, `)}`);
+}
+
 /** Table name → pages; null: there is no such table. */
 type Pages = ReadonlyMap<string, number | null>;
 
 async function pagesOf(db: Db, schema: string, shapes: readonly TableShape[]): Promise<Pages> {
-  const names = ['projection', 'retention', ...shapes.map(({ name }) => name)];
+  const names = namesOf(shapes);
   const found = await rowsOf<{ name: string; pages: number | null }>(
     db,
     sql`select name, (pg_relation_size(to_regclass(format('%I.%I', ${schema}::text, name)))

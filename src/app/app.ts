@@ -173,7 +173,7 @@ export async function wireApp(
   };
   const handingOff = { ...judging, clock, entropy };
 
-  /** A database that answers but provides no rows (no such privilege, no such database) is not ok. */
+  /** A database that answers but provides no rows (no such privilege, no such table) is not ok. */
   async function readModelHealth(): Promise<ReadModelHealth> {
     if (!(await readStore.health()).ok || !projector.readable()) return { ok: false, problem: 'unavailable' };
     return projector.state === 'rebuilding' ? { ok: false, problem: 'rebuilding' } : { ok: true };

@@ -75,6 +75,7 @@ async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): 
       purge: null,
       isCurrent: async () => true,
       onDamage: assert.fail,
+      onLook: () => {},
       onWork: (events) => {
         if (events > 0) batches.push(events);
       },
