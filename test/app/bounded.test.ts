@@ -160,7 +160,7 @@ const CASES: readonly Case[] = [
 ];
 
 for (const { name: what, count, bound, make } of CASES)
-  test(`bounded: ${what}`, { timeout: 60_000 }, async () => {
+  test(`bounded: ${what}`, async () => {
     const { made, entries } = capturedCollections(make);
     for (let n = 0; n < count; n++) {
       const done = made(n);

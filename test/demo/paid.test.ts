@@ -34,71 +34,61 @@ const FACTS = [
   'links_work',
 ];
 
-describe('relay demo --paid', () => {
-  test(
-    '--once --json: one charge of 3000 units, one call, a receipt that names the payment',
-    needs,
-    async () => {
-      const { code, stdout, stderr } = await startCli(['demo', '--paid', '--once', '--json'], SHELL).ended;
-      assert.deepEqual([code, stderr], [0, '']);
-      const story = JSON.parse(stdout);
-      assert.deepEqual(
-        story.facts.map(({ name, ok }: { name: string; ok: boolean }) => [name, ok]),
-        FACTS.map((name) => [name, true]),
-      );
-      assert.equal(story.ok, true);
-      assert.doesNotMatch(stdout, /private_?key|buyerKey/i);
-      const { verification } = story;
-      assert.deepEqual([verification.ok, verification.receiptId], [true, story.receipt.id]);
-      assert.deepEqual(readdirSync(TMPDIR), []);
-    },
-  );
+describe('relay demo --paid', needs, () => {
+  test('--once --json: one charge of 3000 units, one call, a receipt that names the payment', async () => {
+    const { code, stdout, stderr } = await startCli(['demo', '--paid', '--once', '--json'], SHELL).ended;
+    assert.deepEqual([code, stderr], [0, '']);
+    const story = JSON.parse(stdout);
+    assert.deepEqual(
+      story.facts.map(({ name, ok }: { name: string; ok: boolean }) => [name, ok]),
+      FACTS.map((name) => [name, true]),
+    );
+    assert.equal(story.ok, true);
+    assert.doesNotMatch(stdout, /private_?key|buyerKey/i);
+    const { verification } = story;
+    assert.deepEqual([verification.ok, verification.receiptId], [true, story.receipt.id]);
+    assert.deepEqual(readdirSync(TMPDIR), []);
+  });
 
-  test(
-    'a proxy that covers the chain: exit 2 with the reason, and no chain left running',
-    needs,
-    async () => {
-      const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
-      const { code, stderr } = await startCli(['demo', '--paid', '--once'], { ...SHELL, env }).ended;
-      assert.equal(code, EXIT.couldNotRun);
-      assert.match(stderr, /the local chain does not answer/);
-      assert.deepEqual(readdirSync(TMPDIR), []);
-    },
-  );
+  test('a proxy that covers the chain: exit 2 with the reason, and no chain left running', async () => {
+    const env = { TMPDIR, HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9' };
+    const { code, stderr } = await startCli(['demo', '--paid', '--once'], { ...SHELL, env }).ended;
+    assert.equal(code, EXIT.couldNotRun);
+    assert.match(stderr, /the local chain does not answer/);
+    assert.deepEqual(readdirSync(TMPDIR), []);
+  });
 
-  test(
-    'as text, running: the printed line buys one more call, and the printed export contains its events',
-    needs,
-    async () => {
-      const cli = startCli(['demo', '--paid'], SHELL);
-      await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
-      const printed = cli.stdout();
-      assert.equal(printed.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
-      assert.doesNotMatch(printed, /✗|\u001b|undefined/);
-      assert.match(printed, /\n {2}✓ exactly 3000 units were transferred from the buyer to the payee/);
-      assert.equal(
-        printed.match(/0x[0-9a-f]{64}\b/g)?.filter((text) => printed.includes(`KEY=${text}`)).length,
-        1,
-      );
-      const [, key = '', words = ''] =
-        /RELAY_BUYER_PRIVATE_KEY=(\S+) npx bun src\/cli\/relay\.ts (pay .+)\n/.exec(printed) ?? [];
-      const args = words.split(' ').map((word) => word.replace(/^'(.*)'$/, '$1'));
-      const env = { RELAY_BUYER_PRIVATE_KEY: key };
-      const bought = await startCli([...args, '--json'], { env }).ended;
-      assert.equal(bought.code, 0, bought.stdout + bought.stderr);
-      const again = await startCli([...args, '--json'], { env }).ended;
-      assert.equal(JSON.parse(again.stdout).idempotentReplay, true);
-      const [, dataDir = '', out = ''] =
-        /DATA_DIR=(\S+) npx bun src\/cli\/relay\.ts export --out (\S+)\n/.exec(printed) ?? [];
-      const exported = await startCli(['export', '--out', out], { env: { DATA_DIR: dataDir } }).ended;
-      assert.equal(exported.code, 0, exported.stderr);
-      assert.ok(readFileSync(out, 'utf8').includes(JSON.parse(bought.stdout).job.id));
-      cli.signal('SIGINT');
-      assert.equal((await cli.ended).code, 0);
-      assert.deepEqual(readdirSync(TMPDIR), []);
-    },
-  );
+  test('as text, running: the printed line buys one more call, and the printed export contains its events', async () => {
+    const cli = startCli(['demo', '--paid'], SHELL);
+    await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
+    const printed = cli.stdout();
+    assert.equal(printed.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
+    assert.doesNotMatch(printed, /✗|\u001b|undefined/);
+    assert.match(printed, /\n {2}✓ exactly 3000 units were transferred from the buyer to the payee/);
+    assert.equal(
+      printed.match(/0x[0-9a-f]{64}\b/g)?.filter((text) => printed.includes(`KEY=${text}`)).length,
+      1,
+    );
+    const [, key = '', words = ''] =
+      /RELAY_BUYER_PRIVATE_KEY=(\S+) npx bun src\/cli\/relay\.ts (pay .+)\n/.exec(printed) ?? [];
+    const args = words.split(' ').map((word) => word.replace(/^'(.*)'$/, '$1'));
+    const env = { RELAY_BUYER_PRIVATE_KEY: key };
+    const bought = await startCli([...args, '--json'], { env }).ended;
+    assert.equal(bought.code, 0, bought.stdout + bought.stderr);
+    const again = await startCli([...args, '--json'], { env }).ended;
+    assert.equal(JSON.parse(again.stdout).idempotentReplay, true);
+    const [, dataDir = '', out = ''] =
+      /DATA_DIR=(\S+) npx bun src\/cli\/relay\.ts export --out (\S+)\n/.exec(printed) ?? [];
+    const exported = await startCli(['export', '--out', out], { env: { DATA_DIR: dataDir } }).ended;
+    assert.equal(exported.code, 0, exported.stderr);
+    assert.ok(readFileSync(out, 'utf8').includes(JSON.parse(bought.stdout).job.id));
+    cli.signal('SIGINT');
+    assert.equal((await cli.ended).code, 0);
+    assert.deepEqual(readdirSync(TMPDIR), []);
+  });
+});
 
+describe('relay demo --paid where no chain can be started', () => {
   // Bun has no permissions.
   if (runtimeName === 'deno')
     test('without permission to start a program: exit 2, and the error names the permission', async () => {

@@ -139,17 +139,16 @@ type Policy = { readonly maxUsd: string; readonly network: string; readonly payT
 
 const MICRO = 1_000_000;
 
-describe('a stock agent', () => {
+describe('a stock agent', needs, () => {
   let paid: PaidWorld;
   let baseUrl: string;
   let known: Known;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld();
     baseUrl = (await paid.start()).url;
     known = await discover(baseUrl);
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const allowed = (): Policy => ({ maxUsd: '0.01', network: 'eip155:8453', payTo: paid.payTo });
   const calls = (path: string) => paid.target.requests.filter((request) => request.path === path);
@@ -182,7 +181,7 @@ describe('a stock agent', () => {
     return wrapFetchWithPayment(fetch, client);
   }
 
-  test('finds, decides, pays, executes and verifies, from the base address alone', needs, async () => {
+  test('finds, decides, pays, executes and verifies, from the base address alone', async () => {
     const [payer] = await paid.payers(1);
     assert.ok(payer);
     const purse = await paid.chain.balanceOf(payer.address);
@@ -231,7 +230,7 @@ describe('a stock agent', () => {
     assert.deepEqual(parties, [payer.address.toLowerCase(), payTo.toLowerCase()]);
   });
 
-  test('a price over its policy: the decision is not to pay', needs, async () => {
+  test('a price over its policy: the decision is not to pay', async () => {
     const { recommendation } = await decide(actionAt('/too-dear'), '0.001');
     assert.equal(recommendation, 'do_not_pay');
   });
@@ -241,26 +240,22 @@ describe('a stock agent', () => {
     ['network', { network: 'eip155:1' }],
     ['payee', { payTo: `0x${'1'.repeat(40)}` }],
   ] as const) {
-    test(
-      `a 402 with another ${what} than its policy allows: nothing is signed, nothing sent`,
-      needs,
-      async () => {
-        const [payer] = await paid.payers(1);
-        assert.ok(payer);
-        const [purse, action] = [await paid.chain.balanceOf(payer.address), actionAt(`/other-${what}`)];
-        const { decisionId } = await decide(action, allowed().maxUsd);
-        const asked: unknown[] = [];
-        await assert.rejects(
-          payingFetch(
-            payer,
-            { ...allowed(), ...other },
-            asked,
-          )(known.execute.url, post(requestOf(known.execute, { decisionId, action }))),
-          /not what my owner allows/,
-        );
-        assert.deepEqual([asked.length, calls(`/other-${what}`).length], [1, 0]);
-        assert.equal(await paid.chain.balanceOf(payer.address), purse);
-      },
-    );
+    test(`a 402 with another ${what} than its policy allows: nothing is signed, nothing sent`, async () => {
+      const [payer] = await paid.payers(1);
+      assert.ok(payer);
+      const [purse, action] = [await paid.chain.balanceOf(payer.address), actionAt(`/other-${what}`)];
+      const { decisionId } = await decide(action, allowed().maxUsd);
+      const asked: unknown[] = [];
+      await assert.rejects(
+        payingFetch(
+          payer,
+          { ...allowed(), ...other },
+          asked,
+        )(known.execute.url, post(requestOf(known.execute, { decisionId, action }))),
+        /not what my owner allows/,
+      );
+      assert.deepEqual([asked.length, calls(`/other-${what}`).length], [1, 0]);
+      assert.equal(await paid.chain.balanceOf(payer.address), purse);
+    });
   }
 });

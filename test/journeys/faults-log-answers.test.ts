@@ -38,14 +38,13 @@ const unknownFates = (stdout: string) =>
     .map(({ types }) => types)
     .filter((types) => !String(types).includes('CheckpointSigned'));
 
-describe('answers of the log are lost', () => {
+describe('answers of the log are lost', needs, () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
   let service: Service;
   let jobs = 0;
 
   before(async () => {
-    if (needs.skip) return;
     cluster = await makeCluster('eventstoredb+postgres');
     assert.ok(cluster.eventStore);
     eventStore = cluster.eventStore;
@@ -61,158 +60,138 @@ describe('answers of the log are lost', () => {
     ['every one', [true, true, true, true]],
   ];
   for (const [title, lost] of steps) {
-    test(
-      `of ${title}: the answer is 200, one set of events, the target is asked no oftener; a repeat replays`,
-      needs,
-      async () => {
-        const { target } = cluster.world;
-        const path = `/${title.replaceAll(' ', '-')}`;
-        const from = eventStore.events.length;
-        const stored = () =>
-          eventStore.events
-            .slice(from)
-            .map(({ type }) => type)
-            .filter((type) => type !== 'CheckpointSigned');
-        target.answer(() => ({ status: hitsOf(cluster.world, path) === 1 ? 503 : 200 }));
-        const request = {
-          url: target.url(path),
-          idempotencyKey: path,
-          retry: { attempts: 2, backoffMs: 500 },
-        };
-        // Armed for each append in the very turn in which the one before it was stored.
-        const arming = (async () => {
-          for (const [step, isLost] of lost.entries()) {
-            // All appends but the last hold one event.
-            while (stored().length < step) await nextTurn();
-            eventStore.faults.loseAnswers(isLost ? 1 : 0, STREAM.receiptLog);
-          }
-        })();
-        const before = service.stdout().length;
-        const { status, body } = await execute(service, request);
-        await arming;
-        eventStore.faults.loseAnswers(0);
-        assert.deepEqual([status, body.job.attempts, body.idempotentReplay], [200, 2, false]);
-        assert.deepEqual(
-          unknownFates(service.stdout().slice(before)),
-          APPENDS.filter((_, step) => lost[step]),
-        );
-        assert.equal(hitsOf(cluster.world, path), 2);
-        assert.deepEqual(stored(), APPENDS.flat());
-        await assertReplays(service, request, body);
-        await assertStands(service, body);
-        jobs += 1;
-        assert.equal(assertOneSetEach(eventStore), jobs);
-      },
-    );
+    test(`of ${title}: the answer is 200, one set of events, the target is asked no oftener; a repeat replays`, async () => {
+      const { target } = cluster.world;
+      const path = `/${title.replaceAll(' ', '-')}`;
+      const from = eventStore.events.length;
+      const stored = () =>
+        eventStore.events
+          .slice(from)
+          .map(({ type }) => type)
+          .filter((type) => type !== 'CheckpointSigned');
+      target.answer(() => ({ status: hitsOf(cluster.world, path) === 1 ? 503 : 200 }));
+      const request = {
+        url: target.url(path),
+        idempotencyKey: path,
+        retry: { attempts: 2, backoffMs: 500 },
+      };
+      // Armed for each append in the very turn in which the one before it was stored.
+      const arming = (async () => {
+        for (const [step, isLost] of lost.entries()) {
+          // All appends but the last hold one event.
+          while (stored().length < step) await nextTurn();
+          eventStore.faults.loseAnswers(isLost ? 1 : 0, STREAM.receiptLog);
+        }
+      })();
+      const before = service.stdout().length;
+      const { status, body } = await execute(service, request);
+      await arming;
+      eventStore.faults.loseAnswers(0);
+      assert.deepEqual([status, body.job.attempts, body.idempotentReplay], [200, 2, false]);
+      assert.deepEqual(
+        unknownFates(service.stdout().slice(before)),
+        APPENDS.filter((_, step) => lost[step]),
+      );
+      assert.equal(hitsOf(cluster.world, path), 2);
+      assert.deepEqual(stored(), APPENDS.flat());
+      await assertReplays(service, request, body);
+      await assertStands(service, body);
+      jobs += 1;
+      assert.equal(assertOneSetEach(eventStore), jobs);
+    });
   }
 
-  test(
-    'the log stops while the target works: the answer waits until it is back, and nothing is sent again',
-    needs,
-    async () => {
-      const { target } = cluster.world;
-      const held = Promise.withResolvers<Answer>();
-      target.answer(() => held.promise);
-      const request = {
-        url: target.url('/held'),
-        idempotencyKey: 'held',
-        retry: { attempts: 3, backoffMs: 0 },
-      };
-      const before = service.stdout().length;
-      const call = execute(service, request);
-      let answered = false;
-      void call.finally(() => {
-        answered = true;
-      });
-      await waitFor('the request is at the target', () => hitsOf(cluster.world, '/held') === 1);
-      await eventStore.stop();
-      held.resolve({ status: 201 });
-      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
-      assert.equal(answered, false);
-      await eventStore.start();
-      const { status, body } = await call;
-      assert.deepEqual(
-        [status, body.job.status, body.job.responseStatus, body.job.attempts],
-        [200, 'succeeded', 201, 1],
-      );
-      assert.deepEqual(attemptsIn(body), [['yes', null]]);
-      await assertReplays(service, request, body);
-      await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
-      await assertStands(service, body);
-      assert.equal(hitsOf(cluster.world, '/held'), 1);
-      jobs += 1;
-      assert.equal(assertOneSetEach(eventStore), jobs);
-    },
-  );
+  test('the log stops while the target works: the answer waits until it is back, and nothing is sent again', async () => {
+    const { target } = cluster.world;
+    const held = Promise.withResolvers<Answer>();
+    target.answer(() => held.promise);
+    const request = {
+      url: target.url('/held'),
+      idempotencyKey: 'held',
+      retry: { attempts: 3, backoffMs: 0 },
+    };
+    const before = service.stdout().length;
+    const call = execute(service, request);
+    let answered = false;
+    void call.finally(() => {
+      answered = true;
+    });
+    await waitFor('the request is at the target', () => hitsOf(cluster.world, '/held') === 1);
+    await eventStore.stop();
+    held.resolve({ status: 201 });
+    await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
+    assert.equal(answered, false);
+    await eventStore.start();
+    const { status, body } = await call;
+    assert.deepEqual(
+      [status, body.job.status, body.job.responseStatus, body.job.attempts],
+      [200, 'succeeded', 201, 1],
+    );
+    assert.deepEqual(attemptsIn(body), [['yes', null]]);
+    await assertReplays(service, request, body);
+    await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
+    await assertStands(service, body);
+    assert.equal(hitsOf(cluster.world, '/held'), 1);
+    jobs += 1;
+    assert.equal(assertOneSetEach(eventStore), jobs);
+  });
 
-  test(
-    'the log stops between two attempts: the second waits for it, and each is sent once',
-    needs,
-    async () => {
-      const { target } = cluster.world;
-      const held = Promise.withResolvers<Answer>();
-      target.answer(() => (hitsOf(cluster.world, '/between') === 1 ? held.promise : {}));
-      const request = {
-        url: target.url('/between'),
-        idempotencyKey: 'between',
-        retry: { attempts: 2, backoffMs: 0 },
-      };
-      const before = service.stdout().length;
-      const call = execute(service, request);
-      await waitFor('the request is at the target', () => hitsOf(cluster.world, '/between') === 1);
-      await eventStore.stop();
-      held.resolve({ status: 503 });
-      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
-      assert.equal(hitsOf(cluster.world, '/between'), 1);
-      await eventStore.start();
-      const { status, body } = await call;
-      assert.deepEqual([status, body.job.attempts, body.job.responseStatus], [200, 2, 200]);
-      assert.equal(hitsOf(cluster.world, '/between'), 2);
-      await assertReplays(service, request, body);
-      jobs += 1;
-      assert.equal(assertOneSetEach(eventStore), jobs);
-    },
-  );
+  test('the log stops between two attempts: the second waits for it, and each is sent once', async () => {
+    const { target } = cluster.world;
+    const held = Promise.withResolvers<Answer>();
+    target.answer(() => (hitsOf(cluster.world, '/between') === 1 ? held.promise : {}));
+    const request = {
+      url: target.url('/between'),
+      idempotencyKey: 'between',
+      retry: { attempts: 2, backoffMs: 0 },
+    };
+    const before = service.stdout().length;
+    const call = execute(service, request);
+    await waitFor('the request is at the target', () => hitsOf(cluster.world, '/between') === 1);
+    await eventStore.stop();
+    held.resolve({ status: 503 });
+    await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
+    assert.equal(hitsOf(cluster.world, '/between'), 1);
+    await eventStore.start();
+    const { status, body } = await call;
+    assert.deepEqual([status, body.job.attempts, body.job.responseStatus], [200, 2, 200]);
+    assert.equal(hitsOf(cluster.world, '/between'), 2);
+    await assertReplays(service, request, body);
+    jobs += 1;
+    assert.equal(assertOneSetEach(eventStore), jobs);
+  });
 
-  test(
-    'the caller disconnects while the target works: the job continues, and its key replays the result',
-    needs,
-    async () => {
-      const { target } = cluster.world;
-      const held = Promise.withResolvers<Answer>();
-      target.answer(() => held.promise);
-      const request = { url: target.url('/gone'), idempotencyKey: 'gone' };
-      const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
-      const body = JSON.stringify(request);
-      const head = [
-        'POST /api/execute/webhook HTTP/1.1',
-        'host: localhost',
-        'content-type: application/json',
-      ];
-      socket.write(`${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`);
-      const seen = await waitFor('the request is at the target', () =>
-        target.requests.find(({ path }) => path === '/gone'),
-      );
-      socket.destroy();
-      const running = await execute(service, request);
-      assert.deepEqual([running.status, running.body.error.code], [409, 'idempotency_in_progress']);
-      held.resolve({ status: 204 });
-      const id = seen.headers['webhook-id'] ?? '';
-      await waitFor(
-        'the job has its result',
-        async () => (await jobOf(service, id)).body.status === 'succeeded',
-      );
-      const { status, body: found } = await execute(service, request);
-      assert.deepEqual(
-        [status, found.idempotentReplay, found.job.id, found.job.responseStatus],
-        [200, true, id, 204],
-      );
-      await assertStands(service, found);
-      assert.equal(hitsOf(cluster.world, '/gone'), 1);
-    },
-  );
+  test('the caller disconnects while the target works: the job continues, and its key replays the result', async () => {
+    const { target } = cluster.world;
+    const held = Promise.withResolvers<Answer>();
+    target.answer(() => held.promise);
+    const request = { url: target.url('/gone'), idempotencyKey: 'gone' };
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+    const body = JSON.stringify(request);
+    const head = ['POST /api/execute/webhook HTTP/1.1', 'host: localhost', 'content-type: application/json'];
+    socket.write(`${[...head, `content-length: ${body.length}`].join('\r\n')}\r\n\r\n${body}`);
+    const seen = await waitFor('the request is at the target', () =>
+      target.requests.find(({ path }) => path === '/gone'),
+    );
+    socket.destroy();
+    const running = await execute(service, request);
+    assert.deepEqual([running.status, running.body.error.code], [409, 'idempotency_in_progress']);
+    held.resolve({ status: 204 });
+    const id = seen.headers['webhook-id'] ?? '';
+    await waitFor(
+      'the job has its result',
+      async () => (await jobOf(service, id)).body.status === 'succeeded',
+    );
+    const { status, body: found } = await execute(service, request);
+    assert.deepEqual(
+      [status, found.idempotentReplay, found.job.id, found.job.responseStatus],
+      [200, true, id, 204],
+    );
+    await assertStands(service, found);
+    assert.equal(hitsOf(cluster.world, '/gone'), 1);
+  });
 
-  test('it ends regularly', needs, async () => {
+  test('it ends regularly', async () => {
     const { code, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);
   });

@@ -19,7 +19,7 @@ const BUDGET_MS = 110_000;
 /** A supervisor's limit. */
 const STOP_MS = 120_000;
 
-describe('the log unavailable for longer than a caller waits', () => {
+describe('the log unavailable for longer than a caller waits', needs, () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
   /** Has an outcome that is not stored yet, and survives. */
@@ -36,7 +36,6 @@ describe('the log unavailable for longer than a caller waits', () => {
   });
 
   before(async () => {
-    if (needs.skip) return;
     cluster = await makeCluster('eventstoredb+postgres');
     assert.ok(cluster.eventStore);
     eventStore = cluster.eventStore;
@@ -51,7 +50,6 @@ describe('the log unavailable for longer than a caller waits', () => {
   };
 
   test('callers get 503 with their job within the budget; the stopped process ends in time', {
-    ...needs,
     timeout: 180_000,
   }, async () => {
     const held = Promise.withResolvers<Answer>();
@@ -78,27 +76,23 @@ describe('the log unavailable for longer than a caller waits', () => {
     }
   });
 
-  test(
-    'back: the surviving process stores its outcome at once; its key replays it everywhere, with one receipt',
-    needs,
-    async () => {
-      const id = jobNamed(owner, kept.answer);
-      await eventStore.start();
-      await waitFor(
-        'the job has its result',
-        async () => (await jobOf(watching, id)).body.status === 'succeeded',
+  test('back: the surviving process stores its outcome at once; its key replays it everywhere, with one receipt', async () => {
+    const id = jobNamed(owner, kept.answer);
+    await eventStore.start();
+    await waitFor(
+      'the job has its result',
+      async () => (await jobOf(watching, id)).body.status === 'succeeded',
+    );
+    for (const service of [watching, owner]) {
+      await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
+      const { status, body } = await execute(service, request('kept'));
+      assert.deepEqual(
+        [status, body.idempotentReplay, body.job.id, body.job.responseStatus],
+        [200, true, id, 201],
       );
-      for (const service of [watching, owner]) {
-        await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
-        const { status, body } = await execute(service, request('kept'));
-        assert.deepEqual(
-          [status, body.idempotentReplay, body.job.id, body.job.responseStatus],
-          [200, true, id, 201],
-        );
-        assert.deepEqual(attemptsIn(body), [['yes', null]]);
-        await assertStands(service, body);
-      }
-      assert.equal(hitsOf(cluster.world, '/kept'), 1);
-    },
-  );
+      assert.deepEqual(attemptsIn(body), [['yes', null]]);
+      await assertStands(service, body);
+    }
+    assert.equal(hitsOf(cluster.world, '/kept'), 1);
+  });
 });

@@ -13,14 +13,13 @@ const needs = needsPostgres();
 const CALLERS = 20;
 const CUTS = 40;
 
-describe('connections to the log cut under load', () => {
+describe('connections to the log cut under load', needs, () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
   let services: readonly Service[];
   let load: FaultLoad;
 
   before(async () => {
-    if (needs.skip) return;
     cluster = await makeCluster('eventstoredb+postgres');
     assert.ok(cluster.eventStore);
     eventStore = cluster.eventStore;
@@ -28,53 +27,45 @@ describe('connections to the log cut under load', () => {
   });
   after(() => cluster?.end());
 
-  test(
-    `${CUTS} cuts under ${CALLERS} callers over two processes: one request for each key, every receipt stands`,
-    needs,
-    async () => {
-      load = startFaultLoad(cluster.world, services, {
-        callers: CALLERS,
-        name: 'cut',
-        repeatAfter: ['event_log_unavailable', 'idempotency_in_progress'],
-      });
-      for (let cut = 0; cut < CUTS; cut++) {
-        // Triggered by stored events, not by the clock: each cut hits appends in flight.
-        const from = eventStore.appends();
-        await waitFor('some appends', () => eventStore.appends() > from + 5, { everyMs: 1 });
-        if (cut % 8 === 7) {
-          await eventStore.stop();
-          await eventStore.start();
-        } else if (cut % 8 === 3) eventStore.faults.dropSubscriptions();
-        else if (cut % 2 === 0) eventStore.faults.drop();
-        else eventStore.faults.loseAnswers(1);
-      }
-      await load.finish();
-      assert.ok(load.acknowledged.length > CUTS);
-    },
-  );
+  test(`${CUTS} cuts under ${CALLERS} callers over two processes: one request for each key, every receipt stands`, async () => {
+    load = startFaultLoad(cluster.world, services, {
+      callers: CALLERS,
+      name: 'cut',
+      repeatAfter: ['event_log_unavailable', 'idempotency_in_progress'],
+    });
+    for (let cut = 0; cut < CUTS; cut++) {
+      // Triggered by stored events, not by the clock: each cut hits appends in flight.
+      const from = eventStore.appends();
+      await waitFor('some appends', () => eventStore.appends() > from + 5, { everyMs: 1 });
+      if (cut % 8 === 7) {
+        await eventStore.stop();
+        await eventStore.start();
+      } else if (cut % 8 === 3) eventStore.faults.dropSubscriptions();
+      else if (cut % 2 === 0) eventStore.faults.drop();
+      else eventStore.faults.loseAnswers(1);
+    }
+    await load.finish();
+    assert.ok(load.acknowledged.length > CUTS);
+  });
 
-  test(
-    'afterwards: no job runs, each has one set of events, both processes show all jobs and are healthy',
-    needs,
-    async () => {
-      const jobs = assertOneSetEach(eventStore);
-      assert.equal(jobs, load.acknowledged.length);
-      for (const service of services) {
-        const { stats } = await waitFor('all are projected', async () => {
-          const { status, body } = await monitoring(service);
-          return status === 200 && body.stats.total >= jobs && body.stats.running === 0 && body;
-        });
-        assert.equal(stats.total, jobs);
-        await waitFor('health is good', () => isHealthy(service), { limitMs: 20_000 });
-        await assertHealth(service);
-      }
-      await load.assertKept(services);
-      assert.equal(assertOneSetEach(eventStore), jobs, 'replays write nothing');
-      assert.equal(cluster.world.target.requests.length, jobs);
-      for (const service of services) {
-        const { code, stderr } = await service.stop();
-        assert.deepEqual([code, stderr], [0, '']);
-      }
-    },
-  );
+  test('afterwards: no job runs, each has one set of events, both processes show all jobs and are healthy', async () => {
+    const jobs = assertOneSetEach(eventStore);
+    assert.equal(jobs, load.acknowledged.length);
+    for (const service of services) {
+      const { stats } = await waitFor('all are projected', async () => {
+        const { status, body } = await monitoring(service);
+        return status === 200 && body.stats.total >= jobs && body.stats.running === 0 && body;
+      });
+      assert.equal(stats.total, jobs);
+      await waitFor('health is good', () => isHealthy(service), { limitMs: 20_000 });
+      await assertHealth(service);
+    }
+    await load.assertKept(services);
+    assert.equal(assertOneSetEach(eventStore), jobs, 'replays write nothing');
+    assert.equal(cluster.world.target.requests.length, jobs);
+    for (const service of services) {
+      const { code, stderr } = await service.stop();
+      assert.deepEqual([code, stderr], [0, '']);
+    }
+  });
 });

@@ -22,7 +22,7 @@ const needs = needsPostgres();
 const LEASE_MS = 1000 + 15_000;
 const GRACE_MS = 30_000;
 
-describe('the log unavailable for longer than a lease', () => {
+describe('the log unavailable for longer than a lease', needs, () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
   /** Has an outcome that is not stored yet, and survives. */
@@ -40,7 +40,6 @@ describe('the log unavailable for longer than a lease', () => {
   });
 
   before(async () => {
-    if (needs.skip) return;
     cluster = await makeCluster('eventstoredb+postgres');
     assert.ok(cluster.eventStore);
     eventStore = cluster.eventStore;
@@ -65,25 +64,18 @@ describe('the log unavailable for longer than a lease', () => {
   });
   after(() => cluster?.end());
 
-  test(
-    'surviving owner: its outcome is recorded, its caller answered, a repeat replays everywhere',
-    needs,
-    async () => {
-      const { status, body } = kept;
-      assert.deepEqual([status, body.idempotentReplay, body.job.responseStatus], [200, false, 201]);
-      assert.deepEqual(attemptsIn(body), [['yes', null]]);
-      for (const service of [owner, watching]) {
-        await assertReplays(service, request('kept'), body);
-        await assertStands(service, body);
-      }
-      assert.equal(hitsOf(cluster.world, '/kept'), 1);
-    },
-  );
+  test('surviving owner: its outcome is recorded, its caller answered, a repeat replays everywhere', async () => {
+    const { status, body } = kept;
+    assert.deepEqual([status, body.idempotentReplay, body.job.responseStatus], [200, false, 201]);
+    assert.deepEqual(attemptsIn(body), [['yes', null]]);
+    for (const service of [owner, watching]) {
+      await assertReplays(service, request('kept'), body);
+      await assertStands(service, body);
+    }
+    assert.equal(hitsOf(cluster.world, '/kept'), 1);
+  });
 
-  test('dead owner: another process closes its job after lease and grace, with a receipt', {
-    ...needs,
-    timeout: 110_000,
-  }, async () => {
+  test('dead owner: another process closes its job after lease and grace, with a receipt', async () => {
     const { body } = await waitFor(
       'another process has closed it',
       async () => {

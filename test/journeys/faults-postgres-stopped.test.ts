@@ -19,106 +19,92 @@ const ANSWERED_WITHIN_MS = 6000;
 const READ_WITHIN_MS = 6000;
 
 for (const tier of TIERS) {
-  describe(`${tier}: PostgreSQL stopped for ${OUTAGE_MS / 1000} s under load`, () => {
+  describe(`${tier}: PostgreSQL stopped for ${OUTAGE_MS / 1000} s under load`, needs, () => {
     let cluster: Cluster;
     let services: readonly Service[];
     let load: FaultLoad;
 
     before(async () => {
-      if (needs.skip) return;
       cluster = await makeCluster(tier, { ownPostgres: true });
       // One after the other: the first makes the key file.
       services = [await cluster.start(), await cluster.start()];
       const { power } = cluster.postgres;
       assert.ok(power, 'a server of its own: unset TEST_DATABASE_URL');
     });
-    after(() => cluster?.end());
+    after(() => cluster.end());
 
-    test(
-      'no execution fails, no answer waits for PostgreSQL; reads are 503, health is 200',
-      needs,
-      async () => {
-        const { power } = cluster.postgres;
-        // Any error answer fails the load.
-        load = startFaultLoad(cluster.world, services, {
-          callers: CALLERS,
-          name: 'outage',
-          repeatAfter: [],
-          paceMs: 100,
-        });
-        await waitFor('some answers', () => load.acknowledged.length >= 2 * CALLERS);
-        await power?.stop();
-        const stopped = performance.now();
-        const before = load.acknowledged.length;
-        const logged = services.map((service) => service.stdout().length);
-        await waitFor('answers without PostgreSQL', () => load.acknowledged.length >= before + 2 * CALLERS);
-        const { links } = load.acknowledged.at(-1)?.executed ?? assert.fail();
-        for (const service of services) {
-          const paths = Object.values(links).map((link) => new URL(link).pathname);
-          paths.push(
-            '/api/proofs/recent',
-            '/api/monitoring/executions',
-            '/api/trust',
-            '/api/decisions/recent',
-          );
-          await Promise.all(
-            paths.map(async (path) => {
-              const begun = performance.now();
-              assertAway(await get(`${service.url}${path}`), 'read_models_unavailable', path);
-              const took = performance.now() - begun;
-              assert.ok(took < READ_WITHIN_MS, `${path} ${took} ms`);
-            }),
-          );
-          await assertHealth(service, 'readModels');
-        }
-        await waitFor('the outage is over', () => performance.now() - stopped >= OUTAGE_MS, {
-          everyMs: 100,
-        });
-        const during = load.acknowledged.length - before;
-        assert.ok(during > 4 * CALLERS, `${during} answers`);
-        await power?.start();
-        const { length } = load.acknowledged;
-        await waitFor('answers with PostgreSQL', () => load.acknowledged.length >= length + 4 * CALLERS);
-        await load.finish();
-        assert.deepEqual([...load.refusals], []);
-        assert.ok(load.slowestMs() < ANSWERED_WITHIN_MS, `${load.slowestMs()} ms`);
-        for (const [n, service] of services.entries()) {
-          await waitFor('quotas are counted together again', () =>
-            /count quotas together/.test(service.stdout().slice(logged[n])),
-          );
-        }
-      },
-    );
+    test('no execution fails, no answer waits for PostgreSQL; reads are 503, health is 200', async () => {
+      const { power } = cluster.postgres;
+      // Any error answer fails the load.
+      load = startFaultLoad(cluster.world, services, {
+        callers: CALLERS,
+        name: 'outage',
+        repeatAfter: [],
+        paceMs: 100,
+      });
+      await waitFor('some answers', () => load.acknowledged.length >= 2 * CALLERS);
+      await power?.stop();
+      const stopped = performance.now();
+      const before = load.acknowledged.length;
+      const logged = services.map((service) => service.stdout().length);
+      await waitFor('answers without PostgreSQL', () => load.acknowledged.length >= before + 2 * CALLERS);
+      const { links } = load.acknowledged.at(-1)?.executed ?? assert.fail();
+      for (const service of services) {
+        const paths = Object.values(links).map((link) => new URL(link).pathname);
+        paths.push('/api/proofs/recent', '/api/monitoring/executions', '/api/trust', '/api/decisions/recent');
+        await Promise.all(
+          paths.map(async (path) => {
+            const begun = performance.now();
+            assertAway(await get(`${service.url}${path}`), 'read_models_unavailable', path);
+            const took = performance.now() - begun;
+            assert.ok(took < READ_WITHIN_MS, `${path} ${took} ms`);
+          }),
+        );
+        await assertHealth(service, 'readModels');
+      }
+      await waitFor('the outage is over', () => performance.now() - stopped >= OUTAGE_MS, {
+        everyMs: 100,
+      });
+      const during = load.acknowledged.length - before;
+      assert.ok(during > 4 * CALLERS, `${during} answers`);
+      await power?.start();
+      const { length } = load.acknowledged;
+      await waitFor('answers with PostgreSQL', () => load.acknowledged.length >= length + 4 * CALLERS);
+      await load.finish();
+      assert.deepEqual([...load.refusals], []);
+      assert.ok(load.slowestMs() < ANSWERED_WITHIN_MS, `${load.slowestMs()} ms`);
+      for (const [n, service] of services.entries()) {
+        await waitFor('quotas are counted together again', () =>
+          /count quotas together/.test(service.stdout().slice(logged[n])),
+        );
+      }
+    });
 
-    test(
-      'back: both catch up without a restart: totals, links of answers given meanwhile, health',
-      needs,
-      async () => {
-        const { length } = load.acknowledged;
-        for (const service of services) {
-          const { stats } = await waitFor('all are caught up', async () => {
-            const { status, body } = await monitoring(service);
-            return status === 200 && body.stats.total >= length && body.stats.running === 0 && body;
-          });
-          assert.deepEqual([stats.total, stats.running], [length, 0]);
-          await waitFor('health is good again', () => isHealthy(service));
-        }
-        for (const service of services) {
-          const { status, body } = await execute(service, { url: cluster.world.target.url('/after-1') });
-          assert.equal(status, 200);
-          for (const other of services) await assertStands(other, body);
-        }
-        await load.assertKept(services);
-        for (const service of services) {
-          const { code, stdout, stderr } = await service.stop();
-          assert.deepEqual([code, stderr], [0, '']);
-          const errors = logLines(stdout).filter(({ level }) => level === 'error');
-          assert.ok(
-            errors.every(({ code: of }) => of === 'read_models_unavailable'),
-            JSON.stringify(errors.slice(0, 3)),
-          );
-        }
-      },
-    );
+    test('back: both catch up without a restart: totals, links of answers given meanwhile, health', async () => {
+      const { length } = load.acknowledged;
+      for (const service of services) {
+        const { stats } = await waitFor('all are caught up', async () => {
+          const { status, body } = await monitoring(service);
+          return status === 200 && body.stats.total >= length && body.stats.running === 0 && body;
+        });
+        assert.deepEqual([stats.total, stats.running], [length, 0]);
+        await waitFor('health is good again', () => isHealthy(service));
+      }
+      for (const service of services) {
+        const { status, body } = await execute(service, { url: cluster.world.target.url('/after-1') });
+        assert.equal(status, 200);
+        for (const other of services) await assertStands(other, body);
+      }
+      await load.assertKept(services);
+      for (const service of services) {
+        const { code, stdout, stderr } = await service.stop();
+        assert.deepEqual([code, stderr], [0, '']);
+        const errors = logLines(stdout).filter(({ level }) => level === 'error');
+        assert.ok(
+          errors.every(({ code: of }) => of === 'read_models_unavailable'),
+          JSON.stringify(errors.slice(0, 3)),
+        );
+      }
+    });
   });
 }

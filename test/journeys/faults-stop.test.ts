@@ -17,7 +17,7 @@ const CALLS = 5;
 /** Nothing is in flight: only the parts have to be closed. Far below the 120 s of a supervisor. */
 const IDLE_END_MS = 30_000;
 
-describe('SIGTERM to one of many', () => {
+describe('SIGTERM to one of many', needs, () => {
   let cluster: Cluster;
   let eventStore: EventStoreServer;
   let proxy: FreezingProxy;
@@ -26,7 +26,6 @@ describe('SIGTERM to one of many', () => {
   let viaProxy: string;
 
   before(async () => {
-    if (needs.skip) return;
     cluster = await makeCluster('eventstoredb+postgres', { ownPostgres: true });
     assert.ok(cluster.eventStore);
     eventStore = cluster.eventStore;
@@ -100,7 +99,7 @@ describe('SIGTERM to one of many', () => {
     ],
   ];
   for (const [title, name, go, back] of away) {
-    test(`${title}: ${CALLS} calls in flight are answered, then it ends`, needs, async () => {
+    test(`${title}: ${CALLS} calls in flight are answered, then it ends`, async () => {
       const it = await withCalls(name, CALLS);
       await go();
       it.service.signal('SIGTERM');
@@ -123,30 +122,24 @@ describe('SIGTERM to one of many', () => {
     });
   }
 
-  test(
-    'the log is unavailable when the target answers, and returns: the calls are answered, then it ends',
-    needs,
-    async () => {
-      const it = await withCalls('log-away', CALLS);
-      await eventStore.stop();
-      it.service.signal('SIGTERM');
-      it.release();
-      await waitFor('the failed append is logged', () =>
-        /did not confirm an append/.test(it.service.stdout()),
-      );
-      await eventStore.start();
-      const begun = performance.now();
-      await it.answers;
-      await assertEndsWell(it.service, begun, IDLE_END_MS);
-      await assertFound('log-away', it);
-    },
-  );
+  test('the log is unavailable when the target answers, and returns: the calls are answered, then it ends', async () => {
+    const it = await withCalls('log-away', CALLS);
+    await eventStore.stop();
+    it.service.signal('SIGTERM');
+    it.release();
+    await waitFor('the failed append is logged', () => /did not confirm an append/.test(it.service.stdout()));
+    await eventStore.start();
+    const begun = performance.now();
+    await it.answers;
+    await assertEndsWell(it.service, begun, IDLE_END_MS);
+    await assertFound('log-away', it);
+  });
 
   for (const [title, go, back] of [
     ['stopped', () => eventStore.stop(), () => eventStore.start()],
     ['frozen', async () => eventStore.faults.freeze(), () => eventStore.faults.thaw()],
   ] as const) {
-    test(`the log is ${title} and nothing is in flight: it ends`, needs, async () => {
+    test(`the log is ${title} and nothing is in flight: it ends`, async () => {
       const service = await cluster.start();
       await go();
       assert.equal((await get(`${service.url}/health`)).status, 503);
@@ -158,25 +151,21 @@ describe('SIGTERM to one of many', () => {
     });
   }
 
-  test(
-    'PostgreSQL was frozen before it started: it starts, executes, answers reads with 503, and ends',
-    needs,
-    async () => {
-      proxy.freeze();
-      const service = await cluster.start({ DATABASE_URL: viaProxy });
-      cluster.world.target.answer(() => ({}));
-      const { status, body } = await execute(service, { url: cluster.world.target.url('/from-start') });
-      assert.equal(status, 200);
-      assertAway(await get(`${service.url}/api/receipts/${body.receipt.id}`), 'read_models_unavailable');
-      const begun = performance.now();
-      service.signal('SIGTERM');
-      await assertEndsWell(service, begun, IDLE_END_MS);
-      proxy.thaw();
-      await assertStands(witness, body);
-    },
-  );
+  test('PostgreSQL was frozen before it started: it starts, executes, answers reads with 503, and ends', async () => {
+    proxy.freeze();
+    const service = await cluster.start({ DATABASE_URL: viaProxy });
+    cluster.world.target.answer(() => ({}));
+    const { status, body } = await execute(service, { url: cluster.world.target.url('/from-start') });
+    assert.equal(status, 200);
+    assertAway(await get(`${service.url}/api/receipts/${body.receipt.id}`), 'read_models_unavailable');
+    const begun = performance.now();
+    service.signal('SIGTERM');
+    await assertEndsWell(service, begun, IDLE_END_MS);
+    proxy.thaw();
+    await assertStands(witness, body);
+  });
 
-  test('both are unavailable: it ends', needs, async () => {
+  test('both are unavailable: it ends', async () => {
     const service = await cluster.start({ DATABASE_URL: viaProxy });
     proxy.freeze();
     eventStore.faults.freeze();
@@ -188,7 +177,7 @@ describe('SIGTERM to one of many', () => {
     await eventStore.faults.thaw();
   });
 
-  test('the other process: no job is left running, one set of events for each job', needs, async () => {
+  test('the other process: no job is left running, one set of events for each job', async () => {
     assert.equal(assertOneSetEach(eventStore), 4 * CALLS + 1);
     await waitFor('the witness is well', async () => (await get(`${witness.url}/health`)).status === 200);
     const begun = performance.now();

@@ -19,12 +19,11 @@ import { stockClient } from '#test/support/stock-client.ts';
 
 const needs = needsAnvil();
 
-describe('an MCP client pays', () => {
+describe('an MCP client pays', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   let client: McpClient;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld({
       handler: ({ path }) => ({ status: path.startsWith('/fails') ? 500 : 200 }),
     });
@@ -33,7 +32,7 @@ describe('an MCP client pays', () => {
   });
   after(async () => {
     await client?.sdk.close();
-    await paid?.end();
+    await paid.end();
   });
 
   /** Pays by the requirements of the unpaid call, with the stock client. */
@@ -66,95 +65,83 @@ describe('an MCP client pays', () => {
     return sample ?? assert.fail();
   }
 
-  test(
-    'one payment, one call: repeats over MCP and over HTTP replay, nothing is sent or charged again',
-    needs,
-    async () => {
-      const sample = await aSample('once');
-      const payment = await pay(sample.payer, await asked('execute_webhook', sample.request, EXECUTE));
-      await paid.assertBooks([sample], { calls: 0, charges: 0 });
-      const bought = await client.call('execute_webhook', sample.request, payment);
-      const first = assertDelivered(asSent(bought), sample);
-      await paid.assertBooks([sample], { calls: 1, charges: 1 });
-      const again = await client.call('execute_webhook', sample.request, payment);
-      assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
-      // The same authorization in the headers of both versions over HTTP, and as version 1 over MCP.
-      const shown = altered(sample.payment, (of) => Object.assign(of, payment));
-      for (const version of [2, 1] as const) {
-        const overHttp = await send(service, sample, { version, payment: shown });
-        assert.deepEqual(assertDelivered(overHttp, sample, { replay: true, version }).job, first.job);
-      }
-      const old = { x402Version: 1, scheme: 'exact', network: 'base', payload: payment.payload };
-      const asOld = await client.call('execute_webhook', sample.request, old);
-      assert.deepEqual(assertDelivered(asSent(asOld), sample, { replay: true, version: 1 }).job, first.job);
-      const report = (await client.call('verify_receipt', { id: first.receipt.id })).structured as Report;
-      assert.deepEqual([report.ok, report.signatureVerified, report.jobId], [true, true, first.job.id]);
-      await paid.assertBooks([sample], { calls: 1, charges: 1 });
-    },
-  );
+  test('one payment, one call: repeats over MCP and over HTTP replay, nothing is sent or charged again', async () => {
+    const sample = await aSample('once');
+    const payment = await pay(sample.payer, await asked('execute_webhook', sample.request, EXECUTE));
+    await paid.assertBooks([sample], { calls: 0, charges: 0 });
+    const bought = await client.call('execute_webhook', sample.request, payment);
+    const first = assertDelivered(asSent(bought), sample);
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+    const again = await client.call('execute_webhook', sample.request, payment);
+    assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
+    // The same authorization in the headers of both versions over HTTP, and as version 1 over MCP.
+    const shown = altered(sample.payment, (of) => Object.assign(of, payment));
+    for (const version of [2, 1] as const) {
+      const overHttp = await send(service, sample, { version, payment: shown });
+      assert.deepEqual(assertDelivered(overHttp, sample, { replay: true, version }).job, first.job);
+    }
+    const old = { x402Version: 1, scheme: 'exact', network: 'base', payload: payment.payload };
+    const asOld = await client.call('execute_webhook', sample.request, old);
+    assert.deepEqual(assertDelivered(asSent(asOld), sample, { replay: true, version: 1 }).job, first.job);
+    const report = (await client.call('verify_receipt', { id: first.receipt.id })).structured as Report;
+    assert.deepEqual([report.ok, report.signatureVerified, report.jobId], [true, true, first.job.id]);
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
 
-  test(
-    'bought over HTTP first: the same payment over MCP replays it; for another request it is refused',
-    needs,
-    async () => {
-      const sample = await aSample('http-first');
-      const first = assertDelivered(await send(service, sample), sample);
-      const { payload } = sample.payment;
-      const again = await client.call('execute_webhook', sample.request, payload);
-      assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
-      const other = await client.call('execute_webhook', { ...sample.request, body: 'other' }, payload);
-      assert.deepEqual([other.isError, other.settlement], [true, null]);
-      assert.match(other.text, /^payment_reused: /);
-      await paid.assertBooks([sample], { calls: 1, charges: 1 });
-    },
-  );
+  test('bought over HTTP first: the same payment over MCP replays it; for another request it is refused', async () => {
+    const sample = await aSample('http-first');
+    const first = assertDelivered(await send(service, sample), sample);
+    const { payload } = sample.payment;
+    const again = await client.call('execute_webhook', sample.request, payload);
+    assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
+    const other = await client.call('execute_webhook', { ...sample.request, body: 'other' }, payload);
+    assert.deepEqual([other.isError, other.settlement], [true, null]);
+    assert.match(other.text, /^payment_reused: /);
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
 
-  test(
-    'payment-identifier: the same id and request replay whatever payment they bring; another request is a conflict',
-    needs,
-    async () => {
-      const sample = await aSample('identified');
-      const id = `pay_${randomUUID()}`;
-      const paying = stockClient(2, sample, id);
-      const first = assertDelivered(await paying.call(service), sample);
-      const again = assertDelivered(await paying.call(service), sample, { replay: true });
-      assert.deepEqual(again.job, first.job);
-      assert.equal(new Set(paying.nonces).size, 2, 'the repeat was signed again');
-      assertSaid(
-        await stockClient(2, { ...sample, request: { ...sample.request, body: 'other' } }, id).call(service),
-        409,
-        'idempotency_conflict',
-      );
+  test('payment-identifier: the same id and request replay whatever payment they bring; another request is a conflict', async () => {
+    const sample = await aSample('identified');
+    const id = `pay_${randomUUID()}`;
+    const paying = stockClient(2, sample, id);
+    const first = assertDelivered(await paying.call(service), sample);
+    const again = assertDelivered(await paying.call(service), sample, { replay: true });
+    assert.deepEqual(again.job, first.job);
+    assert.equal(new Set(paying.nonces).size, 2, 'the repeat was signed again');
+    assertSaid(
+      await stockClient(2, { ...sample, request: { ...sample.request, body: 'other' } }, id).call(service),
+      409,
+      'idempotency_conflict',
+    );
 
-      const identified = async (named: string): Promise<PaymentPayload> => {
-        const required = await asked('execute_webhook', sample.request, EXECUTE);
-        appendPaymentIdentifierToExtensions(required.extensions ?? {}, id);
-        const payment = await pay(sample.payer, required);
-        return JSON.parse(JSON.stringify(payment).replaceAll(id, named));
-      };
-      const overMcp = await client.call('execute_webhook', sample.request, await identified(id));
-      assert.deepEqual(assertDelivered(asSent(overMcp), sample, { replay: true }).job, first.job);
-      const conflict = await client.call(
-        'execute_webhook',
-        { ...sample.request, body: 2 },
-        await identified(id),
-      );
-      assert.match(conflict.text, /^idempotency_conflict: /);
-      const misnamed = await identified('too short');
-      const refused = await client.call('execute_webhook', sample.request, misnamed);
-      assert.match(refused.text, /^invalid_request: .*16 to 128/s);
-      const payment = altered(sample.payment, (of) => Object.assign(of, misnamed));
-      assertSaid(await send(service, sample, { payment }), 400, 'invalid_request');
-      await paid.assertBooks([sample], { calls: 1, charges: 1 });
-      // A request with a key of its own goes by that.
-      const own = { ...sample.request, idempotencyKey: 'own' };
-      const keyed = { ...sample, request: own };
-      assertDelivered(await stockClient(2, keyed, id).call(service), keyed);
-      await paid.assertBooks([sample], { calls: 2, charges: 2 });
-    },
-  );
+    const identified = async (named: string): Promise<PaymentPayload> => {
+      const required = await asked('execute_webhook', sample.request, EXECUTE);
+      appendPaymentIdentifierToExtensions(required.extensions ?? {}, id);
+      const payment = await pay(sample.payer, required);
+      return JSON.parse(JSON.stringify(payment).replaceAll(id, named));
+    };
+    const overMcp = await client.call('execute_webhook', sample.request, await identified(id));
+    assert.deepEqual(assertDelivered(asSent(overMcp), sample, { replay: true }).job, first.job);
+    const conflict = await client.call(
+      'execute_webhook',
+      { ...sample.request, body: 2 },
+      await identified(id),
+    );
+    assert.match(conflict.text, /^idempotency_conflict: /);
+    const misnamed = await identified('too short');
+    const refused = await client.call('execute_webhook', sample.request, misnamed);
+    assert.match(refused.text, /^invalid_request: .*16 to 128/s);
+    const payment = altered(sample.payment, (of) => Object.assign(of, misnamed));
+    assertSaid(await send(service, sample, { payment }), 400, 'invalid_request');
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+    // A request with a key of its own goes by that.
+    const own = { ...sample.request, idempotencyKey: 'own' };
+    const keyed = { ...sample, request: own };
+    assertDelivered(await stockClient(2, keyed, id).call(service), keyed);
+    await paid.assertBooks([sample], { calls: 2, charges: 2 });
+  });
 
-  test('decide, pay for the approved action, verify', needs, async () => {
+  test('decide, pay for the approved action, verify', async () => {
     const sample = await aSample('guided', { idempotencyKey: 'guided' });
     const action = sample.request;
     const decided = await client.call('decide_webhook', {
@@ -180,33 +167,26 @@ describe('an MCP client pays', () => {
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
   });
 
-  test(
-    'settled, and the answer lost: the error asks for the same payment again, which is then served',
-    needs,
-    async () => {
-      const sample = await aSample('lost');
-      const { payload } = sample.payment;
-      paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'cut' : 'pass'));
-      paid.node.blind(true);
-      const { isError, structured, text, settlement } = await client.call(
-        'execute_webhook',
-        sample.request,
-        payload,
-      );
-      paid.proxy.rule(() => 'pass');
-      paid.node.blind(false);
-      assert.deepEqual([isError, settlement, 'accepts' in structured], [true, null, false]);
-      assert.match(
-        text,
-        /^payment_unconfirmed: .*Try again in \d+ seconds\..*same _meta\["x402\/payment"\]/s,
-      );
-      assert.ok(Number(structured.retryAfterSeconds) > 0);
-      await paid.assertBooks([sample], { calls: 0, charges: 1 });
-      for (const replay of [false, true]) {
-        const result = await client.call('execute_webhook', sample.request, payload);
-        assertDelivered(asSent(result), sample, { replay });
-      }
-      await paid.assertBooks([sample], { calls: 1, charges: 1 });
-    },
-  );
+  test('settled, and the answer lost: the error asks for the same payment again, which is then served', async () => {
+    const sample = await aSample('lost');
+    const { payload } = sample.payment;
+    paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'cut' : 'pass'));
+    paid.node.blind(true);
+    const { isError, structured, text, settlement } = await client.call(
+      'execute_webhook',
+      sample.request,
+      payload,
+    );
+    paid.proxy.rule(() => 'pass');
+    paid.node.blind(false);
+    assert.deepEqual([isError, settlement, 'accepts' in structured], [true, null, false]);
+    assert.match(text, /^payment_unconfirmed: .*Try again in \d+ seconds\..*same _meta\["x402\/payment"\]/s);
+    assert.ok(Number(structured.retryAfterSeconds) > 0);
+    await paid.assertBooks([sample], { calls: 0, charges: 1 });
+    for (const replay of [false, true]) {
+      const result = await client.call('execute_webhook', sample.request, payload);
+      assertDelivered(asSent(result), sample, { replay });
+    }
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
 });

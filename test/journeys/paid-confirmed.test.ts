@@ -10,15 +10,14 @@ import { type Service, waitFor } from '#test/support/service.ts';
 
 const needs = needsAnvil();
 
-describe('a settlement is confirmed by the chain', () => {
+describe('a settlement is confirmed by the chain', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld({ embedded: true, facilitatorWaitMs: 500 });
     service = await start();
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const start = () => paid.start({ X402_CONFIRM_SECONDS: '30' });
   const settles = ({ payment }: Sample) => paid.proxy.callsOf('settle', payment.nonce);
@@ -34,127 +33,104 @@ describe('a settlement is confirmed by the chain', () => {
     return { types: payment.map(({ type }) => type), found };
   }
 
-  test(
-    'settlement_pending with a hash, mined five seconds later: 200 in the same call, charged once',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'pending');
-      await paid.chain.automine(false);
-      const begun = performance.now();
-      const calls = Promise.all(samples.map((sample) => send(service, sample)));
-      await waitFor('the facilitator has answered', areSettled(samples));
-      await waitFor('it is recorded', async () =>
-        (await Promise.all(samples.map(recorded))).every(({ types }) => types.includes('SettlementUnknown')),
-      );
-      await waitFor('five seconds', () => performance.now() - begun > 5000);
-      await paid.chain.mine();
-      for (const [n, sent] of (await calls).entries()) {
-        const sample = samples[n] ?? assert.fail();
-        assertDelivered(sent, sample);
-        const { types, found } = await recorded(sample);
-        assert.deepEqual(types, ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
-        const [unknown, settled] = [found('SettlementUnknown'), found('PaymentSettled')];
-        assert.deepEqual([unknown?.cause, settled?.evidence], ['settlement_pending', 'chain']);
-        const hashes = [unknown?.transaction, settled?.transaction, sent.paid?.transaction];
-        assert.deepEqual(new Set(hashes), new Set([unknown?.transaction]));
-        assert.equal(settles(sample).length, 1);
-      }
-      await paid.chain.automine(true);
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('settlement_pending with a hash, mined five seconds later: 200 in the same call, charged once', async () => {
+    const samples = await paid.samples(service, 'pending');
+    await paid.chain.automine(false);
+    const begun = performance.now();
+    const calls = Promise.all(samples.map((sample) => send(service, sample)));
+    await waitFor('the facilitator has answered', areSettled(samples));
+    await waitFor('it is recorded', async () =>
+      (await Promise.all(samples.map(recorded))).every(({ types }) => types.includes('SettlementUnknown')),
+    );
+    await waitFor('five seconds', () => performance.now() - begun > 5000);
+    await paid.chain.mine();
+    for (const [n, sent] of (await calls).entries()) {
+      const sample = samples[n] ?? assert.fail();
+      assertDelivered(sent, sample);
+      const { types, found } = await recorded(sample);
+      assert.deepEqual(types, ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
+      const [unknown, settled] = [found('SettlementUnknown'), found('PaymentSettled')];
+      assert.deepEqual([unknown?.cause, settled?.evidence], ['settlement_pending', 'chain']);
+      const hashes = [unknown?.transaction, settled?.transaction, sent.paid?.transaction];
+      assert.deepEqual(new Set(hashes), new Set([unknown?.transaction]));
+      assert.equal(settles(sample).length, 1);
+    }
+    await paid.chain.automine(true);
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test(
-    'the money moves, and the facilitator answers a final refusal: served, charged once',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'refused');
-      paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'refused_after' : 'pass'));
-      await each(samples, async (sample) => {
-        assertDelivered(await send(service, sample), sample);
-        assertDelivered(await send(service, sample), sample, { replay: true });
-      });
-      paid.proxy.rule(() => 'pass');
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('the money moves, and the facilitator answers a final refusal: served, charged once', async () => {
+    const samples = await paid.samples(service, 'refused');
+    paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'refused_after' : 'pass'));
+    await each(samples, async (sample) => {
+      assertDelivered(await send(service, sample), sample);
+      assertDelivered(await send(service, sample), sample, { replay: true });
+    });
+    paid.proxy.rule(() => 'pass');
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test(
-    'the money moves after a final refusal that the chain agreed with: the same header is served',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'refused-late');
-      paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'refused_after' : 'pass'));
-      await paid.chain.automine(false);
-      const refused = await Promise.all(samples.map((sample) => send(service, sample)));
-      for (const sent of refused) assertAskedToPay(sent);
-      paid.proxy.rule(() => 'pass');
-      await paid.chain.automine(true);
-      await paid.chain.mine();
-      await paid.assertBooks(samples, { calls: 0, charges: 1 });
-      await each(samples, async (sample) => {
-        assertDelivered(await send(service, sample), sample);
-        assert.equal(settles(sample).length, 1);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('the money moves after a final refusal that the chain agreed with: the same header is served', async () => {
+    const samples = await paid.samples(service, 'refused-late');
+    paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'refused_after' : 'pass'));
+    await paid.chain.automine(false);
+    const refused = await Promise.all(samples.map((sample) => send(service, sample)));
+    for (const sent of refused) assertAskedToPay(sent);
+    paid.proxy.rule(() => 'pass');
+    await paid.chain.automine(true);
+    await paid.chain.mine();
+    await paid.assertBooks(samples, { calls: 0, charges: 1 });
+    await each(samples, async (sample) => {
+      assertDelivered(await send(service, sample), sample);
+      assert.equal(settles(sample).length, 1);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test(
-    'the payer cancels before the settlement lands, and repeats: 402, no call, nothing in the books',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'cancelled');
-      const cancels = new Map<string, () => Promise<void>>();
-      for (const { payer, payment } of samples) {
-        const signed = await cancellation(payment);
-        cancels.set(payment.nonce, () => paid.chain.cancel(payer.address, payment.nonce, signed));
-      }
-      paid.proxy.rule(async ({ kind, nonce }) => {
-        if (kind === 'settle') await cancels.get(nonce)?.();
-        return 'pass' as const;
-      });
-      await each(samples, async (sample) => {
-        for (let n = 0; n < 3; n++) assertAskedToPay(await send(service, sample));
-        const { types, found } = await recorded(sample);
-        assert.deepEqual(types, ['PaymentReserved', 'PaymentRejected']);
-        assert.equal(found('PaymentRejected')?.reason, 'authorization_cancelled');
-      });
-      paid.proxy.rule(() => 'pass');
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
-    },
-  );
+  test('the payer cancels before the settlement lands, and repeats: 402, no call, nothing in the books', async () => {
+    const samples = await paid.samples(service, 'cancelled');
+    const cancels = new Map<string, () => Promise<void>>();
+    for (const { payer, payment } of samples) {
+      const signed = await cancellation(payment);
+      cancels.set(payment.nonce, () => paid.chain.cancel(payer.address, payment.nonce, signed));
+    }
+    paid.proxy.rule(async ({ kind, nonce }) => {
+      if (kind === 'settle') await cancels.get(nonce)?.();
+      return 'pass' as const;
+    });
+    await each(samples, async (sample) => {
+      for (let n = 0; n < 3; n++) assertAskedToPay(await send(service, sample));
+      const { types, found } = await recorded(sample);
+      assert.deepEqual(types, ['PaymentReserved', 'PaymentRejected']);
+      assert.equal(found('PaymentRejected')?.reason, 'authorization_cancelled');
+    });
+    paid.proxy.rule(() => 'pass');
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
 
   // Last: it stops the process.
-  test(
-    'a stop ends the wait: the call is answered 503, and its header is served by the next process, charged once',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'stopped');
-      await paid.chain.automine(false);
-      const calls = Promise.all(samples.map((sample) => send(service, sample)));
-      await waitFor('the facilitator has answered', areSettled(samples));
-      const looked = paid.node.calls.length;
-      const stopped = service.stop();
-      for (const sent of await calls) assertSaid(sent, 503, 'payment_unconfirmed');
-      assert.equal((await stopped).code, 0);
-      assert.ok(
-        paid.node.calls.length - looked < 10 * samples.length,
-        'looked up no more than once or twice',
-      );
-      for (const sample of samples) {
-        const { types, found } = await recorded(sample);
-        assert.deepEqual(types, ['PaymentReserved', 'SettlementUnknown']);
-        assert.match(String(found('SettlementUnknown')?.transaction), /^0x[0-9a-f]{64}$/);
-      }
-      await paid.chain.automine(true);
-      await paid.chain.mine();
-      service = await start();
-      await each(samples, async (sample) => {
-        assertDelivered(await send(service, sample), sample);
-        assert.equal(settles(sample).length, 1);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('a stop ends the wait: the call is answered 503, and its header is served by the next process, charged once', async () => {
+    const samples = await paid.samples(service, 'stopped');
+    await paid.chain.automine(false);
+    const calls = Promise.all(samples.map((sample) => send(service, sample)));
+    await waitFor('the facilitator has answered', areSettled(samples));
+    const looked = paid.node.calls.length;
+    const stopped = service.stop();
+    for (const sent of await calls) assertSaid(sent, 503, 'payment_unconfirmed');
+    assert.equal((await stopped).code, 0);
+    assert.ok(paid.node.calls.length - looked < 10 * samples.length, 'looked up no more than once or twice');
+    for (const sample of samples) {
+      const { types, found } = await recorded(sample);
+      assert.deepEqual(types, ['PaymentReserved', 'SettlementUnknown']);
+      assert.match(String(found('SettlementUnknown')?.transaction), /^0x[0-9a-f]{64}$/);
+    }
+    await paid.chain.automine(true);
+    await paid.chain.mine();
+    service = await start();
+    await each(samples, async (sample) => {
+      assertDelivered(await send(service, sample), sample);
+      assert.equal(settles(sample).length, 1);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 });

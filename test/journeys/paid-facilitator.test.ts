@@ -15,20 +15,19 @@ const needs = needsAnvil();
 
 type Health = { readonly ok: boolean; readonly checks: { readonly chain: { readonly ok: boolean } } };
 
-describe('a facilitator that fails', () => {
+describe('a facilitator that fails', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   /** Gives a facilitator 2 s, for those that never answer: the other one must not give up on a slow machine. */
   let hasty: Service;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld();
     service = await paid.start();
     const own = { DATA_DIR: join(paid.folder, 'hasty'), X402_FACILITATOR_TIMEOUT_MS: '2000' };
     hasty = await paid.start(own);
   });
   const facing = (fault: Fault) => (fault.startsWith('hang') ? hasty : service);
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const calls = (kind: 'verify' | 'settle', { payment }: Sample) => paid.proxy.callsOf(kind, payment.nonce);
   const moves = (sample: Sample) => calls('settle', sample).filter(({ moved }) => moved).length;
@@ -49,7 +48,7 @@ describe('a facilitator that fails', () => {
   }
 
   for (const fault of ['http_500', 'json_500', 'not_json', 'refuse', 'hang'] as const) {
-    test(`verify: ${fault}: 503, nothing charged; the same header works later`, needs, async () => {
+    test(`verify: ${fault}: 503, nothing charged; the same header works later`, async () => {
       const by = facing(fault);
       const samples = await paid.samples(by, `verify-${fault}`);
       // Every verify: one that breaks a kept connection is repeated on a new one.
@@ -64,87 +63,70 @@ describe('a facilitator that fails', () => {
     });
   }
 
-  test(
-    'down: 402s are answered all the same, paid calls are 503, nothing charged; up: the same header works',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'down');
-      paid.proxy.rule(() => 'pass');
-      await paid.proxy.down();
-      await each(samples, (sample) => assertUnserved(sample, 'facilitator_unavailable'));
-      assert.equal((await challenge(`${service.url}${EXECUTE}`)).accepts.length, 1);
-      await paid.proxy.up();
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
-      await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('down: 402s are answered all the same, paid calls are 503, nothing charged; up: the same header works', async () => {
+    const samples = await paid.samples(service, 'down');
+    paid.proxy.rule(() => 'pass');
+    await paid.proxy.down();
+    await each(samples, (sample) => assertUnserved(sample, 'facilitator_unavailable'));
+    assert.equal((await challenge(`${service.url}${EXECUTE}`)).accepts.length, 1);
+    await paid.proxy.up();
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+    await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test(
-    'started while the node is down: 402s are answered, paid calls are 503, nothing charged; up: the same header works',
-    needs,
-    async () => {
-      await paid.node.down();
-      const started = await paid.start({ DATA_DIR: join(paid.folder, 'no-node') });
-      const samples = await paid.samples(started, 'no-node');
-      await each(samples, (sample) => assertUnserved(sample, 'facilitator_unavailable', started));
-      const health = await get<Health>(`${started.url}/health`);
-      assert.deepEqual([health.status, health.body.ok, health.body.checks.chain.ok], [200, false, false]);
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
-      for (const sample of samples) assert.deepEqual(calls('verify', sample), []);
-      await paid.node.up();
-      await each(samples, async (sample) => {
-        const served = await waitFor('the node is checked', async () => {
-          const sent = await sendPatiently(started, sample);
-          return sent.status === 503 ? undefined : sent;
-        });
-        assertDelivered(served, sample);
+  test('started while the node is down: 402s are answered, paid calls are 503, nothing charged; up: the same header works', async () => {
+    await paid.node.down();
+    const started = await paid.start({ DATA_DIR: join(paid.folder, 'no-node') });
+    const samples = await paid.samples(started, 'no-node');
+    await each(samples, (sample) => assertUnserved(sample, 'facilitator_unavailable', started));
+    const health = await get<Health>(`${started.url}/health`);
+    assert.deepEqual([health.status, health.body.ok, health.body.checks.chain.ok], [200, false, false]);
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+    for (const sample of samples) assert.deepEqual(calls('verify', sample), []);
+    await paid.node.up();
+    await each(samples, async (sample) => {
+      const served = await waitFor('the node is checked', async () => {
+        const sent = await sendPatiently(started, sample);
+        return sent.status === 503 ? undefined : sent;
       });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      assert.equal((await started.stop()).code, 0);
-    },
-  );
+      assertDelivered(served, sample);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    assert.equal((await started.stop()).code, 0);
+  });
 
   for (const fault of ['http_500', 'json_500', 'not_json', 'refuse', 'hang'] as const) {
-    test(
-      `settle, nothing settled: ${fault}: 503; the same header: one call, charged once`,
-      needs,
-      async () => {
-        const by = facing(fault);
-        const samples = await paid.samples(by, `settle-${fault}`, {
-          more: () => ({ idempotencyKey: 'key' }),
-        });
-        failFirst('settle', fault);
-        await each(samples, (sample) => assertUnserved(sample, 'payment_unconfirmed', by));
-        await paid.assertBooks(samples, { calls: 0, charges: 0 });
-        await each(samples, async (sample) => assertDelivered(await sendPatiently(by, sample), sample));
-        for (const sample of samples)
-          assert.deepEqual([calls('settle', sample).length, moves(sample)], [2, 1]);
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
+    test(`settle, nothing settled: ${fault}: 503; the same header: one call, charged once`, async () => {
+      const by = facing(fault);
+      const samples = await paid.samples(by, `settle-${fault}`, {
+        more: () => ({ idempotencyKey: 'key' }),
+      });
+      failFirst('settle', fault);
+      await each(samples, (sample) => assertUnserved(sample, 'payment_unconfirmed', by));
+      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      await each(samples, async (sample) => assertDelivered(await sendPatiently(by, sample), sample));
+      for (const sample of samples) assert.deepEqual([calls('settle', sample).length, moves(sample)], [2, 1]);
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
   }
 
   for (const fault of ['cut', 'hang_after', 'json_500_after', 'pending'] as const) {
-    test(
-      `settled, and its answer lost: ${fault}: 503; recovered by the same header: one call, charged once`,
-      needs,
-      async () => {
-        const by = facing(fault);
-        const samples = await paid.samples(by, `lost-${fault}`);
-        await leaveUnknown(samples, fault, by);
-        await paid.assertBooks(samples, { calls: 0, charges: 1 });
-        await each(samples, async (sample) => {
-          const first = assertDelivered(await sendPatiently(by, sample), sample);
-          for (const version of [1, 2] as const) {
-            const expected = { replay: true, version };
-            const again = assertDelivered(await send(by, sample, { version }), sample, expected);
-            assert.deepEqual(again.job, first.job);
-          }
-        });
-        for (const sample of samples) assert.equal(moves(sample), 1);
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
+    test(`settled, and its answer lost: ${fault}: 503; recovered by the same header: one call, charged once`, async () => {
+      const by = facing(fault);
+      const samples = await paid.samples(by, `lost-${fault}`);
+      await leaveUnknown(samples, fault, by);
+      await paid.assertBooks(samples, { calls: 0, charges: 1 });
+      await each(samples, async (sample) => {
+        const first = assertDelivered(await sendPatiently(by, sample), sample);
+        for (const version of [1, 2] as const) {
+          const expected = { replay: true, version };
+          const again = assertDelivered(await send(by, sample, { version }), sample, expected);
+          assert.deepEqual(again.job, first.job);
+        }
+      });
+      for (const sample of samples) assert.equal(moves(sample), 1);
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
   }
 });

@@ -129,15 +129,14 @@ const KILLS = LONG
     ])
   : LISTS;
 
-describe('kill -9 of a paid call', () => {
+describe('kill -9 of a paid call', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld({ embedded: true });
     service = await start();
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   /** Its settle calls hang longer than a slow machine takes to the kill, and no comparison with the chain finds their transfers. */
   const start = () => paid.start({ X402_FACILITATOR_TIMEOUT_MS: '40000', X402_CONFIRMATIONS: '1000' });
@@ -221,7 +220,7 @@ describe('kill -9 of a paid call', () => {
     describe(boundaries.map(({ row }) => row).join('; '), () => {
       let rows: Map<Boundary, readonly Sample[]>;
       before(async () => {
-        if (!needs.skip) rows = await killAt(boundaries);
+        rows = await killAt(boundaries);
       });
 
       for (const boundary of boundaries) {
@@ -230,7 +229,7 @@ describe('kill -9 of a paid call', () => {
         const outcome = started
           ? 'closed as interrupted, never sent again, listed as refundable'
           : 'the same header is served once and charged once';
-        test(`${row}: ${outcome}`, needs, async () => {
+        test(`${row}: ${outcome}`, async () => {
           const samples = rows.get(boundary) ?? assert.fail();
           const ids = await each(samples, (sample) =>
             started ? assertInterrupted(sample) : assertServed(sample),

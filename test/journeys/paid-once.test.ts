@@ -32,19 +32,18 @@ import { get, type Report } from '#test/support/service-world.ts';
 
 const needs = needsAnvil();
 
-describe('one payment, one call', () => {
+describe('one payment, one call', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld();
     service = await paid.start();
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const settles = ({ payment }: Sample) => paid.proxy.callsOf('settle', payment.nonce).length;
 
-  test('a stock client of each version pays and is served', needs, async () => {
+  test('a stock client of each version pays and is served', async () => {
     for (const version of [2, 1] as const) {
       const samples = await paid.samples(service, `stock-${version}`);
       await each(samples, async (sample) => {
@@ -92,7 +91,7 @@ describe('one payment, one call', () => {
     }
   });
 
-  test('a replay, in either version: the same result, nothing charged, nothing sent', needs, async () => {
+  test('a replay, in either version: the same result, nothing charged, nothing sent', async () => {
     const samples = await paid.samples(service, 'replay');
     await each(samples, async (sample) => {
       const first = assertDelivered(await sendPatiently(service, sample), sample);
@@ -110,7 +109,7 @@ describe('one payment, one call', () => {
     ['20 copies at once', [2]],
     ['10 copies of version 2 and 10 of version 1 at once', [2, 1]],
   ] as const) {
-    test(`${title}: one call and one settlement; the rest replay, 409 or 429`, needs, async () => {
+    test(`${title}: one call and one settlement; the rest replay, 409 or 429`, async () => {
       const samples = await paid.samples(service, `copies-${versions.length}`);
       for (const sample of samples) {
         const versionOf = (n: number) => versions[n % versions.length] ?? 2;
@@ -175,10 +174,10 @@ describe('one payment, one call', () => {
     ],
   ];
   for (const [title, spoil] of REFUSED) {
-    test(`402, nothing called, nothing settled: ${title}`, needs, () => assertRefused(slug(title), spoil));
+    test(`402, nothing called, nothing settled: ${title}`, () => assertRefused(slug(title), spoil));
   }
 
-  test('402: a payer without money', needs, async () => {
+  test('402: a payer without money', async () => {
     const asked = await challenge(`${service.url}${EXECUTE}`);
     const samples = await paid.samples(service, 'poor');
     await each(samples, async (sample) => {
@@ -189,7 +188,7 @@ describe('one payment, one call', () => {
     await paid.assertBooks(samples, { calls: 0, charges: 0 });
   });
 
-  test('402: an authorization that its payer has cancelled', needs, async () => {
+  test('402: an authorization that its payer has cancelled', async () => {
     const samples = await paid.samples(service, 'cancelled');
     await each(samples, async (sample) => {
       const { payer, nonce } = sample.payment;
@@ -200,29 +199,25 @@ describe('one payment, one call', () => {
     await paid.assertBooks(samples, { calls: 0, charges: 0 });
   });
 
-  test(
-    '400 with a payment and an invalid body: not charged; the same payment buys a good call',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'invalid-body');
-      await each(samples, async (sample) => {
-        for (const request of [
-          {},
-          { ...sample.request, timeoutMs: 5 },
-          { ...sample.request, more: 1 },
-          '{"url":',
-        ]) {
-          const sent = await send(service, sample, { request });
-          assertSaid(sent, 400, 'invalid_request', 'invalid_json');
-        }
-        assert.equal(settled(sample.payment), 0);
-        assertDelivered(await sendPatiently(service, sample), sample);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('400 with a payment and an invalid body: not charged; the same payment buys a good call', async () => {
+    const samples = await paid.samples(service, 'invalid-body');
+    await each(samples, async (sample) => {
+      for (const request of [
+        {},
+        { ...sample.request, timeoutMs: 5 },
+        { ...sample.request, more: 1 },
+        '{"url":',
+      ]) {
+        const sent = await send(service, sample, { request });
+        assertSaid(sent, 400, 'invalid_request', 'invalid_json');
+      }
+      assert.equal(settled(sample.payment), 0);
+      assertDelivered(await sendPatiently(service, sample), sample);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test('400 for a refused target: not charged; the same payment buys a good call', needs, async () => {
+  test('400 for a refused target: not charged; the same payment buys a good call', async () => {
     const samples = await paid.samples(service, 'refused-target');
     await each(samples, async (sample) => {
       const request = { ...sample.request, url: 'https://10.0.0.1/hook' };
@@ -233,7 +228,7 @@ describe('one payment, one call', () => {
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
-  test('the service has logged no failure', needs, async () => {
+  test('the service has logged no failure', async () => {
     const { code, stdout, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);
     assert.deepEqual(

@@ -23,7 +23,7 @@ const needs = { skip: anvil.skip || postgres.skip };
 /** How long a process observes another's settlement before it takes it over. */
 const SETTLEMENT_WATCH_MS = 45_000;
 
-describe('two processes and one payment', () => {
+describe('two processes and one payment', needs, () => {
   let server: PostgresServer;
   let paid: PaidWorld;
   let mourning: PaidWorld;
@@ -36,7 +36,6 @@ describe('two processes and one payment', () => {
   let databaseUrl = '';
 
   before(async () => {
-    if (needs.skip) return;
     server = await postgresServer();
     paid = await makePaidWorld({ processes: 1 });
     mourning = await makePaidWorld({ processes: 1 });
@@ -72,44 +71,40 @@ describe('two processes and one payment', () => {
     );
   });
   after(async () => {
-    await paid?.end();
+    await paid.end();
     await mourning?.end();
     await server?.remove();
   });
 
   // One process verifies one copy of a payment at a time; two processes may verify two.
-  test(
-    'a copy that the other verifies after the first has settled: a replay or 409, not 402',
-    needs,
-    async () => {
-      const samples = await paid.samples(left, 'late-copy');
-      paid.proxy.rule(async ({ kind, nonce, nth }) => {
-        const seen = (what: 'verify' | 'settle') => paid.proxy.callsOf(what, nonce);
-        if (kind === 'verify' && nth === 1) await waitFor('the copy', () => seen('verify').length === 2);
-        if (kind === 'verify' && nth === 2) {
-          await waitFor('the money', () => seen('settle').some(({ moved }) => moved));
+  test('a copy that the other verifies after the first has settled: a replay or 409, not 402', async () => {
+    const samples = await paid.samples(left, 'late-copy');
+    paid.proxy.rule(async ({ kind, nonce, nth }) => {
+      const seen = (what: 'verify' | 'settle') => paid.proxy.callsOf(what, nonce);
+      if (kind === 'verify' && nth === 1) await waitFor('the copy', () => seen('verify').length === 2);
+      if (kind === 'verify' && nth === 2) {
+        await waitFor('the money', () => seen('settle').some(({ moved }) => moved));
+      }
+      return 'pass' as const;
+    });
+    await each(samples, async (sample) => {
+      const pair = await Promise.all([send(left, sample), send(right, sample, { version: 1 })]);
+      assert.equal(paid.proxy.callsOf('verify', sample.payment.nonce).length, 2);
+      const served = pair.filter(({ status, body }) => status === 200 && !body.idempotentReplay);
+      assert.equal(served.length, 1);
+      for (const [n, answer] of pair.entries()) {
+        if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
+        else {
+          const replay = answer.body.idempotentReplay;
+          assertDelivered(answer, sample, { version: n === 0 ? 2 : 1, replay });
         }
-        return 'pass' as const;
-      });
-      await each(samples, async (sample) => {
-        const pair = await Promise.all([send(left, sample), send(right, sample, { version: 1 })]);
-        assert.equal(paid.proxy.callsOf('verify', sample.payment.nonce).length, 2);
-        const served = pair.filter(({ status, body }) => status === 200 && !body.idempotentReplay);
-        assert.equal(served.length, 1);
-        for (const [n, answer] of pair.entries()) {
-          if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
-          else {
-            const replay = answer.body.idempotentReplay;
-            assertDelivered(answer, sample, { version: n === 0 ? 2 : 1, replay });
-          }
-        }
-      });
-      paid.proxy.rule(() => 'pass');
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+      }
+    });
+    paid.proxy.rule(() => 'pass');
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test('without a key: paid at one, shown to the other: a replay', needs, async () => {
+  test('without a key: paid at one, shown to the other: a replay', async () => {
     const samples = await paid.samples(left, 'other');
     await each(samples, async (sample, n) => {
       const [here, there] = n % 2 === 0 ? [left, right] : [right, left];
@@ -131,7 +126,7 @@ describe('two processes and one payment', () => {
     ['20 copies at once over both', 'pass'],
     ['20 retries at once over both, of a payment whose settlement is unknown', 'cut'],
   ] as const) {
-    test(`${title}: one call, charged once`, needs, async () => {
+    test(`${title}: one call, charged once`, async () => {
       const samples = await paid.samples(left, `both-${fault}`);
       if (fault === 'cut') await paid.leaveUnknown(samples, fault, (sample) => sendPatiently(left, sample));
       for (const sample of samples) {
@@ -143,63 +138,56 @@ describe('two processes and one payment', () => {
     });
   }
 
-  test(
-    'one of two reconcilers is killed in the middle of its round: no block is compared twice, and none is left out',
-    needs,
-    async () => {
-      const own = await startNodeFront(paid.chain.url);
-      const compare = { DATABASE_URL: databaseUrl, X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '0' };
-      const dying = await paid.start({ ...compare, X402_RPC_URL: own.url });
-      const living = await paid.start(compare);
-      const rounds = async () =>
-        (await paid.log.recorded()).filter(({ type }) => type === 'ChainReconciled').map(({ data }) => data);
-      const reached = async () => Number((await rounds()).at(-1)?.toBlock ?? -1);
-      /** Calls on both, which are compared with the chain afterwards. */
-      const comparedCalls = async (row: string, services: readonly Service[]) => {
-        const samples = await paid.samples(living, row);
-        await each(samples, async (sample, n) => {
-          const service = services[n % services.length] ?? living;
-          assertDelivered(await sendPatiently(service, sample), sample);
-        });
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-        const head = await blockNumber(paid.chain.url);
-        await waitFor('all blocks are compared', async () => (await reached()) >= head);
-      };
-      await comparedCalls('compared', [dying, living]);
-      own.rule(({ method }) => (method === 'eth_getLogs' ? 'hang' : 'pass'));
-      // The others do not get ahead of it.
-      paid.node.rule(({ method }) => (method === 'eth_getLogs' ? 'cut' : 'pass'));
-      const asked = own.calls.length;
-      await waitFor('it is in its round', async () => {
-        await paid.chain.mine();
-        return own.calls.slice(asked).some(({ method }) => method === 'eth_getLogs');
+  test('one of two reconcilers is killed in the middle of its round: no block is compared twice, and none is left out', async () => {
+    const own = await startNodeFront(paid.chain.url);
+    const compare = { DATABASE_URL: databaseUrl, X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '0' };
+    const dying = await paid.start({ ...compare, X402_RPC_URL: own.url });
+    const living = await paid.start(compare);
+    const rounds = async () =>
+      (await paid.log.recorded()).filter(({ type }) => type === 'ChainReconciled').map(({ data }) => data);
+    const reached = async () => Number((await rounds()).at(-1)?.toBlock ?? -1);
+    /** Calls on both, which are compared with the chain afterwards. */
+    const comparedCalls = async (row: string, services: readonly Service[]) => {
+      const samples = await paid.samples(living, row);
+      await each(samples, async (sample, n) => {
+        const service = services[n % services.length] ?? living;
+        assertDelivered(await sendPatiently(service, sample), sample);
       });
-      paid.node.rule(() => 'pass');
-      await comparedCalls('while-one-hangs', [dying, living]);
-      await dying.kill();
-      await comparedCalls('after-the-kill', [living]);
-      const again = await paid.start(compare);
-      await comparedCalls('after-the-start', [again, living]);
-      const found = await rounds();
-      assert.ok(found.length >= 4);
-      for (const [n, round] of found.slice(1).entries())
-        assert.equal(round.fromBlock, Number(found[n]?.toBlock) + 1, JSON.stringify(found));
-      const env = { ...(paid.env as Record<string, string>), ...compare };
-      const { stdout } = await runCli(['payments', '--balance', '--json'], { env });
-      const [sums] = JSON.parse(stdout);
-      assert.deepEqual([sums.balanced, sums.missing, sums.unattributed], [true, '0', '0']);
-      assert.equal(BigInt(sums.received), await paid.chain.balanceOf(paid.payTo));
-      const audit = await runCli(['audit', '--rpc', paid.chain.url], { env });
-      assert.equal(audit.code, 0, audit.stdout);
-      for (const service of [living, again]) assert.equal((await service.stop()).code, 0);
-      await own.down();
-    },
-  );
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      const head = await blockNumber(paid.chain.url);
+      await waitFor('all blocks are compared', async () => (await reached()) >= head);
+    };
+    await comparedCalls('compared', [dying, living]);
+    own.rule(({ method }) => (method === 'eth_getLogs' ? 'hang' : 'pass'));
+    // The others do not get ahead of it.
+    paid.node.rule(({ method }) => (method === 'eth_getLogs' ? 'cut' : 'pass'));
+    const asked = own.calls.length;
+    await waitFor('it is in its round', async () => {
+      await paid.chain.mine();
+      return own.calls.slice(asked).some(({ method }) => method === 'eth_getLogs');
+    });
+    paid.node.rule(() => 'pass');
+    await comparedCalls('while-one-hangs', [dying, living]);
+    await dying.kill();
+    await comparedCalls('after-the-kill', [living]);
+    const again = await paid.start(compare);
+    await comparedCalls('after-the-start', [again, living]);
+    const found = await rounds();
+    assert.ok(found.length >= 4);
+    for (const [n, round] of found.slice(1).entries())
+      assert.equal(round.fromBlock, Number(found[n]?.toBlock) + 1, JSON.stringify(found));
+    const env = { ...(paid.env as Record<string, string>), ...compare };
+    const { stdout } = await runCli(['payments', '--balance', '--json'], { env });
+    const [sums] = JSON.parse(stdout);
+    assert.deepEqual([sums.balanced, sums.missing, sums.unattributed], [true, '0', '0']);
+    assert.equal(BigInt(sums.received), await paid.chain.balanceOf(paid.payTo));
+    const audit = await runCli(['audit', '--rpc', paid.chain.url], { env });
+    assert.equal(audit.code, 0, audit.stdout);
+    for (const service of [living, again]) assert.equal((await service.stop()).code, 0);
+    await own.down();
+  });
 
-  test('one died in settle: the other takes over after its watch: one call, charged once', {
-    ...needs,
-    timeout: 110_000,
-  }, async () => {
+  test('one died in settle: the other takes over after its watch: one call, charged once', async () => {
     await each(orphans, async (sample) => {
       const sent = await waitFor(
         'the payment is taken over',

@@ -20,18 +20,17 @@ type Balance = Readonly<Record<string, string>> & {
   readonly upToBlock: number | null;
 };
 
-describe('the books compared with the chain', () => {
+describe('the books compared with the chain', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   let env: Record<string, string>;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld();
     const reconciling = { X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '1' };
     service = await paid.start(reconciling);
     env = { ...(paid.env as Record<string, string>), ...reconciling };
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const payments = async (...args: string[]) => {
     const { stdout, stderr, code } = await runCli(['payments', ...args, '--json'], { env });
@@ -72,151 +71,132 @@ describe('the books compared with the chain', () => {
     });
   const open = async (state: string) => (await figures()).of('relay_payments_open', { state });
 
-  test(
-    'settled, answer lost, the client never returns: refundable and in the balance; its repeat is served all the same',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'never-returns');
-      paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'cut' : 'pass'));
-      paid.node.blind(true);
-      await each(samples, async (sample) =>
-        assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed'),
-      );
-      paid.node.blind(false);
+  test('settled, answer lost, the client never returns: refundable and in the balance; its repeat is served all the same', async () => {
+    const samples = await paid.samples(service, 'never-returns');
+    paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'cut' : 'pass'));
+    paid.node.blind(true);
+    await each(samples, async (sample) =>
+      assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed'),
+    );
+    paid.node.blind(false);
+    paid.proxy.rule(() => 'pass');
+    await bury();
+    await waitForState('unserved', samples);
+    const units = String(3000 * samples.length);
+    const sums = await waitFor('the balance has them', async () => {
+      const row = await balance();
+      return row.received === units && row;
+    });
+    assert.deepEqual([sums.charged, sums.open, sums.missing, sums.balanced], [units, units, '0', true]);
+    await waitFor('the figures show them', async () => (await open('unserved')) === samples.length);
+    const seen = await figures();
+    assert.ok((seen.of('relay_payments_open_oldest_seconds', { state: 'unserved' }) ?? 0) > 0);
+    assert.equal(seen.of('relay_payments_balanced'), 1);
+    assert.equal(seen.of('relay_part_up', { part: 'chain' }), 1);
+    assert.ok((seen.of('relay_chain_reconciled_timestamp_seconds') ?? 0) > Date.now() / 1000 - 600);
+    await each(samples, async (sample) => {
+      assertDelivered(await send(service, sample), sample);
+      assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
+
+  test('a facilitator that names no transaction, or another one: the chain’s is recorded in the call, or by the comparison', async () => {
+    const nameless = await paid.samples(service, 'no-hash', { count: 1 });
+    const renamed = await paid.samples(service, 'other-hash', { count: 2 });
+    const present = async (fault: Fault, samples: readonly Sample[]) => {
+      paid.proxy.rule(({ kind }) => (kind === 'settle' ? fault : 'pass'));
+      await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
       paid.proxy.rule(() => 'pass');
-      await bury();
-      await waitForState('unserved', samples);
-      const units = String(3000 * samples.length);
-      const sums = await waitFor('the balance has them', async () => {
-        const row = await balance();
-        return row.received === units && row;
-      });
-      assert.deepEqual([sums.charged, sums.open, sums.missing, sums.balanced], [units, units, '0', true]);
-      await waitFor('the figures show them', async () => (await open('unserved')) === samples.length);
-      const seen = await figures();
-      assert.ok((seen.of('relay_payments_open_oldest_seconds', { state: 'unserved' }) ?? 0) > 0);
-      assert.equal(seen.of('relay_payments_balanced'), 1);
-      assert.equal(seen.of('relay_part_up', { part: 'chain' }), 1);
-      assert.ok((seen.of('relay_chain_reconciled_timestamp_seconds') ?? 0) > Date.now() / 1000 - 600);
-      await each(samples, async (sample) => {
-        assertDelivered(await send(service, sample), sample);
-        assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+    };
+    await present('no_hash_after', nameless);
+    await present('other_hash_after', renamed);
+    await bury();
+    const corrected = await waitFor('their transactions are corrected', async () => {
+      const rows: (Row & Record<'transaction' | 'statedTransaction', string>)[] =
+        await payments('--corrected');
+      return rows.length === renamed.length && rows;
+    });
+    for (const { state, transaction, statedTransaction } of corrected) {
+      assert.equal(state, 'served');
+      assert.equal(transaction, `0x${[...statedTransaction.slice(2)].reverse().join('')}`);
+    }
+    const rows: (Row & { readonly transaction: string })[] = await payments('--all');
+    for (const { payer } of [...nameless, ...renamed]) {
+      const row = rows.find((one) => one.payer === payer.address.toLowerCase());
+      const receipt = await ask('eth_getTransactionReceipt', row?.transaction);
+      assert.equal((receipt as { status: string } | null)?.status, '0x1');
+    }
+    const { corrected: units, balanced } = await balance();
+    assert.deepEqual([units, balanced], [String(3000 * renamed.length), true]);
+    const { code, stdout } = await runCli(['audit', '--rpc', paid.chain.url], { env });
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /in another transaction than was recorded first: 2/);
+    await paid.assertBooks([...nameless, ...renamed], { calls: 1, charges: 1 });
+  });
 
-  test(
-    'a facilitator that names no transaction, or another one: the chain’s is recorded in the call, or by the comparison',
-    needs,
-    async () => {
-      const nameless = await paid.samples(service, 'no-hash', { count: 1 });
-      const renamed = await paid.samples(service, 'other-hash', { count: 2 });
-      const present = async (fault: Fault, samples: readonly Sample[]) => {
-        paid.proxy.rule(({ kind }) => (kind === 'settle' ? fault : 'pass'));
-        await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
-        paid.proxy.rule(() => 'pass');
-      };
-      await present('no_hash_after', nameless);
-      await present('other_hash_after', renamed);
-      await bury();
-      const corrected = await waitFor('their transactions are corrected', async () => {
-        const rows: (Row & Record<'transaction' | 'statedTransaction', string>)[] =
-          await payments('--corrected');
-        return rows.length === renamed.length && rows;
-      });
-      for (const { state, transaction, statedTransaction } of corrected) {
-        assert.equal(state, 'served');
-        assert.equal(transaction, `0x${[...statedTransaction.slice(2)].reverse().join('')}`);
-      }
-      const rows: (Row & { readonly transaction: string })[] = await payments('--all');
-      for (const { payer } of [...nameless, ...renamed]) {
-        const row = rows.find((one) => one.payer === payer.address.toLowerCase());
-        const receipt = await ask('eth_getTransactionReceipt', row?.transaction);
-        assert.equal((receipt as { status: string } | null)?.status, '0x1');
-      }
-      const { corrected: units, balanced } = await balance();
-      assert.deepEqual([units, balanced], [String(3000 * renamed.length), true]);
-      const { code, stdout } = await runCli(['audit', '--rpc', paid.chain.url], { env });
-      assert.equal(code, 0, stdout);
-      assert.match(stdout, /in another transaction than was recorded first: 2/);
-      await paid.assertBooks([...nameless, ...renamed], { calls: 1, charges: 1 });
-    },
-  );
+  test('a facilitator that invents settlements: missing, in the balance and in the audit', async () => {
+    const samples = await paid.samples(service, 'invented');
+    paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'invented' : 'pass'));
+    await each(samples, async (sample) => {
+      assertDelivered(await sendPatiently(service, sample), sample);
+    });
+    paid.proxy.rule(() => 'pass');
+    await makeDue();
+    await waitForState('missing', samples);
+    const { charged, served, missing, received, unattributed, balanced } = await balance();
+    assert.equal(missing, String(3000 * samples.length));
+    assert.equal(
+      BigInt(received ?? ''),
+      BigInt(charged ?? '') - BigInt(missing) + BigInt(unattributed ?? ''),
+    );
+    assert.deepEqual([served, balanced], [charged, true]);
+    await waitFor('the figures show them', async () => (await open('missing')) === samples.length);
+    const { stdout } = await runCli(['audit'], { env });
+    assert.match(stdout, new RegExp(`charged, and that the chain does not have: ${samples.length}`));
+    // What they bought is replayed, and nothing more.
+    await each(samples, async (sample) =>
+      assertDelivered(await send(service, sample), sample, { replay: true }),
+    );
+    assert.equal(await paid.chain.balanceOf(paid.payTo), BigInt(received ?? ''));
+    countRows(samples.map(({ path }) => path));
+  });
 
-  test(
-    'a facilitator that invents settlements: missing, in the balance and in the audit',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'invented');
-      paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'invented' : 'pass'));
-      await each(samples, async (sample) => {
-        assertDelivered(await sendPatiently(service, sample), sample);
-      });
-      paid.proxy.rule(() => 'pass');
-      await makeDue();
-      await waitForState('missing', samples);
-      const { charged, served, missing, received, unattributed, balanced } = await balance();
-      assert.equal(missing, String(3000 * samples.length));
-      assert.equal(
-        BigInt(received ?? ''),
-        BigInt(charged ?? '') - BigInt(missing) + BigInt(unattributed ?? ''),
-      );
-      assert.deepEqual([served, balanced], [charged, true]);
-      await waitFor('the figures show them', async () => (await open('missing')) === samples.length);
-      const { stdout } = await runCli(['audit'], { env });
-      assert.match(stdout, new RegExp(`charged, and that the chain does not have: ${samples.length}`));
-      // What they bought is replayed, and nothing more.
-      await each(samples, async (sample) =>
-        assertDelivered(await send(service, sample), sample, { replay: true }),
-      );
-      assert.equal(await paid.chain.balanceOf(paid.payTo), BigInt(received ?? ''));
-      countRows(samples.map(({ path }) => path));
-    },
-  );
+  test('a settlement that is reorganised away after it was compared: missing within two rounds', async () => {
+    const before = await balance();
+    const snapshot = await ask('evm_snapshot');
+    const samples = await paid.samples(service, 'reorganised');
+    await each(samples, async (sample) => {
+      assertDelivered(await sendPatiently(service, sample), sample);
+    });
+    await bury();
+    const units = BigInt(3000 * samples.length);
+    await waitFor(
+      'they are compared',
+      async () => BigInt((await balance()).received ?? '') === BigInt(before.received ?? '') + units,
+    );
+    const reached = (await balance()).upToBlock ?? 0;
+    assert.equal(await ask('evm_revert', snapshot), true);
+    // The other chain is longer.
+    while (Number(await ask('eth_blockNumber')) < reached + 3) await paid.chain.advance(31);
+    await waitForState('missing', samples);
+    const { received, missing, unattributed, charged, balanced } = await waitFor('the balance', async () => {
+      const row = await balance();
+      return row.received === before.received && row;
+    });
+    assert.equal(BigInt(missing ?? ''), BigInt(before.missing ?? '') + units);
+    assert.equal(
+      BigInt(received ?? ''),
+      BigInt(charged ?? '') - BigInt(missing ?? '') + BigInt(unattributed ?? ''),
+    );
+    assert.equal(balanced, true);
+    assert.equal(await paid.chain.balanceOf(paid.payTo), BigInt(received ?? ''));
+    const { stdout, code } = await runCli(['audit'], { env });
+    assert.equal(code, 0, stdout);
+    countRows(samples.map(({ path }) => path));
+  });
 
-  test(
-    'a settlement that is reorganised away after it was compared: missing within two rounds',
-    needs,
-    async () => {
-      const before = await balance();
-      const snapshot = await ask('evm_snapshot');
-      const samples = await paid.samples(service, 'reorganised');
-      await each(samples, async (sample) => {
-        assertDelivered(await sendPatiently(service, sample), sample);
-      });
-      await bury();
-      const units = BigInt(3000 * samples.length);
-      await waitFor(
-        'they are compared',
-        async () => BigInt((await balance()).received ?? '') === BigInt(before.received ?? '') + units,
-      );
-      const reached = (await balance()).upToBlock ?? 0;
-      assert.equal(await ask('evm_revert', snapshot), true);
-      // The other chain is longer.
-      while (Number(await ask('eth_blockNumber')) < reached + 3) await paid.chain.advance(31);
-      await waitForState('missing', samples);
-      const { received, missing, unattributed, charged, balanced } = await waitFor(
-        'the balance',
-        async () => {
-          const row = await balance();
-          return row.received === before.received && row;
-        },
-      );
-      assert.equal(BigInt(missing ?? ''), BigInt(before.missing ?? '') + units);
-      assert.equal(
-        BigInt(received ?? ''),
-        BigInt(charged ?? '') - BigInt(missing ?? '') + BigInt(unattributed ?? ''),
-      );
-      assert.equal(balanced, true);
-      assert.equal(await paid.chain.balanceOf(paid.payTo), BigInt(received ?? ''));
-      const { stdout, code } = await runCli(['audit'], { env });
-      assert.equal(code, 0, stdout);
-      countRows(samples.map(({ path }) => path));
-    },
-  );
-
-  test('a transfer without a payment is unattributed, and listed by reconcile', needs, async () => {
+  test('a transfer without a payment is unattributed, and listed by reconcile', async () => {
     const before = await balance();
     await service.stop();
     const transaction = await mintFor(paid.chain, paid.payTo, 7n);
@@ -247,7 +227,7 @@ describe('the books compared with the chain', () => {
     service = await paid.start({ X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '1' });
   });
 
-  test('a node that hangs does not delay the end of the service', needs, async () => {
+  test('a node that hangs does not delay the end of the service', async () => {
     paid.node.rule(() => 'hang');
     await paid.chain.mine();
     await waitFor('it asks', () => paid.node.calls.length > 0);

@@ -15,17 +15,16 @@ import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
 
-describe('many refunds', () => {
+describe('many refunds', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   let by: Operator;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld();
     service = await paid.start(LATER);
     by = operator(paid.env);
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   type Charged = Sample & { readonly id: string };
 
@@ -53,7 +52,7 @@ describe('many refunds', () => {
     else assert.equal(sent.body.job.errorCategory, 'not_executed', JSON.stringify(sent.body));
   }
 
-  test('a header that is presented while its refund begins: the call or the money', needs, async () => {
+  test('a header that is presented while its refund begins: the call or the money', async () => {
     const samples = await charged('racing');
     const [deps = assert.fail()] = await openLogs(1);
     const { lookUp } = operatorChain({ rpcUrl: paid.chain.url, confirmations: 0 }, deps.logger);
@@ -82,41 +81,34 @@ describe('many refunds', () => {
     await deps.log.close();
   });
 
-  test(
-    'begun: refused at every process; four operators record each transfer once; then refused',
-    needs,
-    async () => {
-      const samples = await charged('many');
-      assert.equal((await by.json(['refund', 'begin', ...samples.map(({ id }) => id)])).code, 0);
-      const assertRefused = () =>
-        each(samples, async (sample) => {
-          for (const version of [1, 2, 2] as const)
-            assertSaid(await send(service, sample, { version }), 409, 'payment_reused');
-          assert.equal(paid.hits(sample), 0);
-        });
-      await assertRefused();
-      const operators = await openLogs(4);
-      for (const { payer } of samples) {
-        const transaction = await paid.refund([{ to: payer.address, amount: 3000n }]);
-        const all = await Promise.all(
-          operators.map((deps) => {
-            const { findTransfers } = operatorChain(
-              { rpcUrl: paid.chain.url, confirmations: 0 },
-              deps.logger,
-            );
-            return completeRefunds(deps, { transaction, refundFrom: null, findTransfers });
-          }),
-        );
-        const refunds = all.flatMap((done) => (done.outcome === 'completed' ? done.refunds : assert.fail()));
-        assert.equal(refunds.filter(({ recorded }) => recorded).length, 1);
-      }
-      for (const { log } of operators) await log.close();
-      await assertRefused();
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
-    },
-  );
+  test('begun: refused at every process; four operators record each transfer once; then refused', async () => {
+    const samples = await charged('many');
+    assert.equal((await by.json(['refund', 'begin', ...samples.map(({ id }) => id)])).code, 0);
+    const assertRefused = () =>
+      each(samples, async (sample) => {
+        for (const version of [1, 2, 2] as const)
+          assertSaid(await send(service, sample, { version }), 409, 'payment_reused');
+        assert.equal(paid.hits(sample), 0);
+      });
+    await assertRefused();
+    const operators = await openLogs(4);
+    for (const { payer } of samples) {
+      const transaction = await paid.refund([{ to: payer.address, amount: 3000n }]);
+      const all = await Promise.all(
+        operators.map((deps) => {
+          const { findTransfers } = operatorChain({ rpcUrl: paid.chain.url, confirmations: 0 }, deps.logger);
+          return completeRefunds(deps, { transaction, refundFrom: null, findTransfers });
+        }),
+      );
+      const refunds = all.flatMap((done) => (done.outcome === 'completed' ? done.refunds : assert.fail()));
+      assert.equal(refunds.filter(({ recorded }) => recorded).length, 1);
+    }
+    for (const { log } of operators) await log.close();
+    await assertRefused();
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+  });
 
-  test('cancelled: the same header executes once, over all processes', needs, async () => {
+  test('cancelled: the same header executes once, over all processes', async () => {
     const samples = await charged('taken-back');
     const ids = samples.map(({ id }) => id);
     assert.equal((await by.json(['refund', 'begin', ...ids])).code, 0);

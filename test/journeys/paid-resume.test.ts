@@ -18,15 +18,14 @@ import type { Service } from '#test/support/service.ts';
 const needs = needsAnvil();
 const NEW_PRICE = '5000';
 
-describe('paid, then the circumstances changed', () => {
+describe('paid, then the circumstances changed', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld();
     service = await paid.start();
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const payee = newPayer().address;
   const moved = ({ nonce }: Payment) =>
@@ -41,127 +40,115 @@ describe('paid, then the circumstances changed', () => {
   const oneMore = async ({ payer }: Sample) =>
     makePayment(payer, await challenge(`${service.url}${EXECUTE}`));
 
-  test(
-    'the target’s name does not resolve any more: a failure with a receipt, charged once',
-    needs,
-    async () => {
-      const host = 'gone.target.test';
-      const more = (n: number) => ({ url: paid.target.url(`/gone/${n}`, host) });
-      const samples = await paid.samples(service, 'gone', { more });
-      await each(samples, (sample) => leaveUnknown(sample));
-      paid.dns.set(host, { rcode: 'NXDOMAIN' });
-      await each(samples, async (sample) => {
-        const payment = await oneMore(sample);
-        assertSaid(await sendPatiently(service, sample, { payment }), 400, 'target_unresolvable');
-        const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
-        assert.deepEqual([failed.job.errorCategory, failed.job.attempts], ['dns_error', 1]);
-      });
-      await paid.assertBooks(samples, { calls: 0, charges: 1 });
-    },
-  );
+  test('the target’s name does not resolve any more: a failure with a receipt, charged once', async () => {
+    const host = 'gone.target.test';
+    const more = (n: number) => ({ url: paid.target.url(`/gone/${n}`, host) });
+    const samples = await paid.samples(service, 'gone', { more });
+    await each(samples, (sample) => leaveUnknown(sample));
+    paid.dns.set(host, { rcode: 'NXDOMAIN' });
+    await each(samples, async (sample) => {
+      const payment = await oneMore(sample);
+      assertSaid(await sendPatiently(service, sample, { payment }), 400, 'target_unresolvable');
+      const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
+      assert.deepEqual([failed.job.errorCategory, failed.job.attempts], ['dns_error', 1]);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 1 });
+  });
 
   const hang = () => new Promise<undefined>(() => undefined);
   for (const [row, category, answer] of [
     ['status-500', 'target_server_error', () => ({ status: 500 })],
     ['hang', 'timeout', hang],
   ] as const) {
-    test(
-      `target ${row}: 502 with the payment header, charged once; a replay gives the same 502`,
-      needs,
-      async () => {
-        const timeoutMs = answer === hang ? 1000 : 10_000;
-        paid.target.answer(answer);
-        paid.proxy.rule(() => 'pass');
-        const samples = await paid.samples(service, row, { more: () => ({ timeoutMs }) });
-        await each(samples, async (sample) => {
-          const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
-          assert.equal(failed.job.errorCategory, category);
-          for (const version of [2, 1] as const) {
-            const again = await send(service, sample, { version });
-            const replayed = assertDelivered(again, sample, { status: 502, replay: true, version });
-            assert.deepEqual([replayed.job, replayed.receipt.jws], [failed.job, failed.receipt.jws]);
-          }
-          assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
-        });
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
+    test(`target ${row}: 502 with the payment header, charged once; a replay gives the same 502`, async () => {
+      const timeoutMs = answer === hang ? 1000 : 10_000;
+      paid.target.answer(answer);
+      paid.proxy.rule(() => 'pass');
+      const samples = await paid.samples(service, row, { more: () => ({ timeoutMs }) });
+      await each(samples, async (sample) => {
+        const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
+        assert.equal(failed.job.errorCategory, category);
+        for (const version of [2, 1] as const) {
+          const again = await send(service, sample, { version });
+          const replayed = assertDelivered(again, sample, { status: 502, replay: true, version });
+          assert.deepEqual([replayed.job, replayed.receipt.jws], [failed.job, failed.receipt.jws]);
+        }
+        assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
   }
 
   // Last: the service is started again.
-  test(
-    'price and payee change: charged calls are served, served ones replay, and only new payments have the new terms',
-    needs,
-    async () => {
-      paid.target.answer(() => ({}));
-      const lost = await paid.samples(service, 'lost');
-      const unsettled = await paid.samples(service, 'unsettled');
-      const done = await paid.samples(service, 'done');
-      const late = await paid.samples(service, 'late');
-      const present = (sample: Sample) => sendPatiently(service, sample);
-      await paid.leaveUnknown(lost, 'cut', present);
-      await paid.assertBooks(lost, { calls: 0, charges: 1 });
-      await paid.leaveUnknown(unsettled, 'json_500', present);
-      await paid.assertBooks(unsettled, { calls: 0, charges: 0 });
-      paid.proxy.rule(() => 'pass');
-      const served = await each(done, async (sample) =>
-        assertDelivered(await sendPatiently(service, sample), sample),
-      );
-      await paid.assertBooks(done, { calls: 1, charges: 1 });
+  test('price and payee change: charged calls are served, served ones replay, and only new payments have the new terms', async () => {
+    paid.target.answer(() => ({}));
+    const lost = await paid.samples(service, 'lost');
+    const unsettled = await paid.samples(service, 'unsettled');
+    const done = await paid.samples(service, 'done');
+    const late = await paid.samples(service, 'late');
+    const present = (sample: Sample) => sendPatiently(service, sample);
+    await paid.leaveUnknown(lost, 'cut', present);
+    await paid.assertBooks(lost, { calls: 0, charges: 1 });
+    await paid.leaveUnknown(unsettled, 'json_500', present);
+    await paid.assertBooks(unsettled, { calls: 0, charges: 0 });
+    paid.proxy.rule(() => 'pass');
+    const served = await each(done, async (sample) =>
+      assertDelivered(await sendPatiently(service, sample), sample),
+    );
+    await paid.assertBooks(done, { calls: 1, charges: 1 });
 
-      await service.stop();
-      service = await paid.start({ X402_PRICE: '$0.005', X402_PAY_TO: payee });
-      const asked = await challenge(`${service.url}${EXECUTE}`);
-      const [terms] = asked.accepts;
-      assert.deepEqual([terms?.amount, terms?.payTo], [NEW_PRICE, payee]);
+    await service.stop();
+    service = await paid.start({ X402_PRICE: '$0.005', X402_PAY_TO: payee });
+    const asked = await challenge(`${service.url}${EXECUTE}`);
+    const [terms] = asked.accepts;
+    assert.deepEqual([terms?.amount, terms?.payTo], [NEW_PRICE, payee]);
 
-      // What the answers say of amount and payee is compared with the receipt by assertDelivered.
-      await each(lost, async (sample) => {
-        const { payment } = assertDelivered(await sendPatiently(service, sample), sample);
-        assertPaidAtOldTerms(payment);
-        assert.equal(moved(sample.payment), 1);
-      });
-      await each(unsettled, async (sample) => {
-        assertPaidAtOldTerms(assertDelivered(await sendPatiently(service, sample), sample).payment);
-      });
-      await each(done, async (sample, n) => {
-        for (const version of [2, 1] as const) {
-          const again = assertDelivered(await sendPatiently(service, sample, { version }), sample, {
-            replay: true,
-            version,
-          });
-          assert.deepEqual([again.job.id, again.payment], [served[n]?.job.id, served[n]?.payment]);
-        }
-      });
-      await each(late, async (sample) => {
-        for (const version of [2, 1] as const) {
-          const reason = assertAskedToPay(await sendPatiently(service, sample, { version }));
-          assert.match(reason, /recipient_mismatch|amount_mismatch/);
-        }
-        assert.deepEqual(
-          [
-            ...paid.proxy.callsOf('verify', sample.payment.nonce),
-            ...paid.proxy.callsOf('settle', sample.payment.nonce),
-          ],
-          [],
-        );
-      });
-      for (const samples of [unsettled, lost, done]) {
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    // What the answers say of amount and payee is compared with the receipt by assertDelivered.
+    await each(lost, async (sample) => {
+      const { payment } = assertDelivered(await sendPatiently(service, sample), sample);
+      assertPaidAtOldTerms(payment);
+      assert.equal(moved(sample.payment), 1);
+    });
+    await each(unsettled, async (sample) => {
+      assertPaidAtOldTerms(assertDelivered(await sendPatiently(service, sample), sample).payment);
+    });
+    await each(done, async (sample, n) => {
+      for (const version of [2, 1] as const) {
+        const again = assertDelivered(await sendPatiently(service, sample, { version }), sample, {
+          replay: true,
+          version,
+        });
+        assert.deepEqual([again.job.id, again.payment], [served[n]?.job.id, served[n]?.payment]);
       }
-      await paid.assertBooks(late, { calls: 0, charges: 0 });
-      assert.equal(await paid.chain.balanceOf(payee), 0n, 'nothing of before went to the new payee');
+    });
+    await each(late, async (sample) => {
+      for (const version of [2, 1] as const) {
+        const reason = assertAskedToPay(await sendPatiently(service, sample, { version }));
+        assert.match(reason, /recipient_mismatch|amount_mismatch/);
+      }
+      assert.deepEqual(
+        [
+          ...paid.proxy.callsOf('verify', sample.payment.nonce),
+          ...paid.proxy.callsOf('settle', sample.payment.nonce),
+        ],
+        [],
+      );
+    });
+    for (const samples of [unsettled, lost, done]) {
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    }
+    await paid.assertBooks(late, { calls: 0, charges: 0 });
+    assert.equal(await paid.chain.balanceOf(payee), 0n, 'nothing of before went to the new payee');
 
-      await each(late, async (sample) => {
-        const payment = await makePayment(sample.payer, asked);
-        const sent = await sendPatiently(service, sample, { payment });
-        assert.equal(sent.status, 200, JSON.stringify(sent.body));
-        const { amount, payTo } = sent.body.payment as Terms;
-        assert.deepEqual([amount, payTo], [NEW_PRICE, payee.toLowerCase()]);
-      });
-      assert.equal(await paid.chain.balanceOf(payee), BigInt(NEW_PRICE) * BigInt(late.length));
-    },
-  );
+    await each(late, async (sample) => {
+      const payment = await makePayment(sample.payer, asked);
+      const sent = await sendPatiently(service, sample, { payment });
+      assert.equal(sent.status, 200, JSON.stringify(sent.body));
+      const { amount, payTo } = sent.body.payment as Terms;
+      assert.deepEqual([amount, payTo], [NEW_PRICE, payee.toLowerCase()]);
+    });
+    assert.equal(await paid.chain.balanceOf(payee), BigInt(NEW_PRICE) * BigInt(late.length));
+  });
 
   type Terms = { readonly amount: string; readonly payTo: string };
   function assertPaidAtOldTerms(payment: unknown): void {

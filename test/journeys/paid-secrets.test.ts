@@ -34,15 +34,15 @@ import {
 
 const needs = needsAnvil();
 
-describe('secrets of payments', () => {
+describe('secrets of payments', needs, () => {
   let world: SecretWorld;
   let ended: Ended;
   /** Of a guided call. */
   let decisionId: string;
   before(async () => {
-    if (!needs.skip) world = await makeSecretWorld();
+    world = await makeSecretWorld();
   });
-  after(() => world?.end());
+  after(() => world.end());
 
   const well = () => {
     world.paid.proxy.rule(() => 'pass');
@@ -52,7 +52,7 @@ describe('secrets of payments', () => {
   const settleFails = (fault: 'cut' | 'json_500') => () =>
     world.paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? fault : 'pass'));
 
-  test('paid in either version, repeated in the other, with another body, with none', needs, async () => {
+  test('paid in either version, repeated in the other, with another body, with none', async () => {
     for (const sample of await world.payers('good')) {
       await world.assertServed(sample);
       const version = sample.n === 0 ? 1 : 2;
@@ -63,30 +63,26 @@ describe('secrets of payments', () => {
     }
   });
 
-  test(
-    'settlements of unknown outcome, looked up on a chain that answers, fails, is down',
-    needs,
-    async () => {
-      const { rpc, assertServedLater } = world;
-      const lost = () => {
-        settleFails('cut')();
-        rpc.mode('cut');
-      };
-      await assertServedLater('looked-up', 'payment_unconfirmed', lost, () => rpc.mode('pass'));
-      for (const mode of ['repeat', 'refuse', 'cut'] as const) {
-        const asked = rpc.seen.length;
-        const fails = settleFails('json_500');
-        await assertServedLater(`chain-${mode}`, 'payment_unconfirmed', fails, () => rpc.mode(mode));
-        assert.ok(rpc.seen.length > asked, 'the chain was asked');
-        well();
-      }
-      await assertServedLater('chain-down', 'payment_unconfirmed', settleFails('json_500'), rpc.down);
-      await rpc.up();
+  test('settlements of unknown outcome, looked up on a chain that answers, fails, is down', async () => {
+    const { rpc, assertServedLater } = world;
+    const lost = () => {
+      settleFails('cut')();
+      rpc.mode('cut');
+    };
+    await assertServedLater('looked-up', 'payment_unconfirmed', lost, () => rpc.mode('pass'));
+    for (const mode of ['repeat', 'refuse', 'cut'] as const) {
+      const asked = rpc.seen.length;
+      const fails = settleFails('json_500');
+      await assertServedLater(`chain-${mode}`, 'payment_unconfirmed', fails, () => rpc.mode(mode));
+      assert.ok(rpc.seen.length > asked, 'the chain was asked');
       well();
-    },
-  );
+    }
+    await assertServedLater('chain-down', 'payment_unconfirmed', settleFails('json_500'), rpc.down);
+    await rpc.up();
+    well();
+  });
 
-  test('a facilitator that is down, disconnects, or repeats its whole input', needs, async () => {
+  test('a facilitator that is down, disconnects, or repeats its whole input', async () => {
     const { paid, facilitator, assertServedLater } = world;
     await assertServedLater('down', 'facilitator_unavailable', facilitator.down, facilitator.up);
     for (const mode of ['cut', 'repeat'] as const) {
@@ -107,34 +103,30 @@ describe('secrets of payments', () => {
     }
   });
 
-  test(
-    'a facilitator that refuses our login and repeats it: named, not charged, served later',
-    needs,
-    async () => {
-      const refused = {
-        ok: false,
-        reason: 'login_refused',
-        message: 'The facilitator refuses our login: paid calls answer 503, nothing is charged.',
-      };
-      const health = async () => {
-        const url = `${world.service.url}/health`;
-        return (await get<{ checks: { facilitator: unknown } }>(url)).body.checks.facilitator;
-      };
-      await world.assertServedLater(
-        'login',
-        'facilitator_unavailable',
-        () => world.facilitator.mode('refuse_login'),
-        async () => {
-          assert.deepEqual(await health(), refused);
-          well();
-        },
-      );
-      // What it supports is asked every 10 s.
-      await waitFor('health is ok again', async () => isDeepStrictEqual(await health(), { ok: true }));
-    },
-  );
+  test('a facilitator that refuses our login and repeats it: named, not charged, served later', async () => {
+    const refused = {
+      ok: false,
+      reason: 'login_refused',
+      message: 'The facilitator refuses our login: paid calls answer 503, nothing is charged.',
+    };
+    const health = async () => {
+      const url = `${world.service.url}/health`;
+      return (await get<{ checks: { facilitator: unknown } }>(url)).body.checks.facilitator;
+    };
+    await world.assertServedLater(
+      'login',
+      'facilitator_unavailable',
+      () => world.facilitator.mode('refuse_login'),
+      async () => {
+        assert.deepEqual(await health(), refused);
+        well();
+      },
+    );
+    // What it supports is asked every 10 s.
+    await waitFor('health is ok again', async () => isDeepStrictEqual(await health(), { ok: true }));
+  });
 
-  test('refused by the service before any call, and by the facilitator', needs, async () => {
+  test('refused by the service before any call, and by the facilitator', async () => {
     for (const sample of await world.payers('refused')) {
       const { payment } = sample;
       const spoilt = [
@@ -151,7 +143,7 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('a guided call after a decision', needs, async () => {
+  test('a guided call after a decision', async () => {
     const action = world.action('decided');
     const url = `${world.service.url}/api/decide/webhook`;
     const decided = await post<{ readonly decisionId: string }>(url, { action });
@@ -169,7 +161,7 @@ describe('secrets of payments', () => {
       ...of.flatMap((needles) => [...world.payments].flatMap((named) => needles(...named))),
     ]);
 
-  test('all secrets were sent, and are found where they belong', needs, () => {
+  test('all secrets were sent, and are found where they belong', () => {
     const { facilitator, rpc, samples, paid } = world;
     const asked = facilitator.seen.join('\n');
     const found = search(signatureNeedles)(asked).join('\n');
@@ -187,7 +179,7 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('the caller’s own answer: no signature, no secret of the operator', needs, () => {
+  test('the caller’s own answer: no signature, no secret of the operator', () => {
     const scan = search(signatureNeedles);
     const statuses = new Set(world.own.map(({ status }) => status));
     assert.deepEqual([...statuses].sort(), [200, 400, 402, 409, 503]);
@@ -201,7 +193,7 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('public answers: none of them, no nonce; and no payer but in a receipt', needs, async () => {
+  test('public answers: none of them, no nonce; and no payer but in a receipt', async () => {
     const scan = search(signatureNeedles, headerNeedles, nonceNeedles);
     const bought = world.own.flatMap(({ body }) => (body.job ? [body] : []));
     const lists = [
@@ -229,7 +221,7 @@ describe('secrets of payments', () => {
     }
   });
 
-  test('no file of the data directory, running or stopped; a nonce is in the log alone', needs, async () => {
+  test('no file of the data directory, running or stopped; a nonce is in the log alone', async () => {
     const [scan, findNonces] = [search(signatureNeedles, headerNeedles), search(nonceNeedles)];
     const assertClean = (...names: readonly string[]) => {
       const files = filesBelow(world.paid.dataDir);
@@ -253,7 +245,7 @@ describe('secrets of payments', () => {
     assertClean('/events.db');
   });
 
-  test('no line of the log', needs, () => {
+  test('no line of the log', () => {
     assert.deepEqual([ended.code, ended.stderr], [0, '']);
     const messages = logLines(ended.stdout).map(({ msg }) => msg);
     for (const message of [
@@ -266,7 +258,7 @@ describe('secrets of payments', () => {
     assert.deepEqual(wordsIn(WORDS, ended.stdout), []);
   });
 
-  test('the search finds a signature that is in the log, and every form of it', needs, async () => {
+  test('the search finds a signature that is in the log, and every form of it', async () => {
     const [sample] = world.samples;
     assert.ok(sample);
     const { payment } = sample;

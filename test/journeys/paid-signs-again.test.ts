@@ -45,41 +45,36 @@ function assertUnconfirmed(sent: Sent, retryAfter: RegExp): void {
 const asked = ({ proxy }: PaidWorld, nonce: string | undefined) =>
   (['verify', 'settle'] as const).map((kind) => proxy.callsOf(kind, nonce ?? '').length);
 
-describe('a client that signs on every repeat', () => {
+describe('a client that signs on every repeat', anvil, () => {
   let paid: PaidWorld;
   let service: Service;
   before(async () => {
-    if (anvil.skip) return;
     paid = await makePaidWorld();
     service = await paid.start();
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   for (const version of VERSIONS) {
-    test(
-      `paid, version ${version}: the repeat gets the first payment’s call; the new authorization is not touched`,
-      anvil,
-      async () => {
-        const samples = await paid.samples(service, `paid-${version}`, { more: keyed });
-        const clients = new Map(samples.map((sample) => [sample, stockClient(version, sample)]));
-        const clientOf = (sample: Sample) => clients.get(sample) ?? assert.fail();
-        await paid.leaveUnknown(samples, 'cut', (sample) => clientOf(sample).call(service));
-        await each(samples, async (sample) => {
-          const client = clientOf(sample);
-          const first = assertDelivered(await client.call(service), sample, { version });
-          const again = assertDelivered(await client.call(service), sample, { version, replay: true });
-          assert.deepEqual([again.job, again.payment], [first.job, first.payment]);
-          const [original, ...later] = client.nonces;
-          assert.equal(new Set(client.nonces).size, 3, 'each repeat is signed again');
-          assert.deepEqual(asked(paid, original), [1, 1]);
-          for (const nonce of later) assert.deepEqual(asked(paid, nonce), [0, 0]);
-        });
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
+    test(`paid, version ${version}: the repeat gets the first payment’s call; the new authorization is not touched`, async () => {
+      const samples = await paid.samples(service, `paid-${version}`, { more: keyed });
+      const clients = new Map(samples.map((sample) => [sample, stockClient(version, sample)]));
+      const clientOf = (sample: Sample) => clients.get(sample) ?? assert.fail();
+      await paid.leaveUnknown(samples, 'cut', (sample) => clientOf(sample).call(service));
+      await each(samples, async (sample) => {
+        const client = clientOf(sample);
+        const first = assertDelivered(await client.call(service), sample, { version });
+        const again = assertDelivered(await client.call(service), sample, { version, replay: true });
+        assert.deepEqual([again.job, again.payment], [first.job, first.payment]);
+        const [original, ...later] = client.nonces;
+        assert.equal(new Set(client.nonces).size, 3, 'each repeat is signed again');
+        assert.deepEqual(asked(paid, original), [1, 1]);
+        for (const nonce of later) assert.deepEqual(asked(paid, nonce), [0, 0]);
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
   }
 
-  test('cancelled on chain: the key is released and the new payment buys the call', anvil, async () => {
+  test('cancelled on chain: the key is released and the new payment buys the call', async () => {
     const samples = await paid.samples(service, 'cancelled', { more: keyed });
     failFirstSettle(paid, 'http_500');
     await each(samples, async (sample) => {
@@ -97,7 +92,7 @@ describe('a client that signs on every repeat', () => {
   });
 
   // It signs each call again.
-  test('over MCP: the second payment’s result is the first payment’s call', anvil, async () => {
+  test('over MCP: the second payment’s result is the first payment’s call', async () => {
     const samples = await paid.samples(service, 'mcp', { more: keyed });
     failFirstSettle(paid, 'cut');
     const mcp = await connectMcp(`${service.url}/mcp`);
@@ -127,28 +122,24 @@ describe('a client that signs on every repeat', () => {
   });
 
   // Last: it moves the chain's time.
-  test(
-    'not settled: 409 until the chain proves it unused past its end, then the new payment buys the call',
-    anvil,
-    async () => {
-      const terms = { maxTimeoutSeconds: 20 };
-      const samples = await paid.samples(service, 'expired', { more: keyed, terms });
-      failFirstSettle(paid, 'http_500');
-      await each(samples, async (sample) => {
-        assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
-        const client = stockClient(2, sample);
-        assertUnconfirmed(await client.call(service), /^\d\d?$/);
-        assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
-      });
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
-      await paid.chain.advance(90);
-      paid.proxy.rule(() => 'pass');
-      await each(samples, async (sample) => {
-        assertDelivered(await stockClient(2, sample).call(service), sample);
-        // The first authorization can never be settled any more: its header is answered by the key.
-        assertDelivered(await send(service, sample), sample, { replay: true });
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('not settled: 409 until the chain proves it unused past its end, then the new payment buys the call', async () => {
+    const terms = { maxTimeoutSeconds: 20 };
+    const samples = await paid.samples(service, 'expired', { more: keyed, terms });
+    failFirstSettle(paid, 'http_500');
+    await each(samples, async (sample) => {
+      assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
+      const client = stockClient(2, sample);
+      assertUnconfirmed(await client.call(service), /^\d\d?$/);
+      assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
+    });
+    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+    await paid.chain.advance(90);
+    paid.proxy.rule(() => 'pass');
+    await each(samples, async (sample) => {
+      assertDelivered(await stockClient(2, sample).call(service), sample);
+      // The first authorization can never be settled any more: its header is answered by the key.
+      assertDelivered(await send(service, sample), sample, { replay: true });
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 });

@@ -27,15 +27,14 @@ const needs = needsAnvil();
 /** Long enough for all calls to be accepted, on a slow machine too. */
 const DECISION_LIVES_MS = 60_000;
 
-describe('the table of payments', () => {
+describe('the table of payments', needs, () => {
   let paid: PaidWorld;
   let service: Service;
   before(async () => {
-    if (needs.skip) return;
     paid = await makePaidWorld();
     service = await paid.start();
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const settles = ({ nonce }: Pick<Payment, 'nonce'>) => paid.proxy.callsOf('settle', nonce);
   const oneMore = async ({ payer }: Sample, route: typeof EXECUTE | typeof GUIDED = EXECUTE) =>
@@ -50,47 +49,39 @@ describe('the table of payments', () => {
 
   // ── one payment, one call ───────────────────────────────────────────────────────────────────────────────
 
-  test(
-    'another body, and another idempotencyKey, with the same payment: 409, and the first result is unchanged',
-    needs,
-    async () => {
-      const more = (n: number) => ({ idempotencyKey: `first ${n}` });
-      const samples = await paid.samples(service, 'reused', { more });
-      await each(samples, async (sample) => {
-        const first = assertDelivered(await sendPatiently(service, sample), sample);
-        for (const change of [{ body: 'another' }, { idempotencyKey: 'another' }, { method: 'PUT' }])
-          for (const version of [1, 2] as const) {
-            const request = { ...sample.request, ...change };
-            assertSaid(await send(service, sample, { request, version }), 409, 'payment_reused');
-          }
-        const again = assertDelivered(await send(service, sample), sample, { replay: true });
-        assert.deepEqual(again.job, first.job);
-        assert.equal(settles(sample.payment).length, 1);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    },
-  );
+  test('another body, and another idempotencyKey, with the same payment: 409, and the first result is unchanged', async () => {
+    const more = (n: number) => ({ idempotencyKey: `first ${n}` });
+    const samples = await paid.samples(service, 'reused', { more });
+    await each(samples, async (sample) => {
+      const first = assertDelivered(await sendPatiently(service, sample), sample);
+      for (const change of [{ body: 'another' }, { idempotencyKey: 'another' }, { method: 'PUT' }])
+        for (const version of [1, 2] as const) {
+          const request = { ...sample.request, ...change };
+          assertSaid(await send(service, sample, { request, version }), 409, 'payment_reused');
+        }
+      const again = assertDelivered(await send(service, sample), sample, { replay: true });
+      assert.deepEqual(again.job, first.job);
+      assert.equal(settles(sample.payment).length, 1);
+    });
+    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+  });
 
-  test(
-    'one payment with K1, then K2, then a new payment with K2: K2 buys a call of its own',
-    needs,
-    async () => {
-      const samples = await paid.samples(service, 'two-keys', { more: () => ({ idempotencyKey: 'K1' }) });
-      await each(samples, async (sample) => {
-        const request = { ...sample.request, idempotencyKey: 'K2' };
-        const first = assertDelivered(await sendPatiently(service, sample), sample);
-        assertSaid(await send(service, sample, { request }), 409, 'payment_reused');
-        const payment = await oneMore(sample);
-        const last = assertDelivered(await sendPatiently(service, sample, { request, payment }), sample);
-        assert.notEqual(last.job.id, first.job.id);
-        const again = await send(service, sample, { request, payment });
-        assert.equal(assertDelivered(again, sample, { replay: true }).job.id, last.job.id);
-      });
-      await paid.assertBooks(samples, { calls: 2, charges: 2 });
-    },
-  );
+  test('one payment with K1, then K2, then a new payment with K2: K2 buys a call of its own', async () => {
+    const samples = await paid.samples(service, 'two-keys', { more: () => ({ idempotencyKey: 'K1' }) });
+    await each(samples, async (sample) => {
+      const request = { ...sample.request, idempotencyKey: 'K2' };
+      const first = assertDelivered(await sendPatiently(service, sample), sample);
+      assertSaid(await send(service, sample, { request }), 409, 'payment_reused');
+      const payment = await oneMore(sample);
+      const last = assertDelivered(await sendPatiently(service, sample, { request, payment }), sample);
+      assert.notEqual(last.job.id, first.job.id);
+      const again = await send(service, sample, { request, payment });
+      assert.equal(assertDelivered(again, sample, { replay: true }).job.id, last.job.id);
+    });
+    await paid.assertBooks(samples, { calls: 2, charges: 2 });
+  });
 
-  test('the same key with a new payment: the first result is replayed, and not charged', needs, async () => {
+  test('the same key with a new payment: the first result is replayed, and not charged', async () => {
     const samples = await paid.samples(service, 'key-again', { more: () => ({ idempotencyKey: 'K' }) });
     await each(samples, async (sample) => {
       const first = assertDelivered(await sendPatiently(service, sample), sample);
@@ -131,7 +122,7 @@ describe('the table of payments', () => {
     ['garbage', (payment) => withHeaders(payment, ['payload', 'poyload'])],
   ];
   for (const [title, spoil] of REFUSED) {
-    test(`402, nothing called, nothing settled: ${title}`, needs, async () => {
+    test(`402, nothing called, nothing settled: ${title}`, async () => {
       const samples = await paid.samples(service, title.replaceAll(' ', '-'));
       await each(samples, async (sample) => {
         const payment = await spoil(sample.payment);
@@ -151,50 +142,42 @@ describe('the table of payments', () => {
   ] as const satisfies readonly (readonly [string, Fault, number])[]) {
     const present = (sample: Sample) => sendPatiently(service, sample);
 
-    test(
-      `20 concurrent retries of an unknown payment (${title}): one call, charged once`,
-      needs,
-      async () => {
-        const samples = await paid.samples(service, `retries-${fault}`);
-        await paid.leaveUnknown(samples, fault, present);
-        await paid.assertBooks(samples, { calls: 0, charges });
-        for (const sample of samples) {
-          await assertOneCall([service], sample);
-          assert.equal(settles(sample.payment).filter(({ moved }) => moved).length, 1);
-        }
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
+    test(`20 concurrent retries of an unknown payment (${title}): one call, charged once`, async () => {
+      const samples = await paid.samples(service, `retries-${fault}`);
+      await paid.leaveUnknown(samples, fault, present);
+      await paid.assertBooks(samples, { calls: 0, charges });
+      for (const sample of samples) {
+        await assertOneCall([service], sample);
+        assert.equal(settles(sample.payment).filter(({ moved }) => moved).length, 1);
+      }
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
 
-    test(
-      `${title}, the node does not answer, and a new payment has the same key: 409, not charged`,
-      needs,
-      async () => {
-        const more = () => ({ idempotencyKey: 'key' });
-        const samples = await paid.samples(service, `naive-${fault}`, { more });
-        await paid.leaveUnknown(samples, fault, present);
-        paid.node.blind(true);
-        const repeats = await each(samples, async (sample) => {
-          const payment = await oneMore(sample);
-          const repeated = await sendPatiently(service, sample, { payment });
-          assertSaid(repeated, 409, 'idempotency_in_progress');
-          assert.equal(settles(payment).length, 0);
-          return payment;
-        });
-        paid.node.blind(false);
-        await each(samples, async (sample, n) => {
-          assertDelivered(await sendPatiently(service, sample), sample);
-          const payment = repeats[n] ?? assert.fail();
-          assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
-        });
-        await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      },
-    );
+    test(`${title}, the node does not answer, and a new payment has the same key: 409, not charged`, async () => {
+      const more = () => ({ idempotencyKey: 'key' });
+      const samples = await paid.samples(service, `naive-${fault}`, { more });
+      await paid.leaveUnknown(samples, fault, present);
+      paid.node.blind(true);
+      const repeats = await each(samples, async (sample) => {
+        const payment = await oneMore(sample);
+        const repeated = await sendPatiently(service, sample, { payment });
+        assertSaid(repeated, 409, 'idempotency_in_progress');
+        assert.equal(settles(payment).length, 0);
+        return payment;
+      });
+      paid.node.blind(false);
+      await each(samples, async (sample, n) => {
+        assertDelivered(await sendPatiently(service, sample), sample);
+        const payment = repeats[n] ?? assert.fail();
+        assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
+      });
+      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    });
   }
 
   // ── accepted, then the circumstances changed ────────────────────────────────────────────────────────────
 
-  test('the quota is spent: executed, charged once', needs, async () => {
+  test('the quota is spent: executed, charged once', async () => {
     const own = { DATA_DIR: join(paid.folder, 'quota') };
     const strict = await paid.start({ ...own, POLICY_MODE: 'blocklist-quota', TARGET_QUOTA_PER_MINUTE: '1' });
     const more = (n: number) => ({ url: paid.target.url(`/quota/${n}`, `quota-${n}.target.test`) });
@@ -215,7 +198,7 @@ describe('the table of payments', () => {
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
-  test('the decision has expired: executed, receipted, charged once', needs, async () => {
+  test('the decision has expired: executed, receipted, charged once', async () => {
     const action = { url: paid.target.url('/decided'), body: 1, idempotencyKey: 'decided' };
     const { id, expires } = await shortDecision(action);
     const more = () => ({ url: undefined, body: undefined, decisionId: id, action });

@@ -47,7 +47,7 @@ async function assertVerifies(service: Service, { job, links }: Executed): Promi
   assert.deepEqual([status, body.ok, body.jobId, body.checks.length], [200, true, job.id, 18]);
 }
 
-describe('two processes', () => {
+describe('two processes', needs, () => {
   let server: PostgresServer;
   let world: World;
   let DATABASE_URL: string;
@@ -59,7 +59,6 @@ describe('two processes', () => {
   const heldRequest = () => ({ url: mourning.target.url(), timeoutMs: 1000, idempotencyKey: 'held' });
 
   before(async () => {
-    if (needs.skip) return;
     server = await postgresServer({ own: true });
     world = await makeWorld();
     mourning = await makeWorld({ handler: hang });
@@ -78,28 +77,23 @@ describe('two processes', () => {
     [left, right] = await Promise.all([world.start({ DATABASE_URL }), world.start({ DATABASE_URL })]);
   });
   after(async () => {
-    if (needs.skip) return;
     await world.end();
     await mourning.end();
     await server.remove();
   });
 
-  test(
-    'a job in flight at the death of its process is not touched before its lease is over',
-    needs,
-    async () => {
-      const id = mourning.target.requests[0]?.headers['webhook-id'];
-      const job = await get<{ status: string }>(`${survivor.url}/api/jobs/${id}`);
-      assert.deepEqual([job.status, job.body.status], [200, 'running']);
-      const { status, body } = await execute(survivor, heldRequest());
-      assert.deepEqual(
-        [status, body.error.code, body.error.details],
-        [409, 'idempotency_in_progress', { jobId: id, links: { job: `${survivor.url}/api/jobs/${id}` } }],
-      );
-    },
-  );
+  test('a job in flight at the death of its process is not touched before its lease is over', async () => {
+    const id = mourning.target.requests[0]?.headers['webhook-id'];
+    const job = await get<{ status: string }>(`${survivor.url}/api/jobs/${id}`);
+    assert.deepEqual([job.status, job.body.status], [200, 'running']);
+    const { status, body } = await execute(survivor, heldRequest());
+    assert.deepEqual(
+      [status, body.error.code, body.error.details],
+      [409, 'idempotency_in_progress', { jobId: id, links: { job: `${survivor.url}/api/jobs/${id}` } }],
+    );
+  });
 
-  test('100 calls on one key over both: one request; then both replay the same', needs, async () => {
+  test('100 calls on one key over both: one request; then both replay the same', async () => {
     const request = { url: world.target.url('/one'), idempotencyKey: 'one', body: { a: 1 } };
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, n) => execute(n % 2 === 0 ? left : right, request)),
@@ -121,7 +115,7 @@ describe('two processes', () => {
     assert.equal(world.target.requests.filter(({ path }) => path === '/one').length, 1);
   });
 
-  test('the answer of one process is visible at the other at once', needs, async () => {
+  test('the answer of one process is visible at the other at once', async () => {
     for (let n = 0; n < 20; n++) {
       const [here, there] = n % 2 === 0 ? [left, right] : [right, left];
       const { status, body } = await execute(here, { url: world.target.url('/at-once') });
@@ -132,94 +126,83 @@ describe('two processes', () => {
     }
   });
 
-  test(
-    'they share one transparency log: one of them signs at a time, both publish the same',
-    needs,
-    async () => {
-      const jwks = await get(`${left.url}/.well-known/jwks.json`);
-      const newest = await waitFor('a checkpoint over all', async () => {
-        const { body } = await execute(left, {
-          url: world.target.url('/one'),
-          idempotencyKey: 'one',
-          body: { a: 1 },
-        });
-        // Two keys, the job of all calls, and those of the calls across.
-        const note = body.checkpoint ?? '';
-        return parseCheckpoint(note)?.size === 2 + 1 + 20 && note;
+  test('they share one transparency log: one of them signs at a time, both publish the same', async () => {
+    const jwks = await get(`${left.url}/.well-known/jwks.json`);
+    const newest = await waitFor('a checkpoint over all', async () => {
+      const { body } = await execute(left, {
+        url: world.target.url('/one'),
+        idempotencyKey: 'one',
+        body: { a: 1 },
       });
-      await waitFor('the other has it, too', async () => {
-        const shown = await get<string>(`${right.url}/log/checkpoint`);
-        return shown.body === newest;
+      // Two keys, the job of all calls, and those of the calls across.
+      const note = body.checkpoint ?? '';
+      return parseCheckpoint(note)?.size === 2 + 1 + 20 && note;
+    });
+    await waitFor('the other has it, too', async () => {
+      const shown = await get<string>(`${right.url}/log/checkpoint`);
+      return shown.body === newest;
+    });
+    const events = await recordedIn(world.dataDir);
+    const origin = parseCheckpoint(newest)?.origin ?? '';
+    assert.deepEqual(await contradictionsOf(events, fromJwkSet(jwks.body) ?? [], origin), []);
+  });
+
+  test('PostgreSQL stopped: executions are answered, reads are 503, health is 200; back: all caught up', async () => {
+    assert.ok(server.power, 'a server of its own: unset TEST_DATABASE_URL');
+    const before = (await monitoring(left)).body.stats.total;
+    await server.power.stop();
+    const meanwhile: Executed[] = [];
+    for (let n = 0; n < 6; n++) {
+      const request = { url: world.target.url('/outage'), idempotencyKey: `outage ${n}` };
+      const here = n % 2 === 0 ? left : right;
+      const begun = performance.now();
+      const { status, body } = await execute(here, request);
+      const took = performance.now() - begun;
+      assert.equal(status, 200);
+      assert.ok(took < 5000, `${took} ms: an answer waits a second for its links, not for PostgreSQL`);
+      const replay = await execute(n % 2 === 0 ? right : left, request);
+      assert.deepEqual([replay.status, replay.body.job], [200, body.job]);
+      meanwhile.push(body);
+    }
+    assert.equal(world.target.requests.filter(({ path }) => path === '/outage').length, 6);
+    const [some] = meanwhile;
+    assert.ok(some);
+    // Answers to public lists may be cached for 500 ms.
+    await sleep(600);
+    for (const service of [left, right]) {
+      const { job, receipt, verifyJob, verifyReceipt, proof }: Executed['links'] = some.links;
+      const reads: string[] = [job, receipt, verifyJob, verifyReceipt].map((link) => at(service, link));
+      for (const path of ['/api/proofs/recent', '/api/monitoring/executions', '/api/trust']) {
+        reads.push(`${service.url}${path}`);
+      }
+      for (const url of reads) {
+        const { status, headers, body } = await get<ErrorBody>(url);
+        assert.deepEqual([status, body.error?.code], [503, 'read_models_unavailable'], url);
+        assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, url);
+      }
+      assert.equal((await get(at(service, proof))).status, 503);
+      const health = await get<Health>(`${service.url}/health`);
+      const { eventLog, readModels } = health.body.checks;
+      assert.deepEqual(
+        [health.status, health.body.ok, eventLog?.ok, readModels?.ok],
+        [200, false, true, false],
+      );
+      assert.equal((await get(`${service.url}/health/live`)).status, 200);
+    }
+
+    await server.power.start();
+    for (const service of [left, right]) {
+      const { stats } = await waitFor('all are caught up', async () => {
+        const { status, body } = await monitoring(service);
+        return status === 200 && body.stats.total >= before + meanwhile.length && body;
       });
-      const events = await recordedIn(world.dataDir);
-      const origin = parseCheckpoint(newest)?.origin ?? '';
-      assert.deepEqual(await contradictionsOf(events, fromJwkSet(jwks.body) ?? [], origin), []);
-    },
-  );
+      assert.deepEqual([stats.total, stats.running], [before + meanwhile.length, 0]);
+      for (const body of meanwhile) await assertVerifies(service, body);
+      await waitFor('health is good again', async () => (await get<Health>(`${service.url}/health`)).body.ok);
+    }
+  });
 
-  test(
-    'PostgreSQL stopped: executions are answered, reads are 503, health is 200; back: all caught up',
-    needs,
-    async () => {
-      assert.ok(server.power, 'a server of its own: unset TEST_DATABASE_URL');
-      const before = (await monitoring(left)).body.stats.total;
-      await server.power.stop();
-      const meanwhile: Executed[] = [];
-      for (let n = 0; n < 6; n++) {
-        const request = { url: world.target.url('/outage'), idempotencyKey: `outage ${n}` };
-        const here = n % 2 === 0 ? left : right;
-        const begun = performance.now();
-        const { status, body } = await execute(here, request);
-        const took = performance.now() - begun;
-        assert.equal(status, 200);
-        assert.ok(took < 5000, `${took} ms: an answer waits a second for its links, not for PostgreSQL`);
-        const replay = await execute(n % 2 === 0 ? right : left, request);
-        assert.deepEqual([replay.status, replay.body.job], [200, body.job]);
-        meanwhile.push(body);
-      }
-      assert.equal(world.target.requests.filter(({ path }) => path === '/outage').length, 6);
-      const [some] = meanwhile;
-      assert.ok(some);
-      // Answers to public lists may be cached for 500 ms.
-      await sleep(600);
-      for (const service of [left, right]) {
-        const { job, receipt, verifyJob, verifyReceipt, proof }: Executed['links'] = some.links;
-        const reads: string[] = [job, receipt, verifyJob, verifyReceipt].map((link) => at(service, link));
-        for (const path of ['/api/proofs/recent', '/api/monitoring/executions', '/api/trust']) {
-          reads.push(`${service.url}${path}`);
-        }
-        for (const url of reads) {
-          const { status, headers, body } = await get<ErrorBody>(url);
-          assert.deepEqual([status, body.error?.code], [503, 'read_models_unavailable'], url);
-          assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, url);
-        }
-        assert.equal((await get(at(service, proof))).status, 503);
-        const health = await get<Health>(`${service.url}/health`);
-        const { eventLog, readModels } = health.body.checks;
-        assert.deepEqual(
-          [health.status, health.body.ok, eventLog?.ok, readModels?.ok],
-          [200, false, true, false],
-        );
-        assert.equal((await get(`${service.url}/health/live`)).status, 200);
-      }
-
-      await server.power.start();
-      for (const service of [left, right]) {
-        const { stats } = await waitFor('all are caught up', async () => {
-          const { status, body } = await monitoring(service);
-          return status === 200 && body.stats.total >= before + meanwhile.length && body;
-        });
-        assert.deepEqual([stats.total, stats.running], [before + meanwhile.length, 0]);
-        for (const body of meanwhile) await assertVerifies(service, body);
-        await waitFor(
-          'health is good again',
-          async () => (await get<Health>(`${service.url}/health`)).body.ok,
-        );
-      }
-    },
-  );
-
-  test('rows are deleted in PostgreSQL: missing at no process, rebuilt, logged', needs, async () => {
+  test('rows are deleted in PostgreSQL: missing at no process, rebuilt, logged', async () => {
     const { body } = await execute(left, { url: world.target.url('/deleted') });
     await assertVerifies(left, body);
     await assertVerifies(right, body);
@@ -239,7 +222,7 @@ describe('two processes', () => {
     assert.ok(lines.some(({ loss }) => loss === 'truncate of jobs'));
   });
 
-  test('both end regularly', needs, async () => {
+  test('both end regularly', async () => {
     for (const service of [left, right]) {
       const { code, stdout, stderr } = await service.stop();
       assert.deepEqual([code, stderr], [0, '']);
@@ -251,62 +234,52 @@ describe('two processes', () => {
     }
   });
 
-  test(
-    'a log restored from a backup: jobs of the lost history are removed at once, and new ones are visible',
-    needs,
-    async () => {
-      const all = await recordedIn(world.dataDir);
-      const kept = all.slice(0, all.length - 9);
-      const ids = (events: typeof all) =>
-        new Set(events.flatMap(({ type, data }) => (type === 'JobStarted' ? [String(data.jobId)] : [])));
-      const lost = [...ids(all)].filter((id) => !ids(kept).has(id));
-      for (const tail of ['', '-wal', '-shm'])
-        rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
-      const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
-      for (const { stream, revision, id, type, data, metadata } of kept)
-        await log.append(stream, revision === 0n ? 'no_stream' : revision - 1n, [
-          { id, type, data, metadata },
-        ]);
-      await log.close();
-      left = await world.start({ DATABASE_URL });
-      assert.ok(lost.length > 0);
-      const statusOf = async (id: string) => (await get(`${left.url}/api/jobs/${id}`)).status;
-      await waitFor('the rows are built', async () => {
-        const found = await Promise.all(lost.map(statusOf));
-        assert.ok(
-          found.every((status) => status === 404 || status === 503),
-          `${found}`,
-        );
-        return found.every((status) => status === 404);
-      });
-      const again = { url: world.target.url('/again') };
-      const refused = await post<ErrorBody>(`${left.url}/api/execute/webhook`, again);
-      assert.deepEqual([refused.status, refused.body.error.code], [503, 'event_log_unavailable']);
-      assert.equal((await get(`${left.url}/health`)).status, 503);
-      assert.equal((await left.stop()).code, 0);
-      // The file alone is not all: the database has the lost checkpoint too, and is read before the first call is taken.
-      rmSync(join(world.dataDir, 'checkpoint.note'));
-      left = await world.start({ DATABASE_URL });
-      assert.equal((await post(`${left.url}/api/execute/webhook`, again)).status, 503);
-      assert.equal((await left.stop()).code, 0);
-      rmSync(join(world.dataDir, 'checkpoint.note'));
-      const pruned = await runCli(['rebuild', '--prune'], { env: { ...world.env, DATABASE_URL } });
-      assert.equal(pruned.code, 0, pruned.stderr);
-      left = await world.start({ DATABASE_URL });
-      const { body } = await execute(left, again);
-      right = await world.start({ DATABASE_URL });
-      for (const service of [left, right]) {
-        const path = new URL(body.links.job ?? '').pathname;
-        assert.equal((await get(`${service.url}${path}`)).status, 200);
-        assert.equal((await service.stop()).code, 0);
-      }
-    },
-  );
+  test('a log restored from a backup: jobs of the lost history are removed at once, and new ones are visible', async () => {
+    const all = await recordedIn(world.dataDir);
+    const kept = all.slice(0, all.length - 9);
+    const ids = (events: typeof all) =>
+      new Set(events.flatMap(({ type, data }) => (type === 'JobStarted' ? [String(data.jobId)] : [])));
+    const lost = [...ids(all)].filter((id) => !ids(kept).has(id));
+    for (const tail of ['', '-wal', '-shm']) rmSync(join(world.dataDir, `events.db${tail}`), { force: true });
+    const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
+    for (const { stream, revision, id, type, data, metadata } of kept)
+      await log.append(stream, revision === 0n ? 'no_stream' : revision - 1n, [{ id, type, data, metadata }]);
+    await log.close();
+    left = await world.start({ DATABASE_URL });
+    assert.ok(lost.length > 0);
+    const statusOf = async (id: string) => (await get(`${left.url}/api/jobs/${id}`)).status;
+    await waitFor('the rows are built', async () => {
+      const found = await Promise.all(lost.map(statusOf));
+      assert.ok(
+        found.every((status) => status === 404 || status === 503),
+        `${found}`,
+      );
+      return found.every((status) => status === 404);
+    });
+    const again = { url: world.target.url('/again') };
+    const refused = await post<ErrorBody>(`${left.url}/api/execute/webhook`, again);
+    assert.deepEqual([refused.status, refused.body.error.code], [503, 'event_log_unavailable']);
+    assert.equal((await get(`${left.url}/health`)).status, 503);
+    assert.equal((await left.stop()).code, 0);
+    // The file alone is not all: the database has the lost checkpoint too, and is read before the first call is taken.
+    rmSync(join(world.dataDir, 'checkpoint.note'));
+    left = await world.start({ DATABASE_URL });
+    assert.equal((await post(`${left.url}/api/execute/webhook`, again)).status, 503);
+    assert.equal((await left.stop()).code, 0);
+    rmSync(join(world.dataDir, 'checkpoint.note'));
+    const pruned = await runCli(['rebuild', '--prune'], { env: { ...world.env, DATABASE_URL } });
+    assert.equal(pruned.code, 0, pruned.stderr);
+    left = await world.start({ DATABASE_URL });
+    const { body } = await execute(left, again);
+    right = await world.start({ DATABASE_URL });
+    for (const service of [left, right]) {
+      const path = new URL(body.links.job ?? '').pathname;
+      assert.equal((await get(`${service.url}${path}`)).status, 200);
+      assert.equal((await service.stop()).code, 0);
+    }
+  });
 
-  test('the dead process: the other closes its job, after lease and grace, with a receipt, never sent again', {
-    ...needs,
-    timeout: 110_000,
-  }, async () => {
+  test('the dead process: the other closes its job, after lease and grace, with a receipt, never sent again', async () => {
     const { body } = await waitFor(
       'the other process has closed the job',
       async () => {

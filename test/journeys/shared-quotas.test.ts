@@ -13,7 +13,7 @@ const PER_TARGET = 40;
 const AWAY = 'Postgres does not count quotas: each process counts alone until it does';
 const BACK = 'Postgres answers again: all processes count quotas together';
 
-describe('limits over two processes', () => {
+describe('limits over two processes', needs, () => {
   let cluster: Cluster;
   let pair: readonly [Service, Service];
   let clients = 0;
@@ -23,7 +23,6 @@ describe('limits over two processes', () => {
   const newHost = () => `host-${++hosts}.target.test`;
 
   before(async () => {
-    if (needs.skip) return;
     cluster = await makeCluster('sqlite+postgres', { ownPostgres: true });
     const env = {
       POLICY_MODE: 'blocklist-quota',
@@ -33,9 +32,7 @@ describe('limits over two processes', () => {
     };
     pair = await Promise.all([cluster.start(env), cluster.start(env)]);
   });
-  after(async () => {
-    if (!needs.skip) await cluster.end();
-  });
+  after(() => cluster.end());
 
   /** Calls at once, by turns on both: how many came back with each status and code. */
   async function calls(count: number, client: () => string, host: string): Promise<Record<string, number>> {
@@ -77,37 +74,33 @@ describe('limits over two processes', () => {
     return calls(2 * PER_CLIENT, () => client, newHost());
   };
 
-  test('the rate of one client address: exactly the limit passes, at any process', needs, async () => {
+  test('the rate of one client address: exactly the limit passes, at any process', async () => {
     assert.deepEqual(await together(fromOneClient), { 200: PER_CLIENT, '429 rate_limited': PER_CLIENT });
   });
 
-  test('the quota of one target host: exactly the limit passes, at any process', needs, async () => {
+  test('the quota of one target host: exactly the limit passes, at any process', async () => {
     const outcomes = await together(() => calls(2 * PER_TARGET, newClient, newHost()));
     assert.deepEqual(outcomes, { 200: PER_TARGET, '429 target_quota_exceeded': PER_TARGET });
   });
 
-  test(
-    'PostgreSQL unavailable: each process admits the limit and no more, and no call fails',
-    needs,
-    async () => {
-      assert.ok(cluster.postgres.power, 'a server of its own: unset TEST_DATABASE_URL');
-      await cluster.postgres.power.stop();
-      const client = newClient();
-      assert.deepEqual(await calls(4 * PER_CLIENT, () => client, newHost()), {
-        200: 2 * PER_CLIENT,
-        '429 rate_limited': 2 * PER_CLIENT,
-      });
-      await allLog(AWAY);
-    },
-  );
+  test('PostgreSQL unavailable: each process admits the limit and no more, and no call fails', async () => {
+    assert.ok(cluster.postgres.power, 'a server of its own: unset TEST_DATABASE_URL');
+    await cluster.postgres.power.stop();
+    const client = newClient();
+    assert.deepEqual(await calls(4 * PER_CLIENT, () => client, newHost()), {
+      200: 2 * PER_CLIENT,
+      '429 rate_limited': 2 * PER_CLIENT,
+    });
+    await allLog(AWAY);
+  });
 
-  test('PostgreSQL back: one limit over both again', needs, async () => {
+  test('PostgreSQL back: one limit over both again', async () => {
     await cluster.postgres.power?.start();
     await allLog(BACK);
     assert.deepEqual(await together(fromOneClient), { 200: PER_CLIENT, '429 rate_limited': PER_CLIENT });
   });
 
-  test('both end regularly', needs, async () => {
+  test('both end regularly', async () => {
     for (const service of pair) {
       const { code, stderr } = await service.stop();
       assert.deepEqual([code, stderr], [0, '']);

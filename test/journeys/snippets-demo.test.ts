@@ -9,17 +9,16 @@ import { allOf, readSnippets, type SnippetsDocument, TARGET } from '#test/suppor
 
 const needs = { skip: [needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip) };
 
-describe('snippets in demo mode', () => {
+describe('snippets in demo mode', needs, () => {
   let world: World;
   let folder: string;
   let document: SnippetsDocument;
   before(async () => {
-    if (needs.skip) return;
     world = await makeWorld();
     document = await readSnippets(await world.start());
     folder = snippetFolder(world.folder);
   });
-  after(() => world?.end());
+  after(() => world.end());
 
   /** With an empty wallet. */
   function run(id: string, key: string = generatePrivateKey()): Promise<SnippetRun> {
@@ -30,7 +29,7 @@ describe('snippets in demo mode', () => {
   }
 
   for (const id of ['curl-verify', 'python-verify', 'typescript-verify-offline']) {
-    test(`${id}: reports that nothing was executed yet`, needs, async () => {
+    test(`${id}: reports that nothing was executed yet`, async () => {
       const { code, stdout, output } = await run(id);
       assert.deepEqual([code, stdout], [1, ''], output);
       assert.match(output, /nothing was executed yet/);
@@ -39,7 +38,7 @@ describe('snippets in demo mode', () => {
 
   // Only one snippet of the classic route: all callers are one payer in demo mode, and the snippets use the same key.
   for (const id of ['typescript-execute', 'typescript-guided']) {
-    test(`${id}: executes once, pays nothing, and verifies`, needs, async () => {
+    test(`${id}: executes once, pays nothing, and verifies`, async () => {
       const { code, stdout, output } = await run(id);
       assert.equal(code, 0, output);
       assert.match(stdout, /^demo succeeded rcpt_\S+ first time$/m, output);
@@ -49,19 +48,19 @@ describe('snippets in demo mode', () => {
     });
   }
 
-  test('without a key nothing is called, and the error names the variable', needs, async () => {
+  test('without a key nothing is called, and the error names the variable', async () => {
     const had = world.target.requests.length;
     const { code, output } = await run('typescript-execute', '');
     assert.deepEqual([code, /BUYER_PRIVATE_KEY is not set/.test(output)], [1, true], output);
     assert.equal(world.target.requests.length, had);
   });
 
-  test('python-buyer-policy: no payment is required', needs, async () => {
+  test('python-buyer-policy: no payment is required', async () => {
     const { code, stdout, output } = await run('python-buyer-policy');
     assert.deepEqual([code, stdout], [0, 'demo mode: no payment is required\n'], output);
   });
 
-  test('curl-terms: prints nothing, and executes nothing', needs, async () => {
+  test('curl-terms: prints nothing, and executes nothing', async () => {
     const { stdout, output } = await run('curl-terms');
     assert.equal(stdout, '', output);
     assert.ok(world.target.requests.every(({ path }) => path !== '/curl-terms'));

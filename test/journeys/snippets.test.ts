@@ -18,11 +18,11 @@ const needs = {
 
 const BODY = { event: 'order.paid', order: 17 };
 
-describe('snippets', () => {
-  const it = snippetWorld(needs);
+describe('snippets', needs, () => {
+  const it = snippetWorld();
 
   for (const id of ['typescript-execute', 'typescript-guided', 'mcp-execute']) {
-    test(`${id}: pays once, executes once, and verifies`, needs, async () => {
+    test(`${id}: pays once, executes once, and verifies`, async () => {
       const [had, path, { env, spent }] = [await it.received(), `/paid-${id}`, await it.wallet()];
       const run = await it.run(it.snippet(id, path), { env });
       assert.equal(run.code, 0, run.output);
@@ -36,7 +36,7 @@ describe('snippets', () => {
     });
   }
 
-  test('typescript-execute: run again, it replays and pays nothing more', needs, async () => {
+  test('typescript-execute: run again, it replays and pays nothing more', async () => {
     const { env, spent } = await it.wallet();
     const snippet = it.snippet('typescript-execute', '/replayed');
     const first = await it.run(snippet, { env });
@@ -47,19 +47,19 @@ describe('snippets', () => {
     assert.deepEqual([it.calls('/replayed').length, await spent()], [1, PRICE]);
   });
 
-  test('curl-execute: unpaid, it shows the 402', needs, async () => {
+  test('curl-execute: unpaid, it shows the 402', async () => {
     const { stdout, output } = await it.runFree('curl-execute');
     assert.match(stdout, /^HTTP\/1\.1 402 /, output);
     assert.match(stdout, /^payment-required: \S+/im, output);
   });
 
-  test('curl-discovery: reads the guide, the catalog and the interface description', needs, async () => {
+  test('curl-discovery: reads the guide, the catalog and the interface description', async () => {
     const { stdout, output } = await it.runFree('curl-discovery');
     assert.match(stdout, /^# webhook-relay\n/, output);
     for (const word of ['"execute.webhook"', '"openapi":"3.1.0"']) assert.ok(stdout.includes(word), output);
   });
 
-  test('mcp-config: an MCP client that is configured by it finds the tools', needs, async () => {
+  test('mcp-config: an MCP client that is configured by it finds the tools', async () => {
     const { language, code } = it.snippet('mcp-config', '');
     assert.equal(language, 'json');
     const { mcpServers } = JSON.parse(code);
@@ -73,20 +73,20 @@ describe('snippets', () => {
     assert.ok(tools.some(({ name }) => name === 'execute_webhook'));
   });
 
-  test('mcp-tools: lists the tools and calls a free one', needs, async () => {
+  test('mcp-tools: lists the tools and calls a free one', async () => {
     const { stdout, output } = await it.runFree('mcp-tools');
     for (const word of ['\nexecute_guided_webhook: ', '"allowed":true']) {
       assert.ok(stdout.includes(word), output);
     }
   });
 
-  test('curl-decide: recommends to pay', needs, async () => {
+  test('curl-decide: recommends to pay', async () => {
     const { recommendation, decisionId } = await it.jsonOf('curl-decide');
     assert.equal(recommendation, 'pay_and_execute');
     assert.match(String(decisionId), /^dec_/);
   });
 
-  test('python-decide: recommends to pay; a recommendation against it is a failure', needs, async () => {
+  test('python-decide: recommends to pay; a recommendation against it is a failure', async () => {
     const { stdout, output } = await it.runFree('python-decide');
     assert.match(stdout, /^dec_\S+ pay_and_execute high\n$/, output);
     const { code, ...rest } = it.snippet('python-decide', '/not-paid');
@@ -102,7 +102,7 @@ describe('snippets', () => {
     ['python-verify', /^(rcpt_[0-9a-z]+) verified succeeded$/m],
     ['typescript-verify-offline', /^verified (rcpt_[0-9a-z]+) job_\S+ succeeded 200$/m],
   ] as const) {
-    test(`${id}: verifies the receipt that it is given, or the newest`, needs, async () => {
+    test(`${id}: verifies the receipt that it is given, or the newest`, async () => {
       const { body } = await get<{ proofs: { receiptId: string }[] }>(`${it.service.url}/api/proofs/recent`);
       const [newest, older] = body.proofs.map(({ receiptId }) => receiptId);
       assert.ok(newest !== undefined && older !== undefined);
@@ -116,7 +116,7 @@ describe('snippets', () => {
       }
     });
 
-    test(`${id}: an unknown receipt ends with a failure`, needs, async () => {
+    test(`${id}: an unknown receipt ends with a failure`, async () => {
       const nobodys = `rcpt_${'0'.repeat(26)}`;
       const run = await it.run(it.snippet(id, ''), { args: [nobodys], env: { RECEIPT_ID: nobodys } });
       assert.notEqual(run.code, 0, run.output);
@@ -124,28 +124,24 @@ describe('snippets', () => {
     });
   }
 
-  test(
-    'a failed job: its receipt verifies, and each snippet reports that the action was not done',
-    needs,
-    async () => {
-      const { env } = await it.wallet();
-      it.paid.target.answer(() => ({ status: 500 }));
-      const failed = await it.run(it.snippet('typescript-execute', '/fails'), { env });
-      it.paid.target.answer(() => ({}));
-      assert.match(failed.stdout, /^x402 failed rcpt_/m, failed.output);
-      assert.deepEqual([failed.code, /^verified \[/m.test(failed.stdout)], [1, true], failed.output);
-      const receiptId = receiptIn(failed);
-      for (const [id, said] of [
-        ['curl-verify', /"ok":true,.*"signatureVerified":true/],
-        ['python-verify', / verified failed$/m],
-        ['typescript-verify-offline', /^verified \S+ \S+ failed 500$/m],
-      ] as const) {
-        const run = await it.run(it.snippet(id, ''), { args: [receiptId], env: { RECEIPT_ID: receiptId } });
-        assert.match(run.stdout, said, run.output);
-        assert.equal(run.code, 1, run.output);
-      }
-    },
-  );
+  test('a failed job: its receipt verifies, and each snippet reports that the action was not done', async () => {
+    const { env } = await it.wallet();
+    it.paid.target.answer(() => ({ status: 500 }));
+    const failed = await it.run(it.snippet('typescript-execute', '/fails'), { env });
+    it.paid.target.answer(() => ({}));
+    assert.match(failed.stdout, /^x402 failed rcpt_/m, failed.output);
+    assert.deepEqual([failed.code, /^verified \[/m.test(failed.stdout)], [1, true], failed.output);
+    const receiptId = receiptIn(failed);
+    for (const [id, said] of [
+      ['curl-verify', /"ok":true,.*"signatureVerified":true/],
+      ['python-verify', / verified failed$/m],
+      ['typescript-verify-offline', /^verified \S+ \S+ failed 500$/m],
+    ] as const) {
+      const run = await it.run(it.snippet(id, ''), { args: [receiptId], env: { RECEIPT_ID: receiptId } });
+      assert.match(run.stdout, said, run.output);
+      assert.equal(run.code, 1, run.output);
+    }
+  });
 
   const failedCheck = (body: string) =>
     body.replace('"signature_valid","ok":true', '"signature_valid","ok":false');
@@ -158,7 +154,7 @@ describe('snippets', () => {
         body.replace(/("jws":"[^.]+\.[^.]+\.)(.)/, (_, head, first) => head + (first === 'A' ? 'B' : 'A')),
     ],
   ] as const) {
-    test(`${id}: an invalid receipt ends with a failure`, needs, async () => {
+    test(`${id}: an invalid receipt ends with a failure`, async () => {
       let lies = 0;
       const rule: FrontRule = async (_, forward) => {
         const answer = await forward();
@@ -198,105 +194,98 @@ for case in json.loads(sys.argv[1]):
 print(json.dumps(verdicts))`,
     ],
   ] as const) {
-    test(
-      `${id}: accepts a delivery as it arrived, within 5 minutes, by a valid key; nothing else`,
-      needs,
-      async () => {
-        const path = `/delivered-${id}`;
-        await it.run(it.snippet('typescript-execute', path), await it.wallet());
-        const [sent] = it.calls(path);
-        assert.ok(sent);
-        const at = Number(sent.headers['webhook-timestamp']);
-        const signature = sent.headers['webhook-signature'] ?? '';
-        type Case = { headers: Record<string, string>; body: Uint8Array; now: number };
-        const arrived: Case = { headers: sent.headers, body: sent.body, now: at + 2 };
-        const having = (headers: Record<string, string>): Case => ({
-          ...arrived,
-          headers: { ...arrived.headers, ...headers },
-        });
-        const { 'webhook-signature': _signature, ...unsigned } = arrived.headers;
-        const good: readonly Case[] = [
-          arrived,
-          { ...arrived, now: at + 300 },
-          { ...arrived, now: at - 300 },
-          having({ 'webhook-signature': `v1,AAAA v1a,AAAA ${signature}` }),
+    test(`${id}: accepts a delivery as it arrived, within 5 minutes, by a valid key; nothing else`, async () => {
+      const path = `/delivered-${id}`;
+      await it.run(it.snippet('typescript-execute', path), await it.wallet());
+      const [sent] = it.calls(path);
+      assert.ok(sent);
+      const at = Number(sent.headers['webhook-timestamp']);
+      const signature = sent.headers['webhook-signature'] ?? '';
+      type Case = { headers: Record<string, string>; body: Uint8Array; now: number };
+      const arrived: Case = { headers: sent.headers, body: sent.body, now: at + 2 };
+      const having = (headers: Record<string, string>): Case => ({
+        ...arrived,
+        headers: { ...arrived.headers, ...headers },
+      });
+      const { 'webhook-signature': _signature, ...unsigned } = arrived.headers;
+      const good: readonly Case[] = [
+        arrived,
+        { ...arrived, now: at + 300 },
+        { ...arrived, now: at - 300 },
+        having({ 'webhook-signature': `v1,AAAA v1a,AAAA ${signature}` }),
+      ];
+      const bad: readonly Case[] = [
+        { ...arrived, now: at + 301 },
+        { ...arrived, now: at - 301 },
+        { ...arrived, body: Buffer.concat([arrived.body, Buffer.from(' ')]) },
+        { ...arrived, body: new Uint8Array() },
+        { ...arrived, headers: unsigned },
+        having({ 'webhook-id': `job_${'0'.repeat(26)}` }),
+        having({ 'webhook-timestamp': String(at + 1) }),
+        having({ 'webhook-timestamp': 'now' }),
+        having({ 'webhook-timestamp': '' }),
+        having({ 'webhook-signature': signature.replace('v1a,', 'v1,') }),
+        having({ 'webhook-signature': 'v1a,' }),
+        having({ 'webhook-signature': 'v1a,ü' }),
+        having({ 'webhook-signature': `v1a,${Buffer.alloc(64).toString('base64')}` }),
+      ];
+      const { code, ...rest } = it.snippet(id, '');
+      const verdicts = async (cases: readonly Case[], relay = it.service.url): Promise<unknown> => {
+        const args = [
+          JSON.stringify(cases.map((one) => ({ ...one, body: Buffer.from(one.body).toString('base64') }))),
         ];
-        const bad: readonly Case[] = [
-          { ...arrived, now: at + 301 },
-          { ...arrived, now: at - 301 },
-          { ...arrived, body: Buffer.concat([arrived.body, Buffer.from(' ')]) },
-          { ...arrived, body: new Uint8Array() },
-          { ...arrived, headers: unsigned },
-          having({ 'webhook-id': `job_${'0'.repeat(26)}` }),
-          having({ 'webhook-timestamp': String(at + 1) }),
-          having({ 'webhook-timestamp': 'now' }),
-          having({ 'webhook-timestamp': '' }),
-          having({ 'webhook-signature': signature.replace('v1a,', 'v1,') }),
-          having({ 'webhook-signature': 'v1a,' }),
-          having({ 'webhook-signature': 'v1a,ü' }),
-          having({ 'webhook-signature': `v1a,${Buffer.alloc(64).toString('base64')}` }),
-        ];
-        const { code, ...rest } = it.snippet(id, '');
-        const verdicts = async (cases: readonly Case[], relay = it.service.url): Promise<unknown> => {
-          const args = [
-            JSON.stringify(cases.map((one) => ({ ...one, body: Buffer.from(one.body).toString('base64') }))),
-          ];
-          const driven = `${code.replaceAll(it.service.url, relay)}\n${driver}\n`;
-          const run = await it.run({ ...rest, code: driven }, { args });
-          assert.equal(run.code, 0, run.output);
-          return JSON.parse(run.stdout);
-        };
-        assert.deepEqual(await verdicts([...good, ...bad]), [
-          ...good.map(() => true),
-          ...bad.map(() => false),
-        ]);
+        const driven = `${code.replaceAll(it.service.url, relay)}\n${driver}\n`;
+        const run = await it.run({ ...rest, code: driven }, { args });
+        assert.equal(run.code, 0, run.output);
+        return JSON.parse(run.stdout);
+      };
+      assert.deepEqual(await verdicts([...good, ...bad]), [...good.map(() => true), ...bad.map(() => false)]);
 
-        const front = await startRelayFront();
-        front.behind(it.service.url);
-        const withKeys = (to: string) => {
-          front.rule(async (_, forward) => {
-            const answer = await forward();
-            return { ...answer, body: answer.body.replace(/"purpose":"receipt"/g, to) };
-          });
-          return verdicts([arrived], front.url);
-        };
-        assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at}`), [true]);
-        assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at - 1}`), [false]);
-        assert.deepEqual(await withKeys(`"purpose":"receipt","revokedAt":${at + 60}`), [false]);
-        assert.deepEqual(await withKeys('"purpose":"checkpoint"'), [false]);
-        await front.close();
-      },
-    );
+      const front = await startRelayFront();
+      front.behind(it.service.url);
+      const withKeys = (to: string) => {
+        front.rule(async (_, forward) => {
+          const answer = await forward();
+          return { ...answer, body: answer.body.replace(/"purpose":"receipt"/g, to) };
+        });
+        return verdicts([arrived], front.url);
+      };
+      assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at}`), [true]);
+      assert.deepEqual(await withKeys(`"purpose":"receipt","exp":${at - 1}`), [false]);
+      assert.deepEqual(await withKeys(`"purpose":"receipt","revokedAt":${at + 60}`), [false]);
+      assert.deepEqual(await withKeys('"purpose":"checkpoint"'), [false]);
+      await front.close();
+    });
   }
 
-  test('curl-policy-check: the target is allowed', needs, async () => {
+  test('curl-policy-check: the target is allowed', async () => {
     assert.equal((await it.jsonOf('curl-policy-check')).allowed, true);
   });
 
-  test('curl-handoff: a package without payment', needs, async () => {
+  test('curl-handoff: a package without payment', async () => {
     const { ok, handoff } = await it.jsonOf('curl-handoff');
     const { paid, actions } = handoff as { paid: boolean; actions: readonly unknown[] };
     assert.deepEqual([ok, paid, actions.length], [true, false, 5]);
   });
 
-  test('curl-schedule-preview: the next runs, and that none is executed', needs, async () => {
+  test('curl-schedule-preview: the next runs, and that none is executed', async () => {
     const { ok, willExecute, preview } = await it.jsonOf('curl-schedule-preview');
     const { nextRuns } = preview as { nextRuns: readonly unknown[] };
     assert.deepEqual([ok, willExecute, nextRuns.length], [true, false, 3]);
   });
 
-  test('curl-canary: prints what arrived', needs, async () => {
+  test('curl-canary: prints what arrived', async () => {
     const { ok, method } = await it.jsonOf('curl-canary');
     assert.deepEqual([ok, method], [true, 'POST']);
   });
 
-  test('curl-terms: prints the challenge', needs, async () => {
+  test('curl-terms: prints the challenge', async () => {
     const { x402Version, accepts } = await it.jsonOf('curl-terms');
     const [terms] = accepts as { payTo: string; amount: string }[];
     assert.deepEqual([x402Version, terms?.payTo, terms?.amount], [2, it.paid.payTo, String(PRICE)]);
   });
 
-  test('python-buyer-policy: the terms of the service fit', needs, async () => {
+  test('python-buyer-policy: the terms of the service fit', async () => {
     assert.match((await it.runFree('python-buyer-policy')).stdout, /^fits: \{/);
   });
 
@@ -323,25 +312,21 @@ print(json.dumps(verdicts))`,
       },
     ],
   ] as const) {
-    test(
-      `${id}: price, asset, network, payee or resource not as accepted: nothing is signed`,
-      needs,
-      async () => {
-        const path = `/other-terms-${id}`;
-        const { env, spent } = await it.wallet();
-        const { code, ...rest } = it.snippet(id, path);
-        for (const [term, [from, to]] of Object.entries(terms)) {
-          assert.match(code, from);
-          const run = await it.run({ ...rest, code: code.replace(from, to) }, { env });
-          const refused = run.output.includes(`not what this buyer accepts: ${term}\n`);
-          assert.deepEqual([run.code, refused], [1, true], run.output);
-        }
-        assert.deepEqual([it.calls(path).length, await spent()], [0, 0n]);
-      },
-    );
+    test(`${id}: price, asset, network, payee or resource not as accepted: nothing is signed`, async () => {
+      const path = `/other-terms-${id}`;
+      const { env, spent } = await it.wallet();
+      const { code, ...rest } = it.snippet(id, path);
+      for (const [term, [from, to]] of Object.entries(terms)) {
+        assert.match(code, from);
+        const run = await it.run({ ...rest, code: code.replace(from, to) }, { env });
+        const refused = run.output.includes(`not what this buyer accepts: ${term}\n`);
+        assert.deepEqual([run.code, refused], [1, true], run.output);
+      }
+      assert.deepEqual([it.calls(path).length, await spent()], [0, 0n]);
+    });
   }
 
-  test('every snippet of the document was run', needs, () => {
+  test('every snippet of the document was run', () => {
     assert.deepEqual(
       [...it.tried].sort(),
       allOf(it.document)

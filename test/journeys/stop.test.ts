@@ -84,7 +84,7 @@ describe('the longest job', () => {
     }
   });
 
-  test('three attempts of 12 s and the waits between: answered, not cut', { timeout: 110_000 }, async () => {
+  test('three attempts of 12 s and the waits between: answered, not cut', async () => {
     const { status, body } = await answered;
     assert.equal(status, 502);
     const { job, receipt } = body;

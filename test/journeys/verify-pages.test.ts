@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { type Heard, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
 import { signed } from '#test/support/given-receipt.ts';
@@ -20,68 +20,69 @@ let world: World;
 let service: Service;
 let browser: TestBrowser;
 let executed: Executed;
-before(async () => {
-  if (needs.skip) return;
-  world = await makeWorld();
-  [service, browser] = await Promise.all([world.start(), startBrowser()]);
-  executed = (
-    await execute(service, { url: world.target.url('/hook'), headers: { 'x-one': '1' }, idempotencyKey: 'k' })
-  ).body;
-});
-after(async () => {
-  await browser?.close();
-  await world?.end();
-});
+describe('pages that verify', needs, () => {
+  before(async () => {
+    world = await makeWorld();
+    [service, browser] = await Promise.all([world.start(), startBrowser()]);
+    executed = (
+      await execute(service, {
+        url: world.target.url('/hook'),
+        headers: { 'x-one': '1' },
+        idempotencyKey: 'k',
+      })
+    ).body;
+  });
+  after(async () => {
+    await browser.close();
+    await world.end();
+  });
 
-const PHONE = { width: 360, height: 740 };
-const DESKTOP = { width: 1440, height: 900 };
+  const PHONE = { width: 360, height: 740 };
+  const DESKTOP = { width: 1440, height: 900 };
 
-/** A page in its own window, which may make requests to this relay only. */
-async function on(path: string, look: (page: Page, heard: Heard) => Promise<void>, window: Window = {}) {
-  const { page, heard } = await browser.open(`${service.url}${path}`, window);
-  await look(page, heard);
-  assert.deepEqual(
-    heard.requests.filter((address) => new URL(address).origin !== service.url),
-    [],
-  );
-  await page.context().close();
-}
-
-const ended = (page: Page, id: string) => page.waitForSelector(`#${id} .pill:not(.running)`);
-/** The visible text. */
-// biome-ignore lint/performance/useDomNodeTextContent: hidden text must not count
-const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
-const rowsOf = (page: Page, selector: string) =>
-  page.locator(`${selector} tbody tr`).evaluateAll((rows) => rows.map((row) => row.textContent ?? ''));
-
-const receiptAnswer = async () =>
-  (await get<{ readonly checkpoint: string | null }>(`${service.url}/api/receipts/${executed.receipt.id}`))
-    .body;
-const logged = () =>
-  waitFor('a checkpoint that includes it', async () => (await receiptAnswer()).checkpoint !== null);
-
-async function fitsBothSizes(page: Page): Promise<void> {
-  await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
-  for (const viewport of [DESKTOP, PHONE]) {
-    await page.setViewportSize(viewport);
-    const width = await page.evaluate<number>('document.documentElement.scrollWidth');
-    assert.ok(width <= viewport.width, `${width} wide, not ${viewport.width}`);
+  /** A page in its own window, which may make requests to this relay only. */
+  async function on(path: string, look: (page: Page, heard: Heard) => Promise<void>, window: Window = {}) {
+    const { page, heard } = await browser.open(`${service.url}${path}`, window);
+    await look(page, heard);
+    assert.deepEqual(
+      heard.requests.filter((address) => new URL(address).origin !== service.url),
+      [],
+    );
+    await page.context().close();
   }
-}
 
-/** The requests of a page load; the browser may also request the icon. */
-const OF_THE_PAGE = ['/verify', '/verify.js', '/page.css', '/favicon.svg'];
+  const ended = (page: Page, id: string) => page.waitForSelector(`#${id} .pill:not(.running)`);
+  /** The visible text. */
+  // biome-ignore lint/performance/useDomNodeTextContent: hidden text must not count
+  const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
+  const rowsOf = (page: Page, selector: string) =>
+    page.locator(`${selector} tbody tr`).evaluateAll((rows) => rows.map((row) => row.textContent ?? ''));
 
-async function verified(page: Page): Promise<string> {
-  await page.getByRole('button', { name: 'Verify', exact: true }).click();
-  await ended(page, 'state');
-  return textOf(page, '#state');
-}
+  const receiptAnswer = async () =>
+    (await get<{ readonly checkpoint: string | null }>(`${service.url}/api/receipts/${executed.receipt.id}`))
+      .body;
+  const logged = () =>
+    waitFor('a checkpoint that includes it', async () => (await receiptAnswer()).checkpoint !== null);
 
-test(
-  '/verify: an execution response is checked with the keys of this relay, and its disclosures are opened',
-  needs,
-  async () => {
+  async function fitsBothSizes(page: Page): Promise<void> {
+    await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
+    for (const viewport of [DESKTOP, PHONE]) {
+      await page.setViewportSize(viewport);
+      const width = await page.evaluate<number>('document.documentElement.scrollWidth');
+      assert.ok(width <= viewport.width, `${width} wide, not ${viewport.width}`);
+    }
+  }
+
+  /** The requests of a page load; the browser may also request the icon. */
+  const OF_THE_PAGE = ['/verify', '/verify.js', '/page.css', '/favicon.svg'];
+
+  async function verified(page: Page): Promise<string> {
+    await page.getByRole('button', { name: 'Verify', exact: true }).click();
+    await ended(page, 'state');
+    return textOf(page, '#state');
+  }
+
+  test('/verify: an execution response is checked with the keys of this relay, and its disclosures are opened', async () => {
     await on('/verify', async (page, heard) => {
       await page.getByRole('textbox', { name: 'Receipt' }).fill(JSON.stringify(executed));
       assert.match(
@@ -106,13 +107,9 @@ test(
       );
       assert.deepEqual(heard.said, []);
     });
-  },
-);
+  });
 
-test(
-  "/verify: another relay's receipt verifies from files, with its own keys and proof, without a network",
-  needs,
-  async () => {
+  test("/verify: another relay's receipt verifies from files, with its own keys and proof, without a network", async () => {
     const files = { receipt: jws, keys: JSON.stringify(keys), proof };
     await on('/verify', async (page, heard) => {
       await page.context().setOffline(true);
@@ -136,105 +133,101 @@ test(
         [],
       );
     });
-  },
-);
-
-test('/verify: the keyboard alone is enough, and the result has the focus', needs, async () => {
-  await on('/verify', async (page) => {
-    const focused = () =>
-      page.evaluate<string>('document.activeElement.id || document.activeElement.innerText');
-    const tabTo = async (name: string) => {
-      for (let pressed = 0; pressed < 30 && (await focused()) !== name; pressed++)
-        await page.keyboard.press('Tab');
-      assert.equal(await focused(), name);
-    };
-    await tabTo('receipt');
-    await page.keyboard.insertText(jws);
-    await tabTo('receipt-file');
-    await tabTo('keys-relay');
-    await page.keyboard.press('ArrowDown');
-    await tabTo('keys');
-    await page.keyboard.insertText(JSON.stringify(keys));
-    await tabTo('Verify');
-    await page.keyboard.press('Enter');
-    await ended(page, 'state');
-    assert.match(await textOf(page, '#state'), /^verified/);
-    assert.equal(await focused(), 'result-title');
   });
-});
 
-test('/verify: an invalid receipt is reported, and its content stays text', needs, async () => {
-  const evil = '<img src=x onerror="document.title=1">';
-  const movedProof = proof.replace('index 2', 'index 3');
-  const cases: readonly (readonly [
-    receipt: string,
-    state: RegExp,
-    found: RegExp | null,
-    more?: Readonly<Record<string, string>>,
-  ])[] = [
-    ['', /^not checked There is no receipt yet/, null],
-    ['what is this?', /^failed The text is neither JSON nor a JWS/, /failed.*receipt_present/s],
-    [
-      given.withPayload({ ...payload, mode: 'demo' }),
-      /^failed At least one check does not hold/,
-      /failed.*signature_valid/s,
-    ],
-    [jws, /^verified/, /What was signed.*POST, succeeded, answer 200/s],
-    [
-      JSON.stringify(given.executionAnswer({ mode: evil })),
-      /^failed/,
-      /Members that differ from what was signed: mode/,
-    ],
-    [
-      JSON.stringify(given.executionAnswer({ disclosures: given.foreignDisclosures })),
-      /^failed/,
-      /target_url\s*refused: it is not what this receipt commits to/,
-    ],
-    [
-      JSON.stringify(executed),
-      /^failed/,
-      /Disclosures\s*Not opened: disclosures prove nothing if the receipt does not verify/,
-    ],
-    [
-      jws,
-      /^failed/,
-      /failed.*receipt_logged.*not at the index that the proof states/s,
-      { proof: movedProof },
-    ],
-    [
-      jws,
-      /^not checked It could not be checked\. The proof that was given is no proof file/,
-      null,
-      { proof: 'a proof' },
-    ],
-    [
-      jws,
-      /^not checked It could not be checked\. The proof .* error answer \(receipt_not_ready\)/,
-      null,
-      { proof: '{"error":{"code":"receipt_not_ready","message":"m"}}' },
-    ],
-    [jws, /^not checked It could not be checked\. keys is no JWK set/, null, { keys: '{}' }],
-    [JSON.stringify(executed), /^failed/, /The key set does not contain the key that the receipt names/],
-  ];
-  await on('/verify', async (page, heard) => {
-    await page.getByRole('radio', { name: /A key set of mine/ }).check();
-    await page.evaluate('document.querySelector("details").open = true');
-    for (const [receipt, state, found, more = {}] of cases) {
-      for (const [id, text] of Object.entries({ receipt, keys: JSON.stringify(keys), proof: '', ...more }))
-        await page.locator(`#${id}`).fill(text);
-      assert.match(await verified(page), state);
-      assert.equal(await page.locator('#result').isVisible(), found !== null);
-      if (found !== null) assert.match(await textOf(page, '#findings'), found);
-    }
-    assert.equal(await page.locator('img').count(), 0);
-    assert.deepEqual(heard.said, []);
+  test('/verify: the keyboard alone is enough, and the result has the focus', async () => {
+    await on('/verify', async (page) => {
+      const focused = () =>
+        page.evaluate<string>('document.activeElement.id || document.activeElement.innerText');
+      const tabTo = async (name: string) => {
+        for (let pressed = 0; pressed < 30 && (await focused()) !== name; pressed++)
+          await page.keyboard.press('Tab');
+        assert.equal(await focused(), name);
+      };
+      await tabTo('receipt');
+      await page.keyboard.insertText(jws);
+      await tabTo('receipt-file');
+      await tabTo('keys-relay');
+      await page.keyboard.press('ArrowDown');
+      await tabTo('keys');
+      await page.keyboard.insertText(JSON.stringify(keys));
+      await tabTo('Verify');
+      await page.keyboard.press('Enter');
+      await ended(page, 'state');
+      assert.match(await textOf(page, '#state'), /^verified/);
+      assert.equal(await focused(), 'result-title');
+    });
   });
-});
 
-test(
-  '/verify: every element has a name and role, and without a script the page shows the command line',
-  needs,
-  async () => {
+  test('/verify: an invalid receipt is reported, and its content stays text', async () => {
+    const evil = '<img src=x onerror="document.title=1">';
+    const movedProof = proof.replace('index 2', 'index 3');
+    const cases: readonly (readonly [
+      receipt: string,
+      state: RegExp,
+      found: RegExp | null,
+      more?: Readonly<Record<string, string>>,
+    ])[] = [
+      ['', /^not checked There is no receipt yet/, null],
+      ['what is this?', /^failed The text is neither JSON nor a JWS/, /failed.*receipt_present/s],
+      [
+        given.withPayload({ ...payload, mode: 'demo' }),
+        /^failed At least one check does not hold/,
+        /failed.*signature_valid/s,
+      ],
+      [jws, /^verified/, /What was signed.*POST, succeeded, answer 200/s],
+      [
+        JSON.stringify(given.executionAnswer({ mode: evil })),
+        /^failed/,
+        /Members that differ from what was signed: mode/,
+      ],
+      [
+        JSON.stringify(given.executionAnswer({ disclosures: given.foreignDisclosures })),
+        /^failed/,
+        /target_url\s*refused: it is not what this receipt commits to/,
+      ],
+      [
+        JSON.stringify(executed),
+        /^failed/,
+        /Disclosures\s*Not opened: disclosures prove nothing if the receipt does not verify/,
+      ],
+      [
+        jws,
+        /^failed/,
+        /failed.*receipt_logged.*not at the index that the proof states/s,
+        { proof: movedProof },
+      ],
+      [
+        jws,
+        /^not checked It could not be checked\. The proof that was given is no proof file/,
+        null,
+        { proof: 'a proof' },
+      ],
+      [
+        jws,
+        /^not checked It could not be checked\. The proof .* error answer \(receipt_not_ready\)/,
+        null,
+        { proof: '{"error":{"code":"receipt_not_ready","message":"m"}}' },
+      ],
+      [jws, /^not checked It could not be checked\. keys is no JWK set/, null, { keys: '{}' }],
+      [JSON.stringify(executed), /^failed/, /The key set does not contain the key that the receipt names/],
+    ];
+    await on('/verify', async (page, heard) => {
+      await page.getByRole('radio', { name: /A key set of mine/ }).check();
+      await page.evaluate('document.querySelector("details").open = true');
+      for (const [receipt, state, found, more = {}] of cases) {
+        for (const [id, text] of Object.entries({ receipt, keys: JSON.stringify(keys), proof: '', ...more }))
+          await page.locator(`#${id}`).fill(text);
+        assert.match(await verified(page), state);
+        assert.equal(await page.locator('#result').isVisible(), found !== null);
+        if (found !== null) assert.match(await textOf(page, '#findings'), found);
+      }
+      assert.equal(await page.locator('img').count(), 0);
+      assert.deepEqual(heard.said, []);
+    });
+  });
+
+  test('/verify: every element has a name and role, and without a script the page shows the command line', async () => {
     await on('/verify', async (page) => {
       await page.getByText('More to check').click();
       await page.getByRole('radio', { name: /A key set of mine/ }).check();
@@ -260,15 +253,11 @@ test(
       },
       { javaScriptEnabled: false },
     );
-  },
-);
+  });
 
-const proofPath = () => `/proof/${executed.job.id}`;
+  const proofPath = () => `/proof/${executed.job.id}`;
 
-test(
-  'proof page: without a script it shows the relay’s verification, and how to verify elsewhere',
-  needs,
-  async () => {
+  test('proof page: without a script it shows the relay’s verification, and how to verify elsewhere', async () => {
     await on(
       proofPath(),
       async (page) => {
@@ -284,14 +273,10 @@ test(
       },
       { javaScriptEnabled: false },
     );
-  },
-);
+  });
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(
-    `proof page, ${colorScheme}: the reader's browser fetches four things and makes each check`,
-    needs,
-    async () => {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    test(`proof page, ${colorScheme}: the reader's browser fetches four things and makes each check`, async () => {
       await logged();
       await on(
         proofPath(),
@@ -322,118 +307,118 @@ for (const colorScheme of ['light', 'dark'] as const) {
         },
         { colorScheme },
       );
-    },
-  );
-}
-
-/** The proof page with changed answers of the relay; null: no answer. */
-async function changedOnTheWay(
-  page: Page,
-  changes: Readonly<Record<string, (text: string) => string | null>>,
-) {
-  for (const [path, change] of Object.entries(changes)) {
-    await page.route(path, async (route) => {
-      const response = await route.fetch();
-      const body = change(await response.text());
-      await (body === null ? route.abort() : route.fulfill({ response, body }));
     });
   }
-  await page.goto(`${service.url}${proofPath()}`);
-  await ended(page, 'own-state');
-}
 
-const other = (text: string, at: number) =>
-  `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
-const changedJws = (text: string) => {
-  const answer = JSON.parse(text);
-  return JSON.stringify({ ...answer, jws: other(answer.jws, answer.jws.lastIndexOf('.') + 9) });
-};
-const changedPayload = (text: string) => text.replace('"status":"succeeded"', '"status":"failed"');
-const RECEIPT = '**/api/receipts/*';
-
-test('proof page: changed answers fail, and a young receipt is pending', needs, async () => {
-  const cases: (readonly [Parameters<typeof changedOnTheWay>[1], RegExp, RegExp])[] = [
-    [{ [RECEIPT]: changedJws }, /^failed .*do not rely/, /failed.* signature_valid/],
-    [{ [RECEIPT]: changedPayload }, /^failed/, /differ from what was signed: payload/],
-    [{ '**/jwks.json': () => JSON.stringify(keys) }, /^failed/, /failed.* key_valid_at_issue/],
-    [
-      { '**/log/proof/*': (text) => text.replace(/index \d+/, 'index 7') },
-      /^failed/,
-      /failed.*receipt_logged.*not at the index that the proof states/,
-    ],
-    [
-      { '**/log/checkpoint': (text) => text.replace(/\n\d+\n/, '\n9\n') },
-      /^failed/,
-      /failed.*newest checkpoint/,
-    ],
-    [
-      { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
-      /^verified/,
-      /pending.*receipt_logged.*That is no error/,
-    ],
-    [
-      { '**/log/proof/*': () => null },
-      /^not checked The checks that could be made hold/,
-      /not checked.*receipt_logged/,
-    ],
-  ];
-  // The relay itself refuses what the browser can verify.
-  const refusing = (html: string) =>
-    html.replace(
-      /<span class="pill ok">ok<(\/span><\/td>\s<td>It is signed)/,
-      '<span class="pill failed">failed<$1',
-    );
-  cases.push([{ '**/proof/job_*': refusing }, /^failed .*do not rely/, /^failed\s.* signature_valid$/]);
-  // A relay that publishes two signed trees of one size: all its answers are replaced.
-  const twoTrees = {
-    [RECEIPT]: () => JSON.stringify(given.receiptAnswer({ checkpoint: given.checkpoint })),
-    '**/jwks.json': () => JSON.stringify(keys),
-    '**/log/proof/*': () => proof,
-  };
-  // A relay with a log that its receipts do not name has to log them too.
-  const { log: _, ...rest } = payload;
-  const unpromised = { ...rest, v: 1 as const };
-  const silent = await signed(unpromised, given.key);
-  const unlogged = () => JSON.stringify({ ...given.receiptAnswer(), payload: unpromised, jws: silent });
-  cases.push([
-    { [RECEIPT]: unlogged, '**/jwks.json': () => JSON.stringify(keys) },
-    /^failed/,
-    /failed.* receipt_logged/,
-  ]);
-  const otherTree = await given.checkpointOf(given.LEAVES.toReversed());
-  cases.push(
-    [
-      { ...twoTrees, '**/log/checkpoint': () => otherTree },
-      /^failed/,
-      /failed.*another tree of the same size/,
-    ],
-    [{ ...twoTrees, '**/log/checkpoint': () => given.checkpoint }, /^failed/, /verified.*newest checkpoint/],
-  );
-  await logged();
-  await on('/verify', async (page) => {
-    for (const [changes, state, found] of cases) {
-      await changedOnTheWay(page, changes);
-      assert.match(await textOf(page, '#own-state'), state);
-      const rows = [...(await rowsOf(page, '#own-check')), await textOf(page, '#own-findings')];
-      const seen = rows.join('\n');
-      assert.ok(
-        rows.some((row) => found.test(row)),
-        seen,
-      );
-      // Unsigned text is not shown as fact.
-      assert.equal(
-        seen.includes('What was signed'),
-        !/failed.* (signature_valid|receipt_logged|receipt_present)/.test(seen),
-      );
-      await page.unrouteAll();
+  /** The proof page with changed answers of the relay; null: no answer. */
+  async function changedOnTheWay(
+    page: Page,
+    changes: Readonly<Record<string, (text: string) => string | null>>,
+  ) {
+    for (const [path, change] of Object.entries(changes)) {
+      await page.route(path, async (route) => {
+        const response = await route.fetch();
+        const body = change(await response.text());
+        await (body === null ? route.abort() : route.fulfill({ response, body }));
+      });
     }
-  });
-});
+    await page.goto(`${service.url}${proofPath()}`);
+    await ended(page, 'own-state');
+  }
 
-test(
-  'proof page: offline, or in a browser without Ed25519, no verdict on the receipt is shown; the check can be repeated',
-  needs,
-  async () => {
+  const other = (text: string, at: number) =>
+    `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
+  const changedJws = (text: string) => {
+    const answer = JSON.parse(text);
+    return JSON.stringify({ ...answer, jws: other(answer.jws, answer.jws.lastIndexOf('.') + 9) });
+  };
+  const changedPayload = (text: string) => text.replace('"status":"succeeded"', '"status":"failed"');
+  const RECEIPT = '**/api/receipts/*';
+
+  test('proof page: changed answers fail, and a young receipt is pending', async () => {
+    const cases: (readonly [Parameters<typeof changedOnTheWay>[1], RegExp, RegExp])[] = [
+      [{ [RECEIPT]: changedJws }, /^failed .*do not rely/, /failed.* signature_valid/],
+      [{ [RECEIPT]: changedPayload }, /^failed/, /differ from what was signed: payload/],
+      [{ '**/jwks.json': () => JSON.stringify(keys) }, /^failed/, /failed.* key_valid_at_issue/],
+      [
+        { '**/log/proof/*': (text) => text.replace(/index \d+/, 'index 7') },
+        /^failed/,
+        /failed.*receipt_logged.*not at the index that the proof states/,
+      ],
+      [
+        { '**/log/checkpoint': (text) => text.replace(/\n\d+\n/, '\n9\n') },
+        /^failed/,
+        /failed.*newest checkpoint/,
+      ],
+      [
+        { [RECEIPT]: (text) => JSON.stringify({ ...JSON.parse(text), checkpoint: null }) },
+        /^verified/,
+        /pending.*receipt_logged.*That is no error/,
+      ],
+      [
+        { '**/log/proof/*': () => null },
+        /^not checked The checks that could be made hold/,
+        /not checked.*receipt_logged/,
+      ],
+    ];
+    // The relay itself refuses what the browser can verify.
+    const refusing = (html: string) =>
+      html.replace(
+        /<span class="pill ok">ok<(\/span><\/td>\s<td>It is signed)/,
+        '<span class="pill failed">failed<$1',
+      );
+    cases.push([{ '**/proof/job_*': refusing }, /^failed .*do not rely/, /^failed\s.* signature_valid$/]);
+    // A relay that publishes two signed trees of one size: all its answers are replaced.
+    const twoTrees = {
+      [RECEIPT]: () => JSON.stringify(given.receiptAnswer({ checkpoint: given.checkpoint })),
+      '**/jwks.json': () => JSON.stringify(keys),
+      '**/log/proof/*': () => proof,
+    };
+    // A relay with a log that its receipts do not name has to log them too.
+    const { log: _, ...rest } = payload;
+    const unpromised = { ...rest, v: 1 as const };
+    const silent = await signed(unpromised, given.key);
+    const unlogged = () => JSON.stringify({ ...given.receiptAnswer(), payload: unpromised, jws: silent });
+    cases.push([
+      { [RECEIPT]: unlogged, '**/jwks.json': () => JSON.stringify(keys) },
+      /^failed/,
+      /failed.* receipt_logged/,
+    ]);
+    const otherTree = await given.checkpointOf(given.LEAVES.toReversed());
+    cases.push(
+      [
+        { ...twoTrees, '**/log/checkpoint': () => otherTree },
+        /^failed/,
+        /failed.*another tree of the same size/,
+      ],
+      [
+        { ...twoTrees, '**/log/checkpoint': () => given.checkpoint },
+        /^failed/,
+        /verified.*newest checkpoint/,
+      ],
+    );
+    await logged();
+    await on('/verify', async (page) => {
+      for (const [changes, state, found] of cases) {
+        await changedOnTheWay(page, changes);
+        assert.match(await textOf(page, '#own-state'), state);
+        const rows = [...(await rowsOf(page, '#own-check')), await textOf(page, '#own-findings')];
+        const seen = rows.join('\n');
+        assert.ok(
+          rows.some((row) => found.test(row)),
+          seen,
+        );
+        // Unsigned text is not shown as fact.
+        assert.equal(
+          seen.includes('What was signed'),
+          !/failed.* (signature_valid|receipt_logged|receipt_present)/.test(seen),
+        );
+        await page.unrouteAll();
+      }
+    });
+  });
+
+  test('proof page: offline, or in a browser without Ed25519, no verdict on the receipt is shown; the check can be repeated', async () => {
     await on('/verify', async (page) => {
       await changedOnTheWay(page, { '**/jwks.json': () => null });
       assert.match(
@@ -454,5 +439,5 @@ test(
         /^not checked .*WebCrypto does not support Ed25519 here/,
       );
     });
-  },
-);
+  });
+});

@@ -11,7 +11,6 @@ import { memoryLog } from '#test/support/memory-log.ts';
 import { pgliteHarness } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 20_000;
-const slow = { timeout: 120_000 };
 const harness = pgliteHarness();
 after(() => harness.end());
 
@@ -63,7 +62,7 @@ async function until(met: () => boolean): Promise<void> {
   }
 }
 
-test('runner: batches that fail are repeated with growing pauses, and logged once', slow, async () => {
+test('runner: batches that fail are repeated with growing pauses, and logged once', async () => {
   const { state, log, runner } = await given();
   state.broken = true;
   await appendAll(log, jobAppends(PLAN));
@@ -86,7 +85,7 @@ test('runner: batches that fail are repeated with growing pauses, and logged onc
   await runner.stop();
 });
 
-test('runner: a store that fails and recovers without any event is logged too', slow, async () => {
+test('runner: a store that fails and recovers without any event is logged too', async () => {
   const { state, runner } = await given();
   await until(() => runner.lag().lagEvents === 0);
   state.away = true;
@@ -101,7 +100,7 @@ test('runner: a store that fails and recovers without any event is logged too', 
   await runner.stop();
 });
 
-test('runner: rows are not readable while no generation can be opened', slow, async () => {
+test('runner: rows are not readable while no generation can be opened', async () => {
   const { state, log, runner } = await given();
   // Before the first look at the store nothing is known.
   assert.equal(runner.readable(), true);
@@ -120,7 +119,7 @@ test('runner: rows are not readable while no generation can be opened', slow, as
   await runner.stop();
 });
 
-test('runner: an unavailable event log does not make the store unreadable', slow, async () => {
+test('runner: an unavailable event log does not make the store unreadable', async () => {
   const store = await harness.fresh();
   const log = memoryLog();
   let asked = 0;
@@ -136,39 +135,35 @@ test('runner: an unavailable event log does not make the store unreadable', slow
   await runner.stop();
 });
 
-test(
-  'runner: rows stop before a damaged event, which is logged once; what they have is read',
-  slow,
-  async () => {
-    const store = await harness.fresh();
-    const log = memoryLog();
-    await appendAll(log, jobAppends(PLAN));
-    const whole = (await log.head()) ?? '';
-    await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
-    const [lost] = await log.readAll({ after: whole, max: 1 });
-    log.spoil(lost ?? assert.fail());
-    const lines: string[] = [];
-    const note = (message: string) => void lines.push(message);
-    const logger = { info: note, warn: note, error: note, bug: note };
-    const deps = { store, log, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
-    const runner = new Projector(deps);
-    assert.ok(await runner.caughtUp(whole, PATIENCE_MS));
-    await until(() => lines.length > 0);
-    assert.equal(await runner.caughtUp(lost?.position ?? '', 50), false);
-    assert.deepEqual([runner.position(), runner.readable(), runner.lag().lagEvents], [whole, true, null]);
-    assert.equal(runner.state, 'damaged');
-    assert.equal((runner.stoppedAt() as EventDamaged).damage.from, lost?.position);
-    await runner.open();
-    assert.deepEqual(
-      lines.filter((line) => !line.startsWith('the read models stop before damage')),
-      [],
-    );
-    assert.equal(lines.length, 1);
-    await runner.stop();
-  },
-);
+test('runner: rows stop before a damaged event, which is logged once; what they have is read', async () => {
+  const store = await harness.fresh();
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const whole = (await log.head()) ?? '';
+  await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
+  const [lost] = await log.readAll({ after: whole, max: 1 });
+  log.spoil(lost ?? assert.fail());
+  const lines: string[] = [];
+  const note = (message: string) => void lines.push(message);
+  const logger = { info: note, warn: note, error: note, bug: note };
+  const deps = { store, log, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
+  const runner = new Projector(deps);
+  assert.ok(await runner.caughtUp(whole, PATIENCE_MS));
+  await until(() => lines.length > 0);
+  assert.equal(await runner.caughtUp(lost?.position ?? '', 50), false);
+  assert.deepEqual([runner.position(), runner.readable(), runner.lag().lagEvents], [whole, true, null]);
+  assert.equal(runner.state, 'damaged');
+  assert.equal((runner.stoppedAt() as EventDamaged).damage.from, lost?.position);
+  await runner.open();
+  assert.deepEqual(
+    lines.filter((line) => !line.startsWith('the read models stop before damage')),
+    [],
+  );
+  assert.equal(lines.length, 1);
+  await runner.stop();
+});
 
-test('runner: nothing is opened before `after` resolves, and a stop does not wait for it', slow, async () => {
+test('runner: nothing is opened before `after` resolves, and a stop does not wait for it', async () => {
   const store = await harness.fresh();
   let opened = false;
   const shared = () => {

@@ -27,7 +27,6 @@ import { waitFor } from '#test/support/service.ts';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
-const slow = { timeout: 120_000 };
 const harness = pgliteHarness();
 after(() => harness.end());
 
@@ -62,7 +61,7 @@ test('purge: permanent rows are never examined', () => {
   );
 });
 
-test('purge: once a minute for who projects, ten times as rare for who follows', slow, async () => {
+test('purge: once a minute for who projects, ten times as rare for who follows', async () => {
   const { state, db } = await brokenStore();
   state.broken = false;
   const clock = manualClock();
@@ -76,7 +75,7 @@ test('purge: once a minute for who projects, ten times as rare for who follows',
   assert.deepEqual(logger.lines, []);
 });
 
-test('purge: a failure is logged once, repeated after a minute, and stops nothing', slow, async () => {
+test('purge: a failure is logged once, repeated after a minute, and stops nothing', async () => {
   const { state, db } = await brokenStore();
   const clock = manualClock();
   const logger = collectingLogger();
@@ -98,7 +97,7 @@ test('purge: a failure is logged once, repeated after a minute, and stops nothin
   );
 });
 
-test('purge: in an embedded store the space of what is gone is used again', slow, async () => {
+test('purge: in an embedded store the space of what is gone is used again', async () => {
   const store = await harness.fresh();
   const log = memoryLog();
   const now = PLAN.startedAtMs + 100 * DAY_MS;
@@ -124,70 +123,66 @@ test('purge: in an embedded store the space of what is gone is used again', slow
   assert.ok((await pages()) <= full, `${await pages()} bytes, ${full} before`);
 });
 
-test(
-  'purge: of a job that is gone its receipt is verified alone, and a repeat still gets the stored result',
-  slow,
-  async () => {
-    const it = world();
-    const first = await execute(it, DEMO);
-    assert.ok(first.kind === 'ran');
-    const { job, receipt } = first.execution;
-    const store = await harness.fresh();
-    const now = it.clock.now() + 2 * DAY_MS;
-    const runner = runnerOver(it.log, store, {
-      now: () => now,
-      retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
-    });
-    const models = readModels({
-      store: runner,
-      clock: systemClock(),
-      logger: silent,
-      ready: () => runner.ready(),
-    });
-    const list = () => [it.key.record];
-    const { verifyJob, verifyReceipt } = wireReads({
-      log: it.log,
-      keys: { list, refresh: async () => list() },
-      primitives,
-      transparency: noTransparency,
-      clock: it.clock,
-      reachedHead: runner.reachedHead,
-      models,
-    });
-    await waitFor('the purge', async () => (await retentionOf(await runner.open())).jobsPurged === 1);
+test('purge: of a job that is gone its receipt is verified alone, and a repeat still gets the stored result', async () => {
+  const it = world();
+  const first = await execute(it, DEMO);
+  assert.ok(first.kind === 'ran');
+  const { job, receipt } = first.execution;
+  const store = await harness.fresh();
+  const now = it.clock.now() + 2 * DAY_MS;
+  const runner = runnerOver(it.log, store, {
+    now: () => now,
+    retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
+  });
+  const models = readModels({
+    store: runner,
+    clock: systemClock(),
+    logger: silent,
+    ready: () => runner.ready(),
+  });
+  const list = () => [it.key.record];
+  const { verifyJob, verifyReceipt } = wireReads({
+    log: it.log,
+    keys: { list, refresh: async () => list() },
+    primitives,
+    transparency: noTransparency,
+    clock: it.clock,
+    reachedHead: runner.reachedHead,
+    models,
+  });
+  await waitFor('the purge', async () => (await retentionOf(await runner.open())).jobsPurged === 1);
 
-    assert.equal(await models.job.find(job.id), null);
-    const refusal = await verifyJob(job.id);
-    assert.ok(isRefused(refusal) && refusal.refused === 'job_not_found');
-    const report = await verifyReceipt(receipt.id);
-    assert.ok(!isRefused(report));
-    assert.equal(report.ok, true);
-    assert.deepEqual(
-      report.checks.map(({ name }) => name),
-      [
-        'receipt_present',
-        'signature_valid',
-        'key_valid_at_issue',
-        'payload_version_supported',
-        'payload_job_id',
-        'request_commitment_present',
-        'response_commitment_present',
-      ],
-    );
-    const { stats } = await models.monitoring.summary(now, DAY_MS);
-    assert.deepEqual([stats.total, stats.succeeded, stats.recentTotal], [1, 1, 0]);
-    assert.deepEqual(await models.store.counts(), { jobs: 0, receipts: 1 });
-    await runner.stop();
+  assert.equal(await models.job.find(job.id), null);
+  const refusal = await verifyJob(job.id);
+  assert.ok(isRefused(refusal) && refusal.refused === 'job_not_found');
+  const report = await verifyReceipt(receipt.id);
+  assert.ok(!isRefused(report));
+  assert.equal(report.ok, true);
+  assert.deepEqual(
+    report.checks.map(({ name }) => name),
+    [
+      'receipt_present',
+      'signature_valid',
+      'key_valid_at_issue',
+      'payload_version_supported',
+      'payload_job_id',
+      'request_commitment_present',
+      'response_commitment_present',
+    ],
+  );
+  const { stats } = await models.monitoring.summary(now, DAY_MS);
+  assert.deepEqual([stats.total, stats.succeeded, stats.recentTotal], [1, 1, 0]);
+  assert.deepEqual(await models.store.counts(), { jobs: 0, receipts: 1 });
+  await runner.stop();
 
-    it.clock.advance(2 * DAY_MS);
-    const again = await execute(it, DEMO);
-    assert.ok(again.kind === 'replayed');
-    assert.deepEqual([again.execution.job.id, again.execution.receipt.jws], [job.id, receipt.jws]);
-    assert.equal(it.outbound.sent.length, 1);
-  },
-);
+  it.clock.advance(2 * DAY_MS);
+  const again = await execute(it, DEMO);
+  assert.ok(again.kind === 'replayed');
+  assert.deepEqual([again.execution.job.id, again.execution.receipt.jws], [job.id, receipt.jws]);
+  assert.equal(it.outbound.sent.length, 1);
+});
 
-test('purge: nothing to delete moves no horizon', slow, async () => {
+test('purge: nothing to delete moves no horizon', async () => {
   const db = await freshRows();
   const before = { jobs: '2027', receipts: '2027' };
   assert.deepEqual(await purgeOnce(db, before), { gone: 0, more: false });

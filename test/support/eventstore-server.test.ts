@@ -37,7 +37,7 @@ const APART = '&keepAliveInterval=11000';
 const LARGE = jsonEvent({ type: 'Large', data: 'x'.repeat(4_000) });
 
 function switches(title: string, body: (server: EventStoreServer) => Promise<void>) {
-  test(title, { timeout: 60_000 }, async () => {
+  test(title, async () => {
     const server = await startEventStoreServer();
     try {
       await body(server);

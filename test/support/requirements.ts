@@ -31,9 +31,10 @@ const MUST_BE_IN_CI: readonly Requirement[] = [
 ];
 
 /**
- * Options for a test of node:test (Bun drops a skipped `describe` without a trace): `test('…', needs, async () => …)`.
- * Called once at the top of a test file. `reason`: what was looked for and not found. A skipped test in a file that
- * did not call this counts as failed.
+ * Options for a suite or a test of node:test: `describe('…', needs, () => …)`; neither its tests nor its hooks run
+ * where it is missing. Called once at the top of a test file: Bun drops a skipped `describe` without a trace, and this
+ * states it for test/run.ts. `reason`: what was looked for and not found. A skipped test in a file that did not call
+ * this counts as failed.
  */
 export function requirement(name: Requirement, present: boolean, reason: string): { readonly skip: boolean } {
   if (present) return { skip: false };

@@ -35,20 +35,19 @@ export const allOf = ({ groups }: SnippetsDocument): readonly RunnableSnippet[] 
   groups.flatMap(({ snippets }) => snippets);
 
 /** Called once at the top of a suite: it stands from `before` to `after`. */
-export function snippetWorld({ skip }: { readonly skip: boolean }) {
+export function snippetWorld() {
   let paid: PaidWorld;
   let service: Service;
   let folder: string;
   let document: SnippetsDocument;
   const tried = new Set<string>();
   before(async () => {
-    if (skip) return;
     paid = await makePaidWorld();
     service = await paid.start();
     folder = snippetFolder(paid.folder);
     document = await readSnippets(service);
   });
-  after(() => paid?.end());
+  after(() => paid.end());
 
   const world = {
     get paid() {

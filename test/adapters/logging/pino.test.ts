@@ -149,9 +149,7 @@ test('log: nothing of a secret comes out by way of a cause', () => {
 const harness = pgliteHarness();
 after(() => harness.end());
 
-test('log: a failed query is logged without its values, in warnings and in errors', {
-  timeout: 120_000,
-}, async () => {
+test('log: a failed query is logged without its values, in warnings and in errors', async () => {
   const db = await rowsFor(await commonLog(), await harness.fresh());
   const row = { id: CANARY, jobsBefore: `two\nlines of ${CANARY}`, jobsPurged: 1, receiptsPurged: 1 };
   await db.insert(retention).values(row);

@@ -72,7 +72,7 @@ describe('quota without Postgres', () => {
   });
 });
 
-describe('quota of two processes while Postgres stops and starts', () => {
+describe('quota of two processes while Postgres stops and starts', needs, () => {
   let server: PostgresServer;
   let proxy: FreezingProxy;
   /** Through the proxy. */
@@ -80,7 +80,6 @@ describe('quota of two processes while Postgres stops and starts', () => {
   let pair: readonly [SharedQuota, SharedQuota];
 
   before(async () => {
-    if (needs.skip) return;
     server = await postgresServer({ own: true });
     const behind = new URL(await server.newDatabase());
     proxy = await startFreezingProxy(Number(behind.port));
@@ -89,7 +88,6 @@ describe('quota of two processes while Postgres stops and starts', () => {
     url = behind.href;
   });
   after(async () => {
-    if (needs.skip) return;
     for (const quota of pair) await quota.end();
     await proxy.close();
     await server.remove();
@@ -103,43 +101,35 @@ describe('quota of two processes while Postgres stops and starts', () => {
       for (const { messages } of pair) assert.deepEqual(messages, lines);
     });
 
-  test(
-    'frozen: no call exceeds its time limit, and each process allows at most the limit, earlier units included',
-    needs,
-    async () => {
-      pair = await Promise.all([
-        sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
-        sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
-      ]);
-      const [one, other] = pair;
-      assert.equal(await allowed(one, rule('frozen'), 6), 6);
-      proxy.freeze();
-      // 6 were allowed by the first, which does not count those of the other.
-      assert.deepEqual(
-        [await allowed(one, rule('frozen'), 30), await allowed(other, rule('frozen'), 30)],
-        [4, 10],
-      );
-      assert.equal((await one.look(rule('frozen'), 'a')).allowed, false);
-      await bothTold([AWAY]);
-    },
-  );
+  test('frozen: no call exceeds its time limit, and each process allows at most the limit, earlier units included', async () => {
+    pair = await Promise.all([
+      sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
+      sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
+    ]);
+    const [one, other] = pair;
+    assert.equal(await allowed(one, rule('frozen'), 6), 6);
+    proxy.freeze();
+    // 6 were allowed by the first, which does not count those of the other.
+    assert.deepEqual(
+      [await allowed(one, rule('frozen'), 30), await allowed(other, rule('frozen'), 30)],
+      [4, 10],
+    );
+    assert.equal((await one.look(rule('frozen'), 'a')).allowed, false);
+    await bothTold([AWAY]);
+  });
 
-  test(
-    'thawed: counted together again; a window that a process filled alone remains full for it',
-    needs,
-    async () => {
-      proxy.thaw();
-      await bothTold([AWAY, BACK]);
-      const [one, other] = pair;
-      assert.deepEqual(
-        [await allowed(one, rule('frozen'), 5), await allowed(other, rule('frozen'), 5)],
-        [0, 0],
-      );
-      assert.equal((await allowed(one, rule('thawed'), 7)) + (await allowed(other, rule('thawed'), 7)), 10);
-    },
-  );
+  test('thawed: counted together again; a window that a process filled alone remains full for it', async () => {
+    proxy.thaw();
+    await bothTold([AWAY, BACK]);
+    const [one, other] = pair;
+    assert.deepEqual(
+      [await allowed(one, rule('frozen'), 5), await allowed(other, rule('frozen'), 5)],
+      [0, 0],
+    );
+    assert.equal((await allowed(one, rule('thawed'), 7)) + (await allowed(other, rule('thawed'), 7)), 10);
+  });
 
-  test('stopped and started again: the same, on new connections', needs, async () => {
+  test('stopped and started again: the same, on new connections', async () => {
     assert.ok(server.power, 'a server of its own: unset TEST_DATABASE_URL');
     await server.power.stop();
     const [one, other] = pair;

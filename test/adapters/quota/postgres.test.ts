@@ -36,25 +36,21 @@ quotaContract({
 const allowedOf = (states: readonly { readonly allowed: boolean }[]) =>
   states.filter((state) => state.allowed).length;
 
-describe('quota of three processes', () => {
-  test(
-    'of 100 concurrent calls on each, exactly the limit is allowed, and each remaining number is returned once',
-    needs,
-    async () => {
-      for (let round = 0; round < 5; round++) {
-        const states = await Promise.all(
-          Array.from({ length: 300 }, (_, n) => processes[n % 3]?.take(minute('race', 100), `${round}`)),
-        );
-        const left = states.flatMap((state) => (state?.allowed ? [state.remaining] : []));
-        assert.deepEqual(
-          left.sort((a, b) => b - a),
-          Array.from({ length: 100 }, (_, n) => 99 - n),
-        );
-      }
-    },
-  );
+describe('quota of three processes', needs, () => {
+  test('of 100 concurrent calls on each, exactly the limit is allowed, and each remaining number is returned once', async () => {
+    for (let round = 0; round < 5; round++) {
+      const states = await Promise.all(
+        Array.from({ length: 300 }, (_, n) => processes[n % 3]?.take(minute('race', 100), `${round}`)),
+      );
+      const left = states.flatMap((state) => (state?.allowed ? [state.remaining] : []));
+      assert.deepEqual(
+        left.sort((a, b) => b - a),
+        Array.from({ length: 100 }, (_, n) => 99 - n),
+      );
+    }
+  });
 
-  test('many concurrent keys in any order do not deadlock', needs, async () => {
+  test('many concurrent keys in any order do not deadlock', async () => {
     const keys = Array.from({ length: 200 }, (_, n) => `key ${n}`);
     for (let round = 0; round < 10; round++) {
       await Promise.all(
@@ -73,7 +69,7 @@ describe('quota of three processes', () => {
     );
   });
 
-  test('`look` and `take` of one process include the units of the others', needs, async () => {
+  test('`look` and `take` of one process include the units of the others', async () => {
     const [one, other, third] = processes;
     const rule = minute('seen', 2);
     await one.take(rule, 'a');
@@ -84,7 +80,7 @@ describe('quota of three processes', () => {
     assert.equal((await one.take(rule, 'a')).allowed, false);
   });
 
-  test('processes with different limits count together, and each applies its own limit', needs, async () => {
+  test('processes with different limits count together, and each applies its own limit', async () => {
     const [one, other] = processes;
     assert.equal(allowedOf(await times(3, () => one.take(minute('limits', 5), 'a'))), 3);
     assert.equal((await other.take(minute('limits', 3), 'a')).allowed, false);
@@ -92,7 +88,7 @@ describe('quota of three processes', () => {
     assert.equal((await one.take(minute('limits', 5), 'a')).allowed, false);
   });
 
-  test('a full window costs no further statement', needs, async () => {
+  test('a full window costs no further statement', async () => {
     const [one] = processes;
     await times(2, () => one.take(minute('full', 1), 'a'));
     const before = await pointsInAll(one);
@@ -101,8 +97,8 @@ describe('quota of three processes', () => {
   });
 });
 
-describe('quota windows in the table', () => {
-  test('the table reveals no payer, host, address or rule', needs, async () => {
+describe('quota windows in the table', needs, () => {
+  test('the table reveals no payer, host, address or rule', async () => {
     const secrets = ['0x857b06519E91e3A54538791bDbb0E22373e36b66', 'hooks.example.com', '192.0.2.77'];
     for (const secret of secrets) await processes[0].take(minute('rule-name', 5), secret);
     const db = await processes[0].open();
@@ -113,7 +109,7 @@ describe('quota windows in the table', () => {
     for (const secret of [...secrets, 'rule-name']) assert.ok(!text.includes(secret.toLowerCase()), secret);
   });
 
-  test('a window created before the clock of Postgres was set back is replaced', needs, async () => {
+  test('a window created before the clock of Postgres was set back is replaced', async () => {
     const [one, other] = processes;
     const rule = { name: 'set back', windowMs: 1000, maxRequests: 5 };
     const db = await one.open();
@@ -124,26 +120,20 @@ describe('quota windows in the table', () => {
     assert.ok(resetMs <= 1000, `${resetMs}`);
   });
 
-  test(
-    'ended windows are deleted at intervals, open ones and those that another statement has locked are not',
-    needs,
-    async () => {
-      const quota = await sharedQuota(await server.newDatabase(), { limitMs: 30_000, sweepMs: 5 });
-      const db = await quota.open();
-      await quota.take(minute('open', 5), 'a');
-      await db.transaction(async (transaction) => {
-        await addEnding(quota, 25);
-        await transaction.execute(
-          sql`select 1 from quota_windows where key like 'ending%' limit 3 for update`,
-        );
-        await waitFor('the others are deleted', async () => (await pointsInAll(quota)) <= 1 + 3);
-        assert.equal(await pointsInAll(quota), 1 + 3);
-      });
-      await waitFor('all are deleted', async () => (await pointsInAll(quota)) === 1);
-      assert.equal((await quota.look(minute('open', 5), 'a')).remaining, 3);
-      await quota.end();
-    },
-  );
+  test('ended windows are deleted at intervals, open ones and those that another statement has locked are not', async () => {
+    const quota = await sharedQuota(await server.newDatabase(), { limitMs: 30_000, sweepMs: 5 });
+    const db = await quota.open();
+    await quota.take(minute('open', 5), 'a');
+    await db.transaction(async (transaction) => {
+      await addEnding(quota, 25);
+      await transaction.execute(sql`select 1 from quota_windows where key like 'ending%' limit 3 for update`);
+      await waitFor('the others are deleted', async () => (await pointsInAll(quota)) <= 1 + 3);
+      assert.equal(await pointsInAll(quota), 1 + 3);
+    });
+    await waitFor('all are deleted', async () => (await pointsInAll(quota)) === 1);
+    assert.equal((await quota.look(minute('open', 5), 'a')).remaining, 3);
+    await quota.end();
+  });
 });
 
 async function times<T>(count: number, act: () => Promise<T>): Promise<T[]> {

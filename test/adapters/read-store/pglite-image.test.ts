@@ -25,9 +25,7 @@ const catalogue = async (pg: PGlite) =>
     )
   ).rows;
 
-test('pglite: the image has the files and the catalogue that the installed PGlite makes', {
-  timeout: 120_000,
-}, async () => {
+test('pglite: the image has the files and the catalogue that the installed PGlite makes', async () => {
   const [image, made] = [join(scratch, 'image'), join(scratch, 'made')];
   await unpackPgliteImage(image);
   const fresh = await PGlite.create({ dataDir: made, postgresqlconf: PGLITE_SETTINGS });

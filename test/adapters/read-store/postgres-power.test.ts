@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { Projection, readHead } from '#projections/projection.ts';
@@ -31,27 +31,25 @@ import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { allRows, modelsOver, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 30_000;
-const needs = { ...needsPostgres(), timeout: 120_000 };
+const needs = needsPostgres();
 const projectorScript = new URL('../../support/read-model-process.ts', import.meta.url).href;
 let shared: Promise<PostgresServer> | null = null;
 const server = () => {
   shared ??= postgresServer({ own: true });
   return shared;
 };
-after(async () => (await shared)?.remove());
+describe('postgres stops and starts, and several processes share it', needs, () => {
+  after(async () => (await shared)?.remove());
 
-async function until(what: string, met: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; !(await met()); await sleep(10)) {
-    if (Date.now() > end) throw new Error(`waited too long for ${what}`);
+  async function until(what: string, met: () => boolean | Promise<boolean>): Promise<void> {
+    for (const end = Date.now() + PATIENCE_MS; !(await met()); await sleep(10)) {
+      if (Date.now() > end) throw new Error(`waited too long for ${what}`);
+    }
   }
-}
 
-const unavailable = (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable';
+  const unavailable = (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable';
 
-test(
-  'postgres: stopped and started again, reads fail as unavailable meanwhile and the rows catch up by themselves',
-  needs,
-  async (t) => {
+  test('postgres: stopped and started again, reads fail as unavailable meanwhile and the rows catch up by themselves', async (t) => {
     const { power, newDatabase } = await server();
     if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
     const store = postgresReadStore({ url: await newDatabase() });
@@ -81,37 +79,33 @@ test(
     assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
     await runner.stop();
     await store.close();
-  },
-);
+  });
 
-test('postgres: away at the start, it is found when it comes', needs, async (t) => {
-  const { power, newDatabase } = await server();
-  if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
-  const url = await newDatabase();
-  await power.stop();
-  const store = postgresReadStore({ url });
-  const log = memoryLog();
-  const last = await appendAll(log, jobAppends(PLAN));
-  const runner = runnerOver(log, store);
-  await assert.rejects(
-    readModels({
-      store: runner,
-      clock: systemClock(),
-      logger: silent,
-      ready: () => runner.ready(),
-    }).proof.recent(1),
-    unavailable,
-  );
-  await power.start();
-  assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
-  await runner.stop();
-  await store.close();
-});
+  test('postgres: away at the start, it is found when it comes', async (t) => {
+    const { power, newDatabase } = await server();
+    if (power === null) return t.skip('the server of TEST_DATABASE_URL is not ours to stop');
+    const url = await newDatabase();
+    await power.stop();
+    const store = postgresReadStore({ url });
+    const log = memoryLog();
+    const last = await appendAll(log, jobAppends(PLAN));
+    const runner = runnerOver(log, store);
+    await assert.rejects(
+      readModels({
+        store: runner,
+        clock: systemClock(),
+        logger: silent,
+        ready: () => runner.ready(),
+      }).proof.recent(1),
+      unavailable,
+    );
+    await power.start();
+    assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+    await runner.stop();
+    await store.close();
+  });
 
-test(
-  'postgres: two processes over one database, the projecting one killed: the other takes over and no row differs',
-  needs,
-  async () => {
+  test('postgres: two processes over one database, the projecting one killed: the other takes over and no row differs', async () => {
     const { newDatabase } = await server();
     const url = await newDatabase();
     const directory = mkdtempSync(join(tmpdir(), 'relay-two-'));
@@ -144,13 +138,9 @@ test(
     await log.close();
     await store.close();
     rmSync(directory, { recursive: true, force: true });
-  },
-);
+  });
 
-test(
-  'postgres: runners side by side all reach the head, and each event is projected once',
-  needs,
-  async () => {
+  test('postgres: runners side by side all reach the head, and each event is projected once', async () => {
     const url = await (await server()).newDatabase();
     const stores = [1, 2, 3].map(() => postgresReadStore({ url, connections: 2 }));
     const log = memoryLog();
@@ -165,70 +155,72 @@ test(
     assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
     for (const runner of runners) await runner.stop();
     for (const one of stores) await one.close();
-  },
-);
+  });
 
-test('postgres: a projector that was overtaken while it slept writes nothing', needs, async () => {
-  const url = await (await server()).newDatabase();
-  const store = postgresReadStore({ url, connections: 3 });
-  const log = memoryLog();
-  await appendAll(log, jobAppends(PLAN));
-  const events = recorded(log);
-  const [first, second] = [events.slice(0, 1), events.slice(1)];
-  const db = await rowsFor(log, store);
-  const head = await readHead(db);
-  const options = { models: READ_MODELS, judgeReceipt: judgeBySignature, cachedRows: 100 };
-  const [slow, quick] = [new Projection(head, options), new Projection(head, options)];
-  const by = async (projection: Projection, events: readonly RecordedEvent[]) =>
-    projection.write(db, await projection.fold(db, events));
-  assert.equal(await by(quick, first), true);
-  assert.equal(await by(quick, second), true);
-  const before = await allRows(db);
-  assert.equal(await by(slow, first), false);
-  assert.deepEqual(await allRows(db), before);
-  assert.equal((await readHead(db)).position, await log.head());
-  // A purge counts as a write: what it deleted is not written again.
-  const purging = new Projection(await readHead(db), options);
-  assert.deepEqual(await purgeOnce(db, { jobs: '2027', receipts: null }), { gone: 2, more: false });
-  await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
-  assert.equal(await by(purging, recorded(log)), false);
-  await store.close();
-});
+  test('postgres: a projector that was overtaken while it slept writes nothing', async () => {
+    const url = await (await server()).newDatabase();
+    const store = postgresReadStore({ url, connections: 3 });
+    const log = memoryLog();
+    await appendAll(log, jobAppends(PLAN));
+    const events = recorded(log);
+    const [first, second] = [events.slice(0, 1), events.slice(1)];
+    const db = await rowsFor(log, store);
+    const head = await readHead(db);
+    const options = { models: READ_MODELS, judgeReceipt: judgeBySignature, cachedRows: 100 };
+    const [slow, quick] = [new Projection(head, options), new Projection(head, options)];
+    const by = async (projection: Projection, events: readonly RecordedEvent[]) =>
+      projection.write(db, await projection.fold(db, events));
+    assert.equal(await by(quick, first), true);
+    assert.equal(await by(quick, second), true);
+    const before = await allRows(db);
+    assert.equal(await by(slow, first), false);
+    assert.deepEqual(await allRows(db), before);
+    assert.equal((await readHead(db)).position, await log.head());
+    // A purge counts as a write: what it deleted is not written again.
+    const purging = new Projection(await readHead(db), options);
+    assert.deepEqual(await purgeOnce(db, { jobs: '2027', receipts: null }), { gone: 2, more: false });
+    await appendAll(log, jobAppends({ ...PLAN, seed: 2 }));
+    assert.equal(await by(purging, recorded(log)), false);
+    await store.close();
+  });
 
-test('postgres: processes that start at once bring the schema to this version once', needs, async () => {
-  const url = await (await server()).newDatabase();
-  const stores = [1, 2, 3, 4].map(() => postgresReadStore({ url, connections: 1 }));
-  const handles = await Promise.all(stores.map((store) => store.shared()));
-  const [db] = handles;
-  assert.ok(db);
-  const [migrated] = await rowsOf<{ count: string }>(db, sql`select count(*) from drizzle.__webhook_relay`);
-  assert.equal(Number(migrated?.count), 1);
-  for (const store of stores) await store.close();
-});
+  test('postgres: processes that start at once bring the schema to this version once', async () => {
+    const url = await (await server()).newDatabase();
+    const stores = [1, 2, 3, 4].map(() => postgresReadStore({ url, connections: 1 }));
+    const handles = await Promise.all(stores.map((store) => store.shared()));
+    const [db] = handles;
+    assert.ok(db);
+    const [migrated] = await rowsOf<{ count: string }>(db, sql`select count(*) from drizzle.__webhook_relay`);
+    assert.equal(Number(migrated?.count), 1);
+    for (const store of stores) await store.close();
+  });
 
-test('postgres: statements are prepared, and read by index from the first row on', needs, async () => {
-  const url = await (await server()).newDatabase();
-  const store = postgresReadStore({ url, connections: 1 });
-  // One row on one page, and the planner knows it: reading the whole table would be cheaper, today.
-  const log = memoryLog();
-  await appendAll(log, jobAppends(PLAN));
-  const db = await project(log, store);
-  const models = modelsOver(db);
-  await models.job.find('job_none');
-  await models.proof.recent(10);
-  const prepared = await rowsOf<{ statement: string }>(db, sql`select statement from pg_prepared_statements`);
-  const named = prepared.filter(({ statement }) => /from "(jobs|proofs)"/.test(statement));
-  assert.equal(named.length, 2);
-  await db.execute(sql.raw('analyze jobs'));
-  const plan = await rowsOf<Record<string, string>>(db, sql.raw(`explain select * from jobs where id = 'x'`));
-  assert.match(JSON.stringify(plan), /Index|Bitmap/);
-  await store.close();
-});
+  test('postgres: statements are prepared, and read by index from the first row on', async () => {
+    const url = await (await server()).newDatabase();
+    const store = postgresReadStore({ url, connections: 1 });
+    // One row on one page, and the planner knows it: reading the whole table would be cheaper, today.
+    const log = memoryLog();
+    await appendAll(log, jobAppends(PLAN));
+    const db = await project(log, store);
+    const models = modelsOver(db);
+    await models.job.find('job_none');
+    await models.proof.recent(10);
+    const prepared = await rowsOf<{ statement: string }>(
+      db,
+      sql`select statement from pg_prepared_statements`,
+    );
+    const named = prepared.filter(({ statement }) => /from "(jobs|proofs)"/.test(statement));
+    assert.equal(named.length, 2);
+    await db.execute(sql.raw('analyze jobs'));
+    const plan = await rowsOf<Record<string, string>>(
+      db,
+      sql.raw(`explain select * from jobs where id = 'x'`),
+    );
+    assert.match(JSON.stringify(plan), /Index|Bitmap/);
+    await store.close();
+  });
 
-test(
-  'postgres: a pool that lost a connection is closed, and the next caller gets a new one',
-  needs,
-  async () => {
+  test('postgres: a pool that lost a connection is closed, and the next caller gets a new one', async () => {
     const url = await (await server()).newDatabase();
     const [store, other] = [postgresReadStore({ url }), postgresReadStore({ url })];
     const [before, killer] = [await store.open('any'), await other.shared()];
@@ -242,5 +234,5 @@ test(
     assert.equal((await Promise.all(answers)).length, 20);
     await store.close();
     await other.close();
-  },
-);
+  });
+});

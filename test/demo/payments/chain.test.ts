@@ -48,7 +48,7 @@ const typed = (types: Readonly<Record<string, string>>) =>
   Object.entries(types).map(([name, type]) => ({ name, type }));
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
-describe('the local token', () => {
+describe('the local token', needs, () => {
   let chain: LocalChain;
   const payer = newPayer();
   const payee = newPayer().address;
@@ -62,13 +62,11 @@ describe('the local token', () => {
   let client: ReturnType<typeof connect>;
 
   before(async () => {
-    if (needs.skip) return;
     chain = await startLocalChain();
     client = connect();
     await chain.mint([payer.address], 1_000_000n);
   });
   after(async () => {
-    if (needs.skip) return;
     await chain.stop();
   });
 
@@ -97,7 +95,7 @@ describe('the local token', () => {
     return client.waitForTransactionReceipt({ hash: await client.writeContract(call) });
   };
 
-  test('has name, version, decimals and symbol of USDC', needs, async () => {
+  test('has name, version, decimals and symbol of USDC', async () => {
     const read = (functionName: 'name' | 'version' | 'decimals' | 'symbol' | 'totalSupply') =>
       client.readContract({ address: TOKEN, abi, functionName });
     assert.deepEqual(
@@ -107,30 +105,26 @@ describe('the local token', () => {
     assert.equal(await read('totalSupply'), 1_000_000n);
   });
 
-  test(
-    'both overloads transfer the amount; AuthorizationUsed is directly before Transfer',
-    needs,
-    async () => {
-      for (const overload of ['parts', 'bytes']) {
-        const message = await authorization();
-        const signature = await sign(message);
-        const before = await chain.balanceOf(payee);
-        const receipt = await move(message, ...(overload === 'parts' ? parts(signature) : [signature]));
-        assert.deepEqual(
-          parseEventLogs({ abi, logs: receipt.logs }).map(({ eventName, args }) => ({ eventName, ...args })),
-          [
-            { eventName: 'AuthorizationUsed', authorizer: payer.address, nonce: message.nonce },
-            { eventName: 'Transfer', from: payer.address, to: payee, value: 3000n },
-          ],
-        );
-        assert.equal(await chain.balanceOf(payee), before + 3000n);
-        assert.equal(await chain.isSpent(payer.address, message.nonce), true);
-        await assert.rejects(move(message, signature), /authorization is used or canceled/);
-      }
-    },
-  );
+  test('both overloads transfer the amount; AuthorizationUsed is directly before Transfer', async () => {
+    for (const overload of ['parts', 'bytes']) {
+      const message = await authorization();
+      const signature = await sign(message);
+      const before = await chain.balanceOf(payee);
+      const receipt = await move(message, ...(overload === 'parts' ? parts(signature) : [signature]));
+      assert.deepEqual(
+        parseEventLogs({ abi, logs: receipt.logs }).map(({ eventName, args }) => ({ eventName, ...args })),
+        [
+          { eventName: 'AuthorizationUsed', authorizer: payer.address, nonce: message.nonce },
+          { eventName: 'Transfer', from: payer.address, to: payee, value: 3000n },
+        ],
+      );
+      assert.equal(await chain.balanceOf(payee), before + 3000n);
+      assert.equal(await chain.isSpent(payer.address, message.nonce), true);
+      await assert.rejects(move(message, signature), /authorization is used or canceled/);
+    }
+  });
 
-  test('its window excludes both ends, by the chain’s own clock', needs, async () => {
+  test('its window excludes both ends, by the chain’s own clock', async () => {
     const early = await authorization({ validAfter: BigInt(await chain.time()) + 1000n });
     await assert.rejects(move(early, await sign(early)), /authorization is not yet valid/);
     const late = await authorization();
@@ -139,7 +133,7 @@ describe('the local token', () => {
     await assert.rejects(move(late, signature), /authorization is expired/);
   });
 
-  test('another signer, another v, the high half of s and a short signature are refused', needs, async () => {
+  test('another signer, another v, the high half of s and a short signature are refused', async () => {
     const message = await authorization();
     const [v, r, s] = parts(await sign(message));
     await assert.rejects(move(message, await sign(message, newPayer())), /invalid signature/);
@@ -151,7 +145,7 @@ describe('the local token', () => {
     await move(message, v, r, s);
   });
 
-  test('only its authorizer can cancel an authorization, which is then unusable', needs, async () => {
+  test('only its authorizer can cancel an authorization, which is then unusable', async () => {
     const message = await authorization();
     const cancellation = (by: typeof payer) =>
       by.signTypedData({
@@ -169,7 +163,7 @@ describe('the local token', () => {
     await assert.rejects(move(message, await sign(message)), /authorization is used or canceled/);
   });
 
-  test('a contract wallet pays with its owner’s signature (ERC-1271) only', needs, async () => {
+  test('a contract wallet pays with its owner’s signature (ERC-1271) only', async () => {
     const wallet = newPayer().address;
     await chain.placeWallet(wallet, payer.address);
     await chain.mint([wallet], 3000n);
@@ -180,7 +174,7 @@ describe('the local token', () => {
     assert.deepEqual([await chain.balanceOf(wallet), await chain.balanceOf(payee)], [0n, before + 3000n]);
   });
 
-  test('without automatic mining nothing happens until a block is mined', needs, async () => {
+  test('without automatic mining nothing happens until a block is mined', async () => {
     await chain.automine(false);
     const before = await chain.balanceOf(payee);
     const message = await authorization();

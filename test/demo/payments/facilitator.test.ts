@@ -33,7 +33,7 @@ function pay(payer: Payer, asked: PaymentRequirements): Promise<PaymentPayload> 
   return client.createPaymentPayload({ x402Version: 2, resource, accepts: [asked] });
 }
 
-describe('the local chain and facilitator', () => {
+describe('the local chain and facilitator', needs, () => {
   let chain: LocalChain;
   let local: LocalFacilitator;
   let facilitator: HTTPFacilitatorClient;
@@ -42,7 +42,6 @@ describe('the local chain and facilitator', () => {
   const [rich] = payers;
 
   before(async () => {
-    if (needs.skip) return;
     chain = await startLocalChain();
     local = await startLocalFacilitator({ rpcUrl: chain.url });
     facilitator = new HTTPFacilitatorClient({ url: local.url });
@@ -52,12 +51,11 @@ describe('the local chain and facilitator', () => {
     );
   });
   after(async () => {
-    if (needs.skip) return;
     await local.stop();
     await chain.stop();
   });
 
-  test('200 concurrent settlements: all succeed, each transfers its amount once', needs, async () => {
+  test('200 concurrent settlements: all succeed, each transfers its amount once', async () => {
     const asked = requirements();
     const payments = await Promise.all(payers.map((payer) => pay(payer, asked)));
     const answers = await Promise.all(payments.map((payment) => facilitator.settle(payment, asked)));
@@ -71,7 +69,7 @@ describe('the local chain and facilitator', () => {
     for (const { address } of payers) assert.equal(await chain.balanceOf(address), 27_000n);
   });
 
-  test('settlements shortly after each other on a new chain: all succeed', needs, async () => {
+  test('settlements shortly after each other on a new chain: all succeed', async () => {
     for (let round = 0; round < 5; round++) {
       const fresh = await startLocalChain();
       const own = await startLocalFacilitator({ rpcUrl: fresh.url });
@@ -94,7 +92,7 @@ describe('the local chain and facilitator', () => {
     }
   });
 
-  test('a good payment is valid and settles; it is used afterwards', needs, async () => {
+  test('a good payment is valid and settles; it is used afterwards', async () => {
     assert.ok(rich);
     const asked = requirements();
     const payment = await pay(rich, asked);
@@ -115,7 +113,7 @@ describe('the local chain and facilitator', () => {
     assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 3000n);
   });
 
-  test('refusals by code: another payee, another amount, no funds, a wrong domain', needs, async () => {
+  test('refusals by code: another payee, another amount, no funds, a wrong domain', async () => {
     assert.ok(rich);
     const asked = requirements();
     const payment = await pay(rich, asked);

@@ -38,7 +38,7 @@ test('a failed request is not repeated', async () => {
   assert.equal(polls, 1);
 });
 
-describe('the local facilitator', () => {
+describe('the local facilitator', needs, () => {
   let chain: LocalChain;
   let front: LoopbackServer;
   let local: LocalFacilitator;
@@ -46,7 +46,6 @@ describe('the local facilitator', () => {
   let onRequest: (method: string, params: readonly unknown[]) => Promise<void> | undefined = () => undefined;
 
   before(async () => {
-    if (needs.skip) return;
     chain = await startLocalChain();
     front = await loopbackServer(async (request, response) => {
       const body = await jsonOf<{ method: string; params?: readonly unknown[] }>(request);
@@ -58,51 +57,46 @@ describe('the local facilitator', () => {
     local = await startLocalFacilitator({ rpcUrl: front.url });
   });
   after(async () => {
-    if (needs.skip) return;
     await local.stop();
     await front.down();
     await chain.stop();
   });
 
-  test(
-    'finds the last block, also if it is mined while the facilitator reads the one before',
-    needs,
-    async () => {
-      const payer = newPayer();
-      await chain.mint([payer.address], 3000n);
-      const terms: PaymentRequirements = {
-        scheme: 'exact',
-        network: 'eip155:8453',
-        amount: '3000',
-        asset: TOKEN,
-        payTo: newPayer().address,
-        maxTimeoutSeconds: 120,
-        extra: { name: 'USD Coin', version: '2' },
-      };
-      const resource = { url: 'https://relay.test/', description: '', mimeType: '' };
-      const asked: PaymentRequired = { x402Version: 2, resource, accepts: [terms] };
-      const { payload } = await makePayment(payer, asked);
+  test('finds the last block, also if it is mined while the facilitator reads the one before', async () => {
+    const payer = newPayer();
+    await chain.mint([payer.address], 3000n);
+    const terms: PaymentRequirements = {
+      scheme: 'exact',
+      network: 'eip155:8453',
+      amount: '3000',
+      asset: TOKEN,
+      payTo: newPayer().address,
+      maxTimeoutSeconds: 120,
+      extra: { name: 'USD Coin', version: '2' },
+    };
+    const resource = { url: 'https://relay.test/', description: '', mimeType: '' };
+    const asked: PaymentRequired = { x402Version: 2, resource, accepts: [terms] };
+    const { payload } = await makePayment(payer, asked);
 
-      const seen = { receipts: 0, numbers: 0, held: false, settled: false };
-      const { promise: released, resolve: release } = Promise.withResolvers<void>();
-      onRequest = (method, params) => {
-        if (method === 'eth_getTransactionReceipt') seen.receipts += 1;
-        if (method === 'eth_blockNumber') seen.numbers += 1;
-        if (method !== 'eth_getBlockByNumber' || params[1] !== true) return undefined;
-        seen.held = true;
-        return released;
-      };
-      await chain.automine(false);
-      const settling = new HTTPFacilitatorClient({ url: local.url }).settle(payload, terms).finally(() => {
-        seen.settled = true;
-      });
-      await waitFor('the facilitator polls', () => seen.held || seen.receipts >= 3);
-      const { numbers } = seen;
-      await chain.mine();
-      await waitFor('the facilitator has seen the block', () => seen.settled || seen.numbers >= numbers + 3);
-      release();
-      const { success, errorReason } = await settling;
-      assert.deepEqual([success, errorReason], [true, undefined]);
-    },
-  );
+    const seen = { receipts: 0, numbers: 0, held: false, settled: false };
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    onRequest = (method, params) => {
+      if (method === 'eth_getTransactionReceipt') seen.receipts += 1;
+      if (method === 'eth_blockNumber') seen.numbers += 1;
+      if (method !== 'eth_getBlockByNumber' || params[1] !== true) return undefined;
+      seen.held = true;
+      return released;
+    };
+    await chain.automine(false);
+    const settling = new HTTPFacilitatorClient({ url: local.url }).settle(payload, terms).finally(() => {
+      seen.settled = true;
+    });
+    await waitFor('the facilitator polls', () => seen.held || seen.receipts >= 3);
+    const { numbers } = seen;
+    await chain.mine();
+    await waitFor('the facilitator has seen the block', () => seen.settled || seen.numbers >= numbers + 3);
+    release();
+    const { success, errorReason } = await settling;
+    assert.deepEqual([success, errorReason], [true, undefined]);
+  });
 });

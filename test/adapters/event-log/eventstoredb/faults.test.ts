@@ -19,7 +19,6 @@ import {
 import { startProgram } from '#test/support/event-log-process.ts';
 import { waitFor } from '#test/support/service.ts';
 
-const OPTIONS = { timeout: 60_000 };
 /** For calls that must time out; others have the default limit, which only a hanging server reaches. */
 const HASTY = { timeLimitMs: 150 };
 const CLOSER = new URL('../../../support/event-log-eventstoredb-close.ts', import.meta.url).href;
@@ -37,7 +36,7 @@ async function write(log: EventLog, prefix: string, appends: number): Promise<nu
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
 }
 
-test('eventstoredb: every call on a frozen server ends within its time limit', OPTIONS, () =>
+test('eventstoredb: every call on a frozen server ends within its time limit', () =>
   withEventStore(async ({ server, log, handle }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -56,10 +55,9 @@ test('eventstoredb: every call on a frozen server ends within its time limit', O
     await untilKnown(() => hasty.readStream(stream));
     await waitFor('health', async () => (await hasty.health()).ok);
     assert.equal(await log.head(), (await log.readStream(stream)).at(-1)?.position);
-  }),
-);
+  }));
 
-test('eventstoredb: an append on a frozen server is stored once, however late it is processed', OPTIONS, () =>
+test('eventstoredb: an append on a frozen server is stored once, however late it is processed', () =>
   withEventStore(async ({ server, log, handle }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -73,42 +71,33 @@ test('eventstoredb: an append on a frozen server is stored once, however late it
     const appended = await untilKnown(() => hasty.append(stream, 0n, mine));
     assert.equal(appended.nextRevision, 2n);
     assert.deepEqual(ids(await log.readStream(stream, { from: 1n })), ids(mine));
-  }),
-);
+  }));
 
-test(
-  'eventstoredb: after a lost answer and a restart of the server the repeat returns the result',
-  OPTIONS,
-  () =>
-    withEventStore(async ({ server, log, handle }) => {
-      const stream = freshStream();
-      const mine = newEvents(2);
-      server.faults.loseAnswers(1);
-      await assert.rejects(log.append(stream, 'no_stream', mine), EventLogUnavailable);
-      await server.stop();
-      await server.start();
-      await handle().append(stream, 1n, newEvents(1));
-      const { nextRevision, position } = await untilKnown(() => log.append(stream, 'no_stream', mine));
-      const stored = await log.readStream(stream);
-      assert.deepEqual([nextRevision, position], [1n, stored[1]?.position]);
-      assert.equal(stored.length, 3);
-    }),
-);
+test('eventstoredb: after a lost answer and a restart of the server the repeat returns the result', () =>
+  withEventStore(async ({ server, log, handle }) => {
+    const stream = freshStream();
+    const mine = newEvents(2);
+    server.faults.loseAnswers(1);
+    await assert.rejects(log.append(stream, 'no_stream', mine), EventLogUnavailable);
+    await server.stop();
+    await server.start();
+    await handle().append(stream, 1n, newEvents(1));
+    const { nextRevision, position } = await untilKnown(() => log.append(stream, 'no_stream', mine));
+    const stored = await log.readStream(stream);
+    assert.deepEqual([nextRevision, position], [1n, stored[1]?.position]);
+    assert.equal(stored.length, 3);
+  }));
 
-test(
-  'eventstoredb: an append on which the server timed out is unavailable, and its repeat is stored',
-  OPTIONS,
-  () =>
-    withEventStore(async ({ server, log }) => {
-      const stream = freshStream();
-      const mine = newEvents(1);
-      server.faults.refuseAppends(1);
-      await assert.rejects(log.append(stream, 'no_stream', mine), EventLogUnavailable);
-      assert.equal((await log.append(stream, 'no_stream', mine)).nextRevision, 0n);
-    }),
-);
+test('eventstoredb: an append on which the server timed out is unavailable, and its repeat is stored', () =>
+  withEventStore(async ({ server, log }) => {
+    const stream = freshStream();
+    const mine = newEvents(1);
+    server.faults.refuseAppends(1);
+    await assert.rejects(log.append(stream, 'no_stream', mine), EventLogUnavailable);
+    assert.equal((await log.append(stream, 'no_stream', mine)).nextRevision, 0n);
+  }));
 
-test('eventstoredb: a restarted server is used again without a restart of this process', OPTIONS, () =>
+test('eventstoredb: a restarted server is used again without a restart of this process', () =>
   withEventStore(async ({ server, log }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -129,45 +118,40 @@ test('eventstoredb: a restarted server is used again without a restart of this p
     assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
     const kinds = follower.messages.map(({ kind }) => kind);
     assert.deepEqual(kinds, ['event', 'caught_up', 'resumed', 'event']);
-  }),
-);
+  }));
 
-test(
-  'eventstoredb: 16 writers and a subscriber lose, repeat and reorder nothing while connections and subscriptions break',
-  OPTIONS,
-  () =>
-    withEventStore(
-      async ({ server, log, handle }) => {
-        const prefix = `broken${freshId()}`;
-        const follower = follow(handle(), { after: null, prefix: `${prefix}-` });
-        await follower.until(() => follower.messages.length > 0, 'caught_up');
-        server.faults.dropSubscriptionsAfter(20);
-        const writing = write(log, prefix, 40);
-        const reached = (count: number) =>
-          follower.until(() => follower.events().length >= count, `${count} events`);
-        await reached(100);
-        server.faults.drop();
-        await reached(300);
-        server.faults.dropSubscriptions();
-        await reached(500);
-        await server.stop();
-        await server.start();
-        await reached(800);
-        server.faults.freeze();
-        await server.faults.thaw();
-        const total = await within(writing, 'the writers');
-        await reached(total);
-        await follower.stop();
-        assert.equal(follower.events().length, 16 * 40 * 2);
-        assertGlobalOrder(follower.events());
-        assertWholeStreams(follower.events());
-        assert.equal(follower.messages.filter(({ kind }) => kind === 'caught_up').length, 1);
-      },
-      { timeLimitMs: 1000 },
-    ),
-);
+test('eventstoredb: 16 writers and a subscriber lose, repeat and reorder nothing while connections and subscriptions break', () =>
+  withEventStore(
+    async ({ server, log, handle }) => {
+      const prefix = `broken${freshId()}`;
+      const follower = follow(handle(), { after: null, prefix: `${prefix}-` });
+      await follower.until(() => follower.messages.length > 0, 'caught_up');
+      server.faults.dropSubscriptionsAfter(20);
+      const writing = write(log, prefix, 40);
+      const reached = (count: number) =>
+        follower.until(() => follower.events().length >= count, `${count} events`);
+      await reached(100);
+      server.faults.drop();
+      await reached(300);
+      server.faults.dropSubscriptions();
+      await reached(500);
+      await server.stop();
+      await server.start();
+      await reached(800);
+      server.faults.freeze();
+      await server.faults.thaw();
+      const total = await within(writing, 'the writers');
+      await reached(total);
+      await follower.stop();
+      assert.equal(follower.events().length, 16 * 40 * 2);
+      assertGlobalOrder(follower.events());
+      assertWholeStreams(follower.events());
+      assert.equal(follower.messages.filter(({ kind }) => kind === 'caught_up').length, 1);
+    },
+    { timeLimitMs: 1000 },
+  ));
 
-test('eventstoredb: a subscription on a frozen server continues when the server thaws', OPTIONS, () =>
+test('eventstoredb: a subscription on a frozen server continues when the server thaws', () =>
   withEventStore(async ({ server, log, handle }) => {
     const stream = freshStream();
     const follower = follow(handle(HASTY), { after: null });
@@ -182,10 +166,9 @@ test('eventstoredb: a subscription on a frozen server continues when the server 
     await follower.until(() => follower.events().length === 2, 'the second event');
     await follower.stop();
     assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
-  }),
-);
+  }));
 
-test('eventstoredb: an aborted subscription returns while the server is frozen', OPTIONS, () =>
+test('eventstoredb: an aborted subscription returns while the server is frozen', () =>
   withEventStore(
     async ({ server, log, handle }) => {
       const follower = follow(log, { after: null });
@@ -198,10 +181,9 @@ test('eventstoredb: an aborted subscription returns while the server is frozen',
       await server.faults.thaw();
     },
     { timeLimitMs: 600_000 },
-  ),
-);
+  ));
 
-test('eventstoredb: close ends on a frozen server, and pending calls are rejected', OPTIONS, () =>
+test('eventstoredb: close ends on a frozen server, and pending calls are rejected', () =>
   withEventStore(async ({ server, log, handle }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
@@ -212,28 +194,25 @@ test('eventstoredb: close ends on a frozen server, and pending calls are rejecte
     await within(hasty.close(), 'close');
     await handedOver;
     await server.faults.thaw();
-  }),
-);
+  }));
 
-test('eventstoredb: a closed log has no open connection', OPTIONS, () =>
+test('eventstoredb: a closed log has no open connection', () =>
   withEventStore(async ({ server, log }) => {
     const follower = follow(log, { after: null });
     await follower.until(() => follower.messages.length > 0, 'caught_up');
     assert.equal(server.connections(), 1);
     await Promise.all([log.close(), assert.rejects(follower.ended, EventLogUnavailable)]);
     await waitFor('no connection', () => server.connections() === 0, { limitMs: 20_000 });
-  }),
-);
+  }));
 
-test('eventstoredb: a process that closed its log ends', OPTIONS, () =>
+test('eventstoredb: a process that closed its log ends', () =>
   withEventStore(async ({ server }) => {
     const { ended, lines } = startProgram(CLOSER, [server.url]);
     const { code, stderr } = await within(ended, 'the end of the process');
     assert.deepEqual([code, [...lines]], [0, ['closed']], stderr);
-  }),
-);
+  }));
 
-test('eventstoredb: an outage is logged once, and so is its end', OPTIONS, async () => {
+test('eventstoredb: an outage is logged once, and so is its end', async () => {
   const logged: string[] = [];
   const record = (message: string) => logged.push(message);
   await withEventStore(
@@ -250,34 +229,28 @@ test('eventstoredb: an outage is logged once, and so is its end', OPTIONS, async
   );
 });
 
-test(
-  'eventstoredb: a dropped subscription is logged once, as such, and not as an outage',
-  OPTIONS,
-  async () => {
-    const lines: string[] = [];
-    const write = (message: string) => lines.push(message);
-    await withEventStore(
-      async ({ server, log }) => {
-        const stream = freshStream();
-        const follower = follow(log, { after: null });
-        await follower.until(() => follower.messages.length > 0, 'caught_up');
-        await waitFor('the subscription', () => server.subscriptions() === 1);
-        for (let n = 0; n < 3; n++) {
-          server.faults.dropSubscriptions();
-          await log.append(stream, n === 0 ? 'no_stream' : BigInt(n - 1), newEvents(1));
-          await follower.until(() => follower.events().length === n + 1, 'the next event');
-        }
-        await follower.stop();
-        assert.deepEqual(lines, [
-          'the event log dropped the subscription; it resumes from its last position',
-        ]);
-      },
-      { logger: { info: write, warn: write, error: write, bug: write } },
-    );
-  },
-);
+test('eventstoredb: a dropped subscription is logged once, as such, and not as an outage', async () => {
+  const lines: string[] = [];
+  const write = (message: string) => lines.push(message);
+  await withEventStore(
+    async ({ server, log }) => {
+      const stream = freshStream();
+      const follower = follow(log, { after: null });
+      await follower.until(() => follower.messages.length > 0, 'caught_up');
+      await waitFor('the subscription', () => server.subscriptions() === 1);
+      for (let n = 0; n < 3; n++) {
+        server.faults.dropSubscriptions();
+        await log.append(stream, n === 0 ? 'no_stream' : BigInt(n - 1), newEvents(1));
+        await follower.until(() => follower.events().length === n + 1, 'the next event');
+      }
+      await follower.stop();
+      assert.deepEqual(lines, ['the event log dropped the subscription; it resumes from its last position']);
+    },
+    { logger: { info: write, warn: write, error: write, bug: write } },
+  );
+});
 
-test('eventstoredb: the server excludes its own events from a live subscription', OPTIONS, () =>
+test('eventstoredb: the server excludes its own events from a live subscription', () =>
   withEventStore(async ({ server, log }) => {
     const follower = follow(log, { after: null });
     await follower.until(() => follower.messages.length > 0, 'caught_up');
@@ -288,31 +261,26 @@ test('eventstoredb: the server excludes its own events from a live subscription'
     await follower.until(() => follower.events().length === 1, 'the event');
     assert.equal(server.subscriptions(), 1);
     await follower.stop();
-  }),
-);
+  }));
 
-test(
-  'eventstoredb: 20 concurrent appends on 4 handles at no_stream while answers are lost: one succeeds',
-  OPTIONS,
-  () =>
-    withEventStore(async ({ server, handle }) => {
-      const stream = freshStream('claim');
-      const logs = [handle(), handle(), handle(), handle()];
-      server.faults.loseAnswers(2);
-      const results = await Promise.allSettled(
-        Array.from({ length: 20 }, (_, n) => {
-          const mine = newEvents(1);
-          return untilKnown(async () => logs[n % 4]?.append(stream, 'no_stream', mine));
-        }),
-      );
-      const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-      assert.equal(lost.length, 19);
-      for (const error of lost) wrongVersion(stream, 'no_stream', 0n)(error);
-      assert.equal((await logs[0]?.readStream(stream))?.length, 1);
-    }),
-);
+test('eventstoredb: 20 concurrent appends on 4 handles at no_stream while answers are lost: one succeeds', () =>
+  withEventStore(async ({ server, handle }) => {
+    const stream = freshStream('claim');
+    const logs = [handle(), handle(), handle(), handle()];
+    server.faults.loseAnswers(2);
+    const results = await Promise.allSettled(
+      Array.from({ length: 20 }, (_, n) => {
+        const mine = newEvents(1);
+        return untilKnown(async () => logs[n % 4]?.append(stream, 'no_stream', mine));
+      }),
+    );
+    const lost = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+    assert.equal(lost.length, 19);
+    for (const error of lost) wrongVersion(stream, 'no_stream', 0n)(error);
+    assert.equal((await logs[0]?.readStream(stream))?.length, 1);
+  }));
 
-test('eventstoredb: channels of hanging connections are closed', OPTIONS, () =>
+test('eventstoredb: channels of hanging connections are closed', () =>
   withEventStore(async ({ server, handle }) => {
     const log = handle(HASTY);
     await untilKnown(() => log.head());
@@ -321,10 +289,9 @@ test('eventstoredb: channels of hanging connections are closed', OPTIONS, () =>
     await server.faults.thaw();
     await untilKnown(() => log.head());
     await waitFor('a single connection', () => server.connections() === 1, { limitMs: 20_000 });
-  }),
-);
+  }));
 
-test('eventstoredb: an open connection that hangs is replaced', OPTIONS, () =>
+test('eventstoredb: an open connection that hangs is replaced', () =>
   withEventStore(async ({ server, log }) => {
     const relay = await startRelay(server.port);
     const url = `esdb://127.0.0.1:${relay.port}?tls=false`;
@@ -347,8 +314,7 @@ test('eventstoredb: an open connection that hangs is replaced', OPTIONS, () =>
     assert.deepEqual(ids(follower.events()), ids(await log.readStream(stream)));
     await behind.close();
     relay.end();
-  }),
-);
+  }));
 
 /** Forwards bytes until `muteAll`: from then on the existing connections stay open and forward nothing. */
 async function startRelay(port: number) {

@@ -30,8 +30,6 @@ import {
 } from '#test/support/event-log-fixtures.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 
-const OPTIONS = { timeout: 60_000 };
-
 /** Another application of the same server, with the stock client. */
 async function withForeigner(
   { server }: ServerBench,
@@ -45,7 +43,7 @@ async function withForeigner(
   }
 }
 
-test('eventstoredb: a log with only the server’s own events is empty', OPTIONS, () =>
+test('eventstoredb: a log with only the server’s own events is empty', () =>
   withEventStore(async ({ server, log }) => {
     server.writeSystemEvents(50);
     assert.equal(await log.head(), null);
@@ -54,34 +52,29 @@ test('eventstoredb: a log with only the server’s own events is empty', OPTIONS
     await follower.until(() => follower.messages.length > 0, 'caught_up');
     await follower.stop();
     assert.deepEqual(follower.messages, [{ kind: 'caught_up' }]);
-  }),
-);
+  }));
 
-test(
-  'eventstoredb: the head is the last event of a subscriber, before many of the server’s own',
-  OPTIONS,
-  () =>
-    withEventStore(async ({ server, log, handle }) => {
-      const stream = freshStream();
-      server.writeSystemEvents(3);
-      await log.append(stream, 'no_stream', newEvents(3));
-      server.writeSystemEvents(700);
-      const { position } = await log.append(stream, 2n, newEvents(1));
-      for (const more of [0, 2, 600, 0]) {
-        server.writeSystemEvents(more);
-        const heads = await Promise.all([log.head(), log.head(), handle().head()]);
-        assert.deepEqual(heads, [position, position, position]);
-      }
-      const follower = follow(log, { after: null });
-      await follower.until(() => follower.messages.at(-1)?.kind === 'caught_up', 'caught_up');
-      await follower.stop();
-      assert.equal(follower.events().at(-1)?.position, position);
-      assert.deepEqual(await log.readAll({ after: null, max: 9 }), follower.events());
-      assert.deepEqual(ids(await log.readAll({ after: null, max: 2 })), ids(follower.events().slice(0, 2)));
-      const next = await log.append(stream, 3n, newEvents(1));
-      assert.equal(await log.head(), next.position);
-    }),
-);
+test('eventstoredb: the head is the last event of a subscriber, before many of the server’s own', () =>
+  withEventStore(async ({ server, log, handle }) => {
+    const stream = freshStream();
+    server.writeSystemEvents(3);
+    await log.append(stream, 'no_stream', newEvents(3));
+    server.writeSystemEvents(700);
+    const { position } = await log.append(stream, 2n, newEvents(1));
+    for (const more of [0, 2, 600, 0]) {
+      server.writeSystemEvents(more);
+      const heads = await Promise.all([log.head(), log.head(), handle().head()]);
+      assert.deepEqual(heads, [position, position, position]);
+    }
+    const follower = follow(log, { after: null });
+    await follower.until(() => follower.messages.at(-1)?.kind === 'caught_up', 'caught_up');
+    await follower.stop();
+    assert.equal(follower.events().at(-1)?.position, position);
+    assert.deepEqual(await log.readAll({ after: null, max: 9 }), follower.events());
+    assert.deepEqual(ids(await log.readAll({ after: null, max: 2 })), ids(follower.events().slice(0, 2)));
+    const next = await log.append(stream, 3n, newEvents(1));
+    assert.equal(await log.head(), next.position);
+  }));
 
 test('eventstoredb: a part of the log that was searched for the head is not searched again', async () => {
   const log: ServerEvent[] = [];
@@ -122,39 +115,35 @@ test('eventstoredb: a part of the log that was searched for the head is not sear
   assert.equal(await head(), '000000');
 });
 
-test(
-  'eventstoredb: events that are not JSON objects, and system streams, are not part of the log',
-  OPTIONS,
-  () =>
-    withEventStore(async (bench) => {
-      const { log } = bench;
-      const stream = freshStream();
-      const mine = newEvent();
-      await log.append(stream, 'no_stream', [mine]);
-      await withForeigner(bench, async (client) => {
-        await client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') }));
-        await client.appendToStream(stream, jsonEvent({ type: 'Text', data: 'text' }));
-        await client.appendToStream('$settings', jsonEvent({ type: 'NotOurs', data: {} }));
-      });
-      const after = newEvent();
-      const { position } = await log.append(stream, 2n, [after]);
-      assert.deepEqual(ids(await log.readStream(stream)), ids([mine, after]));
-      assert.deepEqual(ids(await log.readStream(stream, { direction: 'backwards' })), ids([after, mine]));
-      assert.deepEqual(ids(await log.readAll({ after: null, max: 10 })), ids([mine, after]));
-      await withForeigner(bench, (client) =>
-        client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from([1]) })),
-      );
-      assert.equal(await log.head(), position);
-      const foreign = freshStream();
-      await withForeigner(bench, (client) =>
-        client.appendToStream(foreign, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') })),
-      );
-      await log.append(foreign, 0n, [newEvent()]);
-      assert.equal((await log.readStream(foreign, { direction: 'backwards', max: 2 })).length, 1);
-    }),
-);
+test('eventstoredb: events that are not JSON objects, and system streams, are not part of the log', () =>
+  withEventStore(async (bench) => {
+    const { log } = bench;
+    const stream = freshStream();
+    const mine = newEvent();
+    await log.append(stream, 'no_stream', [mine]);
+    await withForeigner(bench, async (client) => {
+      await client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') }));
+      await client.appendToStream(stream, jsonEvent({ type: 'Text', data: 'text' }));
+      await client.appendToStream('$settings', jsonEvent({ type: 'NotOurs', data: {} }));
+    });
+    const after = newEvent();
+    const { position } = await log.append(stream, 2n, [after]);
+    assert.deepEqual(ids(await log.readStream(stream)), ids([mine, after]));
+    assert.deepEqual(ids(await log.readStream(stream, { direction: 'backwards' })), ids([after, mine]));
+    assert.deepEqual(ids(await log.readAll({ after: null, max: 10 })), ids([mine, after]));
+    await withForeigner(bench, (client) =>
+      client.appendToStream(stream, binaryEvent({ type: 'Bytes', data: Buffer.from([1]) })),
+    );
+    assert.equal(await log.head(), position);
+    const foreign = freshStream();
+    await withForeigner(bench, (client) =>
+      client.appendToStream(foreign, binaryEvent({ type: 'Bytes', data: Buffer.from('{}') })),
+    );
+    await log.append(foreign, 0n, [newEvent()]);
+    assert.equal((await log.readStream(foreign, { direction: 'backwards', max: 2 })).length, 1);
+  }));
 
-test('eventstoredb: the next revision counts events that are not part of the log', OPTIONS, () =>
+test('eventstoredb: the next revision counts events that are not part of the log', () =>
   withEventStore(async (bench) => {
     const { log } = bench;
     const stream = freshStream();
@@ -165,10 +154,9 @@ test('eventstoredb: the next revision counts events that are not part of the log
     assert.equal(appended.nextRevision, 2n);
     await withForeigner(bench, (client) => client.appendToStream(stream, bytes()));
     assert.deepEqual(await log.append(stream, 1n, mine), appended);
-  }),
-);
+  }));
 
-test('eventstoredb: a deleted stream is empty and accepts new events', OPTIONS, () =>
+test('eventstoredb: a deleted stream is empty and accepts new events', () =>
   withEventStore(async (bench) => {
     const { log } = bench;
     const stream = freshStream();
@@ -179,10 +167,9 @@ test('eventstoredb: a deleted stream is empty and accepts new events', OPTIONS, 
     const mine = newEvents(1);
     assert.equal((await log.append(stream, 'no_stream', mine)).nextRevision, 2n);
     assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
-  }),
-);
+  }));
 
-test('eventstoredb: a tombstoned stream is empty and accepts no events', OPTIONS, () =>
+test('eventstoredb: a tombstoned stream is empty and accepts no events', () =>
   withEventStore(async (bench) => {
     const { log } = bench;
     const stream = freshStream();
@@ -192,29 +179,23 @@ test('eventstoredb: a tombstoned stream is empty and accepts no events', OPTIONS
     for (const expected of ['no_stream', 1n] as const) {
       await assert.rejects(log.append(stream, expected, newEvents(1)), wrongVersion(stream, expected, null));
     }
-  }),
-);
+  }));
 
-test(
-  'eventstoredb: events that are too large for the server are refused, and not as an outage',
-  OPTIONS,
-  () =>
-    withEventStore(async ({ log }) => {
-      const stream = freshStream();
-      const large = newEvent('Large', { text: 'x'.repeat(2 ** 20) });
-      await assert.rejects(log.append(stream, 'no_stream', [large]), MaxAppendSizeExceededError);
-      assert.deepEqual(await log.readStream(stream), []);
-    }),
-);
+test('eventstoredb: events that are too large for the server are refused, and not as an outage', () =>
+  withEventStore(async ({ log }) => {
+    const stream = freshStream();
+    const large = newEvent('Large', { text: 'x'.repeat(2 ** 20) });
+    await assert.rejects(log.append(stream, 'no_stream', [large]), MaxAppendSizeExceededError);
+    assert.deepEqual(await log.readStream(stream), []);
+  }));
 
-test('eventstoredb: text that is not a position of this log is refused', OPTIONS, () =>
+test('eventstoredb: text that is not a position of this log is refused', () =>
   withEventStore(async ({ log }) => {
     await assert.rejects(log.readAll({ after: '7', max: 1 }), RangeError);
     assert.throws(() => log.subscribeAll({ after: '7', signal: new AbortController().signal }), RangeError);
-  }),
-);
+  }));
 
-test('eventstoredb: over TLS only the client with the right password is admitted', OPTIONS, () => {
+test('eventstoredb: over TLS only the client with the right password is admitted', () => {
   const credentials = { username: 'admin', password: 'p@ss:w/rd' };
   return withEventStore(
     async ({ server, log }) => {
@@ -240,7 +221,7 @@ test('eventstoredb: over TLS only the client with the right password is admitted
   );
 });
 
-test('eventstoredb: a cluster’s leader is found through any of its hosts', OPTIONS, () =>
+test('eventstoredb: a cluster’s leader is found through any of its hosts', () =>
   withEventStore(async ({ server }) => {
     for (const url of [
       `esdb+discover://127.0.0.1:${server.port}?tls=false`,
@@ -254,30 +235,25 @@ test('eventstoredb: a cluster’s leader is found through any of its hosts', OPT
       assert.ok((await log.head()) !== null);
       await log.close();
     }
-  }),
-);
+  }));
 
-test(
-  'eventstoredb: the leader that a node names is used, and the configured host again once that leader is stopped',
-  OPTIONS,
-  () =>
-    withEventStore(async ({ server }) => {
-      const follower = await startFollowerOf(server.port);
-      const log = eventStoreDbEventLog({ url: `esdb://127.0.0.1:${follower.port}?tls=false` });
-      const mine = newEvents(1);
-      const stream = freshStream();
-      await assert.rejects(log.append(stream, 'no_stream', mine), EventLogUnavailable);
-      assert.equal((await log.append(stream, 'no_stream', mine)).nextRevision, 0n);
-      assert.equal(follower.calls(), 1);
-      await server.stop();
-      // A call that was cut keeps the connection; one that cannot connect ends it.
-      while (follower.calls() < 2) await assert.rejects(log.readStream(stream), EventLogUnavailable);
-      await server.start();
-      assert.deepEqual(ids(await untilKnown(() => log.readStream(stream))), ids(mine));
-      await log.close();
-      follower.end();
-    }),
-);
+test('eventstoredb: the leader that a node names is used, and the configured host again once that leader is stopped', () =>
+  withEventStore(async ({ server }) => {
+    const follower = await startFollowerOf(server.port);
+    const log = eventStoreDbEventLog({ url: `esdb://127.0.0.1:${follower.port}?tls=false` });
+    const mine = newEvents(1);
+    const stream = freshStream();
+    await assert.rejects(log.append(stream, 'no_stream', mine), EventLogUnavailable);
+    assert.equal((await log.append(stream, 'no_stream', mine)).nextRevision, 0n);
+    assert.equal(follower.calls(), 1);
+    await server.stop();
+    // A call that was cut keeps the connection; one that cannot connect ends it.
+    while (follower.calls() < 2) await assert.rejects(log.readStream(stream), EventLogUnavailable);
+    await server.start();
+    assert.deepEqual(ids(await untilKnown(() => log.readStream(stream))), ids(mine));
+    await log.close();
+    follower.end();
+  }));
 
 /** A node that refuses every append and read, and names the leader. */
 async function startFollowerOf(port: number) {

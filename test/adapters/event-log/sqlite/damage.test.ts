@@ -26,7 +26,6 @@ import { freshStream, newEvent, newEvents } from '#test/support/event-log-fixtur
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 
-const OPTIONS = { timeout: 120_000 };
 const STREAMS = 60;
 const EACH = 3;
 
@@ -96,7 +95,7 @@ async function scanned(log: EventScan, index = true) {
   }
 }
 
-test('a changed byte in an event: its reads name it, everything else works', OPTIONS, () =>
+test('a changed byte in an event: its reads name it, everything else works', () =>
   withFile(async ({ file, before, open }) => {
     flipByte(file, offsetOf(file, marker(20, 1)));
     const logger = collectingLogger();
@@ -138,10 +137,9 @@ test('a changed byte in an event: its reads name it, everything else works', OPT
       ['the event log has damage: what needs it fails, other calls are executed'],
     );
     assert.match(JSON.stringify(lines[0]?.fields), /its bytes are not those.*put back a backup/);
-  }),
-);
+  }));
 
-test('every column of a row is covered by its checksum', OPTIONS, () =>
+test('every column of a row is covered by its checksum', () =>
   withFile(async ({ file, before }) => {
     for (const change of [
       "stream = 'given-9999'",
@@ -165,10 +163,9 @@ test('every column of a row is covered by its checksum', OPTIONS, () =>
       assert.equal(events.length, before.length - 1);
       await log.close();
     }
-  }),
-);
+  }));
 
-test('a zeroed page of rows: each of its events is named, all others are read, calls continue', OPTIONS, () =>
+test('a zeroed page of rows: each of its events is named, all others are read, calls continue', () =>
   withFile(async ({ file, before, open }) => {
     const offset = offsetOf(file, marker(30, 0));
     assert.equal(pageTypeAt(file, offset), 13);
@@ -203,26 +200,21 @@ test('a zeroed page of rows: each of its events is named, all others are read, c
     const health = await log.health();
     assert.deepEqual([health.ok, health.damaged?.count], [true, damaged.length]);
     assert.ok((await log.checkFiles())?.length);
-  }),
-);
+  }));
 
-test(
-  'the last page of rows is zeroed: the index still has the last position, nothing is appended',
-  OPTIONS,
-  () =>
-    withFile(async ({ file, before, open }) => {
-      zeroPageAt(file, offsetOf(file, marker(STREAMS - 1, 2)));
-      const log = await open();
-      assert.equal(await log.lastPosition(), before.at(-1)?.position);
-      const { events, damaged } = await scanned(log);
-      assert.equal(events.length + damaged.length, before.length);
-      assert.equal(damaged.at(-1)?.stream, streamName(STREAMS - 1));
-      await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), EventLogUnavailable);
-      const health = await log.health();
-      assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
-      assert.equal((await log.readStream(streamName(3))).length, EACH);
-    }),
-);
+test('the last page of rows is zeroed: the index still has the last position, nothing is appended', () =>
+  withFile(async ({ file, before, open }) => {
+    zeroPageAt(file, offsetOf(file, marker(STREAMS - 1, 2)));
+    const log = await open();
+    assert.equal(await log.lastPosition(), before.at(-1)?.position);
+    const { events, damaged } = await scanned(log);
+    assert.equal(events.length + damaged.length, before.length);
+    assert.equal(damaged.at(-1)?.stream, streamName(STREAMS - 1));
+    await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), EventLogUnavailable);
+    const health = await log.health();
+    assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
+    assert.equal((await log.readStream(streamName(3))).length, EACH);
+  }));
 
 /** Offsets of a stream's name in pages of the index. */
 const inIndex = (file: string, name: string) =>
@@ -240,7 +232,7 @@ function reindex(file: string): void {
   db.close();
 }
 
-test('a zeroed page of the index that only an append reads: nothing more is appended', OPTIONS, () =>
+test('a zeroed page of the index that only an append reads: nothing more is appended', () =>
   withFile(async ({ file, open }) => {
     const [offset = assert.fail()] = inIndex(file, streamName(10));
     zeroPageAt(file, offset);
@@ -251,53 +243,44 @@ test('a zeroed page of the index that only an append reads: nothing more is appe
       const health = await log.health();
       assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
     }
-  }),
-);
+  }));
 
-test(
-  'a zeroed page of the index: its streams cannot be read, nothing is appended, the rest is read',
-  OPTIONS,
-  () =>
-    withFile(async ({ file, before, open }) => {
-      const [offset = assert.fail()] = inIndex(file, streamName(10));
-      zeroPageAt(file, offset);
-      const log = await open();
-      const named = (error: unknown) =>
-        error instanceof LogDamaged && /at stream given-0010/.test(error.message);
-      await assert.rejects(log.readStream(streamName(10)), named);
-      assert.deepEqual(await log.readAll({ after: null, max: before.length }), before);
-      await assert.rejects(log.append('zzzz', 'no_stream', newEvents(1)), LogDamaged);
-      const health = await log.health();
-      assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
-    }),
-);
+test('a zeroed page of the index: its streams cannot be read, nothing is appended, the rest is read', () =>
+  withFile(async ({ file, before, open }) => {
+    const [offset = assert.fail()] = inIndex(file, streamName(10));
+    zeroPageAt(file, offset);
+    const log = await open();
+    const named = (error: unknown) =>
+      error instanceof LogDamaged && /at stream given-0010/.test(error.message);
+    await assert.rejects(log.readStream(streamName(10)), named);
+    assert.deepEqual(await log.readAll({ after: null, max: before.length }), before);
+    await assert.rejects(log.append('zzzz', 'no_stream', newEvents(1)), LogDamaged);
+    const health = await log.health();
+    assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
+  }));
 
-test(
-  'a changed name in the index hides a stream: a scan finds it, and then nothing is appended',
-  OPTIONS,
-  () =>
-    withFile(async ({ file, open }) => {
-      hideStream(file);
-      const log = await open();
-      assert.equal((await scanned(log, false)).unindexed, 0);
-      assert.equal((await log.health()).ok, true);
-      const { damaged, unindexed } = await scanned(log);
-      assert.ok(damaged.length === 0 && unindexed > 0, `${unindexed}`);
-      const health = await log.health();
-      assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
-      await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), EventLogUnavailable);
-      await log.close();
-      // The index is built again from the rows.
-      reindex(file);
-      const again = await open();
-      assert.deepEqual(await again.checkFiles(), []);
-      const { unindexed: left } = await scanned(again);
-      assert.deepEqual([left, (await again.readStream(streamName(10))).length], [0, EACH]);
-      assert.deepEqual(await again.health(), { ok: true });
-    }),
-);
+test('a changed name in the index hides a stream: a scan finds it, and then nothing is appended', () =>
+  withFile(async ({ file, open }) => {
+    hideStream(file);
+    const log = await open();
+    assert.equal((await scanned(log, false)).unindexed, 0);
+    assert.equal((await log.health()).ok, true);
+    const { damaged, unindexed } = await scanned(log);
+    assert.ok(damaged.length === 0 && unindexed > 0, `${unindexed}`);
+    const health = await log.health();
+    assert.deepEqual([health.ok, !health.ok && health.problem], [false, 'damaged']);
+    await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), EventLogUnavailable);
+    await log.close();
+    // The index is built again from the rows.
+    reindex(file);
+    const again = await open();
+    assert.deepEqual(await again.checkFiles(), []);
+    const { unindexed: left } = await scanned(again);
+    assert.deepEqual([left, (await again.readStream(streamName(10))).length], [0, EACH]);
+    assert.deepEqual(await again.health(), { ok: true });
+  }));
 
-test('damage to the index is known from the next start on, before anything is read', OPTIONS, () =>
+test('damage to the index is known from the next start on, before anything is read', () =>
   withFile(async ({ file, open }) => {
     hideStream(file);
     const found = await open();
@@ -323,10 +306,9 @@ test('damage to the index is known from the next start on, before anything is re
     } finally {
       await log.close();
     }
-  }),
-);
+  }));
 
-test('what is known of the index ends when the whole log was read without damage to it', OPTIONS, () =>
+test('what is known of the index ends when the whole log was read without damage to it', () =>
   withFile(async ({ file, before, open }) => {
     hideStream(file);
     // A row whose place the index has.
@@ -349,10 +331,9 @@ test('what is known of the index ends when the whole log was read without damage
     await append();
     assert.equal((await log.health()).ok, true);
     assert.equal((await (await open()).health()).ok, true);
-  }),
-);
+  }));
 
-test('damage that one process finds stops the appends of all', OPTIONS, () =>
+test('damage that one process finds stops the appends of all', () =>
   withFile(async ({ file, open }) => {
     const [first, other] = [await open(), await open()];
     hideStream(file);
@@ -369,10 +350,9 @@ test('damage that one process finds stops the appends of all', OPTIONS, () =>
     await assert.rejects(other.append(freshStream(), 'no_stream', newEvents(1)), LogDamaged);
     await scanned(other);
     await other.append(freshStream(), 'no_stream', newEvents(1));
-  }),
-);
+  }));
 
-test('damage that cannot be remembered is logged', OPTIONS, () =>
+test('damage that cannot be remembered is logged', () =>
   withFile(async ({ file, open }) => {
     hideStream(file);
     mkdirSync(`${file}.damaged/full`, { recursive: true });
@@ -382,42 +362,37 @@ test('damage that cannot be remembered is logged', OPTIONS, () =>
     const line = logger.lines.find(({ message }) => message.startsWith('damage to the event log cannot be'));
     assert.match(JSON.stringify(line?.fields), /events\.db\.damaged/);
     await assert.rejects(log.append(freshStream(), 'no_stream', newEvents(1)), LogDamaged);
-  }),
-);
+  }));
 
-test(
-  'a file of an older release: gets checksums from then on; what was stored before is not covered',
-  OPTIONS,
-  () =>
-    withFile(async ({ file, before, open }) => {
-      const old = new DatabaseSync(file);
-      old.exec('ALTER TABLE events DROP COLUMN checksum');
-      old.close();
-      flipByte(file, offsetOf(file, marker(20, 1)));
-      const damagedJson = offsetOf(file, marker(40, 0)) - '{"text":"'.length;
-      flipByte(file, damagedJson);
-      const log = await open();
-      await log.append(freshStream(), 'no_stream', newEvents(2));
-      const { events, damaged, unchecked } = await scanned(log);
-      assert.equal(unchecked, before.length - 1);
-      // No checksum shows that a text has changed; what is no event is found all the same.
-      assert.deepEqual(
-        damaged.map(({ stream, revision, problem }) => [stream, revision, problem]),
-        [[streamName(40), '0', 'changed']],
-      );
-      assert.equal(events.length, before.length - 1 + 2);
-      const foreign = new DatabaseSync(file);
-      assert.throws(() => foreign.exec('UPDATE events SET checksum = 1'), /append-only/);
-      // The older release can still append.
-      foreign.exec(
-        `INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES ('old', 0, 'i', 'T', 0, '{}', '{}')`,
-      );
-      foreign.close();
-      assert.equal((await log.readStream('old')).length, 1);
-    }),
-);
+test('a file of an older release: gets checksums from then on; what was stored before is not covered', () =>
+  withFile(async ({ file, before, open }) => {
+    const old = new DatabaseSync(file);
+    old.exec('ALTER TABLE events DROP COLUMN checksum');
+    old.close();
+    flipByte(file, offsetOf(file, marker(20, 1)));
+    const damagedJson = offsetOf(file, marker(40, 0)) - '{"text":"'.length;
+    flipByte(file, damagedJson);
+    const log = await open();
+    await log.append(freshStream(), 'no_stream', newEvents(2));
+    const { events, damaged, unchecked } = await scanned(log);
+    assert.equal(unchecked, before.length - 1);
+    // No checksum shows that a text has changed; what is no event is found all the same.
+    assert.deepEqual(
+      damaged.map(({ stream, revision, problem }) => [stream, revision, problem]),
+      [[streamName(40), '0', 'changed']],
+    );
+    assert.equal(events.length, before.length - 1 + 2);
+    const foreign = new DatabaseSync(file);
+    assert.throws(() => foreign.exec('UPDATE events SET checksum = 1'), /append-only/);
+    // The older release can still append.
+    foreign.exec(
+      `INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES ('old', 0, 'i', 'T', 0, '{}', '{}')`,
+    );
+    foreign.close();
+    assert.equal((await log.readStream('old')).length, 1);
+  }));
 
-test('any changed byte, anywhere in the file: found, or without effect', OPTIONS, () =>
+test('any changed byte, anywhere in the file: found, or without effect', () =>
   withFile(async ({ file, before }) => {
     const bytes = readFileSync(file);
     const copy = `${file}.copy`;
@@ -453,8 +428,7 @@ test('any changed byte, anywhere in the file: found, or without effect', OPTIONS
       }
     }
     assert.ok(seen.found > 150 && seen.without > 10, JSON.stringify(seen));
-  }),
-);
+  }));
 
 /** `silent`: a read answers something else than what was written, and no check of the file finds it. */
 async function judge(log: EventLog & EventScan, before: readonly RecordedEvent[]) {

@@ -14,8 +14,6 @@ import {
 } from '#test/support/event-log-fixtures.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 
-const OPTIONS = { timeout: 60_000 };
-
 type Bench = {
   readonly log: EventLog;
   /** Sizes of the durable commits so far. */
@@ -52,28 +50,23 @@ const unavailable = (cause: RegExp) => (error: unknown) => {
 const turn = (log: EventLog, types: readonly string[]) =>
   Promise.allSettled(types.map((type) => log.append(freshStream(), 'no_stream', [newEvent(type)])));
 
-test(
-  'sqlite: appends of one turn share a durable commit; appends one after the other have one each',
-  OPTIONS,
-  () =>
-    withBench(async ({ log, commits }) => {
-      await turn(log, Array(20).fill('Noted'));
-      assert.deepEqual(commits, [20]);
-      const stream = freshStream();
-      await log.append(stream, 'no_stream', newEvents(1));
-      await log.append(stream, 0n, newEvents(3));
-      assert.deepEqual(commits, [20, 1, 1]);
-    }),
-);
+test('sqlite: appends of one turn share a durable commit; appends one after the other have one each', () =>
+  withBench(async ({ log, commits }) => {
+    await turn(log, Array(20).fill('Noted'));
+    assert.deepEqual(commits, [20]);
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    await log.append(stream, 0n, newEvents(3));
+    assert.deepEqual(commits, [20, 1, 1]);
+  }));
 
-test('sqlite: a group has at most 256 appends', OPTIONS, () =>
+test('sqlite: a group has at most 256 appends', () =>
   withBench(async ({ log, commits }) => {
     await turn(log, Array(600).fill('Noted'));
     assert.deepEqual(commits, [256, 256, 88]);
-  }),
-);
+  }));
 
-test('sqlite: repeats and refusals cause no commit, and are not counted', OPTIONS, () =>
+test('sqlite: repeats and refusals cause no commit, and are not counted', () =>
   withBench(async ({ log, commits }) => {
     const stream = freshStream();
     const mine = newEvents(2);
@@ -86,27 +79,22 @@ test('sqlite: repeats and refusals cause no commit, and are not counted', OPTION
     assert.deepEqual(commits, [1]);
     await Promise.allSettled([log.append(stream, 'no_stream', mine), log.append(stream, 1n, newEvents(1))]);
     assert.deepEqual(commits, [1, 1]);
-  }),
-);
+  }));
 
-test(
-  'sqlite: a repeat in the same group as its first call returns the same result and is stored once',
-  OPTIONS,
-  () =>
-    withBench(async ({ log, commits }) => {
-      const stream = freshStream();
-      const mine = newEvents(2);
-      const [first, second] = await Promise.all([
-        log.append(stream, 'no_stream', mine),
-        log.append(stream, 'no_stream', mine),
-      ]);
-      assert.deepEqual(first, second);
-      assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
-      assert.deepEqual(commits, [1]);
-    }),
-);
+test('sqlite: a repeat in the same group as its first call returns the same result and is stored once', () =>
+  withBench(async ({ log, commits }) => {
+    const stream = freshStream();
+    const mine = newEvents(2);
+    const [first, second] = await Promise.all([
+      log.append(stream, 'no_stream', mine),
+      log.append(stream, 'no_stream', mine),
+    ]);
+    assert.deepEqual(first, second);
+    assert.deepEqual(ids(await log.readStream(stream)), ids(mine));
+    assert.deepEqual(commits, [1]);
+  }));
 
-test('sqlite: a statement that fails rolls back its whole append, and no other of its group', OPTIONS, () =>
+test('sqlite: a statement that fails rolls back its whole append, and no other of its group', () =>
   withBench(async ({ log, commits, foreign }) => {
     foreign.exec(`CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'
       BEGIN SELECT RAISE(ABORT, 'induced'); END`);
@@ -133,86 +121,73 @@ test('sqlite: a statement that fails rolls back its whole append, and no other o
         [after, 4],
       ],
     );
-  }),
-);
+  }));
 
-test(
-  'sqlite: a fault that ends the transaction fails the whole group, and the next one succeeds',
-  OPTIONS,
-  () =>
-    withBench(async ({ log, commits, foreign }) => {
-      // As SQLite does when the disk is full or fails.
-      foreign.exec(`CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'
+test('sqlite: a fault that ends the transaction fails the whole group, and the next one succeeds', () =>
+  withBench(async ({ log, commits, foreign }) => {
+    // As SQLite does when the disk is full or fails.
+    foreign.exec(`CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'
       BEGIN SELECT RAISE(ROLLBACK, 'induced'); END`);
-      const results = await turn(log, ['Noted', 'Poison', 'Noted']);
-      for (const result of results) {
-        assert.ok(result.status === 'rejected');
-        unavailable(/induced/)(result.reason);
-      }
-      assert.equal(await log.head(), null);
-      assert.deepEqual(commits, []);
-      assert.deepEqual(
-        (await turn(log, ['Noted', 'Noted'])).map((result) => result.status),
-        ['fulfilled', 'fulfilled'],
-      );
-      assert.deepEqual(commits, [2]);
-    }),
-);
+    const results = await turn(log, ['Noted', 'Poison', 'Noted']);
+    for (const result of results) {
+      assert.ok(result.status === 'rejected');
+      unavailable(/induced/)(result.reason);
+    }
+    assert.equal(await log.head(), null);
+    assert.deepEqual(commits, []);
+    assert.deepEqual(
+      (await turn(log, ['Noted', 'Noted'])).map((result) => result.status),
+      ['fulfilled', 'fulfilled'],
+    );
+    assert.deepEqual(commits, [2]);
+  }));
 
-test(
-  'sqlite: a COMMIT that fails makes every call of the group unavailable, refusals included; the next one succeeds',
-  OPTIONS,
-  () =>
-    withBench(async ({ log, commits, foreign }) => {
-      foreign.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT;
+test('sqlite: a COMMIT that fails makes every call of the group unavailable, refusals included; the next one succeeds', () =>
+  withBench(async ({ log, commits, foreign }) => {
+    foreign.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT;
       CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED) STRICT;
       CREATE TRIGGER poison AFTER INSERT ON events WHEN NEW.type = 'Poison'
       BEGIN INSERT INTO child VALUES (NEW.position); END`);
-      const stream = freshStream();
-      const results = await Promise.allSettled([
-        log.append(stream, 'no_stream', newEvents(1)),
-        // Conflicts with the first, whose commit fails: the result is unknown.
-        log.append(stream, 'no_stream', newEvents(1)),
-        log.append(freshStream(), 'no_stream', [newEvent('Poison')]),
-      ]);
-      for (const result of results) {
-        assert.ok(result.status === 'rejected');
-        unavailable(/FOREIGN KEY/)(result.reason);
-      }
-      assert.equal(await log.head(), null);
-      assert.deepEqual(await log.health(), { ok: true });
-      await log.append(stream, 'no_stream', newEvents(1));
-      assert.deepEqual(commits, [1]);
-    }),
-);
+    const stream = freshStream();
+    const results = await Promise.allSettled([
+      log.append(stream, 'no_stream', newEvents(1)),
+      // Conflicts with the first, whose commit fails: the result is unknown.
+      log.append(stream, 'no_stream', newEvents(1)),
+      log.append(freshStream(), 'no_stream', [newEvent('Poison')]),
+    ]);
+    for (const result of results) {
+      assert.ok(result.status === 'rejected');
+      unavailable(/FOREIGN KEY/)(result.reason);
+    }
+    assert.equal(await log.head(), null);
+    assert.deepEqual(await log.health(), { ok: true });
+    await log.append(stream, 'no_stream', newEvents(1));
+    assert.deepEqual(commits, [1]);
+  }));
 
-test(
-  'sqlite: while another process has the lock, appends are unavailable with a cause and reads continue; later appends succeed',
-  OPTIONS,
-  () =>
-    withBench(async ({ log, foreign }) => {
-      const stream = freshStream();
-      await log.append(stream, 'no_stream', newEvents(1));
-      const follower = follow(log, { after: null });
-      const mine = newEvents(1);
-      foreign.exec('BEGIN IMMEDIATE');
-      let turns = 0;
-      const beat = setInterval(() => turns++, 1);
-      await assert.rejects(log.append(stream, 0n, mine), unavailable(/database is locked/));
-      clearInterval(beat);
-      assert.ok(turns > 2, `the event loop ran ${turns} turns of 1 ms in 150 ms`);
-      assert.deepEqual(await log.health(), { ok: false, problem: 'unavailable' });
-      assert.equal((await log.readStream(stream)).length, 1);
-      const waiting = log.append(stream, 0n, mine);
-      foreign.exec('COMMIT');
-      assert.equal((await within(waiting, 'the lock')).nextRevision, 1n);
-      assert.deepEqual(await log.health(), { ok: true });
-      await follower.until(() => follower.events().length === 2, 'the event after the lock');
-      await follower.stop();
-    }),
-);
+test('sqlite: while another process has the lock, appends are unavailable with a cause and reads continue; later appends succeed', () =>
+  withBench(async ({ log, foreign }) => {
+    const stream = freshStream();
+    await log.append(stream, 'no_stream', newEvents(1));
+    const follower = follow(log, { after: null });
+    const mine = newEvents(1);
+    foreign.exec('BEGIN IMMEDIATE');
+    let turns = 0;
+    const beat = setInterval(() => turns++, 1);
+    await assert.rejects(log.append(stream, 0n, mine), unavailable(/database is locked/));
+    clearInterval(beat);
+    assert.ok(turns > 2, `the event loop ran ${turns} turns of 1 ms in 150 ms`);
+    assert.deepEqual(await log.health(), { ok: false, problem: 'unavailable' });
+    assert.equal((await log.readStream(stream)).length, 1);
+    const waiting = log.append(stream, 0n, mine);
+    foreign.exec('COMMIT');
+    assert.equal((await within(waiting, 'the lock')).nextRevision, 1n);
+    assert.deepEqual(await log.health(), { ok: true });
+    await follower.until(() => follower.events().length === 2, 'the event after the lock');
+    await follower.stop();
+  }));
 
-test('sqlite: appends that wait for the lock share one commit', OPTIONS, () =>
+test('sqlite: appends that wait for the lock share one commit', () =>
   withBench(async ({ log, commits, foreign }) => {
     foreign.exec('BEGIN IMMEDIATE');
     const waiting = [];
@@ -223,10 +198,9 @@ test('sqlite: appends that wait for the lock share one commit', OPTIONS, () =>
     foreign.exec('COMMIT');
     await within(Promise.all(waiting), 'the lock');
     assert.deepEqual(commits, [5]);
-  }),
-);
+  }));
 
-test('sqlite: close waits for appends that wait for the lock', OPTIONS, () =>
+test('sqlite: close waits for appends that wait for the lock', () =>
   withBench(async ({ log, foreign }) => {
     foreign.exec('BEGIN IMMEDIATE');
     const waiting = log.append(freshStream(), 'no_stream', newEvents(1));
@@ -234,20 +208,18 @@ test('sqlite: close waits for appends that wait for the lock', OPTIONS, () =>
     foreign.exec('COMMIT');
     assert.equal((await within(waiting, 'the lock')).nextRevision, 0n);
     await within(closed, 'close');
-  }),
-);
+  }));
 
-test('sqlite: a revision above the largest one is a wrong expected version', OPTIONS, () =>
+test('sqlite: a revision above the largest one is a wrong expected version', () =>
   withBench(async ({ log }) => {
     const stream = freshStream();
     await log.append(stream, 'no_stream', newEvents(1));
     for (const far of [2n ** 53n, 2n ** 63n - 1n, 2n ** 70n]) {
       await assert.rejects(log.append(stream, far, newEvents(1)), wrongVersion(stream, far, 0n));
     }
-  }),
-);
+  }));
 
-test('sqlite: an append that timed out on the lock is not stored later', OPTIONS, () =>
+test('sqlite: an append that timed out on the lock is not stored later', () =>
   withBench(async ({ log, commits, foreign }) => {
     const stream = freshStream();
     foreign.exec('BEGIN IMMEDIATE');
@@ -256,5 +228,4 @@ test('sqlite: an append that timed out on the lock is not stored later', OPTIONS
     await log.append(freshStream(), 'no_stream', newEvents(1));
     assert.deepEqual(await log.readStream(stream), []);
     assert.deepEqual(commits, [1]);
-  }),
-);
+  }));

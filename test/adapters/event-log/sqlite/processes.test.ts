@@ -14,7 +14,6 @@ import {
 import { startProgram } from '#test/support/event-log-process.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 
-const OPTIONS = { timeout: 120_000 };
 const WRITER = new URL('../../../support/event-log-writer.ts', import.meta.url).href;
 
 async function withFile(body: (log: EventLog, file: string) => Promise<void>): Promise<void> {
@@ -28,76 +27,68 @@ async function withFile(body: (log: EventLog, file: string) => Promise<void>): P
   }
 }
 
-test(
-  'sqlite: three writer processes and this one: a subscriber receives every event once, in order, without gaps',
-  OPTIONS,
-  () =>
-    withFile(async (log, file) => {
-      const follower = follow(log, { after: null });
-      await follower.until(() => follower.messages.length > 0, 'caught_up');
-      const programs = ['a', 'b', 'c'].map((name) => startProgram(WRITER, [file, name, '300', '4']));
-      const [first] = programs;
-      await within(first?.printed(1) ?? Promise.reject(), 'the first writer');
-      for (let n = 0; n < 200; n++) await log.append(`own-${n}`, 'no_stream', newEvents(1));
-      for (const { ended } of programs) {
-        const { code, stderr } = await within(ended, 'a writer');
-        assert.equal(code, 0, stderr);
-      }
-      const total = 3 * 600 + 200;
-      await follower.until(() => follower.events().length >= total, `${total} events`);
-      await follower.stop();
-      const events = follower.events();
-      assert.equal(events.length, total);
-      assertGlobalOrder(events);
-      assertWholeStreams(events);
-      // Positions number the commits: an event could still appear in a gap, before the subscriber's position.
-      assert.deepEqual(
-        events.map((event) => Number(event.position)),
-        Array.from({ length: total }, (_, i) => i + 1),
-      );
-      const seen = new Set(ids(events));
-      for (const { lines } of programs) assert.ok(lines.length === 300 && lines.every((id) => seen.has(id)));
-      assert.deepEqual(events, await log.readAll({ after: null, max: total + 1 }));
-    }),
-);
+test('sqlite: three writer processes and this one: a subscriber receives every event once, in order, without gaps', () =>
+  withFile(async (log, file) => {
+    const follower = follow(log, { after: null });
+    await follower.until(() => follower.messages.length > 0, 'caught_up');
+    const programs = ['a', 'b', 'c'].map((name) => startProgram(WRITER, [file, name, '300', '4']));
+    const [first] = programs;
+    await within(first?.printed(1) ?? Promise.reject(), 'the first writer');
+    for (let n = 0; n < 200; n++) await log.append(`own-${n}`, 'no_stream', newEvents(1));
+    for (const { ended } of programs) {
+      const { code, stderr } = await within(ended, 'a writer');
+      assert.equal(code, 0, stderr);
+    }
+    const total = 3 * 600 + 200;
+    await follower.until(() => follower.events().length >= total, `${total} events`);
+    await follower.stop();
+    const events = follower.events();
+    assert.equal(events.length, total);
+    assertGlobalOrder(events);
+    assertWholeStreams(events);
+    // Positions number the commits: an event could still appear in a gap, before the subscriber's position.
+    assert.deepEqual(
+      events.map((event) => Number(event.position)),
+      Array.from({ length: total }, (_, i) => i + 1),
+    );
+    const seen = new Set(ids(events));
+    for (const { lines } of programs) assert.ok(lines.length === 300 && lines.every((id) => seen.has(id)));
+    assert.deepEqual(events, await log.readAll({ after: null, max: total + 1 }));
+  }));
 
-test(
-  'sqlite: kill -9 of a writer process, five times: no acknowledged event is lost, no append is stored partly',
-  OPTIONS,
-  () =>
-    withFile(async (log, file) => {
-      const follower = follow(log, { after: null });
-      const acknowledged: string[] = [];
-      for (const [round, goal] of [1, 20, 75, 150, 300].entries()) {
-        const { child, lines, printed, ended } = startProgram(WRITER, [file, `round${round}`, '0', '8']);
-        await within(printed(goal), `${goal} acknowledgements`);
-        child.kill('SIGKILL');
-        const { stderr } = await within(ended, 'the killed writer');
-        assert.ok(lines.length >= goal, stderr);
-        acknowledged.push(...lines);
-        // This process's handle can append at once.
-        await log.append(`between-${round}x`, 'no_stream', newEvents(2));
-      }
-      const stored = await log.readAll({ after: null, max: 1_000_000 });
-      const known = new Set(ids(stored));
-      assert.deepEqual(
-        acknowledged.filter((id) => !known.has(id)),
-        [],
-      );
-      assertWholeStreams(stored);
-      const sizes = new Map<string, number>();
-      for (const { stream } of stored) sizes.set(stream, (sizes.get(stream) ?? 0) + 1);
-      for (const [stream, size] of sizes) assert.equal(size % 2, 0, `${stream} holds half an append`);
-      await follower.until(() => follower.events().length >= stored.length, 'the tail');
-      await follower.stop();
-      assert.deepEqual(follower.events(), stored);
-    }),
-);
+test('sqlite: kill -9 of a writer process, five times: no acknowledged event is lost, no append is stored partly', () =>
+  withFile(async (log, file) => {
+    const follower = follow(log, { after: null });
+    const acknowledged: string[] = [];
+    for (const [round, goal] of [1, 20, 75, 150, 300].entries()) {
+      const { child, lines, printed, ended } = startProgram(WRITER, [file, `round${round}`, '0', '8']);
+      await within(printed(goal), `${goal} acknowledgements`);
+      child.kill('SIGKILL');
+      const { stderr } = await within(ended, 'the killed writer');
+      assert.ok(lines.length >= goal, stderr);
+      acknowledged.push(...lines);
+      // This process's handle can append at once.
+      await log.append(`between-${round}x`, 'no_stream', newEvents(2));
+    }
+    const stored = await log.readAll({ after: null, max: 1_000_000 });
+    const known = new Set(ids(stored));
+    assert.deepEqual(
+      acknowledged.filter((id) => !known.has(id)),
+      [],
+    );
+    assertWholeStreams(stored);
+    const sizes = new Map<string, number>();
+    for (const { stream } of stored) sizes.set(stream, (sizes.get(stream) ?? 0) + 1);
+    for (const [stream, size] of sizes) assert.equal(size % 2, 0, `${stream} holds half an append`);
+    await follower.until(() => follower.events().length >= stored.length, 'the tail');
+    await follower.stop();
+    assert.deepEqual(follower.events(), stored);
+  }));
 
 test(
   'sqlite: a full disk: unavailable, nothing stored partly; appends succeed later without a restart',
   // prlimit (util-linux) sets and removes the limit of file sizes: SQLite's writes fail.
-  { ...OPTIONS, skip: spawnSync('prlimit', ['--version']).status !== 0 },
+  { skip: spawnSync('prlimit', ['--version']).status !== 0 },
   () =>
     withFile(async (log, file) => {
       const limit = ['sh', '-c', 'trap "" XFSZ; exec prlimit --fsize=1000000:unlimited "$@"', 'sh'];

@@ -52,21 +52,17 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   }
 }
 
-test(
-  'sqlite: a commit of another connection just after a page was read is noticed',
-  { timeout: 60_000 },
-  () =>
-    withBench(async ({ reader, store, take }) => {
-      store();
-      let pages = 0;
-      const unlucky: LogReader = {
-        ...reader,
-        page(...args) {
-          const page = reader.page(...args);
-          if (pages++ < 3) store();
-          return page;
-        },
-      };
-      assert.deepEqual(await take(4, unlucky), ['event 0', 'caught_up', 'event 1', 'event 2', 'event 3']);
-    }),
-);
+test('sqlite: a commit of another connection just after a page was read is noticed', () =>
+  withBench(async ({ reader, store, take }) => {
+    store();
+    let pages = 0;
+    const unlucky: LogReader = {
+      ...reader,
+      page(...args) {
+        const page = reader.page(...args);
+        if (pages++ < 3) store();
+        return page;
+      },
+    };
+    assert.deepEqual(await take(4, unlucky), ['event 0', 'caught_up', 'event 1', 'event 2', 'event 3']);
+  }));
