@@ -1,6 +1,6 @@
 // `relay rebuild` over every read store: a generation built beside the current one, compared or flipped to.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { purgeOnce } from '#projections/purge.ts';
 import { CannotRebuild, prune, type RebuildOptions, rebuild } from '#projections/rebuild.ts';
@@ -100,14 +100,10 @@ suite(postgresHarness({ ...postgres }));
 if (LONG || postgres.skip) suite(pgliteHarness());
 
 function suite(harness: ReadStoreHarness): void {
-  const { name } = harness;
-  const options = { ...harness.needs, timeout: 120_000 };
-  after(() => harness.end());
+  describe(harness.name, harness.needs, () => {
+    after(() => harness.end());
 
-  test(
-    `${name}: built before any service runs, its rows are those of the log, in any batches`,
-    options,
-    async () => {
+    test('built before any service runs, its rows are those of the log, in any batches', async () => {
       for (const batchSize of [7, 8192]) {
         const store = await harness.fresh();
         const log = await logOf(30);
@@ -124,13 +120,9 @@ function suite(harness: ReadStoreHarness): void {
         );
         await runner.stop();
       }
-    },
-  );
+    });
 
-  test(
-    `${name}: beside current rows it is built, then the pointer flips; --check finds them equal`,
-    options,
-    async () => {
+    test('beside current rows it is built, then the pointer flips; --check finds them equal', async () => {
       const store = await harness.fresh();
       const log = await logOf(12);
       await project(log, store);
@@ -147,13 +139,9 @@ function suite(harness: ReadStoreHarness): void {
       assert.deepEqual(states, ['current', 'replaced']);
       assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
       assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
-    },
-  );
+    });
 
-  test(
-    `${name}: --check names table, key and column of each row that differs, and changes nothing`,
-    options,
-    async () => {
+    test('--check names table, key and column of each row that differs, and changes nothing', async () => {
       const store = await harness.fresh();
       const log = await logOf(4);
       const db = await project(log, store);
@@ -177,29 +165,25 @@ function suite(harness: ReadStoreHarness): void {
       assert.deepEqual(await allRows(db), before);
       await rebuilt(log, store);
       assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
-    },
-  );
+    });
 
-  test(`${name}: what the purge took away does not come back, and is counted`, options, async () => {
-    const store = await harness.fresh();
-    const log = await logOf(6);
-    const db = await project(log, store);
-    const before = new Date(PLAN.startedAtMs + 60_000).toISOString();
-    await purgeOnce(db, { jobs: before, receipts: null });
-    await appendAll(log, jobAppends({ ...PLAN, seed: 50, startedAtMs: PLAN.startedAtMs + 3_600_000 }));
-    const rows = await allRows(await project(log, store));
-    assert.equal(rows.jobs?.length, 1);
-    assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
-    await rebuilt(log, store);
-    const now = await rowsFor(log, store);
-    assert.deepEqual(await allRows(now), rows);
-    assert.deepEqual(await storeQueries(now).counts(), { jobs: 1, receipts: 7 });
-  });
+    test('what the purge took away does not come back, and is counted', async () => {
+      const store = await harness.fresh();
+      const log = await logOf(6);
+      const db = await project(log, store);
+      const before = new Date(PLAN.startedAtMs + 60_000).toISOString();
+      await purgeOnce(db, { jobs: before, receipts: null });
+      await appendAll(log, jobAppends({ ...PLAN, seed: 50, startedAtMs: PLAN.startedAtMs + 3_600_000 }));
+      const rows = await allRows(await project(log, store));
+      assert.equal(rows.jobs?.length, 1);
+      assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
+      await rebuilt(log, store);
+      const now = await rowsFor(log, store);
+      assert.deepEqual(await allRows(now), rows);
+      assert.deepEqual(await storeQueries(now).counts(), { jobs: 1, receipts: 7 });
+    });
 
-  test(
-    `${name}: ended in the middle, it leaves the current rows and continues the next time`,
-    options,
-    async () => {
+    test('ended in the middle, it leaves the current rows and continues the next time', async () => {
       const store = await harness.fresh();
       const log = await logOf(20);
       const db = await project(log, store);
@@ -215,13 +199,9 @@ function suite(harness: ReadStoreHarness): void {
       const { events } = await rebuilt(log, store);
       assert.equal(events, log.events.length - 40);
       assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
-    },
-  );
+    });
 
-  test(
-    `${name}: of a log that was restored meanwhile nothing is continued, and no lost row stays current`,
-    options,
-    async () => {
+    test('of a log that was restored meanwhile nothing is continued, and no lost row stays current', async () => {
       const store = await harness.fresh();
       const log = await logOf(5);
       const backup = log.events.length;
@@ -237,49 +217,45 @@ function suite(harness: ReadStoreHarness): void {
       await assert.rejects(rebuilt(log, store, { check: true }), CannotRebuild);
       assert.equal((await rebuilt(log, store)).outcome, 'built');
       assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
-    },
-  );
+    });
 
-  test(`${name}: it ends at a damaged event, which its error names`, options, async () => {
-    const store = await harness.fresh();
-    const log = await logOf(3);
-    const spoilt = log.events[7] ?? assert.fail();
-    log.spoil(spoilt);
-    await assert.rejects(
-      rebuilt(log, store, { batchSize: 3 }),
-      (error) => error instanceof EventDamaged && error.damage.from === spoilt.position,
-    );
-  });
+    test('it ends at a damaged event, which its error names', async () => {
+      const store = await harness.fresh();
+      const log = await logOf(3);
+      const spoilt = log.events[7] ?? assert.fail();
+      log.spoil(spoilt);
+      await assert.rejects(
+        rebuilt(log, store, { batchSize: 3 }),
+        (error) => error instanceof EventDamaged && error.damage.from === spoilt.position,
+      );
+    });
 
-  test(`${name}: without the event log it ends, and continues the next time`, options, async () => {
-    const store = await harness.fresh();
-    const log = await logOf(5);
-    const leaves = {
-      batchSize: 10,
-      onProgress: ({ events }: { events: number }) => log.setAway(events >= 10),
-    };
-    await assert.rejects(rebuilt(log, store, leaves), EventLogUnavailable);
-    log.setAway(false);
-    assert.equal((await rebuilt(log, store)).outcome, 'built');
-    assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
-  });
+    test('without the event log it ends, and continues the next time', async () => {
+      const store = await harness.fresh();
+      const log = await logOf(5);
+      const leaves = {
+        batchSize: 10,
+        onProgress: ({ events }: { events: number }) => log.setAway(events >= 10),
+      };
+      await assert.rejects(rebuilt(log, store, leaves), EventLogUnavailable);
+      log.setAway(false);
+      assert.equal((await rebuilt(log, store)).outcome, 'built');
+      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+    });
 
-  test(`${name}: nothing to rebuild or to compare is said in a sentence`, options, async () => {
-    const store = await harness.fresh();
-    const empty = memoryLog();
-    await assert.rejects(
-      rebuilt(empty, store),
-      new CannotRebuild('the event log is empty: nothing to rebuild'),
-    );
-    await assert.rejects(rebuilt(await logOf(1), store, { check: true }), CannotRebuild);
-  });
+    test('nothing to rebuild or to compare is said in a sentence', async () => {
+      const store = await harness.fresh();
+      const empty = memoryLog();
+      await assert.rejects(
+        rebuilt(empty, store),
+        new CannotRebuild('the event log is empty: nothing to rebuild'),
+      );
+      await assert.rejects(rebuilt(await logOf(1), store, { check: true }), CannotRebuild);
+    });
 
-  if (name === 'pglite') return;
+    if (harness.name === 'pglite') return;
 
-  test(
-    `${name}: under a running service rows only grow, on every process, through every flip`,
-    options,
-    async () => {
+    test('under a running service rows only grow, on every process, through every flip', async () => {
       const [store, other] = [await harness.fresh(), await harness.again()];
       const log = await logOf(10);
       const runners = [runnerOver(log, store), runnerOver(log, other)];
@@ -310,13 +286,9 @@ function suite(harness: ReadStoreHarness): void {
       await Promise.all([...reading, writing]);
       for (const runner of runners) await runner.stop();
       assert.deepEqual(await allRows(await project(log, store)), await expected(log));
-    },
-  );
+    });
 
-  test(
-    `${name}: a release built before it is deployed starts complete, purged as the release before`,
-    options,
-    async () => {
+    test('a release built before it is deployed starts complete, purged as the release before', async () => {
       const store = await harness.fresh();
       const log = await logOf(6);
       const old = await project(log, store);
@@ -335,38 +307,38 @@ function suite(harness: ReadStoreHarness): void {
         (await schemas(store)).map(({ state }) => state),
         ['current', 'current'],
       );
-    },
-  );
+    });
 
-  test(`${name}: one rebuild of a generation at a time`, options, async () => {
-    const store = await harness.fresh();
-    const log = await logOf(3);
-    const held = Promise.withResolvers<void>();
-    const asked = Promise.withResolvers<void>();
-    const head = async () => {
-      asked.resolve();
-      await held.promise;
-      return log.head();
-    };
-    const slow: EventLog = { ...log, head };
-    const first = rebuilt(slow, store);
-    await asked.promise;
-    await assert.rejects(rebuilt(log, store), /another rebuild or check is running/);
-    held.resolve();
-    assert.equal((await first).outcome, 'built');
-  });
+    test('one rebuild of a generation at a time', async () => {
+      const store = await harness.fresh();
+      const log = await logOf(3);
+      const held = Promise.withResolvers<void>();
+      const asked = Promise.withResolvers<void>();
+      const head = async () => {
+        asked.resolve();
+        await held.promise;
+        return log.head();
+      };
+      const slow: EventLog = { ...log, head };
+      const first = rebuilt(slow, store);
+      await asked.promise;
+      await assert.rejects(rebuilt(log, store), /another rebuild or check is running/);
+      held.resolve();
+      assert.equal((await first).outcome, 'built');
+    });
 
-  test(`${name}: --prune drops what no process uses, and keeps this release's`, options, async () => {
-    const store = await harness.fresh();
-    const log = await logOf(2);
-    await project(log, store);
-    await rebuilt(log, store);
-    const shared = await store.shared();
-    await shared.execute(sql`update read_model_generations set used_at = now() - interval '1 hour'`);
-    const beside = await rebuildStoreOf(store);
-    const [replaced] = (await schemas(store)).filter(({ state }) => state === 'replaced');
-    assert.deepEqual(await prune(beside, log), [replaced?.schema]);
-    await beside.close();
-    assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+    test("--prune drops what no process uses, and keeps this release's", async () => {
+      const store = await harness.fresh();
+      const log = await logOf(2);
+      await project(log, store);
+      await rebuilt(log, store);
+      const shared = await store.shared();
+      await shared.execute(sql`update read_model_generations set used_at = now() - interval '1 hour'`);
+      const beside = await rebuildStoreOf(store);
+      const [replaced] = (await schemas(store)).filter(({ state }) => state === 'replaced');
+      assert.deepEqual(await prune(beside, log), [replaced?.schema]);
+      await beside.close();
+      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+    });
   });
 }

@@ -26,7 +26,6 @@ import { waitFor } from './service.ts';
 
 /** Only a hanging test meets it. */
 const PATIENCE_MS = 20_000;
-const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
 
 const job = (seed: number) => jobAppends({ ...PLAN, seed });
 
@@ -45,9 +44,7 @@ const modesOf = async (db: Db) =>
 const unavailable = (error: unknown) => error instanceof Fault && error.code === 'read_models_unavailable';
 
 export function generationContract(harness: ReadStoreHarness): void {
-  const { name } = harness;
-
-  test(`${name}: jobs of another log are never shown`, options(harness), async () => {
+  test('jobs of another log are never shown', async () => {
     const store = await harness.fresh();
     const first = memoryLog();
     await appendAll(first, job(1));
@@ -81,136 +78,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     ['continued differently', [5, 6, 7]],
     ['has not continued', []],
   ] as const)
-    test(
-      `${name}: a log was restored from a backup and ${what}: no job of the lost history is shown at the next start`,
-      options(harness),
-      async () => {
-        const store = await harness.fresh();
-        const log = memoryLog();
-        await appendAll(log, job(1));
-        const backup = log.events.length;
-        await appendAll(log, [...job(2), { stream: 'keys-relay', events: [checkpointSigned()] }]);
-        await project(log, store);
-        log.restore(backup);
-        for (const seed of later) await appendAll(log, job(seed));
-        const runner = runnerOver(log, store);
-        const models = readModels({
-          store: runner,
-          clock: systemClock(),
-          logger: silent,
-          ready: () => runner.ready(),
-        });
-        const seen: unknown[] = [];
-        const find = () =>
-          models.job.find(jobIdOf(2)).then(
-            (found) => void seen.push(found),
-            (error) => assert.ok(unavailable(error)),
-          );
-        for (; !(await runner.reachedHead()); await systemClock().sleep(10)) await find();
-        await find();
-        assert.deepEqual(new Set(seen), new Set([null]));
-        assert.equal((await models.job.find(jobIdOf(1)))?.status, 'succeeded');
-        assert.deepEqual(await models.store.counts(), { jobs: 1 + later.length, receipts: 1 + later.length });
-        const expected = asStored(await rowsAfter(recorded(log)));
-        assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
-        // The checkpoint that was signed over the lost history is not forgotten with its rows, unless those are disposable.
-        const kept = store.disposable ? [] : [checkpointSigned().data.note];
-        assert.deepEqual(runner.checkpointsElsewhere(), kept);
-        await runner.stop();
-      },
-    );
-
-  test(
-    `${name}: a log that is restored while the process runs: nothing of the lost history is shown once it is back`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const log = memoryLog();
-      await appendAll(log, job(1));
-      const backup = log.events.length;
-      const runner = runnerOver(log, store);
-      const models = readModels({
-        store: runner,
-        clock: systemClock(),
-        logger: silent,
-        ready: () => runner.ready(),
-      });
-      await appendAll(log, job(2));
-      await waitFor('the head', () => runner.reachedHead());
-      assert.equal((await models.job.find(jobIdOf(2)))?.status, 'succeeded');
-      // Recorded, and not yet projected, as the log fails: no batch mixes two histories.
-      await appendAll(log, job(3));
-      log.setAway(true);
-      log.restore(backup);
-      await appendAll(log.again(), [...job(4), ...job(5), ...job(6)]);
-      log.setAway(false);
-      await waitFor(
-        'the interruption is noticed',
-        () => runner.role() === null || runner.position() === null,
-      );
-      for (let reached = false; !reached; reached = await runner.reachedHead()) {
-        const found = await models.job.find(jobIdOf(2)).catch((error) => {
-          assert.ok(unavailable(error));
-          return null;
-        });
-        assert.equal(found, null);
-      }
-      assert.deepEqual(await models.store.counts(), { jobs: 4, receipts: 4 });
-      await runner.stop();
-      const expected = asStored(await rowsAfter(recorded(log)));
-      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
-    },
-  );
-
-  test(
-    `${name}: a restored log whose interruption no process noticed: no event of it is projected over the lost history`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const log = memoryLog();
-      await appendAll(log, job(1));
-      const backup = log.events.length;
-      await appendAll(log, job(2));
-      const runner = runnerOver(log, store);
-      await waitFor('the head', () => runner.reachedHead());
-      log.restore(backup);
-      for (const seed of [4, 5, 6]) await appendAll(log, job(seed));
-      await waitFor('the head', async () => runner.reachedHead());
-      await runner.stop();
-      const expected = asStored(await rowsAfter(recorded(log)));
-      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
-    },
-  );
-
-  test(
-    `${name}: an interruption of the log alone keeps the rows, and the events after it`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const log = memoryLog();
-      await appendAll(log, job(1));
-      const runner = runnerOver(log, store);
-      await waitFor('the head', () => runner.reachedHead());
-      const schema = await schemaOf(log, store);
-      log.setAway(true);
-      assert.equal(await runner.reachedHead(), false);
-      await appendAll(log.again(), job(2));
-      log.setAway(false);
-      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
-      await runner.stop();
-      assert.equal(await schemaOf(log, store), schema);
-      const expected = asStored(await rowsAfter(recorded(log)));
-      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
-    },
-  );
-
-  // An embedded store serves one process, which drops what is not its own.
-  if (name === 'pglite') return;
-
-  test(
-    `${name}: a lost history is found before the rows are counted: new calls wait for it`,
-    options(harness),
-    async () => {
+    test(`a log was restored from a backup and ${what}: no job of the lost history is shown at the next start`, async () => {
       const store = await harness.fresh();
       const log = memoryLog();
       await appendAll(log, job(1));
@@ -218,59 +86,161 @@ export function generationContract(harness: ReadStoreHarness): void {
       await appendAll(log, [...job(2), { stream: 'keys-relay', events: [checkpointSigned()] }]);
       await project(log, store);
       log.restore(backup);
-      const mayCount = Promise.withResolvers<void>();
-      /** Rows are counted in one snapshot: a transaction with options. */
-      const slow = (db: Db) =>
-        new Proxy(db, {
-          get(target, property) {
-            if (property !== 'transaction') return Reflect.get(target, property, target);
-            const transaction: Db['transaction'] = (work, config) =>
-              (config === undefined ? Promise.resolve() : mayCount.promise).then(() =>
-                target.transaction(work, config),
-              );
-            return transaction;
-          },
-        });
-      const handles = new Map<Db, Db>();
-      const open = async (schema: string) => {
-        const db = await store.open(schema);
-        return handles.get(db) ?? handles.set(db, slow(db)).get(db) ?? db;
-      };
-      const runner = runnerOver(log, { ...store, open });
-      let notes: readonly string[] | null = null;
-      await waitFor('the comparison', async () => {
-        notes = await runner.compared();
-        return notes !== null;
+      for (const seed of later) await appendAll(log, job(seed));
+      const runner = runnerOver(log, store);
+      const models = readModels({
+        store: runner,
+        clock: systemClock(),
+        logger: silent,
+        ready: () => runner.ready(),
       });
-      assert.deepEqual(notes, [checkpointSigned().data.note]);
-      await assert.rejects(runner.open(), unavailable, 'no row is read before it is counted');
-      mayCount.resolve();
-      await waitFor('the head', () => runner.reachedHead());
+      const seen: unknown[] = [];
+      const find = () =>
+        models.job.find(jobIdOf(2)).then(
+          (found) => void seen.push(found),
+          (error) => assert.ok(unavailable(error)),
+        );
+      for (; !(await runner.reachedHead()); await systemClock().sleep(10)) await find();
+      await find();
+      assert.deepEqual(new Set(seen), new Set([null]));
+      assert.equal((await models.job.find(jobIdOf(1)))?.status, 'succeeded');
+      assert.deepEqual(await models.store.counts(), { jobs: 1 + later.length, receipts: 1 + later.length });
+      const expected = asStored(await rowsAfter(recorded(log)));
+      assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+      // The checkpoint that was signed over the lost history is not forgotten with its rows, unless those are disposable.
+      const kept = store.disposable ? [] : [checkpointSigned().data.note];
+      assert.deepEqual(runner.checkpointsElsewhere(), kept);
       await runner.stop();
-    },
-  );
+    });
 
-  test(
-    `${name}: another release projects into a generation of its own while this one serves`,
-    options(harness),
-    async () => {
-      const [store, other] = [await harness.fresh(), await harness.again()];
-      const log = memoryLog();
-      await appendAll(log, job(1));
-      const ours = runnerOver(log, store);
-      const theirs = runnerOver(log, other, { models: OTHER_RELEASE });
-      for (const seed of [2, 3, 4]) {
-        await appendAll(log, job(seed));
-        await waitFor('the head', () => ours.reachedHead());
-        await waitFor('the head', () => theirs.reachedHead());
-      }
-      assert.deepEqual(await modesOf(await ours.open()), new Set(['demo']));
-      assert.deepEqual(await modesOf(await theirs.open()), new Set(['of the other release']));
-      await Promise.all([ours.stop(), theirs.stop()]);
-    },
-  );
+  test('a log that is restored while the process runs: nothing of the lost history is shown once it is back', async () => {
+    const store = await harness.fresh();
+    const log = memoryLog();
+    await appendAll(log, job(1));
+    const backup = log.events.length;
+    const runner = runnerOver(log, store);
+    const models = readModels({
+      store: runner,
+      clock: systemClock(),
+      logger: silent,
+      ready: () => runner.ready(),
+    });
+    await appendAll(log, job(2));
+    await waitFor('the head', () => runner.reachedHead());
+    assert.equal((await models.job.find(jobIdOf(2)))?.status, 'succeeded');
+    // Recorded, and not yet projected, as the log fails: no batch mixes two histories.
+    await appendAll(log, job(3));
+    log.setAway(true);
+    log.restore(backup);
+    await appendAll(log.again(), [...job(4), ...job(5), ...job(6)]);
+    log.setAway(false);
+    await waitFor('the interruption is noticed', () => runner.role() === null || runner.position() === null);
+    for (let reached = false; !reached; reached = await runner.reachedHead()) {
+      const found = await models.job.find(jobIdOf(2)).catch((error) => {
+        assert.ok(unavailable(error));
+        return null;
+      });
+      assert.equal(found, null);
+    }
+    assert.deepEqual(await models.store.counts(), { jobs: 4, receipts: 4 });
+    await runner.stop();
+    const expected = asStored(await rowsAfter(recorded(log)));
+    assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+  });
 
-  test(`${name}: processes that start at once share one generation`, options(harness), async () => {
+  test('a restored log whose interruption no process noticed: no event of it is projected over the lost history', async () => {
+    const store = await harness.fresh();
+    const log = memoryLog();
+    await appendAll(log, job(1));
+    const backup = log.events.length;
+    await appendAll(log, job(2));
+    const runner = runnerOver(log, store);
+    await waitFor('the head', () => runner.reachedHead());
+    log.restore(backup);
+    for (const seed of [4, 5, 6]) await appendAll(log, job(seed));
+    await waitFor('the head', async () => runner.reachedHead());
+    await runner.stop();
+    const expected = asStored(await rowsAfter(recorded(log)));
+    assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+  });
+
+  test('an interruption of the log alone keeps the rows, and the events after it', async () => {
+    const store = await harness.fresh();
+    const log = memoryLog();
+    await appendAll(log, job(1));
+    const runner = runnerOver(log, store);
+    await waitFor('the head', () => runner.reachedHead());
+    const schema = await schemaOf(log, store);
+    log.setAway(true);
+    assert.equal(await runner.reachedHead(), false);
+    await appendAll(log.again(), job(2));
+    log.setAway(false);
+    assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+    await runner.stop();
+    assert.equal(await schemaOf(log, store), schema);
+    const expected = asStored(await rowsAfter(recorded(log)));
+    assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+  });
+
+  // An embedded store serves one process, which drops what is not its own.
+  if (harness.name === 'pglite') return;
+
+  test('a lost history is found before the rows are counted: new calls wait for it', async () => {
+    const store = await harness.fresh();
+    const log = memoryLog();
+    await appendAll(log, job(1));
+    const backup = log.events.length;
+    await appendAll(log, [...job(2), { stream: 'keys-relay', events: [checkpointSigned()] }]);
+    await project(log, store);
+    log.restore(backup);
+    const mayCount = Promise.withResolvers<void>();
+    /** Rows are counted in one snapshot: a transaction with options. */
+    const slow = (db: Db) =>
+      new Proxy(db, {
+        get(target, property) {
+          if (property !== 'transaction') return Reflect.get(target, property, target);
+          const transaction: Db['transaction'] = (work, config) =>
+            (config === undefined ? Promise.resolve() : mayCount.promise).then(() =>
+              target.transaction(work, config),
+            );
+          return transaction;
+        },
+      });
+    const handles = new Map<Db, Db>();
+    const open = async (schema: string) => {
+      const db = await store.open(schema);
+      return handles.get(db) ?? handles.set(db, slow(db)).get(db) ?? db;
+    };
+    const runner = runnerOver(log, { ...store, open });
+    let notes: readonly string[] | null = null;
+    await waitFor('the comparison', async () => {
+      notes = await runner.compared();
+      return notes !== null;
+    });
+    assert.deepEqual(notes, [checkpointSigned().data.note]);
+    await assert.rejects(runner.open(), unavailable, 'no row is read before it is counted');
+    mayCount.resolve();
+    await waitFor('the head', () => runner.reachedHead());
+    await runner.stop();
+  });
+
+  test('another release projects into a generation of its own while this one serves', async () => {
+    const [store, other] = [await harness.fresh(), await harness.again()];
+    const log = memoryLog();
+    await appendAll(log, job(1));
+    const ours = runnerOver(log, store);
+    const theirs = runnerOver(log, other, { models: OTHER_RELEASE });
+    for (const seed of [2, 3, 4]) {
+      await appendAll(log, job(seed));
+      await waitFor('the head', () => ours.reachedHead());
+      await waitFor('the head', () => theirs.reachedHead());
+    }
+    assert.deepEqual(await modesOf(await ours.open()), new Set(['demo']));
+    assert.deepEqual(await modesOf(await theirs.open()), new Set(['of the other release']));
+    await Promise.all([ours.stop(), theirs.stop()]);
+  });
+
+  test('processes that start at once share one generation', async () => {
     const stores = [await harness.fresh(), await harness.again(), await harness.again()];
     const log = memoryLog();
     await appendAll(log, [...job(1), ...job(2)]);
@@ -284,68 +254,60 @@ export function generationContract(harness: ReadStoreHarness): void {
     assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
   });
 
-  test(
-    `${name}: a reader on a process that does not project gets what was just recorded at once`,
-    options(harness),
-    async () => {
-      const [store, other] = [await harness.fresh(), await harness.again()];
-      const log = memoryLog();
-      await appendAll(log, job(1));
-      const projecting = runnerOver(log, store);
-      await waitFor('the head', () => projecting.reachedHead());
-      const following = runnerOver(log, other);
+  test('a reader on a process that does not project gets what was just recorded at once', async () => {
+    const [store, other] = [await harness.fresh(), await harness.again()];
+    const log = memoryLog();
+    await appendAll(log, job(1));
+    const projecting = runnerOver(log, store);
+    await waitFor('the head', () => projecting.reachedHead());
+    const following = runnerOver(log, other);
+    await waitFor('the head', () => following.reachedHead());
+    for (let seed = 2; seed < 12; seed++) {
+      await appendAll(log, job(seed));
+      const begun = performance.now();
       await waitFor('the head', () => following.reachedHead());
-      for (let seed = 2; seed < 12; seed++) {
-        await appendAll(log, job(seed));
-        const begun = performance.now();
-        await waitFor('the head', () => following.reachedHead());
-        const { store: counts } = readModels({
-          store: following,
-          clock: systemClock(),
-          logger: silent,
-          ready: () => following.ready(),
-        });
-        assert.equal((await counts.counts()).jobs, seed);
-        assert.ok(performance.now() - begun < 900);
-      }
-      await Promise.all([projecting.stop(), following.stop()]);
-    },
-  );
+      const { store: counts } = readModels({
+        store: following,
+        clock: systemClock(),
+        logger: silent,
+        ready: () => following.ready(),
+      });
+      assert.equal((await counts.counts()).jobs, seed);
+      assert.ok(performance.now() - begun < 900);
+    }
+    await Promise.all([projecting.stop(), following.stop()]);
+  });
 
-  test(
-    `${name}: pruning drops what no process uses, and nothing that is used`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const shared = await store.shared();
-      const logs = [memoryLog(), memoryLog(), memoryLog()];
-      const schemas: string[] = [];
-      for (const log of logs) {
-        await appendAll(log, job(1));
-        await project(log, store);
-        schemas.push((await schemaOf(log, store)) ?? '');
-      }
-      const [own = '', used = '', unused = ''] = schemas;
-      await shared.execute(sql`update read_model_generations set used_at = now() - interval '1 hour'`);
-      await markUsed(shared, used);
-      assert.deepEqual(await shared.transaction((tx) => pruneGenerations(tx, own, 1_800_000)), [unused]);
-      const left = await rowsOf<{ name: string }>(
-        shared,
-        sql`select nspname as name from pg_namespace where nspname like 'relay\\_%' order by 1`,
-      );
-      assert.deepEqual(
-        left.map((row) => row.name),
-        [own, used].sort(),
-      );
-      const prune = (options: { readonly lost?: boolean }) =>
-        shared.transaction((tx) => pruneGenerations(tx, own, 1_800_000, options));
-      const log = logs[1] ?? assert.fail();
-      for (const state of ['lost', 'incomplete'] as const) {
-        const schema = (await schemaOf(log, store)) ?? '';
-        await shared.transaction((tx) => retire(tx, schema, state));
-        assert.deepEqual([await prune({}), await prune({ lost: true })], [[], [`${schema}_${state}`]]);
-        await rowsFor(log, store);
-      }
-    },
-  );
+  test('pruning drops what no process uses, and nothing that is used', async () => {
+    const store = await harness.fresh();
+    const shared = await store.shared();
+    const logs = [memoryLog(), memoryLog(), memoryLog()];
+    const schemas: string[] = [];
+    for (const log of logs) {
+      await appendAll(log, job(1));
+      await project(log, store);
+      schemas.push((await schemaOf(log, store)) ?? '');
+    }
+    const [own = '', used = '', unused = ''] = schemas;
+    await shared.execute(sql`update read_model_generations set used_at = now() - interval '1 hour'`);
+    await markUsed(shared, used);
+    assert.deepEqual(await shared.transaction((tx) => pruneGenerations(tx, own, 1_800_000)), [unused]);
+    const left = await rowsOf<{ name: string }>(
+      shared,
+      sql`select nspname as name from pg_namespace where nspname like 'relay\\_%' order by 1`,
+    );
+    assert.deepEqual(
+      left.map((row) => row.name),
+      [own, used].sort(),
+    );
+    const prune = (options: { readonly lost?: boolean }) =>
+      shared.transaction((tx) => pruneGenerations(tx, own, 1_800_000, options));
+    const log = logs[1] ?? assert.fail();
+    for (const state of ['lost', 'incomplete'] as const) {
+      const schema = (await schemaOf(log, store)) ?? '';
+      await shared.transaction((tx) => retire(tx, schema, state));
+      assert.deepEqual([await prune({}), await prune({ lost: true })], [[], [`${schema}_${state}`]]);
+      await rowsFor(log, store);
+    }
+  });
 }

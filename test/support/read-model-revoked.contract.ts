@@ -27,7 +27,6 @@ import {
   rowsFor,
 } from './read-store.ts';
 
-const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
 const SIGNED_AFTER_MS = PLAN.attemptMs;
 
 /** One job whose receipt is signed at this time of the day. */
@@ -67,8 +66,6 @@ const JOBS: readonly PlannedAppend[] = [
 ];
 
 export function revokedContract(harness: ReadStoreHarness): void {
-  const { name } = harness;
-
   async function given(...appends: readonly PlannedAppend[]) {
     const store = await harness.fresh();
     const log = await commonLog();
@@ -90,82 +87,70 @@ export function revokedContract(harness: ReadStoreHarness): void {
     return { store, log, db, models, also, verified };
   }
 
-  test(
-    `${name}: receipts signed since the second of a compromise are not verified in any list or count; others are`,
-    options(harness),
-    async () => {
-      const { models, also, verified } = await given(
-        ...JOBS,
-        retired(null),
-        retired('00:00:00.000', commitment('n')),
-      );
-      const outcome = async () => {
-        const [listed] = await models.decision.recent(1);
-        const found = await models.decision.find(decisionIdOf(3));
-        assert.deepEqual(found?.outcome, listed?.outcome);
-        const [failure] = await models.proof.recentFailures('2026', 1);
-        assert.equal(failure?.receiptVerified, found?.outcome.receiptVerified);
-        return found?.outcome.receiptVerified;
-      };
-      assert.deepEqual(await verified(), [0, 1, 2, 3, 5], 'a retirement revokes nothing');
-      assert.equal(await outcome(), true);
-      const latestVerifiedAt = '2026-01-02T03:06:00.000Z';
-      const all = { receipts: 6, verified: 5, recentVerified: 5, latestVerifiedAt };
-      assert.deepEqual(await models.trust.receipts('2026'), all);
-      assert.equal(await models.store.countUnverified(), 1);
+  test('receipts signed since the second of a compromise are not verified in any list or count; others are', async () => {
+    const { models, also, verified } = await given(
+      ...JOBS,
+      retired(null),
+      retired('00:00:00.000', commitment('n')),
+    );
+    const outcome = async () => {
+      const [listed] = await models.decision.recent(1);
+      const found = await models.decision.find(decisionIdOf(3));
+      assert.deepEqual(found?.outcome, listed?.outcome);
+      const [failure] = await models.proof.recentFailures('2026', 1);
+      assert.equal(failure?.receiptVerified, found?.outcome.receiptVerified);
+      return found?.outcome.receiptVerified;
+    };
+    assert.deepEqual(await verified(), [0, 1, 2, 3, 5], 'a retirement revokes nothing');
+    assert.equal(await outcome(), true);
+    const latestVerifiedAt = '2026-01-02T03:06:00.000Z';
+    const all = { receipts: 6, verified: 5, recentVerified: 5, latestVerifiedAt };
+    assert.deepEqual(await models.trust.receipts('2026'), all);
+    assert.equal(await models.store.countUnverified(), 1);
 
-      await also(retired('03:04:20.500'));
-      assert.deepEqual(await verified(), [0, 2, 5]);
-      assert.equal(await outcome(), false);
-      const rest = { ...all, verified: 3, recentVerified: 3 };
-      assert.deepEqual(await models.trust.receipts('2026'), rest);
-      assert.equal((await models.trust.receipts('2026-01-02T03:04')).recentVerified, 3);
-      assert.equal((await models.trust.receipts('2026-01-02T03:05')).recentVerified, 1);
-      assert.equal(await models.store.countUnverified(), 3);
+    await also(retired('03:04:20.500'));
+    assert.deepEqual(await verified(), [0, 2, 5]);
+    assert.equal(await outcome(), false);
+    const rest = { ...all, verified: 3, recentVerified: 3 };
+    assert.deepEqual(await models.trust.receipts('2026'), rest);
+    assert.equal((await models.trust.receipts('2026-01-02T03:04')).recentVerified, 3);
+    assert.equal((await models.trust.receipts('2026-01-02T03:05')).recentVerified, 1);
+    assert.equal(await models.store.countUnverified(), 3);
 
-      await also(retired('03:04:05.000'), retired('03:05:30.000'));
-      assert.deepEqual(await verified(), [5], 'a second report dates a compromise earlier, never later');
-      assert.equal((await models.trust.receipts('2026')).verified, 1);
-      assert.equal(await models.store.countUnverified(), 5);
+    await also(retired('03:04:05.000'), retired('03:05:30.000'));
+    assert.deepEqual(await verified(), [5], 'a second report dates a compromise earlier, never later');
+    assert.equal((await models.trust.receipts('2026')).verified, 1);
+    assert.equal(await models.store.countUnverified(), 5);
 
-      await also(retired('00:00:00.000', commitment('o')));
-      assert.deepEqual(await verified(), []);
-      const none = { receipts: 6, verified: 0, recentVerified: 0, latestVerifiedAt: null };
-      assert.deepEqual(await models.trust.receipts('2026'), none);
-    },
-  );
+    await also(retired('00:00:00.000', commitment('o')));
+    assert.deepEqual(await verified(), []);
+    const none = { receipts: 6, verified: 0, recentVerified: 0, latestVerifiedAt: null };
+    assert.deepEqual(await models.trust.receipts('2026'), none);
+  });
 
-  test(
-    `${name}: receipts that the purge took are not counted as unverified; for trust they stay revoked`,
-    options(harness),
-    async () => {
-      const { db, models } = await given(...JOBS, retired('03:04:10.000'));
-      const counts = async () => [
-        await models.store.countUnverified(),
-        (await models.trust.receipts('2026')).verified,
-      ];
-      assert.deepEqual(await counts(), [4, 2]);
-      await purgeOnce(db, { jobs: null, receipts: '2026-01-02T03:04:30.000Z' });
-      // Of the minute of the compromise nothing is in store: the whole minute counts as revoked.
-      assert.deepEqual(await counts(), [2, 1]);
-      await purgeOnce(db, { jobs: null, receipts: '2026-01-02T03:05:30.000Z' });
-      assert.deepEqual(await counts(), [0, 1]);
-    },
-  );
+  test('receipts that the purge took are not counted as unverified; for trust they stay revoked', async () => {
+    const { db, models } = await given(...JOBS, retired('03:04:10.000'));
+    const counts = async () => [
+      await models.store.countUnverified(),
+      (await models.trust.receipts('2026')).verified,
+    ];
+    assert.deepEqual(await counts(), [4, 2]);
+    await purgeOnce(db, { jobs: null, receipts: '2026-01-02T03:04:30.000Z' });
+    // Of the minute of the compromise nothing is in store: the whole minute counts as revoked.
+    assert.deepEqual(await counts(), [2, 1]);
+    await purgeOnce(db, { jobs: null, receipts: '2026-01-02T03:05:30.000Z' });
+    assert.deepEqual(await counts(), [0, 1]);
+  });
 
-  test(
-    `${name}: a compromise makes the same rows live, in one batch, and from the first event`,
-    options(harness),
-    async () => {
-      const { store, log, db, also, verified } = await given(...JOBS);
-      await also(retired('03:04:20.500'), ...signedAt('03:07:00.000', 6));
-      const shown = await verified();
-      const expected = asStored(await rowsAfter(recorded(log)));
-      assert.deepEqual(expected.revoked_keys?.length, 1);
-      assert.deepEqual(await allRows(db), expected);
-      await emptyRows(await rowsFor(log, store));
-      assert.deepEqual(await allRows(await project(log, store)), expected);
-      assert.deepEqual(await verified(), shown);
-    },
-  );
+  test('a compromise makes the same rows live, in one batch, and from the first event', async () => {
+    const { store, log, db, also, verified } = await given(...JOBS);
+    await also(retired('03:04:20.500'), ...signedAt('03:07:00.000', 6));
+    const shown = await verified();
+    const expected = asStored(await rowsAfter(recorded(log)));
+    assert.deepEqual(expected.revoked_keys?.length, 1);
+    assert.deepEqual(await allRows(db), expected);
+    await emptyRows(await rowsFor(log, store));
+    assert.deepEqual(await allRows(await project(log, store)), expected);
+    assert.deepEqual(await verified(), shown);
+  });
 }

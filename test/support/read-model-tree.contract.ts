@@ -19,7 +19,6 @@ import {
 
 /** Only a hanging test meets it. */
 const PATIENCE_MS = 20_000;
-const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
 
 export async function treeRowsOf(db: Db): Promise<Record<string, readonly unknown[]>> {
   const all = Object.entries(await allRows(db));
@@ -27,53 +26,43 @@ export async function treeRowsOf(db: Db): Promise<Record<string, readonly unknow
 }
 
 export function treeContract(harness: ReadStoreHarness): void {
-  const { name } = harness;
+  test("the tree's rows are those of the log, computed naively: over all borders, and after a replay", async () => {
+    const store = await harness.fresh();
+    const { log, grow, rows, leaves } = leafyLog();
+    await grow(300);
+    assert.deepEqual(await treeRowsOf(await project(log, store, { batchSize: 37 })), rows());
+    await grow(530);
+    const db = await project(log, store, { batchSize: 113 });
+    assert.ok(leaves() > 2 * 256, `${leaves()} leaves`);
+    assert.deepEqual(await treeRowsOf(db), rows());
+    // Every event once more, over the rows that are there.
+    await db.execute(sql`update projection set position = null, event = null, version = version + 1`);
+    assert.deepEqual(await treeRowsOf(await project(log, store, { batchSize: 250 })), rows());
+    await dropGenerations(store);
+    assert.deepEqual(await treeRowsOf(await project(log, store)), rows());
+  });
 
-  test(
-    `${name}: the tree's rows are those of the log, computed naively: over all borders, and after a replay`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const { log, grow, rows, leaves } = leafyLog();
-      await grow(300);
-      assert.deepEqual(await treeRowsOf(await project(log, store, { batchSize: 37 })), rows());
-      await grow(530);
-      const db = await project(log, store, { batchSize: 113 });
-      assert.ok(leaves() > 2 * 256, `${leaves()} leaves`);
-      assert.deepEqual(await treeRowsOf(db), rows());
-      // Every event once more, over the rows that are there.
-      await db.execute(sql`update projection set position = null, event = null, version = version + 1`);
-      assert.deepEqual(await treeRowsOf(await project(log, store, { batchSize: 250 })), rows());
-      await dropGenerations(store);
-      assert.deepEqual(await treeRowsOf(await project(log, store)), rows());
-    },
-  );
-
-  test(
-    `${name}: projectors that overtake each other neither double nor skip a leaf`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const { log, grow, rows } = leafyLog();
-      const start = (batchSize: number) => runnerOver(log, store, { batchSize });
-      await grow(40);
-      const runners = [start(3), start(7), start(2)];
-      for (let turn = 0; turn < 4; turn++) {
-        await grow(35);
-        const head = (await log.head()) ?? '';
-        await Promise.any(runners.map((runner) => runner.caughtUp(head, PATIENCE_MS)));
-        // Whichever process projected, one of them ends and another starts.
-        await runners.shift()?.stop();
-        runners.push(start(2 + turn));
-      }
+  test('projectors that overtake each other neither double nor skip a leaf', async () => {
+    const store = await harness.fresh();
+    const { log, grow, rows } = leafyLog();
+    const start = (batchSize: number) => runnerOver(log, store, { batchSize });
+    await grow(40);
+    const runners = [start(3), start(7), start(2)];
+    for (let turn = 0; turn < 4; turn++) {
+      await grow(35);
       const head = (await log.head()) ?? '';
-      for (const runner of runners) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
-      for (const runner of runners) await runner.stop();
-      assert.deepEqual(await treeRowsOf(await rowsFor(log, store)), rows());
-    },
-  );
+      await Promise.any(runners.map((runner) => runner.caughtUp(head, PATIENCE_MS)));
+      // Whichever process projected, one of them ends and another starts.
+      await runners.shift()?.stop();
+      runners.push(start(2 + turn));
+    }
+    const head = (await log.head()) ?? '';
+    for (const runner of runners) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
+    for (const runner of runners) await runner.stop();
+    assert.deepEqual(await treeRowsOf(await rowsFor(log, store)), rows());
+  });
 
-  test(`${name}: tree, tiles and position are read as of one moment`, options(harness), async () => {
+  test('tree, tiles and position are read as of one moment', async () => {
     const store = await harness.fresh();
     const { log, grow, leaves, root } = leafyLog();
     await grow(14);
@@ -109,9 +98,9 @@ export function treeContract(harness: ReadStoreHarness): void {
   });
 
   // The embedded store has one connection and no other process.
-  if (name === 'pglite') return;
+  if (harness.name === 'pglite') return;
 
-  test(`${name}: while others project, the tree is read as of one moment`, options(harness), async () => {
+  test('while others project, the tree is read as of one moment', async () => {
     const store = await harness.fresh();
     const { log, grow, rows, leaves } = leafyLog();
     await grow(20);

@@ -28,7 +28,6 @@ import {
 } from './read-store.ts';
 import { waitFor } from './service.ts';
 
-const options = (harness: ReadStoreHarness) => ({ ...harness.needs, timeout: 120_000 });
 const JOBS = [1, 2, 3, 4];
 const LOSSES = ['truncate jobs', 'truncate receipts', 'delete from transparency_leaves where leaf_index = 1'];
 
@@ -78,113 +77,95 @@ async function fourJobs(): Promise<MemoryLog> {
 }
 
 export function wholeContract(harness: ReadStoreHarness): void {
-  const { name } = harness;
-
-  test(
-    `${name}: rows that are deleted while a process runs are never missing, and built again`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const log = await fourJobs();
-      const { logger, lines } = warnings();
-      let gate = Promise.withResolvers<void>();
+  test('rows that are deleted while a process runs are never missing, and built again', async () => {
+    const store = await harness.fresh();
+    const log = await fourJobs();
+    const { logger, lines } = warnings();
+    let gate = Promise.withResolvers<void>();
+    gate.resolve();
+    const halting: EventLog = {
+      ...log,
+      async *subscribeAll(from) {
+        await gate.promise;
+        yield* log.subscribeAll(from);
+      },
+    };
+    const runner = runnerOver(halting, store, { logger });
+    const { answers, rows } = given(log, runner);
+    await waitFor('the head', () => runner.reachedHead());
+    for (const loss of LOSSES) {
+      const schema = await schemaOf(log, store);
+      assert.equal(await answers(), true);
+      assert.equal(runner.state === 'rebuilding', false);
+      gate = Promise.withResolvers();
+      await (await runner.open()).execute(sql.raw(loss));
+      assert.equal(await runner.reachedHead(), false, 'at once');
+      assert.equal(await answers(), false);
+      await waitFor('the health', () => runner.state === 'rebuilding');
+      assert.equal(await answers(), false);
       gate.resolve();
-      const halting: EventLog = {
-        ...log,
-        async *subscribeAll(from) {
-          await gate.promise;
-          yield* log.subscribeAll(from);
-        },
-      };
-      const runner = runnerOver(halting, store, { logger });
-      const { answers, rows } = given(log, runner);
-      await waitFor('the head', () => runner.reachedHead());
-      for (const loss of LOSSES) {
-        const schema = await schemaOf(log, store);
-        assert.equal(await answers(), true);
-        assert.equal(runner.state === 'rebuilding', false);
-        gate = Promise.withResolvers();
-        await (await runner.open()).execute(sql.raw(loss));
-        assert.equal(await runner.reachedHead(), false, 'at once');
-        assert.equal(await answers(), false);
-        await waitFor('the health', () => runner.state === 'rebuilding');
-        assert.equal(await answers(), false);
-        gate.resolve();
-        await waitFor('the rows', answers);
-        assert.notEqual(await schemaOf(log, store), schema);
-        await waitFor('the health', () => !(runner.state === 'rebuilding'));
-        assert.deepEqual(await allRows(await runner.open()), await rows());
-      }
-      await runner.stop();
-      const lost = 'the read models have lost rows: building new ones';
-      assert.deepEqual(lines, [
-        `${lost}: truncate of jobs`,
-        `${lost}: truncate of receipts`,
-        `${lost}: delete of transparency_leaves`,
-      ]);
-    },
-  );
+      await waitFor('the rows', answers);
+      assert.notEqual(await schemaOf(log, store), schema);
+      await waitFor('the health', () => !(runner.state === 'rebuilding'));
+      assert.deepEqual(await allRows(await runner.open()), await rows());
+    }
+    await runner.stop();
+    const lost = 'the read models have lost rows: building new ones';
+    assert.deepEqual(lines, [
+      `${lost}: truncate of jobs`,
+      `${lost}: truncate of receipts`,
+      `${lost}: delete of transparency_leaves`,
+    ]);
+  });
 
   for (const loss of [...LOSSES, 'drop table proofs', 'truncate projection'])
-    test(
-      `${name}: rows that no trigger saw go are counted before the first read (${loss})`,
-      options(harness),
-      async () => {
-        const store = await harness.fresh();
-        const log = await fourJobs();
-        const db = await project(log, store);
-        await db.transaction(async (tx) => {
-          for (const { name: table } of tableShapes(READ_MODELS))
-            await tx.execute(sql.raw(`alter table ${table} disable trigger user`));
-          await tx.execute(sql.raw(loss));
-        });
-        const { logger, lines } = warnings();
-        const runner = runnerOver(log, store, { logger });
-        const { answers, rows } = given(log, runner);
-        await waitFor('the rows', answers);
-        assert.deepEqual(await allRows(await runner.open()), await rows());
-        await runner.stop();
-        assert.equal(lines.length, 1, lines.join());
-        assert.match(lines[0] ?? '', /^the read models have lost rows: building new ones: /);
-      },
-    );
-
-  test(
-    `${name}: a table that is dropped while a process runs is built again with the next event`,
-    options(harness),
-    async () => {
-      const store = await harness.fresh();
-      const log = await fourJobs();
-      const runner = runnerOver(log, store);
-      const { answers, rows } = given(log, runner);
-      await waitFor('the head', () => runner.reachedHead());
-      await (await runner.open()).execute(sql`drop table jobs`);
-      await appendAll(log, jobAppends({ ...PLAN, seed: 9 }));
-      await waitFor('the rows', async () => (await answers()) && (await runner.reachedHead()));
-      assert.deepEqual(await allRows(await runner.open()), await rows());
-      await runner.stop();
-    },
-  );
-
-  test(
-    `${name}: what a purge takes, and rows that are written again, are no loss`,
-    options(harness),
-    async () => {
+    test(`rows that no trigger saw go are counted before the first read (${loss})`, async () => {
       const store = await harness.fresh();
       const log = await fourJobs();
       const db = await project(log, store);
-      const schema = (await schemaOf(log, store)) ?? '';
-      const loss = (of: Db) => findLoss(of, schema, tableShapes(READ_MODELS), async () => undefined);
-      const soon = new Date(PLAN.startedAtMs + 60_000).toISOString();
-      const { gone } = await purgeOnce(db, { jobs: soon, receipts: null }, 2);
-      assert.ok(gone > 0);
-      assert.equal(await loss(db), null);
-      await purgeOnce(db, { jobs: soon, receipts: soon });
-      assert.equal(await loss(db), null);
-      await appendAll(log, jobAppends({ ...PLAN, seed: 9, end: 'interrupted_unknown', answers: [500, 200] }));
-      await project(log, store, { batchSize: 1 });
-      assert.equal(await loss(await rowsFor(log, store)), null);
-      assert.equal(await schemaOf(log, store), schema);
-    },
-  );
+      await db.transaction(async (tx) => {
+        for (const { name: table } of tableShapes(READ_MODELS))
+          await tx.execute(sql.raw(`alter table ${table} disable trigger user`));
+        await tx.execute(sql.raw(loss));
+      });
+      const { logger, lines } = warnings();
+      const runner = runnerOver(log, store, { logger });
+      const { answers, rows } = given(log, runner);
+      await waitFor('the rows', answers);
+      assert.deepEqual(await allRows(await runner.open()), await rows());
+      await runner.stop();
+      assert.equal(lines.length, 1, lines.join());
+      assert.match(lines[0] ?? '', /^the read models have lost rows: building new ones: /);
+    });
+
+  test('a table that is dropped while a process runs is built again with the next event', async () => {
+    const store = await harness.fresh();
+    const log = await fourJobs();
+    const runner = runnerOver(log, store);
+    const { answers, rows } = given(log, runner);
+    await waitFor('the head', () => runner.reachedHead());
+    await (await runner.open()).execute(sql`drop table jobs`);
+    await appendAll(log, jobAppends({ ...PLAN, seed: 9 }));
+    await waitFor('the rows', async () => (await answers()) && (await runner.reachedHead()));
+    assert.deepEqual(await allRows(await runner.open()), await rows());
+    await runner.stop();
+  });
+
+  test('what a purge takes, and rows that are written again, are no loss', async () => {
+    const store = await harness.fresh();
+    const log = await fourJobs();
+    const db = await project(log, store);
+    const schema = (await schemaOf(log, store)) ?? '';
+    const loss = (of: Db) => findLoss(of, schema, tableShapes(READ_MODELS), async () => undefined);
+    const soon = new Date(PLAN.startedAtMs + 60_000).toISOString();
+    const { gone } = await purgeOnce(db, { jobs: soon, receipts: null }, 2);
+    assert.ok(gone > 0);
+    assert.equal(await loss(db), null);
+    await purgeOnce(db, { jobs: soon, receipts: soon });
+    assert.equal(await loss(db), null);
+    await appendAll(log, jobAppends({ ...PLAN, seed: 9, end: 'interrupted_unknown', answers: [500, 200] }));
+    await project(log, store, { batchSize: 1 });
+    assert.equal(await loss(await rowsFor(log, store)), null);
+    assert.equal(await schemaOf(log, store), schema);
+  });
 }
