@@ -42,7 +42,7 @@ export async function wireKeys(
       throw error instanceof KeyMismatch ? new KeyMismatch(`${keyFile.path}: ${error.message}`) : error;
     },
   );
-  const remember = (keys: readonly KeyRecord[]) => logId !== null && history.remember(logId, keys, logger);
+  const remember = (keys: readonly KeyRecord[]) => logId !== null && history.remember(logId, keys, journal);
   remember(announced);
   warnOfCheckpoints(content, announced, logger);
   const directory = keyDirectory(journal, announced, remember);

@@ -20,6 +20,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { startError } from './start-errors.ts';
 
@@ -137,23 +138,39 @@ export function logHistory(
   };
 }
 
-/** Writes it, if it has changed; logs once that it cannot be written. */
+const RETRY_MS = 60_000;
+
+/**
+ * Writes it, if it has changed since it was written; called with every look at the keys. Repeats a failed write after a
+ * minute; logs once that it cannot be written, and that it is.
+ */
 function rememberer(
   memories: readonly LogMemory[],
   logOf: (id: string, keys: readonly KeyRecord[]) => KnownLog,
 ) {
-  let last = '';
-  return (id: string, keys: readonly KeyRecord[], logger: Logger): void => {
+  let written = '';
+  let failedAt: number | null = null;
+  return (
+    id: string,
+    keys: readonly KeyRecord[],
+    { clock, logger }: Pick<JournalDeps, 'clock' | 'logger'>,
+  ): void => {
     const log = logOf(id, keys);
     const text = JSON.stringify(log);
-    if (text === last) return;
-    last = text;
+    const now = clock.monotonic();
+    if (text === written || (failedAt !== null && now - failedAt < RETRY_MS)) return;
     try {
       writeFirst(memories, log);
+      if (failedAt !== null) logger.info('the event log in use is remembered');
+      written = text;
+      failedAt = null;
     } catch (cause) {
-      const places = memories.map(({ place }) => place).join(' nor ');
-      const effect = 'an empty event log would not be refused at a start';
-      logger.warn(`neither ${places} can be written: ${effect}`, { cause });
+      if (failedAt === null) {
+        const places = memories.map(({ place }) => place).join(' nor ');
+        const effect = 'an empty event log would not be refused at a start';
+        logger.warn(`neither ${places} can be written: ${effect}`, { cause });
+      }
+      failedAt = now;
     }
   };
 }
