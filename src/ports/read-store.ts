@@ -13,9 +13,8 @@ export interface ReadStore<Db> {
    */
   shared(): Promise<Db>;
   /**
-   * A handle whose unqualified table names are those of `schema` alone; the schema opened before is closed after its
-   * queries in flight. The same handle as long as its connections live, another one after a lost connection: so call
-   * `open` each time.
+   * A handle whose unqualified table names are those of `schema` alone. The same handle as long as its connections live:
+   * another one after a lost connection, or when other schemas were opened since; so call `open` each time.
    */
   open(schema: string): Promise<Db>;
   /** Queries the store; a damaged one is not ok. Resolves within its own time limit; never throws. */

@@ -1,4 +1,4 @@
-// The shared read store: Postgres by postgres.js, for any number of processes. A pool for the generation that is read, whose
+// The shared read store: Postgres by postgres.js, for any number of processes. A pool for each generation in use, whose
 // connections have its schema for a search path, and a small one for the tables that belong to none.
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
@@ -13,6 +13,8 @@ export type PostgresOptions = {
   readonly url: string;
   /** Connections at most. */
   readonly connections?: number;
+  /** ms after which the connections of a generation close, if another one was opened since. */
+  readonly unusedMs?: number;
 };
 
 /** Any 64-bit number: migrations run one process at a time. */
@@ -21,25 +23,20 @@ const HEALTH_MS = 1000;
 /** For an opening in progress to end, and then for the connections to close. */
 const CLOSE_MS = 5000;
 /** Longer than any query runs (`statement_timeout`). */
-const REPLACED_MS = 15_000;
+const UNUSED_MS = 15_000;
+/** Generations: one that is read, one that replaces it, and one whose last queries run. */
+const OPEN_MAX = 3;
 /** The quota sends its calls in batches. */
 const SHARED_CONNECTIONS = 4;
 
-export function postgresReadStore({ url, connections = 10 }: PostgresOptions): ReadStore<PostgresJsDatabase> {
+export function postgresReadStore({
+  url,
+  connections = 10,
+  unusedMs = UNUSED_MS,
+}: PostgresOptions): ReadStore<PostgresJsDatabase> {
   const shared = freshPools(url, SHARED_CONNECTIONS, null);
-  let opened: { readonly schema: string; readonly pools: Pools } | null = null;
+  const generations = new GenerationPools((schema) => freshPools(url, connections, schema), unusedMs);
   let opening: Promise<void> | null = null;
-  const replaced = new Set<Pools>();
-
-  /** Queries that have its handle already still get their answers. */
-  function endLater(pools: Pools): void {
-    replaced.add(pools);
-    const timer = setTimeout(() => {
-      replaced.delete(pools);
-      void pools.end();
-    }, REPLACED_MS);
-    timer.unref();
-  }
 
   async function migrated(): Promise<void> {
     opening ??= migrateOnce(url).catch((error) => {
@@ -57,11 +54,7 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
     },
     async open(schema) {
       await migrated();
-      if (opened?.schema !== schema) {
-        if (opened !== null) endLater(opened.pools);
-        opened = { schema, pools: freshPools(url, connections, schema) };
-      }
-      return opened.pools.current().db;
+      return generations.of(schema).current().db;
     },
     async health() {
       return { ok: await succeedsWithin(HEALTH_MS, shared.current().client`select 1`) };
@@ -70,7 +63,7 @@ export function postgresReadStore({ url, connections = 10 }: PostgresOptions): R
       // A migration may wait for another process's, or for a server that does not answer.
       const under = opening;
       if (under !== null) await succeedsWithin(CLOSE_MS, under);
-      await Promise.all([shared, opened?.pools, ...replaced].map((pools) => pools?.end()));
+      await Promise.all([shared.end(), generations.end()]);
     },
   };
 }
@@ -87,6 +80,55 @@ type Pool = {
  * the middle of a write unable to write ever again, and a pool would lose one with every outage.
  */
 type Pools = ReturnType<typeof freshPools>;
+
+type Open = { readonly pools: Pools; closing?: ReturnType<typeof setTimeout> };
+
+/** A few generations at once: while a rebuild flips, readers and the projector open the old one and the new one in turns. */
+class GenerationPools {
+  readonly #make: (schema: string) => Pools;
+  readonly #unusedMs: number;
+  /** By schema. */
+  readonly #open = new Map<string, Open>();
+  readonly #ending = new Set<Promise<void>>();
+  #last: readonly [schema: string, opened: Open] | null = null;
+
+  constructor(make: (schema: string) => Pools, unusedMs: number) {
+    this.#make = make;
+    this.#unusedMs = unusedMs;
+  }
+
+  of(schema: string): Pools {
+    const [last, before] = this.#last ?? [];
+    if (last === schema && before !== undefined) return before.pools;
+    if (last !== undefined && before !== undefined) this.#closeLater(last, before);
+    const opened = this.#open.get(schema) ?? { pools: this.#make(schema) };
+    clearTimeout(opened.closing);
+    this.#last = [schema, opened];
+    // The one that was opened last is at the end.
+    this.#open.delete(schema);
+    this.#open.set(schema, opened);
+    for (const [oldest, it] of this.#open) if (this.#open.size > OPEN_MAX) this.#close(oldest, it);
+    return opened.pools;
+  }
+
+  async end(): Promise<void> {
+    for (const [schema, opened] of this.#open) this.#close(schema, opened);
+    await Promise.all(this.#ending);
+  }
+
+  /** Not at once: queries that have its handle already still get their answers. */
+  #closeLater(schema: string, opened: Open): void {
+    opened.closing = setTimeout(() => this.#close(schema, opened), this.#unusedMs);
+    opened.closing.unref();
+  }
+
+  #close(schema: string, { pools, closing }: Open): void {
+    clearTimeout(closing);
+    this.#open.delete(schema);
+    const ended = pools.end().finally(() => this.#ending.delete(ended));
+    this.#ending.add(ended);
+  }
+}
 
 function freshPools(url: string, connections: number, schema: string | null) {
   const ending = new Set<Promise<void>>();
