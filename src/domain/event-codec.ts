@@ -28,17 +28,20 @@ type Version = {
 
 const versions: ReadonlyMap<string, ReadonlyMap<unknown, Version>> = new Map(
   EVENT_TYPES.map((type) => {
-    const { versions, upcast = {} }: Declaration = EVENTS[type];
-    const read = Object.entries(versions).map(
-      ([v, schema]) => [Number(v), { fits: shapeCheck(schema), upcast: upcast[Number(v)] ?? null }] as const,
-    );
+    const { versions, latest, upcast }: Declaration = EVENTS[type];
+    const read = Object.entries(versions).map(([v, schema]) => {
+      const change = upcast[Number(v)];
+      const toLatest = change && ((recorded: never) => ({ ...change(recorded), v: latest }));
+      return [Number(v), { fits: shapeCheck(schema), upcast: toLatest ?? null }] as const;
+    });
     return [type, new Map(read)];
   }),
 );
 
 type Declaration = {
   readonly versions: Readonly<Record<number, TObject>>;
-  readonly upcast?: Readonly<Record<number, (recorded: never) => unknown>>;
+  readonly latest: number;
+  readonly upcast: Readonly<Record<number, (recorded: never) => object>>;
 };
 
 /**

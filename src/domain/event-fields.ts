@@ -19,46 +19,50 @@ export type StreamKind =
   | 'keys'
   | 'receiptLog';
 
-type Versions = Readonly<Record<number, TObject>>;
+/** The members of each version of an event type, all but the version itself. */
+type Versions = Readonly<Record<number, TProperties>>;
 type Latest<V> = 3 extends keyof V ? 3 : 2 extends keyof V ? 2 : 1;
-type DataOf<V, N> = N extends keyof V ? (V[N] extends TObject ? Static<V[N]> : never) : never;
+type Schemas<V extends Versions> = { readonly [N in keyof V & number]: TObject<{ v: TLiteral<N> } & V[N]> };
+type Facts<M> = M extends TProperties ? Static<TObject<M>> : never;
+type LatestFacts<V> = Latest<V> extends keyof V ? Facts<V[Latest<V>]> : never;
 
 /** The data of an event type in its latest version: what the domain works with. */
-export type EventData<D extends { readonly versions: Versions }> = DataOf<
-  D['versions'],
-  Latest<D['versions']>
+export type EventData<D extends { readonly versions: Readonly<Record<number, TObject>> }> = Static<
+  D['versions'][Latest<D['versions']>]
 >;
 
-/** An event type of several versions. */
+type Upcasts<V> = {
+  readonly [N in keyof V as N extends Latest<V> ? never : N]: (recorded: Facts<V[N]>) => LatestFacts<V>;
+};
+
+/**
+ * An event type of several versions. A released one never changes: a new member, optional or not, is a new version.
+ * `stream`: the kind of stream that events of this type are stored in. `time`: the member with the time at which the relay
+ * says that it happened. `upcast`: from each older version to the latest one.
+ */
 export function declareVersions<
-  const V extends Versions,
-  const S extends StreamKind,
-  const T extends keyof DataOf<V, Latest<V>> & string,
->(declaration: {
-  /** The kind of stream that events of this type are stored in. */
-  readonly stream: S;
-  /** The member with the time at which the relay says that it happened. */
-  readonly time: T;
-  /** The schema of each version. A released one never changes: a new member, optional or not, is a new version. */
-  readonly versions: V;
-  /** From each older version to the latest one. */
-  readonly upcast?: {
-    readonly [N in Exclude<keyof V, Latest<V>>]: (recorded: DataOf<V, N>) => DataOf<V, Latest<V>>;
+  S extends StreamKind,
+  V extends Versions,
+  T extends keyof LatestFacts<V> & string,
+>(stream: S, time: T, versions: V, upcast: Upcasts<V>) {
+  const schemas = Object.entries(versions).map(
+    ([v, members]) => [Number(v), Type.Object({ v: Type.Literal(Number(v)), ...members }, strict)] as const,
+  );
+  return {
+    stream,
+    time,
+    versions: Object.fromEntries(schemas) as unknown as Schemas<V>,
+    latest: Math.max(...schemas.map(([v]) => v)),
+    upcast,
   };
-}) {
-  return declaration;
 }
 
-/** An event type of one version. `members`: all but the version. */
-export const declareEvent = <
-  const S extends StreamKind,
-  M extends TProperties,
-  const T extends keyof M & string,
->(
+/** An event type of one version. */
+export const declareEvent = <S extends StreamKind, M extends TProperties, T extends keyof Facts<M> & string>(
   stream: S,
   time: T,
   members: M,
-) => ({ stream, time, versions: { 1: Type.Object({ v: V1, ...members }, strict) } });
+) => declareVersions(stream, time, { 1: members }, {});
 
 export const strict = { additionalProperties: false };
 export const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
@@ -68,8 +72,6 @@ export const oneOf = <const L extends string[]>(...texts: L) =>
   Type.Union(texts.map((text) => Type.Literal(text))) as unknown as TUnion<{
     [K in keyof L]: TLiteral<L[K]>;
   }>;
-export const V1 = Type.Literal(1);
-export const V2 = Type.Literal(2);
 /** UTC, RFC 3339, milliseconds. */
 export const Instant = Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$' });
 export const Text = Type.String();

@@ -52,6 +52,8 @@ export type EventOf<T extends EventType> = {
   readonly [K in T]: { readonly type: K; readonly data: EventData<Catalogue[K]> };
 }[T];
 export type DomainEvent = EventOf<EventType>;
+/** What an event states: its data without the version, which the catalogue adds. */
+export type EventFacts<T extends EventType> = Omit<EventOf<T>['data'], 'v'> & { readonly v?: never };
 
 type InStream<S extends StreamKind> = EventOf<
   { [T in EventType]: Catalogue[T]['stream'] extends S ? T : never }[EventType]
@@ -65,6 +67,11 @@ export type KeyEvent = InStream<'keys'>;
 export const EVENT_TYPES = Object.keys(EVENTS) as readonly EventType[];
 export const typesIn = (stream: StreamKind): readonly EventType[] =>
   EVENT_TYPES.filter((type) => EVENTS[type].stream === stream);
+
+/** A new event, in the latest version of its type. */
+export function event<T extends EventType>(type: T, facts: EventFacts<T>): EventOf<T> {
+  return { type, data: { v: EVENTS[type].latest, ...facts } } as unknown as EventOf<T>;
+}
 
 const isOf =
   <E extends DomainEvent>(stream: StreamKind) =>

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { secretCheck } from '#src/adapters/signing/hash.ts';
 import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
-import { type DomainEvent, STREAM } from '#src/domain/events.ts';
+import { type DomainEvent, type EventFacts, event, STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws } from '#src/domain/receipt/payload.ts';
 import { appendNext } from '#test/support/event-log-fixtures.ts';
 import { signed } from '#test/support/given-receipt.ts';
@@ -72,8 +72,8 @@ function activation(own: TestKey, dataDir: string): PlannedAppend {
   const keys = [{ ...own, purpose: 'receipt' }, ...keyFileStore(path).read().keys];
   const activatedAt = new Date(PLAN.startedAtMs - 1000).toISOString();
   const events = keys.map(({ keyId, purpose, x }) => {
-    const data = { v: 1, keyId, purpose, alg: 'EdDSA', x, secretCheck: secretCheck(hmacSecret), activatedAt };
-    return { type: 'SigningKeyActivated', data } as DomainEvent;
+    const facts = { keyId, purpose, alg: 'EdDSA', x, secretCheck: secretCheck(hmacSecret), activatedAt };
+    return event('SigningKeyActivated', facts as EventFacts<'SigningKeyActivated'>);
   });
   return { stream: STREAM.keys, events };
 }

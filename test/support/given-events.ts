@@ -1,5 +1,5 @@
 // Sample events, each a whole and true one; a test overrides only what it speaks of.
-import type { EventOf, EventType } from '#src/domain/events.ts';
+import { type EventFacts, type EventOf, type EventType, event } from '#src/domain/events.ts';
 import { leaseMs } from '#src/domain/job/commands.ts';
 
 export const JOB_ID = 'job_0000000000000000000000000a';
@@ -11,18 +11,12 @@ export const at = (ms: number) => new Date(T0 + ms).toISOString();
 export const commitment = (letter: string) => letter.repeat(43);
 export const hex = (digit: string) => digit.repeat(64);
 
-type Data<T extends EventType> = EventOf<T>['data'];
-type Sample<T extends EventType> = (changes?: Partial<Data<T>>) => EventOf<T>;
-
 const sample =
-  <T extends EventType>(type: T, data: Data<T>): Sample<T> =>
-  (changes = {}) =>
-    ({ type, data: { ...data, ...changes } }) as EventOf<T>;
-
-const v = 1 as const;
+  <T extends EventType>(type: T, facts: EventFacts<T>) =>
+  (changes: Partial<EventOf<T>['data']> = {}): EventOf<T> =>
+    event(type, { ...facts, ...changes });
 
 export const jobStarted = sample('JobStarted', {
-  v,
   jobId: JOB_ID,
   mode: 'demo',
   route: 'execute/webhook',
@@ -50,9 +44,7 @@ export const jobStarted = sample('JobStarted', {
 
 const timings = { dnsMs: 1, connectMs: 2.5, tlsMs: 3, ttfbMs: 4, totalMs: 10.5 };
 
-/** A failed attempt that another follows. */
-export const attemptRetried = sample('AttemptMade', {
-  v,
+const retried: EventFacts<'AttemptMade'> = {
   jobId: JOB_ID,
   number: 1,
   startedAt: at(10),
@@ -70,10 +62,13 @@ export const attemptRetried = sample('AttemptMade', {
   retryAfterMs: 100,
   willRetry: true,
   waitMs: 100,
-});
+};
+
+/** A failed attempt that another follows. */
+export const attemptRetried = sample('AttemptMade', retried);
 
 export const attemptSucceeded = sample('AttemptMade', {
-  ...attemptRetried().data,
+  ...retried,
   startedAt: at(30),
   endedAt: at(40),
   outcome: 'succeeded',
@@ -85,7 +80,6 @@ export const attemptSucceeded = sample('AttemptMade', {
 });
 
 export const jobCompleted = sample('JobCompleted', {
-  v: 2,
   jobId: JOB_ID,
   decisionId: null,
   status: 'succeeded',
@@ -100,7 +94,6 @@ export const jobCompleted = sample('JobCompleted', {
 });
 
 export const receiptSigned = sample('ReceiptSigned', {
-  v,
   jobId: JOB_ID,
   decisionId: null,
   receiptId: 'rcpt_0000000000000000000000000c',
@@ -114,7 +107,6 @@ export const PAYMENT_STREAM = 'payment-0fd20c848f1672641cfde44db0ec069225fa6fcae
 export const CLAIM_STREAM = `claim-${hex('8')}`;
 
 export const paymentReserved = sample('PaymentReserved', {
-  v,
   jobId: JOB_ID,
   fingerprint: hex('f'),
   scheme: 'exact',
@@ -132,7 +124,6 @@ export const paymentReserved = sample('PaymentReserved', {
 });
 
 export const paymentSettled = sample('PaymentSettled', {
-  v: 2,
   jobId: JOB_ID,
   transaction: `0x${hex('5')}`,
   evidence: 'facilitator',
@@ -141,7 +132,6 @@ export const paymentSettled = sample('PaymentSettled', {
 });
 
 export const refundBegun = sample('RefundBegun', {
-  v: 2,
   jobId: JOB_ID,
   served: false,
   statement: null,
@@ -149,14 +139,12 @@ export const refundBegun = sample('RefundBegun', {
 });
 
 export const refundCancelled = sample('RefundCancelled', {
-  v,
   jobId: JOB_ID,
   reason: 'operator',
   cancelledAt: at(90),
 });
 
 export const paymentRefunded = sample('PaymentRefunded', {
-  v: 2,
   jobId: JOB_ID,
   network: paymentReserved().data.network,
   asset: paymentReserved().data.asset,
@@ -169,7 +157,6 @@ export const paymentRefunded = sample('PaymentRefunded', {
 });
 
 export const refundClaimed = sample('RefundClaimed', {
-  v,
   network: paymentReserved().data.network,
   transaction: paymentRefunded().data.transaction,
   transfers: [
@@ -186,7 +173,6 @@ export const refundClaimed = sample('RefundClaimed', {
 });
 
 export const paymentRejected = sample('PaymentRejected', {
-  v: 2,
   jobId: JOB_ID,
   reason: 'insufficient_funds',
   evidence: 'facilitator',
@@ -195,14 +181,12 @@ export const paymentRejected = sample('PaymentRejected', {
 });
 
 export const paymentReleased = sample('PaymentReleased', {
-  v,
   jobId: JOB_ID,
   lostKeyTo: OTHER_JOB_ID,
   releasedAt: at(5),
 });
 
 export const settlementUnknown = sample('SettlementUnknown', {
-  v: 2,
   jobId: JOB_ID,
   cause: 'timeout',
   transaction: null,
@@ -210,14 +194,12 @@ export const settlementUnknown = sample('SettlementUnknown', {
 });
 
 export const settlementRetried = sample('SettlementRetried', {
-  v,
   jobId: JOB_ID,
   owner: 'owner-1',
   retriedAt: at(6),
 });
 
 export const paymentMissing = sample('PaymentMissing', {
-  v,
   jobId: JOB_ID,
   transaction: paymentSettled().data.transaction,
   finding: 'unused',
@@ -226,7 +208,6 @@ export const paymentMissing = sample('PaymentMissing', {
 });
 
 export const settlementCorrected = sample('SettlementCorrected', {
-  v,
   jobId: JOB_ID,
   recorded: paymentSettled().data.transaction,
   transaction: `0x${hex('8')}`,
@@ -234,7 +215,6 @@ export const settlementCorrected = sample('SettlementCorrected', {
 });
 
 export const keyClaimed = sample('IdempotencyKeyClaimed', {
-  v,
   jobId: JOB_ID,
   fingerprint: hex('f'),
   paymentStream: PAYMENT_STREAM,
@@ -242,7 +222,6 @@ export const keyClaimed = sample('IdempotencyKeyClaimed', {
 });
 
 export const keyReleased = sample('IdempotencyKeyReleased', {
-  v,
   jobId: JOB_ID,
   reason: 'payment_rejected',
   releasedAt: at(9),
@@ -252,7 +231,6 @@ export const CHAIN_STREAM = `chain-eip155:8453:${paymentReserved().data.payTo}`;
 
 /** It confirms the sample payment. */
 export const chainReconciled = sample('ChainReconciled', {
-  v: 2,
   network: paymentReserved().data.network,
   asset: paymentReserved().data.asset,
   payee: paymentReserved().data.payTo,
@@ -271,7 +249,6 @@ export const chainReconciled = sample('ChainReconciled', {
 });
 
 export const keyActivated = sample('SigningKeyActivated', {
-  v,
   keyId: commitment('k'),
   purpose: 'receipt',
   alg: 'EdDSA',
@@ -281,7 +258,6 @@ export const keyActivated = sample('SigningKeyActivated', {
 });
 
 export const keyRetired = sample('SigningKeyRetired', {
-  v,
   keyId: commitment('k'),
   reason: 'rotated',
   effectiveAt: at(600_000),
@@ -290,7 +266,6 @@ export const keyRetired = sample('SigningKeyRetired', {
 });
 
 export const decisionRecorded = sample('DecisionRecorded', {
-  v: 2,
   decisionId: 'dec_0000000000000000000000000d',
   recommendation: 'pay_and_execute',
   confidence: 'high',
@@ -325,7 +300,6 @@ export const decisionRecorded = sample('DecisionRecorded', {
 });
 
 export const checkpointSigned = sample('CheckpointSigned', {
-  v,
   origin: 'relay.example/receipts',
   size: '1',
   root: 'bjQLnP+zepicpUTmu3gKLHiQHT+zNzh2hRGjBhevoB0=',

@@ -2,11 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
-import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
 import type { ErrorCategory } from '#src/domain/event-fields.ts';
-import type { DomainEvent, JobEvent } from '#src/domain/events.ts';
-import { STREAM } from '#src/domain/events.ts';
+import { type DomainEvent, event, type JobEvent, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import {
   type AttemptFacts,
@@ -122,8 +120,7 @@ export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): Pl
   const sample = decisionRecorded().data;
   const recommendation = RECOMMENDATIONS[seed % 3] ?? 'pay_and_execute';
   const reason = { code: `because_${recommendation}`, message: 'So it is.' };
-  const data: DecisionRecorded = {
-    v: 2,
+  const recorded = event('DecisionRecorded', {
     decisionId: decisionIdOf(seed),
     recommendation,
     confidence: recommendation === 'manual_review' ? 'medium' : 'high',
@@ -142,8 +139,8 @@ export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): Pl
     },
     createdAt: instant(createdAtMs),
     expiresAt: instant(createdAtMs + 86_400_000),
-  };
-  return { stream: STREAM.decision(data.decisionId), events: [{ type: 'DecisionRecorded', data }] };
+  });
+  return { stream: STREAM.decision(recorded.data.decisionId), events: [recorded] };
 }
 
 function accepted<T extends object>(outcome: T | RefusedCommand): T {
@@ -236,8 +233,7 @@ function receiptFor(plan: JobPlan, before: Job, closing: readonly JobEvent[]): r
   const signature = new Uint8Array(64).fill(plan.receiptGood ? 1 : 0);
   const jws = compactJws(signingInput(payload, RECEIPT_KEY_ID), signature);
   const { receiptId } = payload;
-  const data = { v: 1 as const, jobId, decisionId, receiptId, keyId: RECEIPT_KEY_ID, jws, signedAt };
-  return [{ type: 'ReceiptSigned', data }];
+  return [event('ReceiptSigned', { jobId, decisionId, receiptId, keyId: RECEIPT_KEY_ID, jws, signedAt })];
 }
 
 /** Appends in order; each as a call of its own, with ids of its own. */

@@ -1,5 +1,5 @@
 // Events of a decision's stream, `decision-<decisionId>`.
-import { type Static, type TLiteral, type TObject, type TProperties, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import {
   Count,
   declareVersions,
@@ -11,7 +11,6 @@ import {
   oneOf,
   strict,
   Text,
-  V1,
 } from '../event-fields.ts';
 
 const Reason = Type.Object({ code: Text, message: Text }, strict);
@@ -32,60 +31,41 @@ const facts = {
 };
 
 /** Enough to repeat the recommendation; never the URL, headers or body of the action. */
-const decision = <V extends TLiteral<number>, F extends TProperties>(v: V, of: TObject<F>) =>
-  Type.Object(
+const decision = {
+  decisionId: Text,
+  recommendation: oneOf('pay_and_execute', 'manual_review', 'do_not_pay'),
+  confidence: oneOf('high', 'medium'),
+  blockingIssues: Type.Array(Reason),
+  warnings: Type.Array(Reason),
+  reasons: Type.Array(Reason),
+  actionHash: Hex,
+  policyHash: Hex,
+  buyerPolicy: Type.Object(
     {
-      v,
-      decisionId: Text,
-      recommendation: oneOf('pay_and_execute', 'manual_review', 'do_not_pay'),
-      confidence: oneOf('high', 'medium'),
-      blockingIssues: Type.Array(Reason),
-      warnings: Type.Array(Reason),
-      reasons: Type.Array(Reason),
-      actionHash: Hex,
-      policyHash: Hex,
-      buyerPolicy: Type.Object(
-        {
-          maxPriceUsd: Nullable(Text),
-          requireReceipt: Type.Boolean(),
-          requirePolicyPass: Type.Boolean(),
-          requireIdempotencyKey: Type.Boolean(),
-          minTrustScore: Type.Number(),
-          allowedNetworks: Nullable(Type.Array(Text)),
-        },
-        strict,
-      ),
-      facts: of,
-      createdAt: Instant,
-      expiresAt: Instant,
-    },
-    strict,
-  );
-
-/** Of the time when decisions were made only while the read models answered. */
-const version1 = decision(V1, Type.Object(facts, strict));
-const version2 = decision(
-  Type.Literal(2),
-  Type.Object(
-    {
-      ...facts,
-      /** false: the read models did not answer, and the trust score, the failure rate and the jobs are unknown. */
-      measured: Type.Boolean(),
+      maxPriceUsd: Nullable(Text),
+      requireReceipt: Type.Boolean(),
+      requirePolicyPass: Type.Boolean(),
+      requireIdempotencyKey: Type.Boolean(),
+      minTrustScore: Type.Number(),
+      allowedNetworks: Nullable(Type.Array(Text)),
     },
     strict,
   ),
-);
+  createdAt: Instant,
+  expiresAt: Instant,
+};
 
-export const DecisionRecorded = declareVersions({
-  stream: 'decision',
-  time: 'createdAt',
-  versions: { 1: version1, 2: version2 },
-  upcast: {
-    1: (data: Static<typeof version1>): Static<typeof version2> => ({
-      ...data,
-      v: 2,
-      facts: { ...data.facts, measured: true },
-    }),
+/** false: the read models did not answer, and the trust score, the failure rate and the jobs are unknown. */
+const measured = Type.Boolean();
+
+export const DecisionRecorded = declareVersions(
+  'decision',
+  'createdAt',
+  {
+    // Of the time when decisions were made only while the read models answered.
+    1: { ...decision, facts: Type.Object(facts, strict) },
+    2: { ...decision, facts: Type.Object({ ...facts, measured }, strict) },
   },
-});
+  { 1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true } }) },
+);
 export type DecisionRecorded = EventData<typeof DecisionRecorded>;

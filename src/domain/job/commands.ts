@@ -1,8 +1,8 @@
 // What may happen to a job: facts in, events or a refusal out. Time and ids are arguments.
 
-import type { EventOf } from '../events.ts';
+import { type EventFacts, type EventOf, event } from '../events.ts';
 import { TIMES } from '../limits.ts';
-import type { AttemptMade, JobCompleted, JobStarted } from './events.ts';
+import type { AttemptMade, JobCompleted } from './events.ts';
 import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt, type RunningJob } from './state.ts';
 
@@ -21,14 +21,14 @@ export function leaseMs(attempts: number, timeoutMs: number): number {
   return longestRunMs(attempts, timeoutMs) + TIMES.leaseMarginMs;
 }
 
-export type StartFacts = Omit<JobStarted, 'v' | 'leaseMs'>;
+export type StartFacts = Omit<EventFacts<'JobStarted'>, 'leaseMs'>;
 
 export function startJob(facts: StartFacts): [EventOf<'JobStarted'>] {
   const lease = leaseMs(facts.attemptsAllowed, facts.timeoutMs);
-  return [{ type: 'JobStarted', data: { v: 1, ...facts, leaseMs: lease } }];
+  return [event('JobStarted', { ...facts, leaseMs: lease })];
 }
 
-export type AttemptFacts = Omit<AttemptMade, 'v' | 'jobId' | 'outcome'>;
+export type AttemptFacts = Omit<EventFacts<'AttemptMade'>, 'jobId' | 'outcome'>;
 
 export function recordAttempt(attempt: AttemptFacts, job: Job): [EventOf<'AttemptMade'>] | RefusedCommand {
   if (job.status !== 'running') return refusedCommand('job_not_running');
@@ -37,7 +37,7 @@ export function recordAttempt(attempt: AttemptFacts, job: Job): [EventOf<'Attemp
   if (attempt.willRetry && attempt.number >= job.started.attemptsAllowed)
     return refusedCommand('no_attempt_left');
   const outcome = attempt.errorCategory === null ? 'succeeded' : 'failed';
-  return [{ type: 'AttemptMade', data: { v: 1, jobId: job.started.jobId, outcome, ...attempt } }];
+  return [event('AttemptMade', { jobId: job.started.jobId, outcome, ...attempt })];
 }
 
 export type ResponseFacts = Pick<JobCompleted, 'responseBytes' | 'truncated' | 'responseCommitment'>;
@@ -61,7 +61,7 @@ function completion(
   rest: ResponseFacts & Pick<JobCompleted, 'closedBy' | 'completedAt'>,
 ): EventOf<'JobCompleted'> {
   const facts = { status: outcome, attempts: number, responseStatus: status, errorCategory };
-  return { type: 'JobCompleted', data: { v: 2, jobId, decisionId, ...facts, ...rest } };
+  return event('JobCompleted', { jobId, decisionId, ...facts, ...rest });
 }
 
 /** `interrupted_unknown`: the request may have been sent. `not_executed`: its owner is certain that it was not. */
@@ -76,8 +76,7 @@ export function closeInterrupted(
   if (job.status !== 'running') return refusedCommand('job_not_running');
   if (!mayAttempt(job)) return refusedCommand('no_attempt_left');
   const known = cause === 'not_executed';
-  const attempt: AttemptMade = {
-    v: 1,
+  const attempt = event('AttemptMade', {
     jobId: job.started.jobId,
     number: job.attempts.length + 1,
     startedAt: at,
@@ -95,10 +94,7 @@ export function closeInterrupted(
     retryAfterMs: null,
     willRetry: false,
     waitMs: null,
-  };
+  });
   const response = { responseBytes: null, truncated: false, responseCommitment: null };
-  return [
-    { type: 'AttemptMade', data: attempt },
-    completion(job, attempt, { ...response, closedBy, completedAt: at }),
-  ];
+  return [attempt, completion(job, attempt.data, { ...response, closedBy, completedAt: at })];
 }

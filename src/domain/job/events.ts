@@ -1,5 +1,5 @@
 // Events of a job's stream, `job-<jobId>`: JobStarted → AttemptMade … → JobCompleted, ReceiptSigned.
-import { type Static, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import {
   Commitment,
   Count,
@@ -19,12 +19,9 @@ import {
   RequestCommitments,
   Route,
   Sent,
-  strict,
   Text,
   Timings,
   Truncated,
-  V1,
-  V2,
 } from '../event-fields.ts';
 
 /** Announces that attempt 1 is about to be sent. */
@@ -89,17 +86,15 @@ const completion = {
   completedAt: Instant,
 };
 
-const completed1 = Type.Object({ v: V1, ...completion, truncated: Type.Boolean() }, strict);
-
-export const JobCompleted = declareVersions({
-  stream: 'job',
-  time: 'completedAt',
-  versions: {
-    1: completed1,
-    2: Type.Object({ v: V2, ...completion, truncated: Truncated }, strict),
+export const JobCompleted = declareVersions(
+  'job',
+  'completedAt',
+  {
+    1: { ...completion, truncated: Type.Boolean() },
+    2: { ...completion, truncated: Truncated },
   },
-  upcast: { 1: (recorded: Static<typeof completed1>) => ({ ...recorded, v: 2 as const }) },
-});
+  { 1: (recorded) => recorded },
+);
 export type JobCompleted = EventData<typeof JobCompleted>;
 
 export const ReceiptSigned = declareEvent('job', 'signedAt', {

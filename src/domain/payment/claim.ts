@@ -1,5 +1,5 @@
 // An idempotency key's claim: the job that a payer's key belongs to, and when the key is free again.
-import type { ClaimEvent, EventOf } from '../events.ts';
+import { type ClaimEvent, type EventFacts, type EventOf, event } from '../events.ts';
 import { TIMES } from '../limits.ts';
 import type { IdempotencyKeyClaimed } from './events.ts';
 
@@ -20,17 +20,15 @@ export function evolveClaim(claim: Claim, event: ClaimEvent): Claim {
   }
 }
 
-export type ClaimFacts = Omit<IdempotencyKeyClaimed, 'v'>;
-
 /** Why a held key may be taken from its holder. Nothing else ends a claim, and its age alone never does. */
 export type ReleaseReason = EventOf<'IdempotencyKeyReleased'>['data']['reason'];
 
 export function claimKey(
-  facts: ClaimFacts,
+  facts: EventFacts<'IdempotencyKeyClaimed'>,
   release: ReleaseReason | null,
   claim: Claim,
 ): readonly ClaimEvent[] | { readonly lostTo: IdempotencyKeyClaimed } {
-  const fresh: ClaimEvent = { type: 'IdempotencyKeyClaimed', data: { v: 1, ...facts } };
+  const fresh = event('IdempotencyKeyClaimed', facts);
   if (claim.status === 'free') return [fresh];
   const holder = claim.claimed;
   if (holder.jobId === facts.jobId) return [];
@@ -43,7 +41,7 @@ export function releaseKey(
   reason: ReleaseReason,
   releasedAt: string,
 ): EventOf<'IdempotencyKeyReleased'> {
-  return { type: 'IdempotencyKeyReleased', data: { v: 1, jobId, reason, releasedAt } };
+  return event('IdempotencyKeyReleased', { jobId, reason, releasedAt });
 }
 
 /** A key frees 7 days after its job's completion. `completedAt`: RFC 3339; `nowMs`: Unix ms. */

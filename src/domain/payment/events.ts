@@ -14,18 +14,11 @@ import {
   strict,
   Text,
   Units,
-  V1,
 } from '../event-fields.ts';
-
-const V2 = Type.Literal(2);
 
 /** Why the operator states the fact, where the chain gave no usable answer (evidence `operator`); null otherwise. */
 const Statement = Nullable(Text);
-const withoutStatement = <T extends object>(recorded: T) => ({
-  ...recorded,
-  v: 2 as const,
-  statement: null,
-});
+const withoutStatement = <T extends object>(recorded: T) => ({ ...recorded, statement: null });
 
 export const PaymentReserved = declareEvent('payment', 'reservedAt', {
   jobId: Text,
@@ -49,32 +42,23 @@ export type PaymentReserved = EventData<typeof PaymentReserved>;
 
 const settled = { jobId: Text, transaction: Nullable(Text), settledAt: Instant };
 
-const settled1 = Type.Object(
-  { v: V1, ...settled, evidence: oneOf('facilitator', 'nonce_consumed', 'chain', 'operator') },
-  strict,
-);
-
 /** `transaction` null: it is not known, as in earlier records of a facilitator that named none. */
-export const PaymentSettled = declareVersions({
-  stream: 'payment',
-  time: 'settledAt',
-  versions: {
-    1: settled1,
-    2: Type.Object(
-      { v: V2, ...settled, evidence: oneOf('facilitator', 'chain', 'operator'), statement: Statement },
-      strict,
-    ),
+export const PaymentSettled = declareVersions(
+  'payment',
+  'settledAt',
+  {
+    1: { ...settled, evidence: oneOf('facilitator', 'nonce_consumed', 'chain', 'operator') },
+    2: { ...settled, evidence: oneOf('facilitator', 'chain', 'operator'), statement: Statement },
   },
-  upcast: {
+  {
     // In version 1 the facilitator's answer "nonce used" was taken for a settlement where no chain could be queried.
-    1: ({ evidence, ...recorded }: Static<typeof settled1>) => ({
+    1: ({ evidence, ...recorded }) => ({
       ...recorded,
-      v: 2 as const,
       statement: null,
       evidence: evidence === 'nonce_consumed' ? 'facilitator' : evidence,
     }),
   },
-});
+);
 export type PaymentSettled = EventData<typeof PaymentSettled>;
 
 const rejected = {
@@ -85,15 +69,15 @@ const rejected = {
 };
 
 /** The payment ended without money moving. `reason`: the facilitator's code or `unused_after_expiry`. */
-export const PaymentRejected = declareVersions({
-  stream: 'payment',
-  time: 'rejectedAt',
-  versions: {
-    1: Type.Object({ v: V1, ...rejected }, strict),
-    2: Type.Object({ v: V2, ...rejected, statement: Statement }, strict),
+export const PaymentRejected = declareVersions(
+  'payment',
+  'rejectedAt',
+  {
+    1: rejected,
+    2: { ...rejected, statement: Statement },
   },
-  upcast: { 1: withoutStatement },
-});
+  { 1: withoutStatement },
+);
 export type PaymentRejected = EventData<typeof PaymentRejected>;
 
 /** Given up before settlement because another job holds the key. */
@@ -105,23 +89,20 @@ export const PaymentReleased = declareEvent('payment', 'releasedAt', {
 export type PaymentReleased = EventData<typeof PaymentReleased>;
 
 const unknown = { jobId: Text, cause: Text, unknownAt: Instant };
-const unknown1 = Type.Object({ v: V1, ...unknown }, strict);
 
 /**
  * A settle call without a conclusive answer. `cause`: a code, never a text of the facilitator. `transaction`: the hash in
  * its answer, not verified; null if it contains none.
  */
-export const SettlementUnknown = declareVersions({
-  stream: 'payment',
-  time: 'unknownAt',
-  versions: {
-    1: unknown1,
-    2: Type.Object({ v: V2, ...unknown, transaction: Nullable(Text) }, strict),
+export const SettlementUnknown = declareVersions(
+  'payment',
+  'unknownAt',
+  {
+    1: unknown,
+    2: { ...unknown, transaction: Nullable(Text) },
   },
-  upcast: {
-    1: (recorded: Static<typeof unknown1>) => ({ ...recorded, v: 2 as const, transaction: null }),
-  },
-});
+  { 1: (recorded) => ({ ...recorded, transaction: null }) },
+);
 export type SettlementUnknown = EventData<typeof SettlementUnknown>;
 
 /** A retry's claim, appended before it acts. */
@@ -213,25 +194,22 @@ const reconciled = {
   unattributed: Type.Array(Unattributed),
   reconciledAt: Instant,
 };
-const reconciled1 = Type.Object({ v: V1, ...reconciled }, strict);
 
 /**
  * The payment streams were compared with all transfers of the asset to the payee in these blocks, inclusive. A round that
  * begins at or before the last block of earlier rounds replaces them: the chain was reorganised, or an operator repeated
  * the comparison.
  */
-export const ChainReconciled = declareVersions({
-  stream: 'chain',
-  time: 'reconciledAt',
-  versions: {
-    1: reconciled1,
+export const ChainReconciled = declareVersions(
+  'chain',
+  'reconciledAt',
+  {
+    1: reconciled,
     // `corrected`: payments whose recorded transaction it corrected.
-    2: Type.Object({ v: V2, ...reconciled, corrected: Count }, strict),
+    2: { ...reconciled, corrected: Count },
   },
-  upcast: {
-    1: (recorded: Static<typeof reconciled1>) => ({ ...recorded, v: 2 as const, corrected: 0 }),
-  },
-});
+  { 1: (recorded) => ({ ...recorded, corrected: 0 }) },
+);
 export type ChainReconciled = EventData<typeof ChainReconciled>;
 
 /** The CAIP-10 account whose comparison with the chain has a stream. Lower case. */

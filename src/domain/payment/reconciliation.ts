@@ -1,7 +1,7 @@
 // The books compared with the chain: what a transfer is to a payment, which charges are missing, and what the rounds of the
 // comparison add up to.
 import { sha256, toHex, utf8 } from '../encoding.ts';
-import { type EventOf, STREAM } from '../events.ts';
+import { type EventOf, event, STREAM } from '../events.ts';
 import { type ChainReconciled, chainAccount, identityText, type Unattributed } from './events.ts';
 import type { ChainFinding, Payment } from './state.ts';
 
@@ -61,8 +61,8 @@ export function judgeTransfer(
     const recorded = payment.settled.transaction;
     const { transaction } = transfer;
     if (recorded?.toLowerCase() === transaction) return { kind: 'confirmed' };
-    const data = { v: 1, jobId, recorded, transaction, correctedAt: at } as const;
-    return { kind: 'corrects', event: { type: 'SettlementCorrected', data } };
+    const facts = { jobId, recorded, transaction, correctedAt: at };
+    return { kind: 'corrects', event: event('SettlementCorrected', facts) };
   }
   return { kind: 'settles', event: settledByChain(jobId, transfer.transaction, at) };
 }
@@ -71,10 +71,8 @@ export const settledByChain = (
   jobId: string,
   transaction: string | null,
   at: string,
-): EventOf<'PaymentSettled'> => ({
-  type: 'PaymentSettled',
-  data: { v: 2, jobId, transaction, evidence: 'chain', settledAt: at, statement: null },
-});
+): EventOf<'PaymentSettled'> =>
+  event('PaymentSettled', { jobId, transaction, evidence: 'chain', settledAt: at, statement: null });
 
 /** The books have the charge, and no comparison found it missing. */
 export const isCharged = (payment: Payment): boolean =>
@@ -104,8 +102,8 @@ export function missingCharge(
   if (finding.outcome === 'unused' && finding.chainTimeSeconds < upTo.time) return null;
   const { jobId } = payment.reserved;
   const { transaction } = payment.settled;
-  const data = { jobId, transaction, finding: outcome, upToBlock: upTo.number, missingAt: at };
-  return { type: 'PaymentMissing', data: { v: 1, ...data } };
+  const facts = { jobId, transaction, finding: outcome, upToBlock: upTo.number, missingAt: at };
+  return event('PaymentMissing', facts);
 }
 
 /** Rows of one event: more in one block, as a flood of dust, are one row. */

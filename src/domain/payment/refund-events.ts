@@ -12,14 +12,11 @@ import {
   strict,
   Text,
   Units,
-  V1,
-  V2,
 } from '../event-fields.ts';
 
 const PaymentStream = Type.String({ pattern: '^payment-[0-9a-f]{64}$' });
 
 const begun = { jobId: Text, served: Type.Boolean(), begunAt: Instant };
-const begun1 = Type.Object({ v: V1, ...begun }, strict);
 
 /**
  * From here on the payment buys nothing, and stays charged until it is refunded or the refund is cancelled. `served`: its
@@ -27,15 +24,15 @@ const begun1 = Type.Object({ v: V1, ...begun }, strict);
  * gave no usable answer; null: the chain showed the transfer of the charge (version 1: it was not queried), or a refund of
  * it is claimed.
  */
-export const RefundBegun = declareVersions({
-  stream: 'payment',
-  time: 'begunAt',
-  versions: {
-    1: begun1,
-    2: Type.Object({ v: V2, ...begun, statement: Nullable(Text) }, strict),
+export const RefundBegun = declareVersions(
+  'payment',
+  'begunAt',
+  {
+    1: begun,
+    2: { ...begun, statement: Nullable(Text) },
   },
-  upcast: { 1: (recorded: Static<typeof begun1>) => ({ ...recorded, v: 2 as const, statement: null }) },
-});
+  { 1: (recorded) => ({ ...recorded, statement: null }) },
+);
 export type RefundBegun = EventData<typeof RefundBegun>;
 
 /** The payment buys its job again. `job_started`: the job had started when the refund began. */
@@ -86,21 +83,19 @@ const refunded = {
   refundedAt: Instant,
 };
 
-const version1 = Type.Object({ v: V1, ...refunded }, strict);
-const version2 = Type.Object({ v: Type.Literal(2), ...refunded, sender: Nullable(Text) }, strict);
-
 /**
  * The charge was returned in full. `evidence`: `operator` in version 1 only, which recorded refunds that the operator
  * stated. `sender`: the wallet that returned it, lower case; null in version 1, which had neither sender nor claim.
  */
-export const PaymentRefunded = declareVersions({
-  stream: 'payment',
-  time: 'refundedAt',
-  versions: { 1: version1, 2: version2 },
-  upcast: {
-    1: (recorded: Static<typeof version1>): Static<typeof version2> => ({ ...recorded, v: 2, sender: null }),
+export const PaymentRefunded = declareVersions(
+  'payment',
+  'refundedAt',
+  {
+    1: refunded,
+    2: { ...refunded, sender: Nullable(Text) },
   },
-});
+  { 1: (recorded) => ({ ...recorded, sender: null }) },
+);
 export type PaymentRefunded = EventData<typeof PaymentRefunded>;
 
 /** Names the stream of a transaction. */

@@ -1,6 +1,6 @@
 // Refunds: a charge that is returned in full to its payer, once. It begins, so that the payment buys nothing any more; then
 // the transfers of one transaction are claimed for it; then it is recorded.
-import type { EventOf } from '../events.ts';
+import { type EventOf, event } from '../events.ts';
 import type { Job } from '../job/state.ts';
 import { boughtNothing, type LedgerEntry } from './ledger.ts';
 import type { RefundTransfer } from './refund-events.ts';
@@ -99,7 +99,7 @@ function refundBegun(
   statement: string | null,
   at: string,
 ): EventOf<'RefundBegun'> {
-  return { type: 'RefundBegun', data: { v: 2, jobId, served, statement, begunAt: at } };
+  return event('RefundBegun', { jobId, served, statement, begunAt: at });
 }
 
 /**
@@ -118,7 +118,7 @@ export function cancelRefund(
 ): EventOf<'RefundCancelled'> | { readonly refused: 'not_begun' | 'already_refunded' } {
   if (payment.status === 'refunded') return { refused: 'already_refunded' };
   if (payment.status !== 'refunding') return { refused: 'not_begun' };
-  return { type: 'RefundCancelled', data: { v: 1, jobId: payment.reserved.jobId, reason, cancelledAt: at } };
+  return event('RefundCancelled', { jobId: payment.reserved.jobId, reason, cancelledAt: at });
 }
 
 // ── the transaction that moves the money back ───────────────────────────────────────────────────────────
@@ -242,13 +242,8 @@ export function claimTransfers(claims: RefundClaims, request: ClaimRequest): Cla
       refunds,
     }));
   const { network } = found;
-  return {
-    event: {
-      type: 'RefundClaimed',
-      data: { v: 1, network, transaction, transfers, released: [...released], claimedAt: at },
-    },
-    uncovered,
-  };
+  const facts = { network, transaction, transfers, released: [...released], claimedAt: at };
+  return { event: event('RefundClaimed', facts), uncovered };
 }
 
 /** What one sender moved to one payer in one asset, and what is left of it. */
@@ -318,9 +313,6 @@ export function recordRefund(
     return 'elsewhere';
   const { jobId, network, asset, amount, payer } = payment.reserved;
   const facts = { jobId, network, asset, amount, payer, transaction, sender };
-  const refunded: EventOf<'PaymentRefunded'> = {
-    type: 'PaymentRefunded',
-    data: { v: 2, ...facts, evidence: 'chain', refundedAt: at },
-  };
+  const refunded = event('PaymentRefunded', { ...facts, evidence: 'chain', refundedAt: at });
   return payment.status === 'refunding' ? [refunded] : [refundBegun(payment, served, null, at), refunded];
 }

@@ -1,6 +1,6 @@
 // What an operator may record of a payment whose fate is open: what the chain shows, or, where the chain gives no usable
 // answer, a statement of the operator's own.
-import type { EventOf } from '../events.ts';
+import { type EventOf, event } from '../events.ts';
 import type { PaymentSettled } from './events.ts';
 import {
   type ChainFinding,
@@ -58,8 +58,9 @@ export function resolveByHand(payment: Payment, { verdict, reason }: Statement, 
   const { jobId, validBefore } = payment.reserved;
   if (!isSurelyOver(payment.reserved, Math.floor(Date.parse(at) / 1000)))
     return { kind: 'too_early', validBefore: Number(validBefore) };
-  const data = { v: 2, jobId, reason: 'operator_not_settled', evidence: 'operator', rejectedAt: at } as const;
-  return { kind: 'recorded', event: { type: 'PaymentRejected', data: { ...data, statement: reason } } };
+  const code = 'operator_not_settled';
+  const facts = { jobId, reason: code, evidence: 'operator', rejectedAt: at, statement: reason } as const;
+  return { kind: 'recorded', event: event('PaymentRejected', facts) };
 }
 
 function settled(
@@ -69,5 +70,5 @@ function settled(
   statement: string | null,
   at: string,
 ): EventOf<'PaymentSettled'> {
-  return { type: 'PaymentSettled', data: { v: 2, jobId, transaction, evidence, settledAt: at, statement } };
+  return event('PaymentSettled', { jobId, transaction, evidence, settledAt: at, statement });
 }

@@ -1,5 +1,5 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
-import type { EventOf, PaymentEvent } from '../events.ts';
+import { type EventOf, event, type PaymentEvent } from '../events.ts';
 import type {
   PaymentMissing,
   PaymentRejected,
@@ -191,8 +191,7 @@ export function paymentSettled(
   evidence: PaymentSettled['evidence'],
   at: string,
 ): EventOf<'PaymentSettled'> {
-  const data = { v: 2, jobId, transaction, evidence, settledAt: at, statement: null } as const;
-  return { type: 'PaymentSettled', data };
+  return event('PaymentSettled', { jobId, transaction, evidence, settledAt: at, statement: null });
 }
 
 function paymentRejected(
@@ -201,8 +200,7 @@ function paymentRejected(
   evidence: PaymentRejected['evidence'],
   at: string,
 ): EventOf<'PaymentRejected'> {
-  const data = { v: 2, jobId, reason, evidence, rejectedAt: at, statement: null } as const;
-  return { type: 'PaymentRejected', data };
+  return event('PaymentRejected', { jobId, reason, evidence, rejectedAt: at, statement: null });
 }
 
 export function settlementUnknown(
@@ -212,7 +210,7 @@ export function settlementUnknown(
 ): EventOf<'SettlementUnknown'> {
   const [cause, transaction] =
     answer.outcome === 'rejected' ? [answer.reason, null] : [answer.cause, answer.transaction];
-  return { type: 'SettlementUnknown', data: { v: 2, jobId, cause, transaction, unknownAt: at } };
+  return event('SettlementUnknown', { jobId, cause, transaction, unknownAt: at });
 }
 
 /** What the chain says of an authorization. */

@@ -4,7 +4,7 @@ import { actionHash, policyHash } from '#src/domain/decision/approval.ts';
 import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { type DecisionFacts, recommend } from '#src/domain/decision/recommend.ts';
 import { type BuyerPolicyRequest, normalisePolicy } from '#src/domain/decision/requests.ts';
-import { STREAM } from '#src/domain/events.ts';
+import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { TIMES } from '#src/domain/limits.ts';
@@ -60,8 +60,7 @@ export async function decideWebhook(
   const policy = normalisePolicy(buyerPolicy);
   const facts = factsOf(deps, read, verdict, market);
   const now = deps.clock.now();
-  const decision: DecisionRecorded = {
-    v: 2,
+  const recorded = event('DecisionRecorded', {
     decisionId: makeId('dec', deps.entropy.bytes(16)),
     ...recommend(facts, policy),
     actionHash: actionHash(read.request, deps.keyedHash),
@@ -70,9 +69,9 @@ export async function decideWebhook(
     facts,
     createdAt: new Date(now).toISOString(),
     expiresAt: new Date(now + TIMES.decisionValidMs).toISOString(),
-  };
-  await record(deps, decision);
-  return decision;
+  });
+  await record(deps, recorded);
+  return recorded.data;
 }
 
 /** Without read models the trust is unknown, which is recorded and warned of: the decision itself needs the log alone. */
@@ -112,9 +111,9 @@ function factsOf(
 }
 
 /** If the event log is unavailable the decision is abandoned: its id has not been returned to any caller. */
-async function record(deps: DecideDeps, decision: DecisionRecorded): Promise<void> {
-  const { decisionId } = decision;
-  const events = envelope(deps, [{ type: 'DecisionRecorded', data: decision }], decisionId);
+async function record(deps: DecideDeps, recorded: EventOf<'DecisionRecorded'>): Promise<void> {
+  const { decisionId } = recorded.data;
+  const events = envelope(deps, [recorded], decisionId);
   await withinDeadline(deps, 'nothing was decided.', (clock) =>
     appendUntilKnown({ ...deps, clock }, STREAM.decision(decisionId), 'no_stream', events),
   );

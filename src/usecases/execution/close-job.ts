@@ -1,6 +1,6 @@
 // The last append of a job: its final attempt, its completion and the receipt over both, stored together or not at all.
 import { utf8 } from '#src/domain/encoding.ts';
-import type { EventOf } from '#src/domain/events.ts';
+import { type EventOf, event } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { closeInterrupted, type Interruption, isRefusedCommand } from '#src/domain/job/commands.ts';
 import { type CompletedJob, evolveJob, type Job, type RunningJob } from '#src/domain/job/state.ts';
@@ -123,18 +123,9 @@ async function signReceipt(
   const { keyId } = key;
   const input = signingInput(payload, keyId);
   const jws = compactJws(input, await key.sign(utf8(input)));
-  return {
-    type: 'ReceiptSigned',
-    data: {
-      v: 1,
-      jobId: started.jobId,
-      decisionId: started.decisionId,
-      receiptId,
-      keyId,
-      jws,
-      signedAt: new Date(now).toISOString(),
-    },
-  };
+  const { jobId, decisionId } = started;
+  const signedAt = new Date(now).toISOString();
+  return event('ReceiptSigned', { jobId, decisionId, receiptId, keyId, jws, signedAt });
 }
 
 /** Appended events as the event log will return them; `from`: the revision of the first. */

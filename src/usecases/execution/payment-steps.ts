@@ -2,7 +2,7 @@
 // money: a payment that is reserved, and whose idempotency key is held, is settled once. Unless the facilitator reports
 // success, the chain decides: it is polled within the call. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
-import type { EventOf } from '#src/domain/events.ts';
+import { type EventOf, event } from '#src/domain/events.ts';
 import { longestRunMs } from '#src/domain/job/retry.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import type { PaymentSettled } from '#src/domain/payment/events.ts';
@@ -102,7 +102,9 @@ export async function reservePayment(
   if (presented === null || view === null) return null;
   const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
     presented;
-  const facts = {
+  const reserved = event('PaymentReserved', {
+    jobId,
+    fingerprint: lookup.fingerprint,
     scheme,
     network,
     asset,
@@ -113,10 +115,10 @@ export async function reservePayment(
     validBefore,
     payloadHash,
     x402Version,
-  };
-  const { fingerprint } = lookup;
-  const data = { v: 1 as const, jobId, fingerprint, ...facts, owner: deps.owner, reservedAt: now(deps) };
-  return deadline.forAppend(appendPayment(deps, view, { type: 'PaymentReserved', data }));
+    owner: deps.owner,
+    reservedAt: now(deps),
+  });
+  return deadline.forAppend(appendPayment(deps, view, reserved));
 }
 
 /**
@@ -132,8 +134,8 @@ export async function releasePayment(
   if (lookup.paymentStream === null) return;
   const view = await loadPayment(deps.log, lookup.paymentStream);
   if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;
-  const data = { v: 1 as const, jobId, lostKeyTo, releasedAt: now(deps) };
-  await deadline.forAppend(appendPayment(deps, view, { type: 'PaymentReleased', data }));
+  const released = event('PaymentReleased', { jobId, lostKeyTo, releasedAt: now(deps) });
+  await deadline.forAppend(appendPayment(deps, view, released));
 }
 
 // ── settle ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,9 +186,8 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
     if (presented === null) return holderUnconfirmed(payment, deps.clock.now());
     // Settled once by the facilitator's answer: it is not settled again.
     if (payment.status === 'missing') throw unconfirmed();
-    const data = { v: 1 as const, jobId, owner: deps.owner, retriedAt: now(deps) };
-    const claiming = appendPayment(deps, view, { type: 'SettlementRetried', data });
-    claimed = await it.call.deadline.forAppend(claiming);
+    const retried = event('SettlementRetried', { jobId, owner: deps.owner, retriedAt: now(deps) });
+    claimed = await it.call.deadline.forAppend(appendPayment(deps, view, retried));
   }
   const answer = await deps.payments.settle(presented);
   if (answer.outcome === 'settled') {

@@ -1,4 +1,5 @@
 // The first step of a refund, and how it is taken back.
+import { event } from '#src/domain/events.ts';
 import type { PaymentReserved } from '#src/domain/payment/events.ts';
 import {
   type BeginRefusal,
@@ -77,8 +78,8 @@ async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<B
     const fate = confirmRefund(state, job);
     if (fate === 'holds') return { outcome: 'begun', id, payment: state.reserved, isNew };
     if (fate === 'lost' || waited >= DECISION_MS) {
-      const event = cancelRefund(state, 'job_started', now(deps));
-      if (!('refused' in event)) await appendPayment(deps, view, event);
+      const cancelled = cancelRefund(state, 'job_started', now(deps));
+      if (!('refused' in cancelled)) await appendPayment(deps, view, cancelled);
       return { outcome: 'refused', id, reason: job === 'running' ? 'job_running' : 'served' };
     }
     await deps.clock.sleep(PAUSE_MS, deps.ending);
@@ -101,19 +102,20 @@ export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promis
   for (;;) {
     const view = await loadPayment(deps.log, id);
     const { state } = view;
-    const event = cancelRefund(state, 'operator', now(deps));
-    if ('refused' in event) return { outcome: 'refused', id, reason: event.refused };
+    const cancelled = cancelRefund(state, 'operator', now(deps));
+    if ('refused' in cancelled) return { outcome: 'refused', id, reason: cancelled.refused };
     const transaction = await claimOf(deps, id);
     if (transaction !== null) return { outcome: 'claimed', id, transaction };
-    const after = await unlessOvertaken(appendPayment(deps, view, event));
+    const after = await unlessOvertaken(appendPayment(deps, view, cancelled));
     if (after === null) continue;
     // A claim that was stored meanwhile has read the refund as begun.
     const claimed = await claimOf(deps, id);
     if (claimed === null) return { outcome: 'cancelled', id };
     if (state.status !== 'refunding') throw new Error('a refund that is cancelled had begun');
-    const data = { ...state.begun, begunAt: now(deps) };
+    const { jobId, served, statement } = state.begun;
+    const begun = event('RefundBegun', { jobId, served, statement, begunAt: now(deps) });
     // If another process acted first, it has recorded the refund, or a call: completing the refund decides.
-    await unlessOvertaken(appendPayment(deps, after, { type: 'RefundBegun', data }));
+    await unlessOvertaken(appendPayment(deps, after, begun));
     return { outcome: 'claimed', id, transaction: claimed };
   }
 }

@@ -2,7 +2,7 @@
 // round that still stands, records what they prove, and ends with ChainReconciled. A round that is cut off appends nothing
 // that its repeat would not append.
 
-import { type EventOf, STREAM } from '#src/domain/events.ts';
+import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { type ChainReconciled, chainAccount } from '#src/domain/payment/events.ts';
 import {
   accountKey,
@@ -193,8 +193,7 @@ function roundOf(
   { clock }: ReconcileDeps,
   { account, from, upTo, paid, judged }: RoundFacts,
 ): EventOf<'ChainReconciled'> {
-  const data: ChainReconciled = {
-    v: 2,
+  return event('ChainReconciled', {
     ...account,
     fromBlock: from,
     toBlock: upTo.number,
@@ -208,6 +207,5 @@ function roundOf(
     missing: judged.missing.length,
     unattributed: [...paid.unattributed],
     reconciledAt: iso(clock.now()),
-  };
-  return { type: 'ChainReconciled', data };
+  });
 }

@@ -1,5 +1,5 @@
 // The operator's commands on signing keys: list, rotate, retire. The event log decides; the marks in the key file follow.
-import type { EventOf } from '#src/domain/events.ts';
+import { type EventOf, event } from '#src/domain/events.ts';
 import type { KeyPurpose, SigningKeyRetired } from '#src/domain/signing-keys/events.ts';
 import {
   evolveKeys,
@@ -166,8 +166,7 @@ function retirement(
   now: number,
   from: number,
 ): EventOf<'SigningKeyRetired'> {
-  const data = { v: 1, ...facts, effectiveAt: iso(from + NOTICE_MS), retiredAt: iso(now) } as const;
-  return { type: 'SigningKeyRetired', data };
+  return event('SigningKeyRetired', { ...facts, effectiveAt: iso(from + NOTICE_MS), retiredAt: iso(now) });
 }
 
 const SIGNED = ['ReceiptSigned', 'CheckpointSigned'] as const;

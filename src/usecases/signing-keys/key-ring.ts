@@ -1,7 +1,7 @@
 // The signing keys that this relay has announced in the event log: read, cached, and announced at the first start.
 
 import { decodeEvent } from '#src/domain/event-codec.ts';
-import { type EventOf, type KeyEvent, STREAM } from '#src/domain/events.ts';
+import { type EventOf, event, type KeyEvent, STREAM } from '#src/domain/events.ts';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
 import {
   evolveKeys,
@@ -166,15 +166,14 @@ function announcedBefore(record: KeyRecord, secretCheck: string, now: string): r
   const { keyId, purpose, notBefore, notAfter, compromisedAt } = record;
   const activated = activation({ key: record, purpose }, secretCheck, iso(notBefore * 1000));
   if (notAfter === null) return [activated];
-  const data = {
-    v: 1 as const,
+  const retired = event('SigningKeyRetired', {
     keyId,
-    reason: compromisedAt === null ? ('retired' as const) : ('compromised' as const),
+    reason: compromisedAt === null ? 'retired' : 'compromised',
     effectiveAt: iso(notAfter * 1000),
     compromisedAt: compromisedAt === null ? null : iso(compromisedAt * 1000),
     retiredAt: now,
-  };
-  return [activated, { type: 'SigningKeyRetired', data }];
+  });
+  return [activated, retired];
 }
 
 const NO_RECEIPT_KEY = 'the key file has no active key for receipts';
@@ -205,8 +204,8 @@ export function activation(
   secretCheck: string,
   activatedAt: string,
 ): EventOf<'SigningKeyActivated'> {
-  const data = { v: 1, keyId: key.keyId, purpose, alg: 'EdDSA', x: key.x, secretCheck, activatedAt } as const;
-  return { type: 'SigningKeyActivated', data };
+  const { keyId, x } = key;
+  return event('SigningKeyActivated', { keyId, purpose, alg: 'EdDSA', x, secretCheck, activatedAt });
 }
 
 /** `ms`: Unix. */

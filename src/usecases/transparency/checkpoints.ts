@@ -3,7 +3,7 @@
 // against the local tree only; state reported by other processes is not trusted.
 import { fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
-import { type EventOf, STREAM } from '#src/domain/events.ts';
+import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import {
@@ -304,15 +304,15 @@ export async function signedCheckpoint(
   head: TreeHead,
   key: CheckpointKey,
   now: number,
-): Promise<Pick<EventOf<'CheckpointSigned'>, 'type' | 'data'>> {
+): Promise<EventOf<'CheckpointSigned'>> {
   const { origin, size, root } = head;
   const publicKey = fromBase64url(key.x);
   if (publicKey === null) throw new Error('the public checkpoint key is not base64url');
   const { keyId } = key;
   const note = await signNote(checkpointText(head), { name: origin, publicKey }, (text) => key.sign(text));
   const signedAt = new Date(now).toISOString();
-  const data = { v: 1 as const, origin, size: String(size), root: toBase64(root), keyId, note, signedAt };
-  return { type: 'CheckpointSigned', data };
+  const facts = { origin, size: String(size), root: toBase64(root), keyId, note, signedAt };
+  return event('CheckpointSigned', facts);
 }
 
 /** null if this version cannot read the event, or if its note differs from the event. */

@@ -672,15 +672,20 @@ var Type = {
 var shapeCheck = (shape) => shape;
 
 // src/domain/event-fields.ts
-function declareVersions(declaration) {
-  return declaration;
+function declareVersions(stream, time, versions, upcast) {
+  const schemas = Object.entries(versions).map(([v, members]) => [Number(v), Type.Object({ v: Type.Literal(Number(v)), ...members }, strict)]);
+  return {
+    stream,
+    time,
+    versions: Object.fromEntries(schemas),
+    latest: Math.max(...schemas.map(([v]) => v)),
+    upcast
+  };
 }
-var declareEvent = (stream, time, members) => ({ stream, time, versions: { 1: Type.Object({ v: V1, ...members }, strict) } });
+var declareEvent = (stream, time, members) => declareVersions(stream, time, { 1: members }, {});
 var strict = { additionalProperties: false };
 var Nullable = (schema) => Type.Union([schema, Type.Null()]);
 var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
-var V1 = Type.Literal(1);
-var V2 = Type.Literal(2);
 var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
 var Text = Type.String();
 var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
@@ -834,8 +839,7 @@ var facts = {
   idempotencyKeyPresent: Type.Boolean(),
   strippedHeaders: Count
 };
-var decision = (v, of) => Type.Object({
-  v,
+var decision = {
   decisionId: Text,
   recommendation: oneOf("pay_and_execute", "manual_review", "do_not_pay"),
   confidence: oneOf("high", "medium"),
@@ -852,27 +856,14 @@ var decision = (v, of) => Type.Object({
     minTrustScore: Type.Number(),
     allowedNetworks: Nullable(Type.Array(Text))
   }, strict),
-  facts: of,
   createdAt: Instant,
   expiresAt: Instant
-}, strict);
-var version1 = decision(V1, Type.Object(facts, strict));
-var version2 = decision(Type.Literal(2), Type.Object({
-  ...facts,
-  measured: Type.Boolean()
-}, strict));
-var DecisionRecorded = declareVersions({
-  stream: "decision",
-  time: "createdAt",
-  versions: { 1: version1, 2: version2 },
-  upcast: {
-    1: (data) => ({
-      ...data,
-      v: 2,
-      facts: { ...data.facts, measured: true }
-    })
-  }
-});
+};
+var measured = Type.Boolean();
+var DecisionRecorded = declareVersions("decision", "createdAt", {
+  1: { ...decision, facts: Type.Object(facts, strict) },
+  2: { ...decision, facts: Type.Object({ ...facts, measured }, strict) }
+}, { 1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true } }) });
 
 // src/domain/job/events.ts
 var JobStarted = declareEvent("job", "startedAt", {
@@ -925,16 +916,10 @@ var completion = {
   closedBy: oneOf("owner", "recovery"),
   completedAt: Instant
 };
-var completed1 = Type.Object({ v: V1, ...completion, truncated: Type.Boolean() }, strict);
-var JobCompleted = declareVersions({
-  stream: "job",
-  time: "completedAt",
-  versions: {
-    1: completed1,
-    2: Type.Object({ v: V2, ...completion, truncated: Truncated }, strict)
-  },
-  upcast: { 1: (recorded) => ({ ...recorded, v: 2 }) }
-});
+var JobCompleted = declareVersions("job", "completedAt", {
+  1: { ...completion, truncated: Type.Boolean() },
+  2: { ...completion, truncated: Truncated }
+}, { 1: (recorded) => recorded });
 var ReceiptSigned = declareEvent("job", "signedAt", {
   jobId: Text,
   decisionId: Nullable(Text),
@@ -945,13 +930,8 @@ var ReceiptSigned = declareEvent("job", "signedAt", {
 });
 
 // src/domain/payment/events.ts
-var V22 = Type.Literal(2);
 var Statement = Nullable(Text);
-var withoutStatement = (recorded) => ({
-  ...recorded,
-  v: 2,
-  statement: null
-});
+var withoutStatement = (recorded) => ({ ...recorded, statement: null });
 var PaymentReserved = declareEvent("payment", "reservedAt", {
   jobId: Text,
   fingerprint: Hex,
@@ -969,22 +949,15 @@ var PaymentReserved = declareEvent("payment", "reservedAt", {
   reservedAt: Instant
 });
 var settled = { jobId: Text, transaction: Nullable(Text), settledAt: Instant };
-var settled1 = Type.Object({ v: V1, ...settled, evidence: oneOf("facilitator", "nonce_consumed", "chain", "operator") }, strict);
-var PaymentSettled = declareVersions({
-  stream: "payment",
-  time: "settledAt",
-  versions: {
-    1: settled1,
-    2: Type.Object({ v: V22, ...settled, evidence: oneOf("facilitator", "chain", "operator"), statement: Statement }, strict)
-  },
-  upcast: {
-    1: ({ evidence, ...recorded }) => ({
-      ...recorded,
-      v: 2,
-      statement: null,
-      evidence: evidence === "nonce_consumed" ? "facilitator" : evidence
-    })
-  }
+var PaymentSettled = declareVersions("payment", "settledAt", {
+  1: { ...settled, evidence: oneOf("facilitator", "nonce_consumed", "chain", "operator") },
+  2: { ...settled, evidence: oneOf("facilitator", "chain", "operator"), statement: Statement }
+}, {
+  1: ({ evidence, ...recorded }) => ({
+    ...recorded,
+    statement: null,
+    evidence: evidence === "nonce_consumed" ? "facilitator" : evidence
+  })
 });
 var rejected = {
   jobId: Text,
@@ -992,33 +965,20 @@ var rejected = {
   evidence: oneOf("facilitator", "chain", "operator"),
   rejectedAt: Instant
 };
-var PaymentRejected = declareVersions({
-  stream: "payment",
-  time: "rejectedAt",
-  versions: {
-    1: Type.Object({ v: V1, ...rejected }, strict),
-    2: Type.Object({ v: V22, ...rejected, statement: Statement }, strict)
-  },
-  upcast: { 1: withoutStatement }
-});
+var PaymentRejected = declareVersions("payment", "rejectedAt", {
+  1: rejected,
+  2: { ...rejected, statement: Statement }
+}, { 1: withoutStatement });
 var PaymentReleased = declareEvent("payment", "releasedAt", {
   jobId: Text,
   lostKeyTo: Text,
   releasedAt: Instant
 });
 var unknown = { jobId: Text, cause: Text, unknownAt: Instant };
-var unknown1 = Type.Object({ v: V1, ...unknown }, strict);
-var SettlementUnknown = declareVersions({
-  stream: "payment",
-  time: "unknownAt",
-  versions: {
-    1: unknown1,
-    2: Type.Object({ v: V22, ...unknown, transaction: Nullable(Text) }, strict)
-  },
-  upcast: {
-    1: (recorded) => ({ ...recorded, v: 2, transaction: null })
-  }
-});
+var SettlementUnknown = declareVersions("payment", "unknownAt", {
+  1: unknown,
+  2: { ...unknown, transaction: Nullable(Text) }
+}, { 1: (recorded) => ({ ...recorded, transaction: null }) });
 var SettlementRetried = declareEvent("payment", "retriedAt", {
   jobId: Text,
   owner: Text,
@@ -1065,32 +1025,18 @@ var reconciled = {
   unattributed: Type.Array(Unattributed),
   reconciledAt: Instant
 };
-var reconciled1 = Type.Object({ v: V1, ...reconciled }, strict);
-var ChainReconciled = declareVersions({
-  stream: "chain",
-  time: "reconciledAt",
-  versions: {
-    1: reconciled1,
-    2: Type.Object({ v: V22, ...reconciled, corrected: Count }, strict)
-  },
-  upcast: {
-    1: (recorded) => ({ ...recorded, v: 2, corrected: 0 })
-  }
-});
+var ChainReconciled = declareVersions("chain", "reconciledAt", {
+  1: reconciled,
+  2: { ...reconciled, corrected: Count }
+}, { 1: (recorded) => ({ ...recorded, corrected: 0 }) });
 
 // src/domain/payment/refund-events.ts
 var PaymentStream = Type.String({ pattern: "^payment-[0-9a-f]{64}$" });
 var begun = { jobId: Text, served: Type.Boolean(), begunAt: Instant };
-var begun1 = Type.Object({ v: V1, ...begun }, strict);
-var RefundBegun = declareVersions({
-  stream: "payment",
-  time: "begunAt",
-  versions: {
-    1: begun1,
-    2: Type.Object({ v: V2, ...begun, statement: Nullable(Text) }, strict)
-  },
-  upcast: { 1: (recorded) => ({ ...recorded, v: 2, statement: null }) }
-});
+var RefundBegun = declareVersions("payment", "begunAt", {
+  1: begun,
+  2: { ...begun, statement: Nullable(Text) }
+}, { 1: (recorded) => ({ ...recorded, statement: null }) });
 var RefundCancelled = declareEvent("payment", "cancelledAt", {
   jobId: Text,
   reason: oneOf("operator", "job_started"),
@@ -1120,16 +1066,10 @@ var refunded = {
   evidence: oneOf("chain", "operator"),
   refundedAt: Instant
 };
-var version12 = Type.Object({ v: V1, ...refunded }, strict);
-var version22 = Type.Object({ v: Type.Literal(2), ...refunded, sender: Nullable(Text) }, strict);
-var PaymentRefunded = declareVersions({
-  stream: "payment",
-  time: "refundedAt",
-  versions: { 1: version12, 2: version22 },
-  upcast: {
-    1: (recorded) => ({ ...recorded, v: 2, sender: null })
-  }
-});
+var PaymentRefunded = declareVersions("payment", "refundedAt", {
+  1: refunded,
+  2: { ...refunded, sender: Nullable(Text) }
+}, { 1: (recorded) => ({ ...recorded, sender: null }) });
 
 // src/domain/signing-keys/events.ts
 var KeyPurpose = oneOf("receipt", "checkpoint");
@@ -1192,8 +1132,12 @@ var isRefundEvent = isOf("refund");
 
 // src/domain/event-codec.ts
 var versions = new Map(EVENT_TYPES.map((type) => {
-  const { versions, upcast = {} } = EVENTS[type];
-  const read = Object.entries(versions).map(([v, schema]) => [Number(v), { fits: shapeCheck(schema), upcast: upcast[Number(v)] ?? null }]);
+  const { versions, latest, upcast } = EVENTS[type];
+  const read = Object.entries(versions).map(([v, schema]) => {
+    const change = upcast[Number(v)];
+    const toLatest = change && ((recorded) => ({ ...change(recorded), v: latest }));
+    return [Number(v), { fits: shapeCheck(schema), upcast: toLatest ?? null }];
+  });
   return [type, new Map(read)];
 }));
 function decodeEvent({ type, data }) {

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { event } from '#src/domain/events.ts';
 import type { ChainAudit } from '#src/ports/chain-audit.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { auditAgainstChain } from '#src/usecases/audit/audit-against-chain.ts';
@@ -201,19 +202,14 @@ describe('against the chain', () => {
     const { network, asset, amount, payer, payTo: sender } = reserved;
     const transaction = `0x${hex('e')}`;
     const at = '2026-01-02T03:05:00.000Z';
-    await it.append(stream, {
-      type: 'RefundBegun',
-      data: { v: 2, jobId, served: false, statement: null, begunAt: at },
-    });
+    await it.append(stream, event('RefundBegun', { jobId, served: false, statement: null, begunAt: at }));
     const refunds = [{ payment: stream, jobId, amount }];
     const transfers = [{ asset, sender, payer, amount, refunds }];
-    await it.append(`refund-${network}:${transaction}`, {
-      type: 'RefundClaimed',
-      data: { v: 1, network, transaction, transfers, released: [], claimedAt: at },
-    });
+    const claim = { network, transaction, transfers, released: [], claimedAt: at };
+    await it.append(`refund-${network}:${transaction}`, event('RefundClaimed', claim));
     const evidence = 'chain' as const;
     const refund = { jobId, network, asset, amount, payer, transaction, evidence, sender, refundedAt: at };
-    await it.append(stream, { type: 'PaymentRefunded', data: { v: 2, ...refund } });
+    await it.append(stream, event('PaymentRefunded', refund));
     assert.deepEqual((await audit(it.log.events)).texts, []);
 
     const moved = { asset, sender, recipient: payer, amount: 3000n };
