@@ -60,6 +60,7 @@ export type AppParts = {
   readonly telemetry: Telemetry;
   /** null: the event log verifies its files itself. */
   readonly scrub: Pick<Scrub, 'lastPass'> | null;
+  readonly standstillMs: number | undefined;
 };
 
 export async function wireApp(
@@ -89,11 +90,13 @@ export async function wireApp(
   const { stopping } = parts;
   const paying = await wirePayments(config.x402, { baseUrl, clock, logger, signer, stopping });
   const payments = tracedPayments(paying.payments, tracer);
+  const { standstillMs } = parts;
   const reconciling = startReconciling({
     ...journal,
     chain: paying.chain,
     payments,
     stopping,
+    standstillMs,
   });
   const settings = settingsOf(parts, targets);
 

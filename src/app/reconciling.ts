@@ -1,6 +1,6 @@
 // The comparison of the books with the chain, beside the calls of the service.
 
-import type { ChainHealth } from '#src/domain/monitoring/health.ts';
+import type { ComparisonHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainScan } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
@@ -14,7 +14,7 @@ export type Reconciling = {
   /** null: none yet, or demo mode. */
   figures(): PaymentFigures | null;
   /** null in demo mode. */
-  health(): Promise<ChainHealth | null>;
+  health(): Promise<ComparisonHealth | null>;
 };
 
 type Options = JournalDeps & {
@@ -22,11 +22,21 @@ type Options = JournalDeps & {
   readonly chain: { readonly scan: ChainScan; readonly payee: string; readonly intervalMs: number } | null;
   readonly payments: Pick<Payments, 'lookUp'>;
   readonly stopping: AbortSignalLike;
+  /** As the reconciler has it. */
+  readonly standstillMs: number | undefined;
 };
 
 export function startReconciling({ chain, payments, stopping, ...journal }: Options): Reconciling {
   if (chain === null) return { ended: Promise.resolve(), figures: () => null, health: async () => null };
   const lookUp: Payments['lookUp'] = (...given) => payments.lookUp(...given);
   const reconciler = chainReconciler({ ...journal, ...chain, lookUp, stopping });
-  return { ended: reconciler.run(), figures: reconciler.figures, health: () => chain.scan.health() };
+  return {
+    ended: reconciler.run(),
+    figures: reconciler.figures,
+    async health() {
+      const node = await chain.scan.health();
+      const since = reconciler.standsStillSince();
+      return !node.ok || since === null ? node : { ok: false, problem: 'not_compared', since };
+    },
+  };
 }

@@ -53,6 +53,8 @@ export type StartOptions = {
   readonly beginNewLog?: boolean;
   /** How often all stored events are read to find damage; every hour if absent. */
   readonly scrubEveryMs?: number;
+  /** After which time without a further block the comparison with the chain stands still; `STANDSTILL_MS` if absent. */
+  readonly standstillMs?: number;
 };
 
 /** Runs the service from its start until `stop` aborts, also if that is during the start. */
@@ -106,7 +108,7 @@ async function start(
   config: Config,
   clock: Clock,
   ending: Ending,
-  { beginNewLog = false, scrubEveryMs }: StartOptions,
+  { beginNewLog = false, scrubEveryMs, standstillMs }: StartOptions,
 ): Promise<Service> {
   const entropy = systemEntropy();
   const primitives = verifierPrimitives;
@@ -206,6 +208,7 @@ async function start(
       checkpoints,
       telemetry,
       scrub,
+      standstillMs,
     };
     const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, projector, ...running });
     ending.push(() => wired.reconciling.ended);

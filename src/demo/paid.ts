@@ -24,6 +24,9 @@ export type PaidWorld = {
   readonly environment: Readonly<Record<string, string>>;
 };
 
+/** As Base has it: books that are compared with a chain without new blocks stand still. */
+const BLOCK_SECONDS = 2;
+
 export type Balances = { readonly buyer: bigint; readonly payee: bigint };
 
 /** Throws if there is no local chain for this platform. `findAnvil` returns the path of its binary, or null. */
@@ -35,7 +38,7 @@ export async function startPaidWorld(
     const here = `${process.platform} ${process.arch}`;
     throw new Error(`the paid demo needs a local chain, and @foundry-rs/anvil is not installed for ${here}`);
   }
-  const chain = await startLocalChain();
+  const chain = await startLocalChain(BLOCK_SECONDS);
   undo.push(() => chain.stop());
   const facilitator = await startLocalFacilitator({ rpcUrl: chain.url });
   undo.push(() => facilitator.stop());

@@ -5,7 +5,6 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { runCli } from '#test/support/cli.ts';
 import {
   flipByte,
@@ -17,6 +16,7 @@ import {
 } from '#test/support/damaged-file.ts';
 import { assertReplays, hitsOf } from '#test/support/fault-words.ts';
 import {
+  ALTERED_MAIN,
   assertLogged,
   assertStops,
   passThrough,
@@ -55,6 +55,9 @@ const INDEX_DAMAGED: Seen = {
   call: [503, 'event_log_unavailable', /nothing was sent/],
 };
 
+/** How often all events are read. */
+const OFTEN = { TEST_SCRUB_MS: '200' };
+
 describe('a damaged file of the event log', () => {
   let world: World;
   let it: Watched;
@@ -65,12 +68,11 @@ describe('a damaged file of the event log', () => {
   let calls = 0;
 
   before(async () => {
-    const script = fileURLToPath(new URL('../support/scrubbing-main.ts', import.meta.url));
-    world = await makeWorld({ embedded: true, spawning: { script } });
+    world = await makeWorld({ embedded: true, spawning: { script: ALTERED_MAIN } });
     file = join(world.dataDir, 'events.db');
-    const service = await world.start();
+    const service = await world.start(OFTEN);
     const next = () => ({ url: world.target.url('/call'), idempotencyKey: `call-${++calls}` });
-    it = { service, start: () => world.start(), call: (of) => execute(of, next()) };
+    it = { service, start: () => world.start(OFTEN), call: (of) => execute(of, next()) };
     // So that other pages than the one with the key follow and precede the events of the start.
     for (let n = 0; n < 10; n++) await it.call(service);
     const call = { url: world.target.url('/known'), idempotencyKey: 'known' };

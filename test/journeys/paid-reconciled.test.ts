@@ -6,6 +6,7 @@ import { runCli } from '#test/support/cli.ts';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { readFigures } from '#test/support/figures.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
+import { rpc } from '#test/support/node-front.ts';
 import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { countRows } from '#test/support/paid-cell.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
@@ -45,15 +46,6 @@ describe('the books compared with the chain', needs, () => {
     return rows[0];
   };
   const figures = async () => readFigures(await (await fetch(`${service.url}/metrics`)).text());
-  const ask = async (method: string, ...params: unknown[]): Promise<unknown> => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-    const headers = { 'content-type': 'application/json' };
-    const { result, error } = (await (
-      await fetch(paid.chain.url, { method: 'POST', headers, body })
-    ).json()) as { result: unknown; error?: unknown };
-    assert.equal(error, undefined);
-    return result;
-  };
   /** One block more than what counts. */
   const bury = async () => {
     await paid.chain.mine();
@@ -124,7 +116,7 @@ describe('the books compared with the chain', needs, () => {
     const rows: (Row & { readonly transaction: string })[] = await payments('--all');
     for (const { payer } of [...nameless, ...renamed]) {
       const row = rows.find((one) => one.payer === payer.address.toLowerCase());
-      const receipt = await ask('eth_getTransactionReceipt', row?.transaction);
+      const receipt = await rpc(paid.chain.url, 'eth_getTransactionReceipt', row?.transaction);
       assert.equal((receipt as { status: string } | null)?.status, '0x1');
     }
     const { corrected: units, balanced } = await balance();
@@ -164,7 +156,7 @@ describe('the books compared with the chain', needs, () => {
 
   test('a settlement that is reorganised away after it was compared: missing within two rounds', async () => {
     const before = await balance();
-    const snapshot = await ask('evm_snapshot');
+    const snapshot = await rpc(paid.chain.url, 'evm_snapshot');
     const samples = await paid.samples(service, 'reorganised');
     await each(samples, async (sample) => {
       assertDelivered(await sendPatiently(service, sample), sample);
@@ -176,9 +168,9 @@ describe('the books compared with the chain', needs, () => {
       async () => BigInt((await balance()).received ?? '') === BigInt(before.received ?? '') + units,
     );
     const reached = (await balance()).upToBlock ?? 0;
-    assert.equal(await ask('evm_revert', snapshot), true);
+    assert.equal(await rpc(paid.chain.url, 'evm_revert', snapshot), true);
     // The other chain is longer.
-    while (Number(await ask('eth_blockNumber')) < reached + 3) await paid.chain.advance(31);
+    while (Number(await rpc(paid.chain.url, 'eth_blockNumber')) < reached + 3) await paid.chain.advance(31);
     await waitForState('missing', samples);
     const { received, missing, unattributed, charged, balanced } = await waitFor('the balance', async () => {
       const row = await balance();

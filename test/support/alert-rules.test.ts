@@ -18,6 +18,7 @@ const SERIES: readonly (readonly [series: string, before: number, now: number])[
   ['relay_part_up{part="signing_key"}', 1, 1],
   ['relay_part_up{part="facilitator"}', 1, 0],
   ['relay_part_problem{part="facilitator",reason="login_refused"}', 0, 1],
+  ['relay_part_problem{part="chain",reason="not_compared"}', 0, 1],
   ['relay_checkpoint_wait_seconds', 0, 61],
   ['relay_projection_lag_seconds', 0, 30],
   ['relay_internal_errors_total', 4, 5],
@@ -33,6 +34,7 @@ const FIRE = [
   'RelayFacilitatorRefusesLogin',
   'RelayFacilitatorDown',
   'RelayRefundDue',
+  'RelayNotReconciled',
   'RelayDefect',
 ];
 
@@ -52,7 +54,6 @@ test('the rules that fire, by name', () => {
     'RelayEventLogNotScrubbed',
     'RelayPaymentMissing',
     'RelayChargeCorrected',
-    'RelayNotReconciled',
     'RelayErrors',
     'RelayJobsFail',
     'RelayAppendsSlow',

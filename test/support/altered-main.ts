@@ -1,7 +1,9 @@
-// The service with another clock, or with a defect, for states that no configuration can make. Started in place of
-// `src/main.ts`:
-//   TEST_CLOCK_AHEAD   a file with the ms that its wall clock is ahead, read again and again
-//   TEST_DEFECTS       a folder; the part whose name is a file there throws a TypeError when it is used
+// The service with another clock, with other times, or with a defect, for states that no configuration can make. Started in
+// place of `src/main.ts`:
+//   TEST_CLOCK_AHEAD    a file with the ms that its wall clock is ahead, read again and again
+//   TEST_DEFECTS        a folder; the part whose name is a file there throws a TypeError when it is used
+//   TEST_SCRUB_MS       how often all stored events are read to find damage
+//   TEST_STANDSTILL_MS  after which time without a further block the comparison with the chain stands still
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -44,4 +46,22 @@ function spoil(prototype: object, method: string, part: string): void {
   });
 }
 
-await import('#src/main.ts');
+// After the clock and the defects.
+const [{ runService }, { lastWords }, { readServiceConfig }] = await Promise.all([
+  import('#src/app/service.ts'),
+  import('#src/app/start-errors.ts'),
+  import('#src/config.ts'),
+]);
+const asked = new AbortController();
+process.once('SIGTERM', () => asked.abort());
+const { TEST_SCRUB_MS, TEST_STANDSTILL_MS } = process.env;
+try {
+  await runService(readServiceConfig(), asked.signal, {
+    ...(TEST_SCRUB_MS && { scrubEveryMs: Number(TEST_SCRUB_MS) }),
+    ...(TEST_STANDSTILL_MS && { standstillMs: Number(TEST_STANDSTILL_MS) }),
+  });
+  process.exit(0);
+} catch (error) {
+  process.stderr.write(`${lastWords(error)}\n`);
+  process.exit(2);
+}

@@ -68,3 +68,16 @@ export async function startNodeFront(behind: string): Promise<NodeFront> {
     up,
   };
 }
+
+/** The result of a call to a node itself. Throws for an error. */
+export async function rpc(url: string, method: string, ...params: readonly unknown[]): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  });
+  const { result, error } = (await response.json()) as { result: unknown; error?: unknown };
+  if (error !== undefined) throw new Error(JSON.stringify(error));
+  return result;
+}

@@ -35,12 +35,17 @@ export type AnvilProcess = {
  */
 const KILL_AT_END_OF_INPUT = `trap '' INT TERM HUP; "$@" </dev/null & read _; kill -9 $!; wait $!`;
 
-/** Starts an empty chain on any free port of 127.0.0.1; rejects if anvil is missing or does not answer within 30 s. */
-export async function startAnvil(chainId: number): Promise<AnvilProcess> {
+/**
+ * Starts an empty chain on any free port of 127.0.0.1; rejects if anvil is missing or does not answer within 30 s.
+ * `blockSeconds`: a block after each such time too, as on a public chain; null: for transactions only.
+ */
+export async function startAnvil(chainId: number, blockSeconds: number | null): Promise<AnvilProcess> {
   const path = anvilPath();
   if (path === null)
     throw new Error(`@foundry-rs/anvil has no binary for ${process.platform} ${process.arch}`);
-  const args = [path, ...'--host 127.0.0.1 --port 0 --color never --chain-id'.split(' '), String(chainId)];
+  const mining = blockSeconds === null ? '' : `--mixed-mining --block-time ${blockSeconds} `;
+  const options = `${mining}--host 127.0.0.1 --port 0 --color never --chain-id ${chainId}`;
+  const args = [path, ...options.split(' ')];
   const child = spawn('/bin/sh', ['-c', KILL_AT_END_OF_INPUT, 'sh', ...args], {
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: true,

@@ -64,9 +64,9 @@ export type LocalChain = {
   stop(): Promise<void>;
 };
 
-/** Starts a new chain. Rejects if anvil is missing; check with `anvilPath()` first. */
-export async function startLocalChain(): Promise<LocalChain> {
-  const anvil = await startAnvil(CHAIN_ID);
+/** Starts a new chain; `blockSeconds` as for `startAnvil`. Rejects if anvil is missing; check with `anvilPath()` first. */
+export async function startLocalChain(blockSeconds: number | null = null): Promise<LocalChain> {
+  const anvil = await startAnvil(CHAIN_ID, blockSeconds);
   const client = chainClient(anvil.url);
   try {
     await placeContracts(client);

@@ -38,6 +38,18 @@ export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block';
 
 export type ChainHealth = { readonly ok: true } | { readonly ok: false; readonly problem: ChainProblem };
 
+/** `since`: RFC 3339, when a block was last compared with the books. */
+export type ComparisonHealth =
+  | ChainHealth
+  | { readonly ok: false; readonly problem: 'not_compared'; readonly since: string };
+
+/**
+ * ms without a further block, besides two intervals of the comparison, after which it stands still. Ethereum's `safe` block
+ * advances once an epoch (6.4 min), or after two; that of a rollup when a batch is posted. A payment of unknown fate, which
+ * the comparison is to end, is an alert after the same time.
+ */
+export const STANDSTILL_MS = 900_000;
+
 export type ReadModelProblem = 'unavailable' | 'rebuilding';
 
 export type ReadModelHealth =
@@ -60,8 +72,8 @@ export type HealthFacts = {
   readonly projection: { readonly lagMs: number; readonly stoppedAt: string | null };
   /** null: none is needed (demo mode). */
   readonly facilitator: FacilitatorHealth | null;
-  /** Of the chain's node. null: none is needed (demo mode). */
-  readonly chain: ChainHealth | null;
+  /** null: none is needed (demo mode). */
+  readonly chain: ComparisonHealth | null;
 };
 
 export type HealthReport = {
@@ -84,7 +96,7 @@ export function healthReport(facts: HealthFacts): HealthReport {
     readModels: readModels.ok ? OK : not(readModels.problem, READ_MODELS[readModels.problem]),
     projections: projectionPart(projection),
     facilitator: usedPart(facilitator, FACILITATOR),
-    chain: usedPart(chain, CHAIN),
+    chain: chainPart(chain),
   };
   return {
     ok: Object.values(checks).every((part) => part?.ok !== false),
@@ -157,6 +169,17 @@ function usedPart<P extends string>(
 ): PartHealth | null {
   return part === null || part.ok ? part : not(part.problem, messages[part.problem]);
 }
+
+function chainPart(chain: HealthFacts['chain']): PartHealth | null {
+  if (chain === null || chain.ok || chain.problem !== 'not_compared') return usedPart(chain, CHAIN);
+  return not(
+    'not_compared',
+    `No block of the chain was compared with the books since ${chain.since}: ${UNCOMPARED}`,
+  );
+}
+
+const UNCOMPARED =
+  'payments of unknown fate stay open, and charges are not confirmed; calls are executed. The log states why.';
 
 /** For callers, too. */
 export function noSigningKey(validFrom: string | null): string {

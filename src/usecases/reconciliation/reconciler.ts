@@ -13,12 +13,15 @@ import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from './judge-open.ts';
 import { agedFigures, paymentFigures } from './payment-figures.ts';
 import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
+import { standstill } from './standstill.ts';
 
 export type ReconcilerDeps = ReconcileDeps & {
   readonly payee: string;
   readonly intervalMs: number;
   /** Aborts when the service begins to end. */
   readonly stopping: AbortSignalLike;
+  /** As `standstill` has it. */
+  readonly standstillMs?: number | undefined;
   /** Open payments that are kept in memory. */
   readonly maxEntries?: number;
 };
@@ -28,6 +31,8 @@ export type Reconciler = {
   run(): Promise<void>;
   /** As of the last look at the event log, with the ages of now; null before the first one. */
   figures(): PaymentFigures | null;
+  /** RFC 3339: since when no block was compared, by any process; null: lately one was. */
+  standsStillSince(): string | null;
 };
 
 /** About 40 MB. */
@@ -42,12 +47,15 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   const others = roundsOfOthers();
   const reports = problemReports(deps);
   const ledger = openLedger(log, maxEntries);
+  const still = standstill(clock, intervalMs, deps.standstillMs);
   let last: { readonly figures: PaymentFigures; readonly at: number } | null = null;
 
+  const ownBooks = () => ledger.comparisons.get(accountKey(own))?.books ?? null;
   const breathe = () => clock.sleep(PAGE_PAUSE_MS, stopping);
 
   async function readLedger(): Promise<void> {
     await ledger.catchUp(breathe);
+    still.look(ownBooks());
     last = { figures: paymentFigures(ledger, own, clock.now()), at: clock.monotonic() };
   }
 
@@ -57,6 +65,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
     let from: number | null = null;
     let isRepeated = false;
     while (!stopping.aborted) {
+      still.look(ownBooks());
       const before = ledger.comparisons.get(accountKey(account))?.books.toBlock ?? null;
       const round = await reconcileChain(deps, ledger, { account, from, signal: stopping, turns });
       if (round.kind !== 'reconciled') return;
@@ -83,7 +92,8 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
       else await compare(account);
     }
     await readLedger();
-    reports.problem(null);
+    const since = still.since();
+    reports.problem(since === null ? null : 'no_further_block', since);
     return Math.min(...waits);
   }
 
@@ -101,6 +111,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
         await clock.sleep(wait, stopping);
       }
     },
+    standsStillSince: still.since,
     figures: () => last && agedFigures(last.figures, (clock.monotonic() - last.at) / 1000),
   };
 }
@@ -143,10 +154,16 @@ function roundsOfOthers() {
 function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
   let problem: string | null = null;
   return {
-    problem(code: string | null): void {
+    /** `no_further_block`: of looks that end well, since this time. */
+    problem(code: string | null, since: string | null = null): void {
       if (code === problem) return;
       if (code === 'other_chain')
         logger.error('the node of X402_RPC_URL serves another chain: the books are not compared', { code });
+      else if (since !== null)
+        logger.warn(
+          'the books are not compared with the chain: no further block of the node of X402_RPC_URL counts',
+          { code, since },
+        );
       else if (code !== null)
         logger.warn('the books are not compared with the chain: check X402_RPC_URL', { code });
       else logger.info('the books are compared with the chain again');

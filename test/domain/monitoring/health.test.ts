@@ -115,3 +115,11 @@ test('read models, facilitator or node unavailable: not ok, and a balancer still
   for (const problem of nodes)
     assert.deepEqual(wrong({ chain: { ok: false, problem } }), [[`chain: ${problem}`], true]);
 });
+
+test('no block was compared lately: not ok, since when; calls are executed', () => {
+  const since = '2030-01-01T00:00:00.000Z';
+  const chain = { ok: false, problem: 'not_compared', since } as const;
+  assert.deepEqual(wrong({ chain }), [['chain: not_compared'], true]);
+  const { checks } = healthReport({ ...WELL, chain });
+  assert.match(JSON.stringify(checks.chain), new RegExp(`since ${since}: .*calls are executed`));
+});

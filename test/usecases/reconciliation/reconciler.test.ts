@@ -173,6 +173,109 @@ test('an event log that is down is waited for, and no defect', async () => {
   await one.stop();
 });
 
+const sinceOf = ({ reconciler }: ReturnType<typeof started>) => reconciler.standsStillSince();
+/** STANDSTILL_MS and two intervals, in minutes. */
+const LIMIT = 17;
+
+/** Returns what ends it. */
+type Begin = (it: ReconciledWorld) => () => void;
+const STANDSTILLS: readonly (readonly [name: string, begin: Begin, level: string, message: RegExp])[] = [
+  [
+    'the node answers, and has no further block that counts',
+    ({ chain: { node } }) => {
+      node.safeLag = 1_000_000;
+      return () => {
+        node.safeLag = 0;
+      };
+    },
+    'warn',
+    /no further block of the node of X402_RPC_URL counts/,
+  ],
+  [
+    'the node does not answer',
+    ({ chain: { node } }) => {
+      node.isDown = true;
+      return () => {
+        node.isDown = false;
+      };
+    },
+    'warn',
+    /not compared with the chain: check X402_RPC_URL/,
+  ],
+  [
+    'a round fails by a defect',
+    ({ chain: { scan: port } }) => {
+      const { scan } = port;
+      port.scan = () => Promise.reject(new TypeError('a defect'));
+      return () => {
+        port.scan = scan;
+      };
+    },
+    'bug',
+    /the comparison of the books with the chain failed/,
+  ],
+];
+for (const [name, begin, level, message] of STANDSTILLS)
+  test(`it stands still: ${name}`, async () => {
+    const it = reconciledWorld();
+    const one = started(it);
+    await minutes(it, 3);
+    assert.equal(sinceOf(one), null);
+    const since = new Date(it.clock.now()).toISOString();
+    const end = begin(it);
+    await minutes(it, LIMIT);
+    assert.equal(sinceOf(one), null, 'not yet');
+    await minutes(it, 2);
+    assert.equal(sinceOf(one), since);
+    const [line] = one.lines;
+    assert.equal(line?.level, level);
+    assert.match(line?.message ?? '', message);
+    end();
+    await minutes(it, 2);
+    assert.equal(sinceOf(one), null);
+    await one.stop();
+  });
+
+test('it stands still from the start, since the last block that was compared; and until it has compared one', async () => {
+  const it = reconciledWorld();
+  const before = started(it);
+  await minutes(it, 2);
+  await before.stop();
+  const { blockTime } = (await it.compared()) ?? assert.fail();
+  it.chain.node.isDown = true;
+  it.pass(86_400);
+  const later = started(it);
+  await minutes(it, 1);
+  assert.equal(sinceOf(later), blockTime);
+  it.chain.node.isDown = false;
+  await minutes(it, 2);
+  assert.equal(sinceOf(later), null);
+  await later.stop();
+
+  const fresh = reconciledWorld();
+  fresh.chain.node.isDown = true;
+  const since = new Date(fresh.clock.now()).toISOString();
+  const first = started(fresh);
+  await minutes(fresh, LIMIT);
+  assert.equal(sinceOf(first), null);
+  await minutes(fresh, 1);
+  assert.equal(sinceOf(first), since);
+  await first.stop();
+});
+
+test('the blocks that another process compares count', async () => {
+  const it = reconciledWorld();
+  const hanging = started(it, { scan: { ...it.chain.scan, safeBlock: () => new Promise(() => {}) } });
+  const other = started(it);
+  await minutes(it, LIMIT);
+  // It looks at the event log once a round only.
+  const waiting = started(it, { intervalMs: 3 * INTERVAL });
+  await minutes(it, LIMIT + 4);
+  assert.equal(sinceOf(waiting), null);
+  assert.notEqual(sinceOf(hanging), null, 'its own look does not end');
+  await other.stop();
+});
+
 test('its figures: sums, what is open and for how long, the last block', async () => {
   const it = reconciledWorld();
   const one = started(it);
