@@ -6,14 +6,7 @@ import { EXIT } from '#src/cli/exit.ts';
 import { runCli } from '#test/support/cli.ts';
 import { type Cluster, type Member, makeCluster } from '#test/support/cluster.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import {
-  assertDelivered,
-  assertOneCall,
-  assertSaid,
-  each,
-  send,
-  sendPatiently,
-} from '#test/support/paid-call.ts';
+import { assertDelivered, assertSaid, each, send, sendPatiently } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, SAMPLES, type Sample } from '#test/support/paid-world.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 
@@ -46,17 +39,6 @@ describe('paid, by three processes over EventStoreDB', needs, () => {
   after(async () => {
     if (cluster === undefined) await paid.end();
     else await cluster.end();
-  });
-
-  test('20 copies of a payment at once over all processes: one call, charged once; another copy is a replay', async () => {
-    const samples = await paid.samples(members[0], 'copies', { count: SAMPLES });
-    for (const sample of samples) await assertOneCall(members, sample);
-    await each(samples, async (sample, n) => {
-      const again = await send(members[n % 2 === 0 ? 1 : 2], sample);
-      assertDelivered(again, sample, { replay: true });
-    });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    assert.deepEqual(await payments(), []);
   });
 
   test('an unconfirmed settlement: relay payments lists it; sent to another process it buys its one call', async () => {

@@ -66,25 +66,6 @@ describe('the chain decides', needs, () => {
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
-  test('cancelled between verify and settle: 402, nothing called; and 402 again', async () => {
-    const samples = await paid.samples(service, 'just-cancelled');
-    const cancel = new Map<string, () => Promise<void>>();
-    for (const { payer, payment } of samples) {
-      const word = await cancellation(payment);
-      cancel.set(payment.nonce, () => paid.chain.cancel(payer.address, payment.nonce, word));
-    }
-    paid.proxy.rule(async ({ kind, nonce }) => {
-      if (kind === 'settle') await cancel.get(nonce)?.();
-      return 'pass' as const;
-    });
-    await each(samples, async (sample) => {
-      assertAskedToPay(await sendPatiently(service, sample));
-      assertAskedToPay(await sendPatiently(service, sample));
-      assert.equal(settles(sample).length, 1);
-    });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
-  });
-
   test('unknown, then its nonce spent on another payee: 402, nothing called, nothing received', async () => {
     const samples = await paid.samples(service, 'elsewhere');
     await leaveUnknown(samples, 'json_500');
@@ -134,17 +115,5 @@ describe('the chain decides', needs, () => {
       assertDelivered(await sendPatiently(service, sample), sample);
     });
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
-  });
-
-  // The last test: it advances the chain's clock permanently.
-  test('unused on chain a minute after its expiry: 402, never called, never charged', async () => {
-    const samples = await paid.samples(service, 'unused', { more: () => ({ idempotencyKey: 'key' }) });
-    await leaveUnknown(samples, 'json_500');
-    await paid.chain.advance(300);
-    await each(samples, async (sample) => {
-      assertAskedToPay(await sendPatiently(service, sample));
-      assert.equal(settles(sample).length, 1);
-    });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
   });
 });

@@ -17,15 +17,7 @@ import {
   sendPatiently,
 } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import {
-  altered,
-  cancellation,
-  challenge,
-  makePayment,
-  newPayer,
-  type Payment,
-  resigned,
-} from '#test/support/payer.ts';
+import { cancellation, challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
 import { SERVED_CHECKS } from '#test/support/service-receipts.ts';
 import { get, type Report } from '#test/support/service-world.ts';
@@ -137,46 +129,6 @@ describe('one payment, one call', needs, () => {
   /** By the payment's identity, since the facilitator never receives most of them. */
   const settled = ({ nonce }: Payment) => paid.proxy.callsOf('settle', nonce).length;
 
-  async function assertRefused(
-    row: string,
-    spoil: (payment: Payment) => Promise<Payment> | Payment,
-  ): Promise<void> {
-    const samples = await paid.samples(service, row);
-    await each(samples, async (sample) => {
-      const payment = await spoil(sample.payment);
-      for (const version of [2, 1] as const) {
-        const reason = assertAskedToPay(await sendPatiently(service, sample, { payment, version }));
-        assert.notEqual(reason, 'payment_required', 'the reason is named');
-      }
-      assert.deepEqual([settled(payment), settled(sample.payment)], [0, 0]);
-    });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
-  }
-
-  // One of each kind of check: of the terms, the signature and the time window.
-  const REFUSED: readonly (readonly [string, (payment: Payment) => Promise<Payment> | Payment])[] = [
-    [
-      'to another payee, validly signed',
-      (payment) =>
-        resigned(payment, (authorization) => Object.assign(authorization, { to: newPayer().address })),
-    ],
-    [
-      'the amount raised after the signature',
-      (payment) =>
-        altered(payment, (_, { authorization }) => Object.assign(authorization, { value: '3001' })),
-    ],
-    [
-      'expired',
-      (payment) =>
-        resigned(payment, (authorization) =>
-          Object.assign(authorization, { validBefore: String(Math.floor(Date.now() / 1000) - 1) }),
-        ),
-    ],
-  ];
-  for (const [title, spoil] of REFUSED) {
-    test(`402, nothing called, nothing settled: ${title}`, () => assertRefused(slug(title), spoil));
-  }
-
   test('402: a payer without money', async () => {
     const asked = await challenge(`${service.url}${EXECUTE}`);
     const samples = await paid.samples(service, 'poor');
@@ -237,5 +189,3 @@ describe('one payment, one call', needs, () => {
     );
   });
 });
-
-const slug = (title: string) => title.replace(/\W+/g, '-');

@@ -6,9 +6,8 @@ import { operatorChain } from '#src/app/chain.ts';
 import { openOperatorLog } from '#src/app/operator.ts';
 import { beginPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { completeRefunds } from '#src/usecases/payments/complete-refund.ts';
-import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertSaid, each, type Sent, send, sendPatiently } from '#test/support/paid-call.ts';
+import { assertSaid, each, type Sent, send } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, SAMPLES, type Sample } from '#test/support/paid-world.ts';
 import { LATER, leaveSettled, type Operator, operator, resolveAll } from '#test/support/refund-operator.ts';
 import type { Service } from '#test/support/service.ts';
@@ -106,19 +105,5 @@ describe('many refunds', needs, () => {
     for (const { log } of operators) await log.close();
     await assertRefused();
     await paid.assertBooks(samples, { calls: 0, charges: 0 });
-  });
-
-  test('cancelled: the same header executes once, over all processes', async () => {
-    const samples = await charged('taken-back');
-    const ids = samples.map(({ id }) => id);
-    assert.equal((await by.json(['refund', 'begin', ...ids])).code, 0);
-    assert.equal((await by.json(['refund', 'cancel', ...ids])).code, 0);
-    await each(samples, async (sample) => {
-      const answers = await Promise.all([1, 2].map(() => sendPatiently(service, sample)));
-      assert.ok(answers.some(({ status }) => status === 200));
-    });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    const { code, stdout } = await runCli(['audit'], { env: by.env });
-    assert.equal(code, 0, stdout);
   });
 });

@@ -19,7 +19,6 @@ import {
   sendPatiently,
 } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { cancellation } from '#test/support/payer.ts';
 import type { Service } from '#test/support/service.ts';
 import { stockClient } from '#test/support/stock-client.ts';
 
@@ -73,23 +72,6 @@ describe('a client that signs on every repeat', anvil, () => {
       await paid.assertBooks(samples, { calls: 1, charges: 1 });
     });
   }
-
-  test('cancelled on chain: the key is released and the new payment buys the call', async () => {
-    const samples = await paid.samples(service, 'cancelled', { more: keyed });
-    failFirstSettle(paid, 'http_500');
-    await each(samples, async (sample) => {
-      assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
-      const { payer, nonce } = sample.payment;
-      await paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
-    });
-    paid.proxy.rule(() => 'pass');
-    await each(samples, async (sample) => {
-      const client = stockClient(2, sample);
-      assertDelivered(await client.call(service), sample);
-      assert.deepEqual(asked(paid, client.nonces[0]), [1, 1]);
-    });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
-  });
 
   // It signs each call again.
   test('over MCP: the second payment’s result is the first payment’s call', async () => {

@@ -81,49 +81,37 @@ describe('the table of payments', needs, () => {
     await paid.assertBooks(samples, { calls: 2, charges: 2 });
   });
 
-  test('the same key with a new payment: the first result is replayed, and not charged', async () => {
-    const samples = await paid.samples(service, 'key-again', { more: () => ({ idempotencyKey: 'K' }) });
-    await each(samples, async (sample) => {
-      const first = assertDelivered(await sendPatiently(service, sample), sample);
-      const payment = await oneMore(sample);
-      const again = assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
-      assert.deepEqual(again.job, first.job);
-      assert.equal(settles(payment).length, 0);
-    });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
-  });
-
   // ── refused ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  const REFUSED: readonly (readonly [string, (payment: Payment) => Promise<Payment> | Payment])[] = [
+  type Spoil = (payment: Payment) => Promise<Payment> | Payment;
+  const signed =
+    (terms: object): Spoil =>
+    (payment) =>
+      resigned(payment, (authorization) => Object.assign(authorization, terms));
+  const unsigned =
+    (terms: object): Spoil =>
+    (payment) =>
+      altered(payment, (_, { authorization }) => Object.assign(authorization, terms));
+  const inSeconds = (seconds: number) => String(Math.floor(Date.now() / 1000) + seconds);
+  const REFUSED: readonly (readonly [string, Spoil])[] = [
     [
       'on another network',
-      (payment) => withHeaders(payment, ['eip155:8453', 'eip155:84532'], ['"base"', '"base-sepolia"']),
+      (it) => withHeaders(it, ['eip155:8453', 'eip155:84532'], ['"base"', '"base-sepolia"']),
     ],
+    ['to another payee, validly signed', signed({ to: newPayer().address })],
+    ['the amount raised after the signature', unsigned({ value: '3001' })],
+    ['expired', signed({ validBefore: inSeconds(-1) })],
+    ['too far ahead', signed({ validBefore: inSeconds(3600) })],
     [
       'a signature of nothing',
-      (payment) =>
-        altered(payment, (_, signed) => Object.assign(signed, { signature: `0x${'1'.repeat(128)}1b` })),
+      (it) => altered(it, (_, payload) => Object.assign(payload, { signature: `0x${'1'.repeat(128)}1b` })),
     ],
-    [
-      'a payer that did not sign',
-      (payment) =>
-        altered(payment, (_, { authorization }) =>
-          Object.assign(authorization, { from: newPayer().address }),
-        ),
-    ],
-    [
-      'too far ahead',
-      (payment) =>
-        resigned(payment, (authorization) =>
-          Object.assign(authorization, { validBefore: String(Math.floor(Date.now() / 1000) + 3600) }),
-        ),
-    ],
-    ['garbage', (payment) => withHeaders(payment, ['payload', 'poyload'])],
+    ['a payer that did not sign', unsigned({ from: newPayer().address })],
+    ['garbage', (it) => withHeaders(it, ['payload', 'poyload'])],
   ];
   for (const [title, spoil] of REFUSED) {
     test(`402, nothing called, nothing settled: ${title}`, async () => {
-      const samples = await paid.samples(service, title.replaceAll(' ', '-'));
+      const samples = await paid.samples(service, title.replace(/\W+/g, '-'));
       await each(samples, async (sample) => {
         const payment = await spoil(sample.payment);
         for (const version of [2, 1] as const)
@@ -150,27 +138,6 @@ describe('the table of payments', needs, () => {
         await assertOneCall([service], sample);
         assert.equal(settles(sample.payment).filter(({ moved }) => moved).length, 1);
       }
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-    });
-
-    test(`${title}, the node does not answer, and a new payment has the same key: 409, not charged`, async () => {
-      const more = () => ({ idempotencyKey: 'key' });
-      const samples = await paid.samples(service, `naive-${fault}`, { more });
-      await paid.leaveUnknown(samples, fault, present);
-      paid.node.blind(true);
-      const repeats = await each(samples, async (sample) => {
-        const payment = await oneMore(sample);
-        const repeated = await sendPatiently(service, sample, { payment });
-        assertSaid(repeated, 409, 'idempotency_in_progress');
-        assert.equal(settles(payment).length, 0);
-        return payment;
-      });
-      paid.node.blind(false);
-      await each(samples, async (sample, n) => {
-        assertDelivered(await sendPatiently(service, sample), sample);
-        const payment = repeats[n] ?? assert.fail();
-        assertDelivered(await send(service, sample, { payment }), sample, { replay: true });
-      });
       await paid.assertBooks(samples, { calls: 1, charges: 1 });
     });
   }

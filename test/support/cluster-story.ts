@@ -120,58 +120,6 @@ export function clusterStory(tier: Tier, { report = () => {}, ...options }: Stor
       });
     }
 
-    test('100 calls on one key over all: one request, one job; then all replay it', needs, async () => {
-      const request = { url: targetOf().url('/one'), idempotencyKey: 'one', body: 1 };
-      const answers = await Promise.all(
-        Array.from({ length: 100 }, (_, n) => execute(members[n % 3] ?? assert.fail(), request)),
-      );
-      const originals = answers.filter(({ body }) => body.idempotentReplay === false);
-      assert.equal(originals.length, 1);
-      const { job, receipt } = originals[0]?.body ?? assert.fail();
-      for (const { status, body } of answers) {
-        if (status === 409) assert.equal(body.error.code, 'idempotency_in_progress');
-        else assert.deepEqual([body.job, body.receipt.jws], [job, receipt.jws], `${status}`);
-      }
-      for (const member of members) {
-        const { body } = await execute(member, request);
-        assert.deepEqual(
-          [body.idempotentReplay, body.job, body.receipt],
-          [true, job, { ...receipt, replay: true }],
-        );
-      }
-      assert.equal(targetOf().requests.filter(({ path }) => path === '/one').length, 1);
-    });
-
-    test(
-      'a job is known to all as soon as it runs, and its links work everywhere once it is answered',
-      needs,
-      async () => {
-        for (let n = 0; n < 12; n++) {
-          const here = members[n % 3] ?? assert.fail();
-          const path = `/load/links-${n}`;
-          const answering = execute(here, { url: targetOf().url(path), idempotencyKey: path });
-          const { headers } = await waitFor('the request', () =>
-            targetOf().requests.find((r) => r.path === path),
-          );
-          for (const other of others(here)) {
-            const running = await get<{ id: string }>(`${other.url}/api/jobs/${headers['webhook-id']}`);
-            assert.deepEqual([running.status, running.body.id], [200, headers['webhook-id']]);
-          }
-          const { body } = await answering;
-          for (const other of others(here)) {
-            for (const link of Object.values(body.links)) {
-              assert.equal((await get(at(other, link))).status, 200, link);
-            }
-            await assertStands(other, body);
-          }
-        }
-        for (const member of members) {
-          const { status } = await get(`${member.url}/api/jobs/job_${'0'.repeat(26)}`);
-          assert.equal(status, 404);
-        }
-      },
-    );
-
     test('who projects is frozen in the middle of a batch: another takes over, and awake again it writes nothing stale', {
       ...needs,
       timeout: 120_000,
