@@ -5,9 +5,10 @@ import { encodeEventTopics, type Hex, numberToHex, parseAbi } from 'viem';
 import { rpcChain } from '#src/adapters/payments/chain.ts';
 import { LARGEST_RANGE, rangeSizes } from '#src/adapters/payments/chain-logs.ts';
 import { Cancel } from '#src/lib/time.ts';
+import { collectingLogger } from '#test/support/fakes.ts';
 import { jsonOf, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
 import { startNodeFront } from '#test/support/node-front.ts';
-import { lab, linesLogger, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
+import { lab, PAY_TO, payloadOf, presented, USDC, v2, wallet } from './lab.ts';
 
 const HEAD = 30_000_000;
 const BLOCK_SECONDS = 2;
@@ -104,7 +105,7 @@ async function searched(secondsAgo: number, make: (facts: Facts) => readonly Log
   logs.push(
     ...make({ from: account.address, nonce, block: node.blockAt(validBefore - 30), blockAt: node.blockAt }),
   );
-  const logger = linesLogger();
+  const logger = collectingLogger();
   const payment = await presented(await lab(), v2(payload));
   return { chain: rpcChain({ rpcUrl: node.url, logger }), payment, node, logger };
 }
@@ -237,7 +238,7 @@ test('a node that is slow for large ranges: they are divided, and the payment is
   front.rule(({ method, params: [filter] }) =>
     method === 'eth_getLogs' && blocksOf(filter as Record<string, string>) > 1000 ? 'hang' : 'pass',
   );
-  const slow = rpcChain({ rpcUrl: front.url, logger: linesLogger() });
+  const slow = rpcChain({ rpcUrl: front.url, logger: collectingLogger() });
   assert.deepEqual(await slow.lookUp(payment), paid);
   await front.down();
   assert.deepEqual(await chain.lookUp(payment), paid);
@@ -328,7 +329,7 @@ test('the search for the first block ends with its caller', async () => {
   });
   const validBefore = String(Math.floor(Date.now() / 1000) - 600 * DAY);
   const payment = await presented(await lab(), v2(await payloadOf(wallet(), { validBefore })));
-  const chain = rpcChain({ rpcUrl: front.url, logger: linesLogger() });
+  const chain = rpcChain({ rpcUrl: front.url, logger: collectingLogger() });
   assert.deepEqual(await chain.lookUp(payment, { signal: ending }), { outcome: 'unavailable' });
   await front.closed();
   assert.equal(blocks, 5);

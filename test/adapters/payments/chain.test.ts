@@ -14,7 +14,6 @@ import {
   type Authorization,
   authorizationOf,
   lab,
-  linesLogger,
   type Payload,
   payloadOf,
   presented,
@@ -189,7 +188,7 @@ describe('the look-up of a payment', needs, () => {
 });
 
 test('a node that is unreachable: unavailable, logged once, without its address', async () => {
-  const logger = linesLogger();
+  const logger = collectingLogger();
   const chain = rpcChain({ rpcUrl: `${UNREACHABLE_URL}/v2/api-key-secret`, logger });
   const payment = await presented(await lab(), v2(await payloadOf(wallet())));
   for (let i = 0; i < 2; i++) assert.deepEqual(await chain.lookUp(payment), { outcome: 'unavailable' });
@@ -202,7 +201,7 @@ const payment2999 = (payment: PresentedPayment): PresentedPayment => ({ ...payme
 /** Look-ups through a front of the node. */
 async function frontOf({ url }: LocalChain, path = '') {
   const front = await startNodeFront(url);
-  const logger = linesLogger();
+  const logger = collectingLogger();
   const chain = rpcChain({ rpcUrl: `${front.url}${path}`, logger });
   return { ...front, chain, logger, [Symbol.asyncDispose]: front.down };
 }

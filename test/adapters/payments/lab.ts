@@ -14,26 +14,17 @@ import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { AbortSignalLike } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { Logger } from '#src/ports/logger.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { startChainDouble } from '#test/support/chain-double.ts';
 import type { ApiKey } from '#test/support/facilitator-login.ts';
+import { type CollectingLogger, collectingLogger } from '#test/support/fakes.ts';
 import { signerOf, testKey } from '#test/support/primitives.ts';
 
 export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 export const PAY_TO = '0x1111111111111111111111111111111111111111';
 export const BASE_URL = 'https://relay.example';
 export const UNREACHABLE_URL = 'http://127.0.0.1:9';
-
-export type Line = { readonly level: string; readonly message: string; readonly fields: unknown };
-
-export function linesLogger(): Logger & { readonly lines: Line[] } {
-  const lines: Line[] = [];
-  const at = (level: string) => (message: string, fields?: unknown) =>
-    void lines.push({ level, message, fields });
-  return { lines, info: at('info'), warn: at('warn'), error: at('error'), bug: at('bug') };
-}
 
 export const offerKey = testKey();
 /** As did:web publishes it: the package's check requires `alg`. */
@@ -56,8 +47,10 @@ export type LabOptions = {
   readonly stopping?: AbortSignalLike;
 };
 
-export async function lab(options: LabOptions = {}): Promise<X402 & { readonly lines: readonly Line[] }> {
-  const logger = linesLogger();
+export async function lab(
+  options: LabOptions = {},
+): Promise<X402 & { readonly lines: CollectingLogger['lines'] }> {
+  const logger = collectingLogger();
   const x402 = await x402Payments({
     x402: {
       payTo: PAY_TO,
