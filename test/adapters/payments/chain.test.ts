@@ -8,6 +8,7 @@ import type { X402 } from '#src/adapters/payments/x402.ts';
 import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
+import { collectingLogger } from '#test/support/fakes.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { type NodeFront, startNodeFront } from '#test/support/node-front.ts';
 import {
