@@ -1,7 +1,7 @@
 // `relay rebuild` over every read store: a generation built beside the current one, compared or flipped to.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { sql } from 'drizzle-orm';
+import { type SQL, StringChunk, sql } from 'drizzle-orm';
 import { purgeOnce } from '#projections/purge.ts';
 import { CannotRebuild, prune, type RebuildOptions, rebuild } from '#projections/rebuild.ts';
 import { READ_MODELS } from '#projections/registry.ts';
@@ -36,6 +36,7 @@ import {
   schemaOf,
   silent,
 } from '#test/support/read-store.ts';
+import { waitFor } from '#test/support/service.ts';
 
 const PATIENCE_MS = 20_000;
 
@@ -85,6 +86,24 @@ const schemas = async (store: ReadStore<Db>) =>
     await store.shared(),
     sql`select "schema", "state" from read_model_generations order by 1`,
   );
+
+/** The handle, whose transactions call `hold` before each statement that contains `text`. */
+const heldAt = (db: Db, text: string, hold: () => Promise<void>): Db =>
+  new Proxy(db, {
+    get(target, property) {
+      if (property === 'transaction') {
+        const transaction: Db['transaction'] = (work, config) =>
+          target.transaction((tx) => work(heldAt(tx, text, hold) as typeof tx), config);
+        return transaction;
+      }
+      if (property !== 'execute') return Reflect.get(target, property, target);
+      return async (statement: SQL) => {
+        const said = statement.queryChunks.map((chunk) => (chunk instanceof StringChunk ? chunk.value : ''));
+        if (said.join('').includes(text)) await hold();
+        return target.execute(statement);
+      };
+    },
+  });
 
 /** Table, name and definition of each, without the schema. */
 const indexesOf = async (store: ReadStore<Db>, schema: string | null) =>
@@ -286,6 +305,54 @@ function suite(harness: ReadStoreHarness): void {
       await Promise.all([...reading, writing]);
       for (const runner of runners) await runner.stop();
       assert.deepEqual(await allRows(await project(log, store)), await expected(log));
+    });
+
+    test('beside a live writer nothing is projected into the new rows until they have their indexes', async () => {
+      const [store, other] = [await harness.fresh(), await harness.again()];
+      const log = await logOf(10);
+      const begunAt = await log.head();
+      const service = runnerOver(log, other);
+      await waitFor('the current rows', () => service.reachedHead());
+      const before = await schemaOf(log, store);
+      const indexing = Promise.withResolvers<void>();
+      const mayIndex = Promise.withResolvers<void>();
+      const beside = await rebuildStoreOf(store);
+      const held = heldAt(await beside.shared(), 'CREATE INDEX', async () => {
+        indexing.resolve();
+        await mayIndex.promise;
+      });
+      const deps = { log, judgeReceipt: judgeBySignature, clock: systemClock(), logger: silent };
+      const building = rebuild({ ...deps, store: { ...beside, shared: async () => held } }, { batchSize: 7 });
+      await Promise.race([indexing.promise, building]);
+      const [built] = (await schemas(store)).filter(({ state }) => state === 'building');
+      const builtTo = async () => {
+        const from = sql`${sql.identifier(built?.schema ?? '')}.projection`;
+        const rows = await rowsOf<{ position: string }>(
+          await store.shared(),
+          sql`select position from ${from}`,
+        );
+        return rows[0]?.position;
+      };
+      const state = { over: false, seed: 100 };
+      const write = () => appendAll(log, jobAppends({ ...PLAN, seed: state.seed++ }));
+      for (let n = 0; n < 20; n++) await write();
+      await waitFor('the current rows', () => service.reachedHead());
+      assert.equal(await builtTo(), begunAt);
+      const writing = (async () => {
+        for (; !state.over; await systemClock().sleep(5)) await write();
+      })();
+      mayIndex.resolve();
+      const { outcome } = await building;
+      state.over = true;
+      await writing;
+      assert.equal(outcome, 'built');
+      const after = await schemaOf(log, store);
+      assert.equal(after, built?.schema);
+      assert.deepEqual(await indexesOf(store, after), await indexesOf(store, before));
+      await waitFor('the new rows', () => service.reachedHead());
+      await service.stop();
+      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      await beside.close();
     });
 
     test('a release built before it is deployed starts complete, purged as the release before', async () => {
