@@ -38,6 +38,12 @@ export const DAMAGE_CAUSE: Readonly<Record<DamageProblem, string>> = {
   missing: 'it is missing from the file',
 };
 
+/** What the operator does about damage. `short`: for the end of an error's message. */
+export const REMEDY = {
+  short: 'put back a backup',
+  whole: 'put back a backup, and keep what is damaged; relay audit --integrity lists all damage',
+} as const;
+
 /** Numbers of a fixed width are easier to read without their zeros. */
 const shortened = (position: string): string =>
   /^\d{20}$/.test(position) ? String(BigInt(position)) : position;

@@ -1,6 +1,6 @@
 // The event log: every event in order, append-only. Everything else can be rebuilt from it.
 
-import { DAMAGE_CAUSE, type Damage, damagedPlace } from '#src/domain/damage.ts';
+import { DAMAGE_CAUSE, type Damage, damagedPlace, REMEDY } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { LogHealth } from '#src/domain/monitoring/health.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
@@ -108,7 +108,7 @@ export class EventLogUnavailable extends Error {
 export class LogDamaged extends EventLogUnavailable {
   readonly problem: string;
   constructor(options: { cause?: unknown } = {}, problem = 'a part of its file cannot be read') {
-    super(options, `the event log is damaged: ${problem}; put back a backup`);
+    super(options, `the event log is damaged: ${problem}; ${REMEDY.short}`);
     this.name = 'LogDamaged';
     this.problem = problem;
   }
@@ -120,7 +120,7 @@ export class EventDamaged extends EventLogUnavailable {
   constructor(damage: Damage, options: { cause?: unknown } = {}) {
     super(
       options,
-      `the event log is damaged at ${damagedPlace(damage)}: ${DAMAGE_CAUSE[damage.problem]}; put back a backup`,
+      `the event log is damaged at ${damagedPlace(damage)}: ${DAMAGE_CAUSE[damage.problem]}; ${REMEDY.short}`,
     );
     this.name = 'EventDamaged';
     this.damage = damage;

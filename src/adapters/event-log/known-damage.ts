@@ -1,12 +1,11 @@
 // The damaged events that this process has found: each is logged once, and health names the first.
-import { DAMAGE_CAUSE, type Damage, damagedCount } from '#src/domain/damage.ts';
+import { DAMAGE_CAUSE, type Damage, damagedCount, REMEDY } from '#src/domain/damage.ts';
 import type { DamagedEvents } from '#src/domain/monitoring/health.ts';
 import { EventDamaged } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
 /** Places that are remembered, and of those that are logged. */
 const MOST = { kept: 10_000, logged: 20 };
-const TODO = 'relay audit --integrity lists all damage; put back a backup, and keep what is damaged';
 
 /** `where`: what the log lines name beside the place. */
 export function knownDamage(logger: Logger | undefined, where: Readonly<Record<string, string>> = {}) {
@@ -29,7 +28,7 @@ export function knownDamage(logger: Logger | undefined, where: Readonly<Record<s
       ...where,
       ...place,
       problem: DAMAGE_CAUSE[problem],
-      todo: TODO,
+      remedy: REMEDY.whole,
       ...(places.size === MOST.logged && { more: 'further damage is not logged' }),
     });
   }

@@ -1,7 +1,7 @@
 // What the service states about itself: facts in, the state of each part out. `/health`, the gauges and the alert rules
 // read the same report. A part is ok if what callers need of it worked within the last 30 s, or was tried and worked just
 // now. No message contains a path, an address or a key.
-import { type Damage, damagedPlace } from '#src/domain/damage.ts';
+import { type Damage, damagedPlace, REMEDY } from '#src/domain/damage.ts';
 import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
 import { ATTENTION } from './alert-rules.ts';
 import { CHECKPOINT_WAIT_MS } from './trust.ts';
@@ -108,12 +108,13 @@ export function healthReport(facts: HealthFacts): HealthReport {
 const OK: PartHealth = { ok: true };
 const not = (reason: string, message: string): PartHealth => ({ ok: false, reason, message });
 
+const MEND = `The operator has to ${REMEDY.whole}.`;
 const LOG: Readonly<Record<LogProblem, string>> = {
   unavailable: 'The event log does not answer: no call is executed.',
   not_writable: 'The event log accepts no events: no call is executed.',
   replaced:
     'The file of the event log was removed or replaced while the service runs: no call is executed until the service is started again.',
-  damaged: 'The file of the event log is damaged: no call is executed until a backup is put back.',
+  damaged: `The file of the event log is damaged: no call is executed. ${MEND}`,
 };
 const FACILITATOR: Readonly<Record<FacilitatorProblem, string>> = {
   no_answer: 'The facilitator does not answer: paid calls answer 503, nothing is charged.',
@@ -141,7 +142,7 @@ function projectionPart({ lagMs, stoppedAt }: HealthFacts['projection']): PartHe
   if (stoppedAt !== null)
     return not(
       'stopped',
-      `The read models stop before ${stoppedAt}: what was recorded later is not shown. ${DAMAGED_TODO}`,
+      `The read models stop before ${stoppedAt}: what was recorded later is not shown. ${MEND}`,
     );
   return lagMs <= ATTENTION.lagMs ? OK : not('lagging', LAGGING);
 }
@@ -151,7 +152,7 @@ function logPart(log: LogHealth): PartHealth {
   if (!log.ok) return not(log.problem, events === null ? LOG[log.problem] : `${LOG[log.problem]} ${events}.`);
   return events === null
     ? OK
-    : not('damaged_events', `${events}: what needs them fails, other calls are executed. ${DAMAGED_TODO}`);
+    : not('damaged_events', `${events}: what needs them fails, other calls are executed. ${MEND}`);
 }
 
 function damagedText({ count, first }: DamagedEvents): string {
@@ -160,8 +161,6 @@ function damagedText({ count, first }: DamagedEvents): string {
     ? `1 event cannot be read as it was written: ${place}`
     : `${count} events cannot be read as they were written, the first at ${place}`;
 }
-
-const DAMAGED_TODO = 'The operator has to put back a backup; relay audit --integrity lists all damage.';
 
 function usedPart<P extends string>(
   part: { readonly ok: true } | { readonly ok: false; readonly problem: P } | null,

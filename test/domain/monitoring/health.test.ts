@@ -1,6 +1,7 @@
 // Given what is known of each part, when the service is asked for its health, then it states what works and what does not.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { REMEDY } from '#src/domain/damage.ts';
 import {
   type ChainProblem,
   type FacilitatorProblem,
@@ -43,13 +44,14 @@ test('damaged events: named by stream and revision; other calls are executed', (
   assert.deepEqual(wrong({ eventLog: { ok: true, damaged } }), [['eventLog: damaged_events'], true]);
   const { checks } = healthReport({ ...WELL, eventLog: { ok: true, damaged } });
   assert.match(JSON.stringify(checks.eventLog), /2 events cannot .* revision 3 of stream job-1, position 7/);
+  assert.ok(JSON.stringify(checks.eventLog).includes(REMEDY.whole));
   const { checks: unnamed } = healthReport({
     ...WELL,
     eventLog: { ok: false, problem: 'damaged', damaged: { count: 3, first: { from, to, ...UNNAMED } } },
   });
   assert.match(
     JSON.stringify(unnamed.eventLog),
-    /no call is executed .* 3 events cannot .* positions 7 to 9/,
+    /no call is executed\. .* 3 events cannot .* positions 7 to 9/,
   );
 });
 

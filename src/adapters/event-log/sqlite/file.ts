@@ -2,6 +2,7 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { REMEDY } from '#src/domain/damage.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { isSqliteBusy, isSqliteDamage, isSqliteDenied, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
 import { sleep } from '#src/lib/time.ts';
@@ -81,7 +82,7 @@ function openDatabase(file: string): LogFile {
 /** An error that SQLite has at opening, as the operator reads it. */
 function openingError(file: string, cause: unknown): unknown {
   const problem = isSqliteDamage(cause)
-    ? 'is damaged, or not a database: put back a backup'
+    ? `is damaged, or not a database: ${REMEDY.short}`
     : sqliteFileProblem(cause);
   return problem === null ? cause : new OperatorError(`event log ${file} ${problem}`, { cause });
 }
