@@ -33,9 +33,14 @@ export type Attempt = Mutable<
   lap(): number;
   /** ms since the start. */
   total(): number;
+  /** Whether nothing that arrives is read any more. */
+  isOver(): boolean;
 };
 
-export function newAttempt(monotonic: () => number): Attempt {
+/** An answer that arrived while the thread was busy counts; one that is read later than this after the limit does not. */
+const LATE_MS = 50;
+
+export function newAttempt(monotonic: () => number, timeoutMs: number): Attempt {
   const start = monotonic();
   let last = start;
   return {
@@ -57,6 +62,7 @@ export function newAttempt(monotonic: () => number): Attempt {
       return rounded(last - before);
     },
     total: () => rounded(monotonic() - start),
+    isOver: () => monotonic() - start > timeoutMs + LATE_MS,
   };
 }
 
@@ -65,7 +71,7 @@ function rounded(ms: number): number {
 }
 
 export function reportOf(attempt: Attempt, errorCategory: ErrorCategory | null): AttemptReport {
-  const { body, timings, lap, total, ...known } = attempt;
+  const { body, timings, lap, total, isOver, ...known } = attempt;
   return {
     ...known,
     errorCategory,

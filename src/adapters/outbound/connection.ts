@@ -44,7 +44,7 @@ export function openConnection(
   const host = dial.address.text;
   const tcp = connectTcp({ host, port: target.port });
   tcp.setNoDelay(true);
-  const stream = new TcpStream(tcp, turns);
+  const stream = new TcpStream(tcp, turns, attempt.isOver);
   let leaf: Uint8Array | undefined;
   const socket = connectTls({
     socket: stream,

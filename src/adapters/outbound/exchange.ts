@@ -10,9 +10,6 @@ import { BodyHash } from './body-hash.ts';
 import type { Connection } from './connection.ts';
 import { type ResponseHead, ResponseReader } from './response-reader.ts';
 
-/** An answer that arrived while the thread was busy counts; one that is read later than this does not. */
-const LATE_MS = 100;
-
 /** Resolves when the response is complete or has reached the limit; rejects with `AttemptFailed`. */
 export function exchange(
   request: OutboundRequest,
@@ -52,7 +49,6 @@ export function exchange(
     const before = stream.received;
     const read = (block: Buffer) => {
       try {
-        if (attempt.total() > request.timeoutMs + LATE_MS) throw new AttemptFailed('timeout');
         if (reader.read(block)) complete();
       } catch (error) {
         fail(error);

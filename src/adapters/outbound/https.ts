@@ -28,8 +28,11 @@ export function httpsOutbound(parts: OutboundParts): Outbound {
   const turns = new ReadTurns();
   return {
     async send(request) {
-      const attempt = newAttempt(parts.clock.monotonic);
-      return reportOf(attempt, await run(parts, turns, request, attempt));
+      await turns.step();
+      const attempt = newAttempt(parts.clock.monotonic, request.timeoutMs);
+      const report = reportOf(attempt, await run(parts, turns, request, attempt));
+      await turns.step();
+      return report;
     },
   };
 }

@@ -17,6 +17,8 @@ export type Source = {
 /** About 5 ms if every byte is a record of its own. */
 export const BYTES_PER_TURN = 256 * 1024;
 export const BYTES_PER_READ = 16 * 1024;
+/** What the start or the end of an attempt costs, with the work of its caller that follows: about 1 ms. */
+export const STEP_COST = 16 * 1024;
 /**
  * What may wait in this process, of all connections together. A read from the kernel returns up to 512 KiB: 200 hostile targets
  * would fill 100 MB at once. Beyond it the kernel keeps what arrives, for all connections.
@@ -26,6 +28,8 @@ export const WAITING_BYTES_MAX = 4 * 1024 * 1024;
 export class ReadTurns {
   /** Sources with bytes to read; the next one comes first. */
   readonly #waiting: Source[] = [];
+  /** Attempts that start or end in a later turn. */
+  readonly #steps: (() => void)[] = [];
   #left = BYTES_PER_TURN;
   #isReading = false;
   #isEnding = false;
@@ -61,6 +65,17 @@ export class ReadTurns {
     }
   }
 
+  /**
+   * Resolves in a later turn, and for a bounded number of attempts in each: the time limits of many attempts often end at the same
+   * moment, and the last one does not wait for what the callers of the others do next.
+   */
+  step(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#steps.push(resolve);
+      this.#followUp();
+    });
+  }
+
   /** Reads from the source now if this turn has bytes left, otherwise in a later one. */
   add(source: Source): void {
     this.#waiting.push(source);
@@ -86,12 +101,18 @@ export class ReadTurns {
 
   /** Small responses, which are most, need no turn of their own to be counted. */
   #endTurn(): void {
-    if (this.#isEnding || this.#left > BYTES_PER_TURN / 2) return;
+    if (this.#left <= BYTES_PER_TURN / 2) this.#followUp();
+  }
+
+  #followUp(): void {
+    if (this.#isEnding) return;
     this.#isEnding = true;
     setImmediate(() => {
       this.#isEnding = false;
       this.#left = BYTES_PER_TURN;
+      for (; this.#left > 0 && this.#steps.length > 0; this.#left -= STEP_COST) this.#steps.shift()?.();
       this.#readAll();
+      if (this.#steps.length > 0) this.#followUp();
     });
   }
 }

@@ -28,6 +28,7 @@ const COLLECT_MS = 25;
 export class TcpStream extends Duplex implements Source {
   readonly #socket: Socket;
   readonly #turns: ReadTurns;
+  readonly #isOver: () => boolean;
   /** What has arrived and is not passed on. */
   readonly #arrived: Buffer[] = [];
   /** What follows it: the end of the connection. */
@@ -42,8 +43,10 @@ export class TcpStream extends Duplex implements Source {
   #hasEnded = false;
   isSecure = false;
 
-  constructor(socket: Socket, turns: ReadTurns) {
+  /** `isOver`: whether the time limit of the attempt is over. Then nothing more is passed on. */
+  constructor(socket: Socket, turns: ReadTurns, isOver: () => boolean) {
     super({ emitClose: false });
+    this.#isOver = isOver;
     this.#socket = socket;
     this.#turns = turns;
     turns.open(this);
@@ -92,6 +95,11 @@ export class TcpStream extends Duplex implements Source {
 
   readSome(): number {
     const [next] = this.#arrived;
+    if (next !== undefined && this.#isOver()) {
+      this.stop();
+      this.#socket.destroy(new AttemptFailed('timeout'));
+      return 0;
+    }
     if (next === undefined) {
       this.#readOn();
       return 0;

@@ -9,6 +9,7 @@ import {
   BYTES_PER_READ,
   BYTES_PER_TURN,
   ReadTurns,
+  STEP_COST,
   WAITING_BYTES_MAX,
 } from '#src/adapters/outbound/read-turns.ts';
 import { connectTcp, RECEIVED_BYTES_MAX, TcpStream } from '#src/adapters/outbound/tcp-stream.ts';
@@ -31,7 +32,8 @@ class FakeSocket extends EventEmitter {
 
 function connect(turns = new ReadTurns()) {
   const socket = new FakeSocket();
-  const stream = new TcpStream(socket as unknown as Socket, turns);
+  let over = false;
+  const stream = new TcpStream(socket as unknown as Socket, turns, () => over);
   const passed: string[] = [];
   stream.on('data', (piece: Buffer) => passed.push(piece.toString('latin1')));
   stream.on('end', () => passed.push('END'));
@@ -40,7 +42,10 @@ function connect(turns = new ReadTurns()) {
     socket.emit('data', typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.alloc(bytes, 'x'));
   };
   const length = () => passed.join('').length;
-  return { socket, stream, passed, length, arrive };
+  const endTime = () => {
+    over = true;
+  };
+  return { socket, stream, passed, length, arrive, endTime };
 }
 
 test('a small response is passed on at once, and its connection is never paused', () => {
@@ -91,7 +96,7 @@ test('a connection that is held reads nothing ahead', async () => {
     const socket = connectTcp({ host: '127.0.0.1', port });
     // It ends with an error when it has read more than it may.
     socket.on('error', () => undefined);
-    const stream = new TcpStream(socket, new ReadTurns());
+    const stream = new TcpStream(socket, new ReadTurns(), () => false);
     const peer = await accepted.promise;
     peer.write('first');
     await until(() => stream.received > 0);
@@ -162,6 +167,40 @@ test('after 32 reads, segments are collected before the next read', async () => 
   await until(() => !socket.paused);
   arrive('xxx');
   assert.deepEqual([passed.length, socket.paused], [34, true]);
+});
+
+test('nothing is passed on after the time limit, neither what arrives then nor what waits', async () => {
+  const byByte = connect();
+  for (let i = 0; i < 10; i++) byByte.arrive('x');
+  byByte.endTime();
+  for (let i = 0; i < 10; i++) byByte.arrive('x');
+  const waiting = connect();
+  waiting.arrive(2 * BYTES_PER_TURN);
+  const before = waiting.length();
+  waiting.endTime();
+  await until(() => waiting.socket.destroyedWith !== undefined);
+  assert.deepEqual([byByte.length(), waiting.length()], [10, before]);
+  for (const { socket } of [byByte, waiting]) {
+    assert.ok(socket.destroyedWith instanceof AttemptFailed);
+    assert.equal(socket.destroyedWith.category, 'timeout');
+  }
+});
+
+test('of 200 attempts that end at the same moment, each turn continues 16, in their order', async () => {
+  const turns = new ReadTurns();
+  const continued: number[] = [];
+  for (let n = 0; n < 200; n++) void turns.step().then(() => continued.push(n));
+  const PER_TURN = BYTES_PER_TURN / STEP_COST;
+  assert.equal(PER_TURN, 16);
+  for (let expected = 0; expected < 200; ) {
+    assert.equal(continued.length, expected);
+    await setImmediate();
+    expected = Math.min(200, expected + PER_TURN);
+  }
+  assert.deepEqual(
+    continued,
+    Array.from({ length: 200 }, (_, n) => n),
+  );
 });
 
 test('a stopped stream passes nothing on but the end', async () => {
