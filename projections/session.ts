@@ -49,6 +49,8 @@ const LINGER_MS = { least: 100, most: 500, times: 20 };
  * take a fifth of the thread at most, however many they are.
  */
 const REST = 4;
+/** A batch of so many events blocks the thread for 10 ms at most. */
+const SMALL_BATCH = 64;
 /** How often store and log are checked. With events queued, rows that do not move for so long have lost their projector. */
 const LOOK_MS = 1000;
 
@@ -243,6 +245,8 @@ export class Session {
   }
 
   async #write(batch: FoldedBatch): Promise<boolean> {
+    // An embedded store works in this thread: between the two halves of a large batch others get their turn.
+    if (batch.events > SMALL_BATCH && this.#deps.store.disposable) await this.#deps.clock.sleep(0);
     await this.#assertHistory();
     return this.#projection.write(this.rows.db, batch);
   }

@@ -90,7 +90,6 @@ export function openConnection(
       else if (!isAddress(remote, dial)) reject(new AttemptFailed('target_refused'));
     };
     const onSecure = () => {
-      stream.isSecure = true;
       attempt.timings.tlsMs = attempt.lap();
       attempt.tlsVersion = socket.getProtocol();
       leaf ??= socket.getPeerX509Certificate()?.raw;

@@ -25,7 +25,7 @@ export type OutboundParts = {
 };
 
 export function httpsOutbound(parts: OutboundParts): Outbound {
-  const turns = new ReadTurns();
+  const turns = new ReadTurns(parts.clock.monotonic);
   return {
     async send(request) {
       await turns.step();

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers';
 export type Source = {
   /** Bytes that have arrived. */
   readonly received: number;
-  /** Decrypts and parses at most BYTES_PER_READ. Returns what that cost, in bytes; 0 if nothing is left to read. */
+  /** Decrypts and parses at most BYTES_PER_READ. Returns what that cost, in bytes; 0 if there was nothing to read. */
   readSome(): number;
   /** Reads nothing from the kernel until `release`. */
   hold(): void;
@@ -17,6 +17,11 @@ export type Source = {
 /** About 5 ms if every byte is a record of its own. */
 export const BYTES_PER_TURN = 256 * 1024;
 export const BYTES_PER_READ = 16 * 1024;
+/**
+ * A read that takes longer than its bytes say costs its time, so that a turn reads for 16 ms at most. In a handshake the target
+ * chooses the work: a key of 16,384 bits takes 3 ms.
+ */
+export const BYTES_PER_MS = 16 * 1024;
 /** What the start or the end of an attempt costs, with the work of its caller that follows: about 1 ms. */
 export const STEP_COST = 16 * 1024;
 /**
@@ -26,6 +31,7 @@ export const STEP_COST = 16 * 1024;
 export const WAITING_BYTES_MAX = 4 * 1024 * 1024;
 
 export class ReadTurns {
+  readonly #now: () => number;
   /** Sources with bytes to read; the next one comes first. */
   readonly #waiting: Source[] = [];
   /** Attempts that start or end in a later turn. */
@@ -37,6 +43,11 @@ export class ReadTurns {
   /** Bytes that have arrived and were not passed on, of all sources. */
   #waitingBytes = 0;
   #isFull = false;
+
+  /** `now`: monotonic ms. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   /** true: no source may read from the kernel; each is released later. */
   get isFull(): boolean {
@@ -89,9 +100,10 @@ export class ReadTurns {
       while (this.#left > 0) {
         const source = this.#waiting.shift();
         if (source === undefined) break;
+        const begun = this.#now();
         const cost = source.readSome();
         if (cost > 0) this.#waiting.push(source);
-        this.#left -= cost;
+        this.#left -= Math.max(cost, (this.#now() - begun) * BYTES_PER_MS);
       }
     } finally {
       this.#isReading = false;

@@ -12,8 +12,6 @@ import { BYTES_PER_READ, type ReadTurns, type Source } from './read-turns.ts';
 export const RECEIVED_BYTES_MAX = 512 * 1024;
 /** What a read costs whatever its length, in bytes of small records. */
 const READ_COST = 512;
-/** What a message of the handshake costs. It takes up to 1 ms, but more turns for it delay every handshake of a busy process. */
-const HANDSHAKE_COST = 8 * 1024;
 /** After these reads, what arrives is collected, so that a response in tiny segments wakes the process 40 times a second. */
 const EAGER_READS = 32;
 const COLLECT_MS = 25;
@@ -41,7 +39,6 @@ export class TcpStream extends Duplex implements Source {
   #received = 0;
   #passedOn = 0;
   #hasEnded = false;
-  isSecure = false;
 
   /** `isOver`: whether the time limit of the attempt is over. Then nothing more is passed on. */
   constructor(socket: Socket, turns: ReadTurns, isOver: () => boolean) {
@@ -107,11 +104,10 @@ export class TcpStream extends Duplex implements Source {
     const piece = next.length <= BYTES_PER_READ ? next : next.subarray(0, BYTES_PER_READ);
     if (piece === next) this.#arrived.shift();
     else this.#arrived[0] = next.subarray(BYTES_PER_READ);
-    const cost = this.isSecure ? READ_COST + piece.length : HANDSHAKE_COST;
     this.#passedOn += piece.length;
     this.#turns.count(-piece.length);
     this.emit('data', piece);
-    return cost;
+    return READ_COST + piece.length;
   }
 
   #arrive(chunk: Buffer): void {

@@ -30,14 +30,15 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-function connect(turns = new ReadTurns()) {
+const newTurns = () => new ReadTurns(() => 0);
+
+function connect(turns = newTurns()) {
   const socket = new FakeSocket();
   let over = false;
   const stream = new TcpStream(socket as unknown as Socket, turns, () => over);
   const passed: string[] = [];
   stream.on('data', (piece: Buffer) => passed.push(piece.toString('latin1')));
   stream.on('end', () => passed.push('END'));
-  stream.isSecure = true;
   const arrive = (bytes: number | string) => {
     socket.emit('data', typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.alloc(bytes, 'x'));
   };
@@ -56,7 +57,7 @@ test('a small response is passed on at once, and its connection is never paused'
 });
 
 test('one turn reads a bounded number of bytes, of all connections in turn, and nothing more from the kernel', async () => {
-  const turns = new ReadTurns();
+  const turns = newTurns();
   connect(turns).arrive(BYTES_PER_TURN);
   const all = Array.from({ length: 20 }, () => connect(turns));
   for (const { arrive } of all) arrive(100_000);
@@ -72,7 +73,7 @@ test('one turn reads a bounded number of bytes, of all connections in turn, and 
 });
 
 test('what waits of all connections together is bounded: beyond it all are paused, then all are read again', async () => {
-  const turns = new ReadTurns();
+  const turns = newTurns();
   const idle = connect(turns);
   const all = Array.from({ length: 20 }, () => connect(turns));
   let waiting = 0;
@@ -96,7 +97,7 @@ test('a connection that is held reads nothing ahead', async () => {
     const socket = connectTcp({ host: '127.0.0.1', port });
     // It ends with an error when it has read more than it may.
     socket.on('error', () => undefined);
-    const stream = new TcpStream(socket, new ReadTurns(), () => false);
+    const stream = new TcpStream(socket, newTurns(), () => false);
     const peer = await accepted.promise;
     peer.write('first');
     await until(() => stream.received > 0);
@@ -112,7 +113,7 @@ test('a connection that is held reads nothing ahead', async () => {
 });
 
 test('a small response waits for one turn at most behind large ones', async () => {
-  const turns = new ReadTurns();
+  const turns = newTurns();
   const large = Array.from({ length: 4 }, () => connect(turns));
   for (const { arrive } of large) arrive(BYTES_PER_TURN);
   const { passed, arrive } = connect(turns);
@@ -122,14 +123,23 @@ test('a small response waits for one turn at most behind large ones', async () =
   assert.deepEqual(passed, ['small']);
 });
 
-test('a handshake costs more than its bytes: a turn makes 32 of them', async () => {
-  const turns = new ReadTurns();
+test('a read costs its time if that is more than its bytes: a turn reads for 16 ms at most', async () => {
+  let now = 0;
+  const turns = new ReadTurns(() => now);
+  // As handshakes with a key of 16,384 bits.
+  const READ_MS = 3;
   const all = Array.from({ length: 50 }, () => connect(turns));
-  for (const { stream } of all) stream.isSecure = false;
-  for (const { arrive } of all) arrive(2000);
-  const made = () => all.filter(({ length }) => length() > 0).length;
-  assert.equal(made(), 32);
-  await until(() => made() === 50);
+  for (const { stream, arrive } of all) {
+    stream.on('data', () => {
+      now += READ_MS;
+    });
+    arrive(2000);
+  }
+  for (let reads = 6; reads < all.length; reads += 6) {
+    assert.equal(now, reads * READ_MS);
+    await setImmediate();
+  }
+  await until(() => now === all.length * READ_MS);
 });
 
 test('the end of the connection is passed on after all that arrived, and in a later turn than the last of it', async () => {
@@ -187,7 +197,7 @@ test('nothing is passed on after the time limit, neither what arrives then nor w
 });
 
 test('of 200 attempts that end at the same moment, each turn continues 16, in their order', async () => {
-  const turns = new ReadTurns();
+  const turns = newTurns();
   const continued: number[] = [];
   for (let n = 0; n < 200; n++) void turns.step().then(() => continued.push(n));
   const PER_TURN = BYTES_PER_TURN / STEP_COST;
