@@ -6,7 +6,8 @@ import type { ErrorCategory, Phase, Sent, Timings, Truncated } from '../domain/e
 export interface Outbound {
   /**
    * Resolves, checks and dials exactly one address, sends the request once, reads the response up to the limit,
-   * and closes the connection, all within `timeoutMs` of the call. Never follows a redirect, never retries. Every outcome
+   * and closes the connection, all within `timeoutMs` of the start of the attempt, or up to 100 ms later if the thread is busy.
+   * Of many concurrent calls each turn of the event loop starts a few. Never follows a redirect, never retries. Every outcome
    * is a report. Throws `OutboundDefect`, and nothing else, for a defect of this program, which is no outcome.
    */
   send(request: OutboundRequest): Promise<AttemptReport>;
