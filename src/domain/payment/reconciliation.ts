@@ -3,7 +3,7 @@
 import { sha256, toHex, utf8 } from '../encoding.ts';
 import { type EventOf, event, STREAM } from '../events.ts';
 import { type ChainReconciled, chainAccount, identityText, type Unattributed } from './events.ts';
-import type { ChainFinding, Payment } from './state.ts';
+import { type ChainFinding, type Payment, paymentSettled } from './state.ts';
 
 /** One asset of one payee: what a comparison is about. Addresses in lower case. */
 export type ChainAccount = { readonly network: string; readonly asset: string; readonly payee: string };
@@ -64,15 +64,8 @@ export function judgeTransfer(
     const facts = { jobId, recorded, transaction, correctedAt: at };
     return { kind: 'corrects', event: event('SettlementCorrected', facts) };
   }
-  return { kind: 'settles', event: settledByChain(jobId, transfer.transaction, at) };
+  return { kind: 'settles', event: paymentSettled(payment, transfer.transaction, 'chain', at) };
 }
-
-export const settledByChain = (
-  jobId: string,
-  transaction: string | null,
-  at: string,
-): EventOf<'PaymentSettled'> =>
-  event('PaymentSettled', { jobId, transaction, evidence: 'chain', settledAt: at, statement: null });
 
 /** The books have the charge, and no comparison found it missing. */
 export const isCharged = (payment: Payment): boolean =>
@@ -139,30 +132,17 @@ export type ChainBooks = ChainAccount & {
 export const sumOf = (rows: readonly Pick<Unattributed, 'amount'>[]): bigint =>
   rows.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
 
-/** `before`: of the rounds that stand before it; null: it is the first. */
-export function addRound(before: ChainBooks | null, round: ChainReconciled): ChainBooks {
+/** `books`: of the rounds right before it or right after it; null: it is the first. */
+export function addRound(books: ChainBooks | null, round: ChainReconciled): ChainBooks {
   const { network, asset, payee, fromBlock, toBlock, blockHash, blockTime } = round;
+  const account = { network, asset, payee };
+  const [received, unattributed] = [BigInt(round.received), sumOf(round.unattributed)];
+  const own = { ...account, fromBlock, toBlock, blockHash, blockTime, received, unattributed };
+  if (books === null) return own;
   return {
-    network,
-    asset,
-    payee,
-    fromBlock: before?.fromBlock ?? fromBlock,
-    toBlock,
-    blockHash,
-    blockTime,
-    received: (before?.received ?? 0n) + BigInt(round.received),
-    unattributed: (before?.unattributed ?? 0n) + sumOf(round.unattributed),
-  };
-}
-
-/** `after`: of the rounds that stand after it; null: it is the last. */
-export function addEarlierRound(after: ChainBooks | null, round: ChainReconciled): ChainBooks {
-  const books = addRound(null, round);
-  if (after === null) return books;
-  return {
-    ...after,
-    fromBlock: books.fromBlock,
-    received: after.received + books.received,
-    unattributed: after.unattributed + books.unattributed,
+    ...(toBlock > books.toBlock ? own : books),
+    fromBlock: Math.min(fromBlock, books.fromBlock),
+    received: books.received + received,
+    unattributed: books.unattributed + unattributed,
   };
 }

@@ -4,7 +4,7 @@ import { type EventOf, event } from '../events.ts';
 import type { Job } from '../job/state.ts';
 import { boughtNothing, type LedgerEntry } from './ledger.ts';
 import type { RefundTransfer } from './refund-events.ts';
-import { type ChainFinding, isSelfPaid, type Payment } from './state.ts';
+import { type ChainFinding, isMissing, isSelfPaid, type Payment } from './state.ts';
 
 // ── begin and cancel ────────────────────────────────────────────────────────────────────────────────────
 
@@ -46,32 +46,25 @@ export function refundable(
   payment: Payment,
   { job, includeServed }: BeginFacts,
 ): RefundablePayment | { readonly refused: BeginRefusal } {
-  switch (payment.status) {
-    case 'absent':
-      return { refused: 'not_found' };
-    case 'rejected':
-    case 'released':
-      return { refused: 'not_charged' };
-    case 'reserved':
-    case 'retried':
-    case 'unknown':
-      return { refused: 'unconfirmed' };
-    case 'missing':
-      return { refused: 'missing' };
-    case 'refunded':
-      return { refused: 'already_refunded' };
-    case 'refunding':
-      if (isSelfPaid(payment.reserved)) return { refused: 'self_paid' };
-      return payment.missing === null ? payment : { refused: 'missing' };
-    case 'settled':
-      if (isSelfPaid(payment.reserved)) return { refused: 'self_paid' };
-      if (job === 'running') return { refused: 'job_running' };
-      if (job === 'executed' && !includeServed) return { refused: 'served' };
-      return payment;
-    default:
-      return payment satisfies never;
-  }
+  if (payment.status !== 'settled' && payment.status !== 'refunding')
+    return { refused: NOT_REFUNDABLE[payment.status] };
+  if (isSelfPaid(payment.reserved)) return { refused: 'self_paid' };
+  if (isMissing(payment)) return { refused: 'missing' };
+  if (payment.status === 'refunding') return payment;
+  if (job === 'running') return { refused: 'job_running' };
+  return job === 'executed' && !includeServed ? { refused: 'served' } : payment;
 }
+
+const NOT_REFUNDABLE: Readonly<Record<Exclude<Payment, RefundablePayment>['status'], BeginRefusal>> = {
+  absent: 'not_found',
+  rejected: 'not_charged',
+  released: 'not_charged',
+  reserved: 'unconfirmed',
+  retried: 'unconfirmed',
+  unknown: 'unconfirmed',
+  missing: 'missing',
+  refunded: 'already_refunded',
+};
 
 /** `statement`: why the operator is certain of the charge, for a chain without a usable answer; null: none. `at`: RFC 3339. */
 export type BeginRequest = {
@@ -234,27 +227,14 @@ export function claimTransfers(claims: RefundClaims, request: ClaimRequest): Cla
   if (claimed === 0 && released.length === 0) return { event: null, uncovered };
   const transfers = pots
     .filter(({ refunds }) => refunds.length > 0)
-    .map(({ asset, sender, payer, amount, refunds }) => ({
-      asset,
-      sender,
-      payer,
-      amount: String(amount),
-      refunds,
-    }));
+    .map(({ left: _, ...pot }) => ({ ...pot, amount: String(pot.amount) }));
   const { network } = found;
   const facts = { network, transaction, transfers, released: [...released], claimedAt: at };
   return { event: event('RefundClaimed', facts), uncovered };
 }
 
 /** What one sender moved to one payer in one asset, and what is left of it. */
-type Pot = {
-  readonly asset: string;
-  readonly sender: string;
-  readonly payer: string;
-  readonly amount: bigint;
-  left: bigint;
-  readonly refunds: { payment: string; jobId: string; amount: string }[];
-};
+type Pot = Omit<RefundTransfer, 'amount'> & { readonly amount: bigint; left: bigint };
 
 function potsOf(transfers: readonly Transfer[], held: readonly Allocation[]): readonly Pot[] {
   const sums = new Map<string, Pot>();

@@ -1,12 +1,12 @@
 // What an operator may record of a payment whose fate is open: what the chain shows, or, where the chain gives no usable
 // answer, a statement of the operator's own.
-import { type EventOf, event } from '../events.ts';
-import type { PaymentSettled } from './events.ts';
 import {
   type ChainFinding,
   isMissing,
   isSurelyOver,
   type Payment,
+  paymentRejected,
+  paymentSettled,
   reconcile,
   type SettleEnd,
 } from './state.ts';
@@ -33,7 +33,7 @@ export function resolveByChain(payment: Payment, finding: ChainFinding, at: stri
   if (payment.status === 'absent' || !isResolvable(payment)) return NOTHING;
   if (finding.outcome === 'unavailable') return { kind: 'chain_unavailable' };
   if (finding.outcome === 'paid')
-    return { kind: 'recorded', event: settled(payment, finding.transaction, 'chain', null, at) };
+    return { kind: 'recorded', event: paymentSettled(payment, finding.transaction, 'chain', at) };
   if (payment.status !== 'reserved' && payment.status !== 'retried' && payment.status !== 'unknown')
     return { kind: 'confirmed' };
   const event = reconcile(finding, payment, at);
@@ -53,22 +53,10 @@ export type Statement = {
 export function resolveByHand(payment: Payment, { verdict, reason }: Statement, at: string): Resolution {
   if (payment.status === 'absent' || 'settled' in payment) return NOTHING;
   if (verdict.kind === 'settled')
-    return { kind: 'recorded', event: settled(payment, verdict.transaction, 'operator', reason, at) };
+    return { kind: 'recorded', event: paymentSettled(payment, verdict.transaction, 'operator', at, reason) };
   if (payment.status === 'rejected' || payment.status === 'released') return NOTHING;
-  const { jobId, validBefore } = payment.reserved;
   if (!isSurelyOver(payment.reserved, Math.floor(Date.parse(at) / 1000)))
-    return { kind: 'too_early', validBefore: Number(validBefore) };
-  const code = 'operator_not_settled';
-  const facts = { jobId, reason: code, evidence: 'operator', rejectedAt: at, statement: reason } as const;
-  return { kind: 'recorded', event: event('PaymentRejected', facts) };
-}
-
-function settled(
-  { reserved: { jobId } }: Exclude<Payment, { status: 'absent' }>,
-  transaction: string,
-  evidence: PaymentSettled['evidence'],
-  statement: string | null,
-  at: string,
-): EventOf<'PaymentSettled'> {
-  return event('PaymentSettled', { jobId, transaction, evidence, settledAt: at, statement });
+    return { kind: 'too_early', validBefore: Number(payment.reserved.validBefore) };
+  const event = paymentRejected(payment, 'operator_not_settled', 'operator', at, reason);
+  return { kind: 'recorded', event };
 }

@@ -185,22 +185,26 @@ export type Inconclusive = Exclude<SettleAnswer, { outcome: 'settled' }>;
 /** A fact that ends a payment's settlement. */
 export type SettleEnd = EventOf<'PaymentSettled' | 'PaymentRejected'>;
 
+/** `statement`: of the operator. `at`: RFC 3339. */
 export function paymentSettled(
   { reserved: { jobId } }: Pick<BoundPayment, 'reserved'>,
   transaction: string | null,
   evidence: PaymentSettled['evidence'],
   at: string,
+  statement: string | null = null,
 ): EventOf<'PaymentSettled'> {
-  return event('PaymentSettled', { jobId, transaction, evidence, settledAt: at, statement: null });
+  return event('PaymentSettled', { jobId, transaction, evidence, settledAt: at, statement });
 }
 
-function paymentRejected(
-  { reserved: { jobId } }: BoundPayment,
+/** `reason`: a code. `statement`: of the operator. `at`: RFC 3339. */
+export function paymentRejected(
+  { reserved: { jobId } }: Pick<BoundPayment, 'reserved'>,
   reason: string,
   evidence: PaymentRejected['evidence'],
   at: string,
+  statement: string | null = null,
 ): EventOf<'PaymentRejected'> {
-  return event('PaymentRejected', { jobId, reason, evidence, rejectedAt: at, statement: null });
+  return event('PaymentRejected', { jobId, reason, evidence, rejectedAt: at, statement });
 }
 
 export function settlementUnknown(

@@ -17,7 +17,6 @@ import {
 } from '#src/domain/payment/ledger.ts';
 import {
   accountKey,
-  addEarlierRound,
   addRound,
   type ChainAccount,
   type ChainBooks,
@@ -195,7 +194,7 @@ function openComparisons(log: EventLog, charges: ReturnType<typeof openPayments>
   ): Promise<ChainBooks | null> {
     let books: ChainBooks | null = null;
     for await (const round of standingRounds(log, stream, data, revision - 1n)) {
-      if (round.toBlock < data.fromBlock) books = addEarlierRound(books, round);
+      if (round.toBlock < data.fromBlock) books = addRound(books, round);
       else
         for (const hash of round.confirmed) {
           const name = STREAM.payment(hash);

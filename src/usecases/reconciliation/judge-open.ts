@@ -11,7 +11,6 @@ import {
   isCharged,
   isDue,
   missingCharge,
-  settledByChain,
 } from '#src/domain/payment/reconciliation.ts';
 import {
   type ChainFinding,
@@ -20,6 +19,7 @@ import {
   isReturned,
   isSurelyOver,
   type Payment,
+  paymentSettled,
   reconcile,
 } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
@@ -148,10 +148,8 @@ async function factOf(
 ): Promise<Fact | null> {
   const at = iso(deps.clock.now());
   if (isCharged(payment)) return missingCharge(payment, finding, upTo, at);
-  if (isReturned(payment)) {
-    const { jobId } = payment.reserved;
-    return finding.outcome === 'paid' ? settledByChain(jobId, finding.transaction, at) : null;
-  }
+  if (isReturned(payment))
+    return finding.outcome === 'paid' ? paymentSettled(payment, finding.transaction, 'chain', at) : null;
   if (!isBound(payment)) return null;
   const fact = reconcile(finding, payment, at);
   // A missing charge that bought a call stays listed: the call was made for nothing.
