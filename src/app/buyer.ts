@@ -4,9 +4,8 @@ import { acquireFileLock, createLockFile } from '#src/adapters/signing/file-lock
 
 export type { Evidence, Execution, Fact } from '#src/adapters/buyer/evidence.ts';
 export { addressOf, keyPayer } from '#src/adapters/buyer/payment.ts';
-export { present } from '#src/adapters/buyer/present.ts';
+export { limitedSend, present } from '#src/adapters/buyer/present.ts';
 export { type Order, type PurchaseResult, purchase } from '#src/adapters/buyer/purchase.ts';
-export { limitedSend } from '#src/adapters/buyer/send.ts';
 export { systemClock } from '#src/adapters/runtime/clock.ts';
 
 /** The lock is a file beside the ledger. Throws `LedgerUnusable`. */

@@ -1,6 +1,7 @@
 // Reads a source that the user names (a file, `-` for standard input, a URL), limited in size and time.
 
 import { createReadStream } from 'node:fs';
+import { collected } from '#src/lib/collected.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { parsedJson } from '../domain/canonical-json.ts';
 import { CannotRun } from './exit.ts';
@@ -13,7 +14,7 @@ export const isUrl = (source: string): boolean => /^https?:\/\//i.test(source);
 
 /** UTF-8 text of the source. Throws `CannotRun`. */
 export async function readSource(source: string): Promise<string> {
-  const bytes = isUrl(source) ? await fetched(source) : await collected(source, opened(source));
+  const bytes = isUrl(source) ? await fetched(source) : await limited(source, opened(source));
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -47,34 +48,19 @@ async function fetched(url: string): Promise<Uint8Array> {
     await response.body?.cancel();
     throw new CannotRun(`${url} answered ${response.status}`);
   }
-  return collected(url, response.body as AsyncIterable<Uint8Array>);
+  return limited(url, response.body as AsyncIterable<Uint8Array>);
 }
 
-async function collected(source: string, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+async function limited(source: string, chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   let bytes: Uint8Array | null;
   try {
-    bytes = await collect(chunks, MAX_BYTES);
+    bytes = await collected(chunks, MAX_BYTES);
   } catch (error) {
     throw isUrl(source) ? unreachable(source, error) : unreadable(source, error);
   }
   if (bytes === null)
     throw new CannotRun(`${nameOf(source)} is larger than 1 MiB, the limit for a receipt or key set`);
   return bytes;
-}
-
-/** null: there are more than `maxBytes`. */
-export async function collect(
-  chunks: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-): Promise<Uint8Array<ArrayBuffer> | null> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of chunks) {
-    parts.push(chunk);
-    size += chunk.length;
-    if (size > maxBytes) return null;
-  }
-  return Buffer.concat(parts);
 }
 
 export function unreadable(source: string, cause: unknown): CannotRun {

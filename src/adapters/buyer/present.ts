@@ -1,7 +1,32 @@
-// Presents one payment until the relay gives a final answer. Only the payment in hand is ever presented.
+// Presents one payment until the relay gives a final answer. Only the payment in hand is ever presented, to the address that
+// was named and to no other.
 import { parsedJson } from '#src/domain/canonical-json.ts';
+import { collected } from '#src/lib/collected.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { AnswerRefused, type Send } from './send.ts';
+
+/** One HTTP request and its complete answer; rejects if none came. Redirects are not followed. */
+export type Send = (request: Request) => Promise<Response>;
+
+/** The answer exceeds a limit. The message is for a person. */
+class AnswerRefused extends Error {}
+
+/** `timeoutMs`: longer than the longest execution. */
+const LIMITS = { timeoutMs: 130_000, maxBytes: 4 * 1024 * 1024 };
+
+export const limitedSend =
+  ({ timeoutMs, maxBytes } = LIMITS): Send =>
+  async (request) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      const { status, headers, body } = await fetch(request, { redirect: 'manual', signal });
+      const bytes = await collected((body ?? []) as AsyncIterable<Uint8Array>, maxBytes);
+      if (bytes === null) throw new AnswerRefused(`an answer of more than ${maxBytes} bytes`);
+      return new Response(bytes.length === 0 ? null : bytes, { status, headers });
+    } catch (cause) {
+      if (!signal.aborted) throw cause;
+      throw new AnswerRefused(`no complete answer within ${timeoutMs / 1000} s`, { cause });
+    }
+  };
 
 export type PresentDeps = {
   readonly send: Send;

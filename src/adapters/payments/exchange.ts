@@ -1,5 +1,6 @@
 // One JSON exchange with the facilitator over HTTP, without redirects.
 import { parsedJson } from '#src/domain/canonical-json.ts';
+import { collected } from '#src/lib/collected.ts';
 import type { LoginHeaders } from './login.ts';
 
 type ExchangeRequest = {
@@ -78,25 +79,21 @@ async function exchange(
     redirect: 'manual',
     signal,
   });
-  const chunks: Uint8Array[] = [];
   let response: Response | null = null;
+  let bytes: Uint8Array | null;
   try {
     response = await fetch(request, connection ?? {});
-    let size = 0;
-    for await (const chunk of response.body ?? []) {
-      size += chunk.length;
-      if (size > ANSWER_MAX_BYTES) return { code: 'oversized', why: null };
-      chunks.push(chunk);
-    }
+    bytes = await collected((response.body ?? []) as AsyncIterable<Uint8Array>, ANSWER_MAX_BYTES);
   } catch (error) {
     const code = signal.aborted ? 'timeout' : response === null ? 'unreachable' : 'cut_off';
     return { code, why: codeOf(error) };
   }
+  if (bytes === null) return { code: 'oversized', why: null };
   const dateMs = Date.parse(response.headers.get('date') ?? '');
   return {
     status: response.status,
     dateMs: Number.isNaN(dateMs) ? null : dateMs,
-    json: parsedJson(Buffer.concat(chunks).toString('utf8')),
+    json: parsedJson(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)),
   };
 }
 

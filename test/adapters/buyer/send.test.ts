@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
-import { present } from '#src/adapters/buyer/present.ts';
-import { limitedSend } from '#src/adapters/buyer/send.ts';
+import { limitedSend, present } from '#src/adapters/buyer/present.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { type LoopbackServer, loopbackServer } from '#test/support/loopback-server.ts';
 
