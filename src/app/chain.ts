@@ -7,8 +7,7 @@ import { assetOf, lowerHex, UnusableTerms } from '#src/adapters/payments/require
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import type { ChainAccount } from '#src/domain/payment/reconciliation.ts';
-import type { ChainAudit } from '#src/ports/chain-audit.ts';
-import type { ChainScan } from '#src/ports/chain-scan.ts';
+import type { ChainAudit, ChainScan } from '#src/ports/chain-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { CompleteRequest } from '#src/usecases/payments/complete-refund.ts';

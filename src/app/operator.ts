@@ -14,7 +14,7 @@ import type { Config, LogConfig } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { EventDamaged, LogDamaged } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
-import { type AuditDeps, type Auditor, makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import { type AuditDeps, Auditor } from '#src/usecases/audit/audit-log.ts';
 import { type Integrity, type IntegrityDeps, integrityOf } from '#src/usecases/audit/check-integrity.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
@@ -73,17 +73,11 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
   return sqliteEventLog({ file });
 }
 
-/** `close` frees the scratch space, also if the audit is abandoned. Throws if there is no room for temporary files. */
-export function openAuditor(
-  onFinding: AuditDeps['onFinding'],
-  kept?: AuditDeps['kept'],
-): Auditor & { close(): void } {
+/** Throws if there is no room for temporary files. */
+export function openAuditor(onFinding: AuditDeps['onFinding'], kept?: AuditDeps['kept']): Auditor {
   const scratch = sqliteScratch<ScratchRow>();
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool };
-  return {
-    ...makeAuditor({ primitives, scratch, onFinding, ...(kept && { kept }) }),
-    close: () => scratch.close(),
-  };
+  return new Auditor({ primitives, scratch, onFinding, ...(kept && { kept }) });
 }
 
 /** Throws if there is no room for temporary files. */

@@ -160,7 +160,7 @@ async function* eventsOfFile(
 
 async function againstChain(
   rpcUrl: string,
-  { chain: record }: Pick<Auditor, 'chain'>,
+  { stated: record }: Pick<Auditor, 'stated'>,
   onFinding: (finding: Finding) => void,
   toStderr: boolean,
 ): Promise<ChainChecked> {

@@ -12,6 +12,10 @@ export interface AuditScratch<T extends Json> {
   put(key: string, value: T, added?: number): void;
   /** The values whose keys begin with `prefix` (not empty, ASCII at its end), in any order; nothing may be put meanwhile. */
   values(prefix: string): Iterable<T>;
+  /** Notes a value and where it is. Many: they are not kept in memory. */
+  note(value: string, place: string): void;
+  /** The notes of values that were noted before, in any order; nothing may be put meanwhile. */
+  repeated(): Iterable<{ readonly value: string; readonly place: string }>;
   /** Deletes everything. */
   close(): void;
 }

@@ -2,6 +2,7 @@
 // when `signal` aborts, and throws `ChainUnavailable` if it has no usable answer.
 import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainBlock, ChainTransfer } from '../domain/payment/reconciliation.ts';
+import type { Transfer } from '../domain/payment/refund.ts';
 import type { AbortSignalLike } from './event-log.ts';
 
 export type ScanRequest = {
@@ -50,4 +51,14 @@ export class ChainUnavailable extends Error {
     this.name = 'ChainUnavailable';
     this.code = code;
   }
+}
+
+/** The chain as an audit reads it: of whatever accounts and transactions the record names. Each call is bounded in time. */
+export interface ChainAudit {
+  /** CAIP-2, of the node. Throws `ChainUnavailable`. */
+  network(): Promise<string>;
+  /** `asset`: lower case. Its calls throw `ChainUnavailable`. */
+  scanOf(asset: string): Pick<ChainScan, 'block' | 'scan'>;
+  /** null: the chain has no such transaction, or it failed. Throws `ChainUnavailable`. */
+  transfersIn(transaction: string): Promise<readonly Transfer[] | null>;
 }

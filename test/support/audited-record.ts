@@ -10,7 +10,7 @@ import { STREAM } from '#src/domain/events.ts';
 import { isReceiptPayload, parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { type AuditDeps, type AuditSummary, makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import { type AuditDeps, Auditor, type AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
@@ -99,7 +99,7 @@ export async function audit(
   const findings: Finding[] = [];
   const scratch = sqliteScratch<ScratchRow>(undefined, HELD);
   const onFinding = (finding: Finding) => findings.push(finding);
-  const auditor = makeAuditor({ primitives, scratch, onFinding, ...(kept && { kept }) });
+  const auditor = new Auditor({ primitives, scratch, onFinding, ...(kept && { kept }) });
   try {
     const left = [...damage];
     for (const event of events) {

@@ -16,11 +16,19 @@ export function sqliteScratch<T extends Json>(
 ): AuditScratch<T> {
   const { db, remove } = openUnlinked(folder);
   db.exec('CREATE TABLE scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID');
+  db.exec('CREATE TABLE notes (value TEXT NOT NULL, place TEXT NOT NULL) STRICT');
   const read = db.prepare('SELECT value FROM scratch WHERE key = ?');
   const write = db.prepare('INSERT OR REPLACE INTO scratch (key, value) VALUES (?, ?)');
   const range = db.prepare('SELECT value FROM scratch WHERE key >= ?1 AND key < ?2');
+  const note = db.prepare('INSERT INTO notes (value, place) VALUES (?, ?)');
+  const repeated = db.prepare(
+    `SELECT value, place FROM
+       (SELECT value, place, row_number() OVER (PARTITION BY value ORDER BY rowid) AS nth FROM notes)
+     WHERE nth > 1`,
+  );
   /** Not written yet. */
   const buffer = new Map<string, T>();
+  let notes: { readonly value: string; readonly place: string }[] = [];
   const stored = keyFilter();
   let characters = 0;
 
@@ -31,10 +39,16 @@ export function sqliteScratch<T extends Json>(
       write.run(key, JSON.stringify(buffer.get(key)));
       stored.add(key);
     }
+    for (const { value, place } of notes) note.run(value, place);
     db.exec('COMMIT');
     buffer.clear();
+    notes = [];
     characters = 0;
   }
+  const flushIfFull = () => {
+    const changes = Math.max(buffer.size, notes.length);
+    if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
+  };
 
   return {
     get(key) {
@@ -46,11 +60,20 @@ export function sqliteScratch<T extends Json>(
     put(key, value, added) {
       characters += buffer.has(key) ? (added ?? jsonLength(value)) : key.length + jsonLength(value);
       buffer.set(key, value);
-      if (buffer.size >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
+      flushIfFull();
     },
     *values(prefix) {
       flush();
       for (const { value } of range.iterate(prefix, after(prefix))) yield JSON.parse(String(value));
+    },
+    note(value, place) {
+      characters += value.length + place.length;
+      notes.push({ value, place });
+      flushIfFull();
+    },
+    *repeated() {
+      flush();
+      for (const { value, place } of repeated.iterate()) yield { value: String(value), place: String(place) };
     },
     close() {
       db.close();

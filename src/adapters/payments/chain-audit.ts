@@ -1,5 +1,5 @@
 // The chain as an audit reads it, from one node.
-import type { ChainAudit } from '#src/ports/chain-audit.ts';
+import type { ChainAudit } from '#src/ports/chain-scan.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { chainScan } from './chain-scan.ts';

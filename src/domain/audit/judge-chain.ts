@@ -10,6 +10,7 @@ import {
   streamOfTransfer,
   sumOf,
 } from '../payment/reconciliation.ts';
+import type { Transfer } from '../payment/refund.ts';
 import type { Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 
@@ -135,18 +136,8 @@ export type StatedRefund = {
   readonly amount: string;
 };
 
-export type TransferInTransaction = {
-  readonly asset: string;
-  readonly sender: string;
-  readonly recipient: string;
-  readonly amount: bigint;
-};
-
 /** `transfers`: of the transaction; null: the chain has no such transaction, or it failed. */
-export function refundFault(
-  stated: StatedRefund,
-  transfers: readonly TransferInTransaction[] | null,
-): Fault | null {
+export function refundFault(stated: StatedRefund, transfers: readonly Transfer[] | null): Fault | null {
   const { transaction, asset, payer, sender, amount } = stated;
   const moved = (transfers ?? [])
     .filter((one) => one.asset === asset && one.recipient === payer && one.sender !== one.recipient)

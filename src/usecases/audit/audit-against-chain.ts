@@ -3,8 +3,8 @@
 import { type EventLocation, type Fault, type Finding, findingOf } from '#src/domain/audit/finding.ts';
 import { blockFault, chargeFaults, refundFault, transfersFault } from '#src/domain/audit/judge-chain.ts';
 import { accountKey, type ChainTransfer } from '#src/domain/payment/reconciliation.ts';
-import type { ChainAudit as ChainReader } from '#src/ports/chain-audit.ts';
-import type { ChainAudit } from './audit-log-chain.ts';
+import type { ChainAudit as ChainReader } from '#src/ports/chain-scan.ts';
+import type { Auditor } from './audit-log.ts';
 import type { AuditedRound } from './stream-states.ts';
 
 export type ChainChecked = {
@@ -17,7 +17,7 @@ export type ChainChecked = {
 };
 
 type Options = {
-  readonly record: Pick<ChainAudit, 'standing' | 'refunds' | 'chargeOf'>;
+  readonly record: Auditor['stated'];
   readonly chain: ChainReader;
   readonly onFinding: (finding: Finding) => void;
   /** Called after each round and refund. */

@@ -1,5 +1,5 @@
-// Comparisons with the chain in an audit: each against the rounds before it and the payments that it names. Rounds and
-// refunds are kept for an audit against a node.
+// Comparisons with the chain in an audit: each against the rounds before it and the payments that it names. Rounds
+// are kept for an audit against a node.
 
 import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import {
@@ -7,21 +7,20 @@ import {
   orderFault,
   receivedFault,
   roundFaults,
-  type StatedRefund,
 } from '#src/domain/audit/judge-chain.ts';
-import { type EventOf, STREAM } from '#src/domain/events.ts';
+import { STREAM } from '#src/domain/events.ts';
 import type { ChainReconciled } from '#src/domain/payment/events.ts';
 import type { Books } from '#src/domain/payment/ledger.ts';
 import { accountKey, sumOf } from '#src/domain/payment/reconciliation.ts';
 import { absentPayment } from '#src/domain/payment/state.ts';
-import type { AuditedRound, RefundStated, StreamStates } from './stream-states.ts';
+import type { AuditedRound, StreamStates } from './stream-states.ts';
 
 /** Of one account. `last`: name of the row of its last round that stands. */
 type Account = { readonly last: string | null; readonly received: bigint; readonly unattributed: bigint };
 
 export function auditChain(states: StreamStates) {
   const accounts = new Map<string, Account & Pick<ChainReconciled, 'network' | 'asset'>>();
-  const counts = { comparisons: 0, refunds: 0 };
+  let comparisons = 0;
 
   /** The account before a round from this block on: the rounds that it replaces stand no more. */
   function cutBack(account: Account, fromBlock: number): Account & { readonly replaced: number | null } {
@@ -52,25 +51,10 @@ export function auditChain(states: StreamStates) {
     return { hash, payment, isTaken };
   }
 
-  function keep(stated: StatedRefund, location: EventLocation): void {
-    const { network, transaction, amount } = stated;
-    const [asset, payer] = [stated.asset.toLowerCase(), stated.payer.toLowerCase()];
-    const sender = stated.sender?.toLowerCase() ?? null;
-    states.put('stated', `stated ${counts.refunds++}`, {
-      network,
-      transaction,
-      asset,
-      payer,
-      sender,
-      amount,
-      location,
-    });
-  }
-
   return {
-    counts: counts as Readonly<typeof counts>,
+    comparisons: () => comparisons,
     round(round: ChainReconciled, location: EventLocation): readonly Fault[] {
-      counts.comparisons++;
+      comparisons++;
       const key = accountKey(round);
       const known = accounts.get(key) ?? { last: null, received: 0n, unattributed: 0n };
       const { last, received, unattributed, replaced } = cutBack(known, round.fromBlock);
@@ -87,13 +71,6 @@ export function auditChain(states: StreamStates) {
         unattributed: unattributed + sumOf(round.unattributed),
       });
       return [...(order === null ? [] : [order]), ...roundFaults(round, confirmed)];
-    },
-    /** Version 1 had no claims. */
-    refunded({ data }: EventOf<'PaymentRefunded'>, location: EventLocation): void {
-      if (data.sender === null) keep(data, location);
-    },
-    claimed({ data }: EventOf<'RefundClaimed'>, location: EventLocation): void {
-      for (const transfer of data.transfers) keep({ ...data, ...transfer }, location);
     },
     /** At the end of the record. */
     unbalanced(books: Books): readonly Fault[] {
@@ -117,13 +94,5 @@ export function auditChain(states: StreamStates) {
       const payment = states.get('payment', STREAM.payment(hash))?.payment;
       return payment !== undefined && 'settled' in payment ? payment.settled.transaction : null;
     },
-    *refunds(): Generator<RefundStated> {
-      for (let n = 0; n < counts.refunds; n++) {
-        const stated = states.get('stated', `stated ${n}`);
-        if (stated !== null) yield stated;
-      }
-    },
   };
 }
-
-export type ChainAudit = ReturnType<typeof auditChain>;

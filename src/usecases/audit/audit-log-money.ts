@@ -12,7 +12,6 @@ import {
   paidFaults,
   refundedFault,
 } from '#src/domain/audit/judge-payment.ts';
-import { claimEnd, judgeClaim, noRefunds, twice, unclaimedFault } from '#src/domain/audit/judge-refund.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
@@ -21,7 +20,6 @@ import type { JobStarted } from '#src/domain/job/events.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
-import { refundId } from '#src/domain/payment/refund-events.ts';
 import { isBound, isCorrected, isMissing, isReturned } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';
 
@@ -34,36 +32,6 @@ export function auditMoney(states: StreamStates) {
     const hash = toHex(sha256(utf8(identityText(event.data))));
     if (stream === STREAM.payment(hash)) return null;
     return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
-  }
-
-  /**
-   * A transaction refunds what was claimed of it. Version 1 had no claims: there a transaction refunds one payer in one asset,
-   * who may have several payments.
-   */
-  function refundFault(stream: string, event: PaymentEvent): Fault | null {
-    if (event.type !== 'PaymentRefunded') return null;
-    const { network, asset, payer, transaction, sender } = event.data;
-    const owner = sender === null ? `${asset} ${payer}` : 'claims';
-    if (states.otherOwner(transferName(network, transaction), owner) !== null) return SHARED;
-    const claims = states.get('refund', STREAM.refund(refundId({ network, transaction })));
-    return unclaimedFault(stream, event, claims);
-  }
-
-  /** Claims that are void: each is of a payment that another transaction refunded, or is claimed for too. */
-  function claimedTwice(): readonly Fault[] {
-    const faults: Fault[] = [];
-    const unrecorded = new Map<string, string>();
-    for (const claims of states.all('refund'))
-      for (const allocation of claims.allocations) {
-        const { transaction } = claims;
-        const stream = allocation.payment;
-        const end = claimEnd(claims, allocation, states.get('payment', stream)?.payment ?? null);
-        const other = end === 'unrecorded' ? unrecorded.get(stream) : undefined;
-        if (typeof end === 'object') faults.push(end);
-        else if (other !== undefined) faults.push(twice(stream, transaction, other));
-        else if (end === 'unrecorded') unrecorded.set(stream, transaction);
-      }
-    return faults;
   }
 
   function isOver(jobId: string): boolean {
@@ -80,7 +48,7 @@ export function auditMoney(states: StreamStates) {
       states.put('payment', stream, isCancelled ? { ...history, startedRefunded: false } : history);
       if (isEnd(event)) states.put('ended', endName(stream, event.data.jobId), true);
       books = enter(books, event, before, history, null);
-      return [fault, nameFault(stream, event), refundFault(stream, event)].filter((each) => each !== null);
+      return [fault, nameFault(stream, event)].filter((each) => each !== null);
     },
     claim(stream: string, event: ClaimEvent): readonly Fault[] {
       const before = states.get('claim', stream) ?? freeClaim;
@@ -97,15 +65,6 @@ export function auditMoney(states: StreamStates) {
       const hasEnded = states.get('ended', endName(paymentStream, jobId)) ?? false;
       const fault = claimFault(holder, event, { history, hasEnded, isOver: isOver(jobId) });
       return fault === null ? [] : [fault];
-    },
-    refund(stream: string, event: EventOf<'RefundClaimed'>): readonly Fault[] {
-      const { network, transaction } = event.data;
-      const before = states.get('refund', stream) ?? noRefunds(transaction);
-      const paymentOf = (name: string) => states.get('payment', name)?.payment ?? null;
-      const { history, faults } = judgeClaim(before, event, paymentOf);
-      states.put('refund', stream, history);
-      const other = states.otherOwner(transferName(network, transaction), 'claims');
-      return other === null ? faults : [...faults, SHARED];
     },
     decision(
       { stream, data }: RecordedEvent,
@@ -173,13 +132,9 @@ export function auditMoney(states: StreamStates) {
       return open;
     },
     books: () => books,
-    /** At the end of the record: sums that do not balance, and refunds that were claimed twice. */
-    ends: () => [...books.map(booksFault).filter((fault) => fault !== null), ...claimedTwice()],
+    /** At the end of the record: sums that do not balance. */
+    unbalanced: () => books.map(booksFault).filter((fault) => fault !== null),
   };
 }
-
-const transferName = (network: string, transaction: string) => `refund ${network} ${transaction}`;
-
-const SHARED: Fault = { kind: 'payment_shared', message: 'its transfer has refunded another payer' };
 
 const endName = (paymentStream: string | null, jobId: string) => `end ${paymentStream} ${jobId}`;

@@ -1,28 +1,22 @@
 // The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
 import type { EventLocation, Fault, Found } from '#src/domain/audit/finding.ts';
-import {
-  fitFault,
-  judgeCheckpoint,
-  type KeptCheckpoint,
-  keptFault,
-} from '#src/domain/audit/judge-checkpoint.ts';
+import { fitFault, judgeCheckpoint, type KeptFacts } from '#src/domain/audit/judge-checkpoint.ts';
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import { claimedTime, type DomainEvent, type EventOf } from '#src/domain/events.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
 import { MAX_PENDING_SECONDS } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
+import type { AuditedKept } from './audit-log-kept.ts';
 import type { StreamStates } from './stream-states.ts';
 
 /** About how many characters the JSON of a leaf has. */
 const LEAF_LENGTH = 256;
 
-/** `kept`: checkpoints that the auditor kept; `keptFaults` compares them at the end. */
-export function auditTree(states: StreamStates, primitives: Primitives, kept: readonly KeptCheckpoint[]) {
+export function auditTree(states: StreamStates, primitives: Primitives, kept: AuditedKept) {
   let tree = EMPTY_TREE;
   let origin: string | null = null;
   /**
@@ -32,11 +26,6 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
   let [latest, second] = [0, 0];
   /** `largest`: size of the largest checkpoint; `good`: of the last that fits. */
   const state = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true };
-
-  /** The latest time that the leaves of a kept checkpoint state, Unix seconds. */
-  const latestIn = new Map<KeptCheckpoint, number>(kept.map((one) => [one, 0]));
-  /** Kept checkpoints that the record continues. */
-  const continued: KeptCheckpoint[] = [];
 
   /** `index`: from 0. */
   const leafAt = (index: number) => states.get('leaf', `leaf ${index}`);
@@ -68,9 +57,7 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
       if (data === null) return [];
       const promise = payload && logOf(payload);
       const due = payload && promise && payload.iat + Math.min(promise.mmdSeconds, MAX_PENDING_SECONDS);
-      const stated = payload?.iat ?? Date.parse(claimedTime(event)) / 1000;
-      for (const [one, latestOf] of latestIn)
-        if (tree.size < one.size) latestIn.set(one, Math.max(latestOf, stated));
+      kept.leaf(tree.size, payload?.iat ?? Date.parse(claimedTime(event)) / 1000);
       tree = appendLeaf(tree, data).tree;
       const subtree = toBase64(tree.edge.at(-1) ?? new Uint8Array());
       states.put('leaf', `leaf ${tree.size - 1}`, { location, due, subtree }, LEAF_LENGTH);
@@ -125,31 +112,9 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: re
       }
       return null;
     },
-    /** At the end. `keys`: the trusted ones. */
-    async keptFaults(keys: readonly KeyRecord[]): Promise<readonly Fault[]> {
-      const faults: Fault[] = [];
-      for (const one of kept) {
-        const before = faults.length;
-        // Of a compromised key too: otherwise a relay could revoke its key and rewrite what the key has signed.
-        if ((await verifyOwnCheckpoint(one.note, keys, primitives)) === null) {
-          const message = `no trusted checkpoint key has signed the checkpoint of ${one.source}`;
-          faults.push({ kind: 'kept_checkpoint_signature_invalid', message });
-        }
-        const unfit = keptFault(one, { origin, leaves: tree.size, root: rootAt(one.size) });
-        if (unfit !== null) faults.push(unfit);
-        if (faults.length === before) continued.push(one);
-      }
-      return faults;
-    },
     size: () => tree.size,
-    /**
-     * After `keptFaults`: leaves of the largest kept checkpoint from before this time (Unix seconds): its leaves state
-     * earlier times only. null: none was kept.
-     */
-    keptBefore(time: number): number | null {
-      const sizes = continued.filter((one) => (latestIn.get(one) ?? 0) < time).map(({ size }) => size);
-      return sizes.length === 0 ? null : Math.max(...sizes);
-    },
+    /** At the end: what a kept checkpoint of `size` leaves is compared with. */
+    factsOf: (size: number): KeptFacts => ({ origin, leaves: tree.size, root: rootAt(size) }),
     summary: () => ({
       checkpoints: state.checkpoints,
       treeSize: tree.size,

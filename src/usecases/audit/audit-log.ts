@@ -7,29 +7,38 @@ import {
   type Fault,
   type Finding,
   findingOf,
+  jobOfStream,
   locationOf,
   NOWHERE,
   streamFault,
 } from '#src/domain/audit/finding.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
 import type { Damage } from '#src/domain/damage.ts';
-import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
-import { type DomainEvent, isPaymentEvent, type JobEvent, type KeyEvent } from '#src/domain/events.ts';
+import {
+  type DomainEvent,
+  isClaimEvent,
+  isJobEvent,
+  isPaymentEvent,
+  type JobEvent,
+  type KeyEvent,
+} from '#src/domain/events.ts';
 import type { Primitives } from '#src/domain/receipt/report.ts';
-import { evolveKeys, type KeyRecord, narrowedKey, thumbprintText } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import { auditChain } from './audit-log-chain.ts';
-import { auditIds } from './audit-log-ids.ts';
 import { auditJobs } from './audit-log-jobs.ts';
+import { auditKept } from './audit-log-kept.ts';
+import { auditKeys } from './audit-log-keys.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
+import { auditRefunds } from './audit-log-refunds.ts';
 import { auditTree } from './audit-log-tree.ts';
 import { type ScratchRow, streamStates } from './stream-states.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
-  /** The caller closes it. */
+  /** Closed by `close`. */
   readonly scratch: AuditScratch<ScratchRow>;
   /** Called for each finding, in no particular order. */
   readonly onFinding: (finding: Finding) => void;
@@ -40,177 +49,185 @@ export type AuditDeps = {
   };
 };
 
-export type Auditor = ReturnType<typeof makeAuditor>;
 export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
-export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps) {
-  const states = streamStates(scratch);
-  const order = auditOrder(states);
-  const ids = auditIds(states);
-  const money = auditMoney(states);
-  const chain = auditChain(states);
-  const tree = auditTree(states, primitives, kept?.checkpoints ?? []);
-  /** As announced so far, within the windows of the trusted keys. */
-  let keys: readonly KeyRecord[] = [];
-  const jobs = auditJobs({
-    states,
-    primitives,
-    keys: () => keys,
-    leaves: tree.size,
-    started: money.started,
-    completed: money.completed,
-  });
-  let findings = 0;
-  const verifications: Promise<void>[] = [];
+export class Auditor {
+  readonly #deps: AuditDeps;
+  readonly #order;
+  readonly #keys;
+  readonly #jobs;
+  readonly #money;
+  readonly #refunds;
+  readonly #chain;
+  readonly #kept;
+  readonly #tree;
+  readonly #verifications: Promise<void>[] = [];
+  #findings = 0;
 
-  const report = (fault: Fault, location: EventLocation) => found(findingOf(fault, location));
-  function found(finding: Finding): void {
-    findings++;
-    onFinding(finding);
-  }
-  const reportAll = (faults: readonly Fault[], location: EventLocation) => {
-    for (const fault of faults) report(fault, location);
-  };
-
-  function job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
-    const { faults, payload, verified } = jobs.take(recorded, event, location);
-    reportAll(faults, location);
-    if (verified !== null) verifications.push(verified.then((found) => reportAll(found, location)));
-    reportAll(tree.leaf(location, event, payload), location);
+  constructor(deps: AuditDeps) {
+    const { primitives, scratch, kept } = deps;
+    const states = streamStates(scratch);
+    this.#deps = deps;
+    this.#order = auditOrder(states);
+    this.#keys = auditKeys(kept?.keys ?? null);
+    this.#money = auditMoney(states);
+    this.#refunds = auditRefunds(states);
+    this.#chain = auditChain(states);
+    this.#kept = auditKept(kept?.checkpoints ?? [], primitives);
+    this.#tree = auditTree(states, primitives, this.#kept);
+    const { started, completed } = this.#money;
+    const [keys, leaves] = [this.#keys.list, this.#tree.size];
+    this.#jobs = auditJobs({ states, primitives, keys, leaves, started, completed });
   }
 
-  function key(event: KeyEvent, location: EventLocation): void {
-    tree.leaf(location, event, null);
-    const { keyId } = event.data;
-    const before = keys.find((known) => known.keyId === keyId);
-    keys = evolveKeys(keys, event).map((key) => narrowedKey(key, kept?.keys ?? []));
-    const after = keys.find((known) => known.keyId === keyId);
-    if (event.type === 'SigningKeyActivated') {
-      const { x, purpose } = event.data;
-      if (before !== undefined) report(impossibleKey('the key was announced before'), location);
-      if (toBase64url(sha256(utf8(thumbprintText(x)))) !== keyId)
-        report({ kind: 'key_id_mismatch', message: 'the id of the key is not its thumbprint' }, location);
-      if (kept?.keys && !kept.keys.some((known) => known.keyId === keyId && known.purpose === purpose))
-        report({ kind: 'key_untrusted', message: `the trusted key set lacks the key ${keyId}` }, location);
-    } else if (before === undefined || after === undefined)
-      report(impossibleKey('the key was never announced'), location);
-    else
-      for (const receipt of jobs.revoked(before, after)) {
-        const message = `issued after the end of its key, which ${location.stream} revision ${location.revision} records later`;
-        report({ kind: 'receipt_key_invalid', message }, receipt);
-      }
+  /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
+  get stated() {
+    const { standing, chargeOf } = this.#chain;
+    return { standing, chargeOf, refunds: this.#refunds.stated };
+  }
+
+  /** One call after another, in global order from the log's first event on. */
+  async take(recorded: RecordedEvent): Promise<void> {
+    const { id, stream, revision } = recorded;
+    const location = locationOf(recorded);
+    const faults = this.#order.take(recorded);
+    this.#report(faults, location);
+    this.#deps.scratch.note(id, `${revision} ${stream}`);
+    if (faults.some(({ kind }) => kind === 'event_unreadable')) return;
+    const event = readEvent(recorded);
+    const misplaced = event === null ? UNREADABLE : streamFault(event, stream);
+    if (event !== null && misplaced === null)
+      this.#report(await this.#judge(recorded, event, location), location);
+    else {
+      this.#report([misplaced ?? UNREADABLE], location);
+      // Leaves count by their types, in any stream.
+      if (event !== null) this.#tree.leaf(location, event, null);
+    }
+    if (this.#verifications.length >= 2 * VERIFICATIONS) await this.#settle(VERIFICATIONS);
+  }
+
+  /** In place of events that cannot be read, between those that can. */
+  takeDamaged(damage: Damage): void {
+    const finding = damageFinding(damage);
+    const { kind: _, message: __, ...location } = finding;
+    this.#report(this.#order.takeDamaged(damage), location);
+    this.#found(finding);
+    if (damage.stream !== null && location.jobId !== null) this.#jobs.takeDamaged(damage.stream, location);
+  }
+
+  /** Reports the findings that need the whole record; call once. */
+  async finish() {
+    await this.#settle(0);
+    const openJobs = await this.#reportEnds();
+    const { uncoveredLeaves, unfitCheckpoints, ...logged } = this.#tree.summary();
+    return {
+      ...this.#order.counts,
+      ...this.#jobs.counts,
+      comparisons: this.#chain.comparisons(),
+      refunds: this.#refunds.count(),
+      keys: this.#keys.list().length,
+      ...logged,
+      findings: this.#findings,
+      /** Facts that are no findings. `openJobs`: they run, or were interrupted and are not closed yet. */
+      notes: { openJobs, ...this.#money.open(), uncoveredLeaves, unfitCheckpoints },
+    };
+  }
+
+  /** Frees the scratch space, also of an audit that is abandoned. */
+  close(): void {
+    this.#deps.scratch.close();
+  }
+
+  /** Returns how many jobs are open. */
+  async #reportEnds(): Promise<number> {
+    const [tree, { kept, scratch }] = [this.#tree, this.#deps];
+    let openJobs = 0;
+    for (const { fault, location } of this.#jobs.unfinished()) {
+      if (fault === null) openJobs++;
+      else this.#report([fault], location);
+    }
+    const late = tree.late();
+    if (late !== null) this.#report([late.fault], late.location);
+    this.#report(this.#keys.missing(), NOWHERE);
+    this.#report(await this.#kept.faults(kept?.keys ?? this.#keys.list(), tree.factsOf), NOWHERE);
+    for (const { fault, location } of this.#jobs.unproven(this.#kept.before)) this.#report([fault], location);
+    // Ids are random: an honest relay writes none twice.
+    for (const { value, place } of scratch.repeated()) {
+      const [revision = '', stream = ''] = [
+        place.slice(0, place.indexOf(' ')),
+        place.slice(place.indexOf(' ') + 1),
+      ];
+      const message = `another event has its id, ${value}`;
+      const location = { stream, revision, jobId: jobOfStream(stream), position: null };
+      this.#report([{ kind: 'event_id_repeated', message }], location);
+    }
+    const { unbalanced, books } = this.#money;
+    const ends = [...unbalanced(), ...this.#refunds.void(), ...this.#chain.unbalanced(books())];
+    this.#report(ends, NOWHERE);
+    return openJobs;
   }
 
   /** Judges an event in its right stream. */
-  function judge(recorded: RecordedEvent, event: DomainEvent, location: EventLocation): void | Promise<void> {
+  #judge(
+    recorded: RecordedEvent,
+    event: DomainEvent,
+    location: EventLocation,
+  ): readonly Fault[] | Promise<readonly Fault[]> {
+    const { stream } = recorded;
+    if (isJobEvent(event)) return this.#job(recorded, event, location);
+    if (isClaimEvent(event)) return this.#money.claim(stream, event);
     if (isPaymentEvent(event)) {
-      if (event.type === 'PaymentRefunded') chain.refunded(event, location);
-      return reportAll(money.payment(recorded.stream, event), location);
+      const faults = this.#money.payment(stream, event);
+      if (event.type !== 'PaymentRefunded') return faults;
+      return [...faults, ...this.#refunds.recorded(stream, event, location)];
     }
     switch (event.type) {
-      case 'JobStarted':
-      case 'AttemptMade':
-      case 'JobCompleted':
-      case 'ReceiptSigned':
-        return job(recorded, event, location);
-      case 'IdempotencyKeyClaimed':
-      case 'IdempotencyKeyReleased':
-        return reportAll(money.claim(recorded.stream, event), location);
       case 'RefundClaimed':
-        chain.claimed(event, location);
-        return reportAll(money.refund(recorded.stream, event), location);
+        return this.#refunds.claimed(stream, event, location);
       case 'DecisionRecorded':
-        return reportAll(money.decision(recorded, event), location);
+        return this.#money.decision(recorded, event);
       case 'SigningKeyActivated':
       case 'SigningKeyRetired':
-        return key(event, location);
+        return this.#key(event, location);
       case 'ChainReconciled':
-        return reportAll(chain.round(event.data, location), location);
+        return this.#chain.round(event.data, location);
       case 'CheckpointSigned':
-        return tree.checkpoint(event, keys).then((faults) => reportAll(faults, location));
+        return this.#tree.checkpoint(event, this.#keys.list());
       default:
         return event satisfies never;
     }
   }
 
-  /** Waits until at most so many of the verifications are under way; the oldest end first. */
-  const settle = (most: number) =>
-    Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
+  #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): readonly Fault[] {
+    const { faults, payload, verified } = this.#jobs.take(recorded, event, location);
+    if (verified !== null) this.#verifications.push(verified.then((found) => this.#report(found, location)));
+    return [...faults, ...this.#tree.leaf(location, event, payload)];
+  }
 
-  return {
-    /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
-    chain: { standing: chain.standing, refunds: chain.refunds, chargeOf: chain.chargeOf },
-    /** One call after another, in global order from the log's first event on. */
-    async take(recorded: RecordedEvent): Promise<void> {
-      const location = locationOf(recorded);
-      const faults = order.take(recorded);
-      reportAll(faults, location);
-      ids.take(recorded);
-      if (faults.some(({ kind }) => kind === 'event_unreadable')) return;
-      const event = readEvent(recorded);
-      const misplaced = event === null ? UNREADABLE : streamFault(event, recorded.stream);
-      if (event !== null && misplaced === null) await judge(recorded, event, location);
-      else {
-        report(misplaced ?? UNREADABLE, location);
-        // Leaves count by their types, in any stream.
-        if (event !== null) tree.leaf(location, event, null);
-      }
-      if (verifications.length >= 2 * VERIFICATIONS) await settle(VERIFICATIONS);
-    },
-    /** In place of events that cannot be read, between those that can. */
-    takeDamaged(damage: Damage): void {
-      const finding = damageFinding(damage);
-      const { kind: _, message: __, ...location } = finding;
-      reportAll(order.takeDamaged(damage), location);
-      found(finding);
-      if (damage.stream !== null && location.jobId !== null) jobs.takeDamaged(damage.stream, location);
-    },
-    /** Reports the findings that need the whole record; call once. */
-    async finish() {
-      await settle(0);
-      let openJobs = 0;
-      for (const { fault, location } of jobs.unfinished()) {
-        if (fault === null) openJobs++;
-        else report(fault, location);
-      }
-      const late = tree.late();
-      if (late !== null) report(late.fault, late.location);
-      for (const { keyId } of kept?.keys ?? [])
-        if (!keys.some((key) => key.keyId === keyId)) report(missingKey(keyId), NOWHERE);
-      reportAll(await tree.keptFaults(kept?.keys ?? keys), NOWHERE);
-      for (const { fault, location } of jobs.unproven(tree.keptBefore)) report(fault, location);
-      for (const { fault, location } of ids.repeated()) report(fault, location);
-      reportAll([...money.ends(), ...chain.unbalanced(money.books())], NOWHERE);
-      const { unservedPayments, unconfirmedPayments, missingPayments, correctedCharges, begunRefunds } =
-        money.open();
-      const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
-      return {
-        ...order.counts,
-        ...jobs.counts,
-        ...chain.counts,
-        keys: keys.length,
-        ...logged,
-        findings,
-        /** Facts that are no findings. */
-        notes: {
-          /** Jobs that run, or that were interrupted and are not closed yet. */
-          openJobs,
-          /** Settled payments whose job never started. */
-          unservedPayments,
-          /** Payments for which the record does not show whether the money moved. */
-          unconfirmedPayments,
-          /** Charges that the chain does not have. */
-          missingPayments,
-          /** Charges that the chain has in another transaction than was recorded first, and receipts state. */
-          correctedCharges,
-          /** Refunds that have begun and are not recorded. */
-          begunRefunds,
-          uncoveredLeaves,
-          unfitCheckpoints,
-        },
-      };
-    },
-  };
+  #key(event: KeyEvent, location: EventLocation): readonly Fault[] {
+    this.#tree.leaf(location, event, null);
+    const { faults, ended } = this.#keys.take(event);
+    for (const receipt of ended === null ? [] : this.#jobs.revoked(...ended)) {
+      const message = `issued after the end of its key, which ${location.stream} revision ${location.revision} records later`;
+      this.#report([{ kind: 'receipt_key_invalid', message }], receipt);
+    }
+    return faults;
+  }
+
+  #report(faults: readonly Fault[], location: EventLocation): void {
+    for (const fault of faults) this.#found(findingOf(fault, location));
+  }
+
+  #found(finding: Finding): void {
+    this.#findings++;
+    this.#deps.onFinding(finding);
+  }
+
+  /** Waits until at most so many of the verifications are under way; the oldest end first. */
+  async #settle(most: number): Promise<void> {
+    const verifications = this.#verifications;
+    await Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
+  }
 }
 
 /**
@@ -218,13 +235,6 @@ export function makeAuditor({ primitives, scratch, onFinding, kept }: AuditDeps)
  * on. Enough to keep the pool busy, with little memory.
  */
 const VERIFICATIONS = 64;
-
-const impossibleKey = (message: string): Fault => ({ kind: 'key_event_impossible', message });
-
-const missingKey = (keyId: string): Fault => ({
-  kind: 'key_missing',
-  message: `the record lacks the trusted key ${keyId}, or is older than the key set`,
-});
 
 const UNREADABLE: Fault = {
   kind: 'event_unreadable',

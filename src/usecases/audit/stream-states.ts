@@ -80,12 +80,11 @@ type Kinds = {
 
 /**
  * `next`: the next revision; 0 before the first event. A stream's events are of one kind: others are not judged. `owner`:
- * of the row for a value that only one owner may have. `text`: of the row for a part of a list.
+ * of the row for a value that only one owner may have.
  */
 export type ScratchRow = {
   readonly next: number;
   readonly owner?: string;
-  readonly text?: string;
 } & Partial<Kinds>;
 
 type State<K extends keyof Kinds> = NonNullable<ScratchRow[K]>;
@@ -108,11 +107,6 @@ export function streamStates(rows: AuditScratch<ScratchRow>) {
       rows.put(stream, { ...rowOf(stream), [kind]: state }, added),
     *all<K extends 'job' | 'payment' | 'refund'>(kind: K): Generator<State<K>> {
       for (const { [kind]: state } of rows.values(STREAM[kind](''))) if (state !== undefined) yield state;
-    },
-    putText: (name: string, text: string): void => rows.put(name, { ...NO_ROW, text }),
-    /** Of the rows whose names begin with `prefix`, in any order. */
-    *texts(prefix: string): Generator<string> {
-      for (const { text } of rows.values(prefix)) if (text !== undefined) yield text;
     },
     /** For a value that only one owner may have: the first owner, if that is another; null otherwise. */
     otherOwner(value: string, owner: string): string | null {

@@ -41,6 +41,14 @@ for (const [changes, characters] of [
     );
     scratch.close();
   });
+
+  test(`with a buffer of ${most}: the notes of values that were noted before are returned`, () => {
+    const scratch = sqliteScratch<number>(folder, held);
+    for (let n = 0; n < 50; n++) scratch.note(`value ${n % 48}`, `place ${n}`);
+    const found = [...scratch.repeated()].map(({ value, place }) => `${value}, ${place}`).sort();
+    assert.deepEqual(found, ['value 0, place 48', 'value 1, place 49']);
+    scratch.close();
+  });
 }
 
 test('the file is unlinked while it is used, however large it grows: no other process can open it or find it later', () => {

@@ -6,10 +6,10 @@ import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { event } from '#src/domain/events.ts';
-import type { ChainAudit } from '#src/ports/chain-audit.ts';
+import type { ChainAudit } from '#src/ports/chain-scan.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { auditAgainstChain } from '#src/usecases/audit/audit-against-chain.ts';
-import { makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import { Auditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import { edited, nth, renumbered, without } from '#test/support/audited-record.ts';
 import { hex, paymentMissing, paymentRejected } from '#test/support/given-events.ts';
@@ -48,11 +48,11 @@ async function audit(events: readonly RecordedEvent[], chain: ChainAudit | null 
   const findings: Finding[] = [];
   const onFinding = (finding: Finding) => findings.push(finding);
   const scratch = sqliteScratch<ScratchRow>(undefined, { changes: 8, characters: 4096 });
-  const auditor = makeAuditor({ primitives, scratch, onFinding });
+  const auditor = new Auditor({ primitives, scratch, onFinding });
   try {
     for (const event of events) await auditor.take(event);
     const summary = await auditor.finish();
-    const options = { record: auditor.chain, onFinding, onChecked: () => undefined };
+    const options = { record: auditor.stated, onFinding, onChecked: () => undefined };
     const checked = chain === null ? null : await auditAgainstChain({ ...options, chain });
     return { summary, checked, texts: findings.map(({ kind, revision }) => `${kind} ${revision}`), findings };
   } finally {

@@ -5,19 +5,18 @@ import { locationOf } from '#src/domain/audit/finding.ts';
 import { auditJobs } from '#src/usecases/audit/audit-log-jobs.ts';
 import { type ScratchRow, streamStates } from '#src/usecases/audit/stream-states.ts';
 import { attemptRetried, JOB_ID, jobStarted } from '#test/support/given-events.ts';
+import { memoryScratch } from '#test/support/memory-scratch.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 test('a stream without end keeps its state small, and each attempt too many is a finding', () => {
   const sizes: number[] = [];
-  const rows = new Map<string, ScratchRow>();
+  const scratch = memoryScratch<ScratchRow>();
   const states = streamStates({
-    get: (key) => rows.get(key) ?? null,
+    ...scratch,
     put(key, value) {
       sizes.push(JSON.stringify(value).length);
-      rows.set(key, value);
+      scratch.put(key, value);
     },
-    values: () => [],
-    close: () => undefined,
   });
   const jobs = auditJobs({
     states,

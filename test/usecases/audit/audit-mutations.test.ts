@@ -8,7 +8,7 @@ import type { FindingKind } from '#src/domain/audit/finding.ts';
 import { EVENT_TYPES } from '#src/domain/events.ts';
 import { TIMES } from '#src/domain/limits.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { makeAuditor } from '#src/usecases/audit/audit-log.ts';
+import { Auditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { givenRecord, nth } from '#test/support/audited-record.ts';
@@ -26,6 +26,7 @@ import {
   settlementCorrected,
 } from '#test/support/given-events.ts';
 import { begin, refund } from '#test/support/given-refund.ts';
+import { memoryScratch } from '#test/support/memory-scratch.ts';
 import { mutations, swapsAcrossStreams } from '#test/support/mutations.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
 import { rootPath } from '#test/support/runtime.ts';
@@ -365,15 +366,10 @@ function auditing() {
     },
   };
   return async (events: Events): Promise<ReadonlySet<FindingKind>> => {
-    const [found, rows] = [new Set<FindingKind>(), new Map<string, ScratchRow>()];
-    const auditor = makeAuditor({
+    const found = new Set<FindingKind>();
+    const auditor = new Auditor({
       primitives: cached,
-      scratch: {
-        get: (key) => rows.get(key) ?? null,
-        put: (key, value) => rows.set(key, value),
-        values: (prefix) => [...rows].filter(([key]) => key.startsWith(prefix)).map(([, value]) => value),
-        close: () => undefined,
-      },
+      scratch: memoryScratch<ScratchRow>(),
       onFinding: ({ kind }) => found.add(kind),
     });
     for (const event of events) await auditor.take(event);
