@@ -81,6 +81,7 @@ export const isJobEvent = isOf<JobEvent>('job');
 export const isPaymentEvent = isOf<PaymentEvent>('payment');
 export const isClaimEvent = isOf<ClaimEvent>('claim');
 export const isRefundEvent = isOf<RefundEvent>('refund');
+export const isKeyEvent = isOf<KeyEvent>('keys');
 
 /** When the relay says that it happened: RFC 3339, UTC. The event log's own time of storage proves nothing. */
 export function claimedTime({ type, data }: DomainEvent): string {

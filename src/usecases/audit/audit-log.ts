@@ -6,6 +6,7 @@ import {
   type EventLocation,
   type Fault,
   type Finding,
+  type Found,
   findingOf,
   jobOfStream,
   locationOf,
@@ -19,6 +20,7 @@ import {
   type DomainEvent,
   isClaimEvent,
   isJobEvent,
+  isKeyEvent,
   isPaymentEvent,
   type JobEvent,
   type KeyEvent,
@@ -53,56 +55,38 @@ export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
 export class Auditor {
   readonly #deps: AuditDeps;
-  readonly #order;
-  readonly #keys;
-  readonly #jobs;
-  readonly #money;
-  readonly #refunds;
-  readonly #chain;
-  readonly #kept;
-  readonly #tree;
+  readonly #parts: Parts;
   readonly #verifications: Promise<void>[] = [];
   #findings = 0;
 
   constructor(deps: AuditDeps) {
-    const { primitives, scratch, kept } = deps;
-    const states = streamStates(scratch);
     this.#deps = deps;
-    this.#order = auditOrder(states);
-    this.#keys = auditKeys(kept?.keys ?? null);
-    this.#money = auditMoney(states);
-    this.#refunds = auditRefunds(states);
-    this.#chain = auditChain(states);
-    this.#kept = auditKept(kept?.checkpoints ?? [], primitives);
-    this.#tree = auditTree(states, primitives, this.#kept);
-    const { started, completed } = this.#money;
-    const [keys, leaves] = [this.#keys.list, this.#tree.size];
-    this.#jobs = auditJobs({ states, primitives, keys, leaves, started, completed });
+    this.#parts = partsOf(deps);
   }
 
   /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
   get stated() {
-    const { standing, chargeOf } = this.#chain;
-    return { standing, chargeOf, refunds: this.#refunds.stated };
+    const { chain, refunds } = this.#parts;
+    return { standing: chain.standing, chargeOf: chain.chargeOf, refunds: refunds.stated };
   }
 
   /** One call after another, in global order from the log's first event on. */
   async take(recorded: RecordedEvent): Promise<void> {
     const { id, stream, revision } = recorded;
     const location = locationOf(recorded);
-    const faults = this.#order.take(recorded);
+    const faults = this.#parts.order.take(recorded);
     this.#report(faults, location);
     this.#deps.scratch.note(id, `${revision} ${stream}`);
     if (faults.some(({ kind }) => kind === 'event_unreadable')) return;
     const event = readEvent(recorded);
     const misplaced = event === null ? UNREADABLE : streamFault(event, stream);
-    if (event !== null && misplaced === null)
-      this.#report(await this.#judge(recorded, event, location), location);
-    else {
-      this.#report([misplaced ?? UNREADABLE], location);
-      // Leaves count by their types, in any stream.
-      if (event !== null) this.#tree.leaf(location, event, null);
-    }
+    if (misplaced !== null) this.#report([misplaced], location);
+    if (event === null) return;
+    // Leaves count by their types, in any stream.
+    if (misplaced !== null) this.#parts.tree.leaf(location, event, null);
+    else if (isJobEvent(event)) this.#job(recorded, event, location);
+    else if (isKeyEvent(event)) this.#key(event, location);
+    else this.#report(await judge(this.#parts, recorded, event, location), location);
     if (this.#verifications.length >= 2 * VERIFICATIONS) await this.#settle(VERIFICATIONS);
   }
 
@@ -110,26 +94,29 @@ export class Auditor {
   takeDamaged(damage: Damage): void {
     const finding = damageFinding(damage);
     const { kind: _, message: __, ...location } = finding;
-    this.#report(this.#order.takeDamaged(damage), location);
+    this.#report(this.#parts.order.takeDamaged(damage), location);
     this.#found(finding);
-    if (damage.stream !== null && location.jobId !== null) this.#jobs.takeDamaged(damage.stream, location);
+    if (damage.stream !== null && location.jobId !== null)
+      this.#parts.jobs.takeDamaged(damage.stream, location);
   }
 
   /** Reports the findings that need the whole record; call once. */
   async finish() {
     await this.#settle(0);
-    const openJobs = await this.#reportEnds();
-    const { uncoveredLeaves, unfitCheckpoints, ...logged } = this.#tree.summary();
+    const { order, jobs, chain, refunds, keys, tree, money } = this.#parts;
+    for await (const { fault, location } of endFindings(this.#parts, this.#deps))
+      this.#report([fault], location);
+    const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
     return {
-      ...this.#order.counts,
-      ...this.#jobs.counts,
-      comparisons: this.#chain.comparisons(),
-      refunds: this.#refunds.count(),
-      keys: this.#keys.list().length,
+      ...order.counts,
+      ...jobs.counts,
+      comparisons: chain.comparisons(),
+      refunds: refunds.count(),
+      keys: keys.list().length,
       ...logged,
       findings: this.#findings,
-      /** Facts that are no findings. `openJobs`: they run, or were interrupted and are not closed yet. */
-      notes: { openJobs, ...this.#money.open(), uncoveredLeaves, unfitCheckpoints },
+      /** Facts that are no findings. */
+      notes: { openJobs: jobs.open(), ...money.open(), uncoveredLeaves, unfitCheckpoints },
     };
   }
 
@@ -138,80 +125,21 @@ export class Auditor {
     this.#deps.scratch.close();
   }
 
-  /** Returns how many jobs are open. */
-  async #reportEnds(): Promise<number> {
-    const [tree, { kept, scratch }] = [this.#tree, this.#deps];
-    let openJobs = 0;
-    for (const { fault, location } of this.#jobs.unfinished()) {
-      if (fault === null) openJobs++;
-      else this.#report([fault], location);
-    }
-    const late = tree.late();
-    if (late !== null) this.#report([late.fault], late.location);
-    this.#report(this.#keys.missing(), NOWHERE);
-    this.#report(await this.#kept.faults(kept?.keys ?? this.#keys.list(), tree.factsOf), NOWHERE);
-    for (const { fault, location } of this.#jobs.unproven(this.#kept.before)) this.#report([fault], location);
-    // Ids are random: an honest relay writes none twice.
-    for (const { value, place } of scratch.repeated()) {
-      const [revision = '', stream = ''] = [
-        place.slice(0, place.indexOf(' ')),
-        place.slice(place.indexOf(' ') + 1),
-      ];
-      const message = `another event has its id, ${value}`;
-      const location = { stream, revision, jobId: jobOfStream(stream), position: null };
-      this.#report([{ kind: 'event_id_repeated', message }], location);
-    }
-    const { unbalanced, books } = this.#money;
-    const ends = [...unbalanced(), ...this.#refunds.void(), ...this.#chain.unbalanced(books())];
-    this.#report(ends, NOWHERE);
-    return openJobs;
-  }
-
-  /** Judges an event in its right stream. */
-  #judge(
-    recorded: RecordedEvent,
-    event: DomainEvent,
-    location: EventLocation,
-  ): readonly Fault[] | Promise<readonly Fault[]> {
-    const { stream } = recorded;
-    if (isJobEvent(event)) return this.#job(recorded, event, location);
-    if (isClaimEvent(event)) return this.#money.claim(stream, event);
-    if (isPaymentEvent(event)) {
-      const faults = this.#money.payment(stream, event);
-      if (event.type !== 'PaymentRefunded') return faults;
-      return [...faults, ...this.#refunds.recorded(stream, event, location)];
-    }
-    switch (event.type) {
-      case 'RefundClaimed':
-        return this.#refunds.claimed(stream, event, location);
-      case 'DecisionRecorded':
-        return this.#money.decision(recorded, event);
-      case 'SigningKeyActivated':
-      case 'SigningKeyRetired':
-        return this.#key(event, location);
-      case 'ChainReconciled':
-        return this.#chain.round(event.data, location);
-      case 'CheckpointSigned':
-        return this.#tree.checkpoint(event, this.#keys.list());
-      default:
-        return event satisfies never;
-    }
-  }
-
-  #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): readonly Fault[] {
-    const { faults, payload, verified } = this.#jobs.take(recorded, event, location);
+  #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
+    const { faults, payload, verified } = this.#parts.jobs.take(recorded, event, location);
+    this.#report(faults, location);
     if (verified !== null) this.#verifications.push(verified.then((found) => this.#report(found, location)));
-    return [...faults, ...this.#tree.leaf(location, event, payload)];
+    this.#report(this.#parts.tree.leaf(location, event, payload), location);
   }
 
-  #key(event: KeyEvent, location: EventLocation): readonly Fault[] {
-    this.#tree.leaf(location, event, null);
-    const { faults, ended } = this.#keys.take(event);
-    for (const receipt of ended === null ? [] : this.#jobs.revoked(...ended)) {
+  #key(event: KeyEvent, location: EventLocation): void {
+    this.#parts.tree.leaf(location, event, null);
+    const { faults, ended } = this.#parts.keys.take(event);
+    this.#report(faults, location);
+    for (const receipt of ended === null ? [] : this.#parts.jobs.revoked(...ended)) {
       const message = `issued after the end of its key, which ${location.stream} revision ${location.revision} records later`;
       this.#report([{ kind: 'receipt_key_invalid', message }], receipt);
     }
-    return faults;
   }
 
   #report(faults: readonly Fault[], location: EventLocation): void {
@@ -228,6 +156,71 @@ export class Auditor {
     const verifications = this.#verifications;
     await Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
   }
+}
+
+type Parts = ReturnType<typeof partsOf>;
+
+/** One for each subject. */
+function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
+  const states = streamStates(scratch);
+  const keys = auditKeys(evidence?.keys ?? null);
+  const kept = auditKept(evidence?.checkpoints ?? [], primitives);
+  const tree = auditTree(states, primitives, kept);
+  const money = auditMoney(states);
+  const { started, completed } = money;
+  const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, started, completed });
+  const [order, refunds, chain] = [auditOrder(states), auditRefunds(states), auditChain(states)];
+  return { order, keys, kept, tree, money, refunds, chain, jobs };
+}
+
+/** The faults of an event in its right stream. */
+function judge(
+  { money, refunds, chain, tree, keys }: Parts,
+  recorded: RecordedEvent,
+  event: Exclude<DomainEvent, JobEvent | KeyEvent>,
+  location: EventLocation,
+): readonly Fault[] | Promise<readonly Fault[]> {
+  const { stream } = recorded;
+  if (isClaimEvent(event)) return money.claim(stream, event);
+  if (isPaymentEvent(event)) {
+    const faults = money.payment(stream, event);
+    if (event.type !== 'PaymentRefunded') return faults;
+    return [...faults, ...refunds.recorded(stream, event, location)];
+  }
+  switch (event.type) {
+    case 'RefundClaimed':
+      return refunds.claimed(stream, event, location);
+    case 'DecisionRecorded':
+      return money.decision(recorded, event);
+    case 'ChainReconciled':
+      return chain.round(event.data, location);
+    case 'CheckpointSigned':
+      return tree.checkpoint(event, keys.list());
+    default:
+      return event satisfies never;
+  }
+}
+
+/** What only the whole record shows. */
+async function* endFindings(parts: Parts, { kept: evidence, scratch }: AuditDeps): AsyncGenerator<Found> {
+  const { keys, kept, tree, money, refunds, chain, jobs } = parts;
+  const nowhere = (faults: Iterable<Fault>) => [...faults].map((fault) => ({ fault, location: NOWHERE }));
+  yield* jobs.unfinished();
+  const late = tree.late();
+  if (late !== null) yield late;
+  yield* nowhere(keys.missing());
+  yield* nowhere(await kept.faults(evidence?.keys ?? keys.list(), tree.factsOf));
+  yield* jobs.unproven(kept.before);
+  // Ids are random: an honest relay writes none twice.
+  for (const { value, place } of scratch.repeated()) {
+    const space = place.indexOf(' ');
+    const [revision, stream] = [place.slice(0, space), place.slice(space + 1)];
+    const location = { stream, revision, jobId: jobOfStream(stream), position: null };
+    yield { fault: { kind: 'event_id_repeated', message: `another event has its id, ${value}` }, location };
+  }
+  yield* nowhere(money.unbalanced());
+  yield* nowhere(refunds.void());
+  yield* nowhere(chain.unbalanced(money.books()));
 }
 
 /**

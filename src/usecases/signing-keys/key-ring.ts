@@ -1,7 +1,6 @@
 // The signing keys that this relay has announced in the event log: read, cached, and announced at the first start.
 
-import { decodeEvent } from '#src/domain/event-codec.ts';
-import { type EventOf, event, type KeyEvent, STREAM } from '#src/domain/events.ts';
+import { type EventOf, event, isKeyEvent, type KeyEvent, STREAM } from '#src/domain/events.ts';
 import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
 import {
   evolveKeys,
@@ -16,7 +15,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
-import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown, envelope, eventIn, type JournalDeps } from '#src/usecases/event-streams.ts';
 
 /** The key file contains other keys or another secret than the event log: the process must not start, nor change keys. */
 export class KeyMismatch extends OperatorError {}
@@ -41,10 +40,9 @@ export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<Ke
   let keys: readonly KeyRecord[] = [];
   const secretChecks = new Set<string>();
   for (const recorded of events) {
-    const event = decodeEvent(recorded);
-    // It could be a retirement.
-    if (event === null) throw new Error(`an event of keys cannot be read: ${recorded.type}`);
-    if (event.type !== 'SigningKeyActivated' && event.type !== 'SigningKeyRetired') continue;
+    // One that cannot be read could be a retirement.
+    const event = eventIn(recorded);
+    if (!isKeyEvent(event)) continue;
     keys = evolveKeys(keys, event);
     if (event.type === 'SigningKeyActivated') secretChecks.add(event.data.secretCheck);
   }
