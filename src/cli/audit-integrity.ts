@@ -1,10 +1,9 @@
 // relay audit --integrity: checks how the event log is stored, beside a running service too.
-import type { Finding } from '#src/domain/audit/finding.ts';
 import type { Integrity } from '#src/usecases/audit/check-integrity.ts';
-import { CannotRun, EXIT } from './exit.ts';
-import { findingTable } from './finding-table.ts';
+import { auditReport } from './audit-report.ts';
+import { CannotRun } from './exit.ts';
 import { shareOf, withLog } from './operator.ts';
-import { jsonText, mark, numbered, paint, print, printer, shown, showProgress } from './terminal.ts';
+import { mark, numbered, paint, printer, shown, showProgress } from './terminal.ts';
 
 type Options = { readonly json?: true } & Readonly<Record<string, unknown>>;
 
@@ -14,20 +13,14 @@ const OTHERS = ['events', 'keys', 'checkpoint', 'rpc'] as const;
 export async function checkIntegrity({ json, ...options }: Options): Promise<void> {
   const other = OTHERS.find((name) => options[name] !== undefined);
   if (other !== undefined) throw new CannotRun(`--integrity and --${other} cannot be combined`);
-  const findings = findingTable();
-  const onFinding = (finding: Finding) => {
-    findings.add(finding);
-    // At once: it remains if the rest cannot be read.
-    process.exitCode = EXIT.foundWrong;
-    if (json) print(jsonText({ finding }));
-  };
+  const report = auditReport(json === true);
   const write = printer(json === true);
   const progress = showProgress('reading the events', write);
   const { checkStorage } = await import('#src/app/operator.ts');
   try {
     const integrity = await withLog(({ log }) =>
       checkStorage(log, {
-        onFinding,
+        onFinding: report.found,
         onProgress: (events, position, head) =>
           progress.show({ events, eventsHere: events, share: shareOf(position, head) }),
         onEventsRead() {
@@ -36,12 +29,7 @@ export async function checkIntegrity({ json, ...options }: Options): Promise<voi
         },
       }),
     );
-    if (json) {
-      print(jsonText({ summary: { ok: integrity.findings === 0, ...integrity } }));
-      return;
-    }
-    const lines = findings.lines();
-    print(...lines, ...(lines.length > 0 ? [''] : []), ...summaryLines(integrity));
+    report.end(integrity, summaryLines);
   } finally {
     progress.end();
   }

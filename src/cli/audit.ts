@@ -11,18 +11,16 @@ import type { KeptCheckpoint } from '../domain/audit/judge-checkpoint.ts';
 import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
 import type { EventScan, Scanned } from '../ports/event-scan.ts';
 import { checkIntegrity } from './audit-integrity.ts';
-import { CannotRun, EXIT } from './exit.ts';
+import { auditReport } from './audit-report.ts';
+import { CannotRun } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
-import { findingTable } from './finding-table.ts';
 import { shareOf, withLog } from './operator.ts';
 import { nameOf, readSource, unreadable } from './read-source.ts';
 import {
-  jsonText,
   mark,
   numbered,
   paint,
   plain,
-  print,
   printer,
   type ShownProgress,
   shown,
@@ -80,13 +78,7 @@ async function audit(options: Options): Promise<void> {
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
   const checkpoints = await Promise.all(checkpointsFrom.map(readCheckpoint));
-  const findings = findingTable();
-  const found = (finding: Finding) => {
-    findings.add(finding);
-    // At once: it remains if the rest cannot be read.
-    process.exitCode = EXIT.foundWrong;
-    if (json) print(jsonText({ finding }));
-  };
+  const { found, total, end } = auditReport(json === true);
   const { openAuditor } = await import('#src/app/operator.ts');
   const auditor = openAuditor(found, { keys, checkpoints });
   const take = async (all: AsyncIterable<Scanned>) => {
@@ -103,14 +95,9 @@ async function audit(options: Options): Promise<void> {
     progress.end();
     const chain =
       options.rpc === undefined ? null : await againstChain(options.rpc, auditor, found, json === true);
-    report(json, findings, {
-      of: file === undefined ? 'the log' : nameOf(file),
-      keysFrom: options.keys ?? null,
-      checkpointsFrom,
-      chain,
-      ...summary,
-      findings: findings.total(),
-    });
+    const of = file === undefined ? 'the log' : nameOf(file);
+    const evidence = { of, keysFrom: options.keys ?? null, checkpointsFrom, chain };
+    end({ ...evidence, ...summary, findings: total() }, summaryLines);
   } finally {
     progress.end();
     auditor.close();
@@ -121,17 +108,15 @@ async function* eventsOfLog(
   log: EventScan,
   progress: ShownProgress,
 ): AsyncGenerator<Scanned, void, undefined> {
-  let [events, until]: [number, string | null] = [0, null];
+  let events = 0;
+  const head = await log.lastPosition();
   const show = (position: string | null) =>
-    progress.show({ events, eventsHere: events, share: shareOf(position, until) });
-  const onHead = (head: string | null) => {
-    until = head;
-    show(null);
-  };
-  for await (const { found, next } of pagesOf(log, null, { onHead })) {
+    progress.show({ events, eventsHere: events, share: shareOf(position, head) });
+  show(null);
+  for await (const { found, next } of pagesOf(log, null, head)) {
     yield* found;
     events += found.length;
-    show(next ?? until);
+    show(next ?? head);
   }
 }
 
@@ -240,16 +225,6 @@ type Audited = AuditSummary & {
   /** null: nothing was compared with the chain. */
   readonly chain: ChainChecked | null;
 };
-
-function report(json: true | undefined, findings: ReturnType<typeof findingTable>, audited: Audited): void {
-  if (json) {
-    const summary = { ok: audited.findings === 0, ...audited };
-    print(jsonText({ summary }));
-    return;
-  }
-  const lines = findings.lines();
-  print(...lines, ...(lines.length > 0 ? [''] : []), ...summaryLines(audited));
-}
 
 function summaryLines(audited: Audited): readonly string[] {
   const { of, findings, keysFrom, checkpointsFrom, notes, damaged } = audited;

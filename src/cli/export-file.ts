@@ -15,9 +15,9 @@ import {
   withEvent,
 } from '#src/domain/audit/export-format.ts';
 import { type Finding, type FindingKind, jobOfStream, NOWHERE } from '#src/domain/audit/finding.ts';
-import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
-import { STREAM } from '#src/domain/events.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { Scanned } from '#src/ports/event-scan.ts';
+import { originIn } from '#src/usecases/audit/export-log.ts';
 import { CannotRun } from './exit.ts';
 import { nameOf } from './read-source.ts';
 
@@ -170,12 +170,6 @@ export async function* eventsOfExport(
   if (ended) return;
   const message = `The end line is missing after ${counted.events} events: the rest was removed.`;
   found('export_cut', message, { position: counted.head });
-}
-
-/** The transparency log's name, in the event of a checkpoint; null for other events. */
-function originIn(recorded: RecordedEvent): string | null {
-  const event = recorded.stream === STREAM.receiptLog ? decodeEvent(recorded) : null;
-  return event?.type === 'CheckpointSigned' ? event.data.origin : null;
 }
 
 const mismatches = (claimed: ExportEnd, counted: ExportEnd): readonly string[] =>

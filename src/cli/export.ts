@@ -31,9 +31,9 @@ import {
 import { damageFinding } from '../domain/audit/finding.ts';
 import { type Damage, damagedCount } from '../domain/damage.ts';
 import type { EventScan, Scanned, ScannedLog } from '../ports/event-scan.ts';
+import { findingTable } from './audit-report.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { type ExistingExport, NO_EXPORT, readExisting } from './export-file.ts';
-import { findingTable } from './finding-table.ts';
 import { shareOf, withLog } from './operator.ts';
 import { mark, numbered, type Print, plain, printer, printJson, showProgress } from './terminal.ts';
 
@@ -78,21 +78,6 @@ async function exportLog({ out, json }: Options): Promise<void> {
 /** Kept for the report; the file has all. */
 const DAMAGE_KEPT = 1000;
 
-function damageReport() {
-  let damaged: Damage[] = [];
-  let damagedEvents = 0;
-  return {
-    add(damage: Damage): void {
-      damagedEvents += damagedCount(damage);
-      if (damaged.length < DAMAGE_KEPT) damaged.push(damage);
-    },
-    clear(): void {
-      [damaged, damagedEvents] = [[], 0];
-    },
-    get: () => ({ damagedEvents, damaged }),
-  };
-}
-
 /** `added`: events that this run has written. */
 async function intoFile(log: ScannedLog, path: string, write: Print) {
   const target = targetOf(path);
@@ -102,7 +87,8 @@ async function intoFile(log: ScannedLog, path: string, write: Print) {
   if (lock === null)
     throw new CannotRun(`${path} is being written by another relay export: wait until it has ended`);
   try {
-    const origin = await receiptLogOrigin(log);
+    const head = await log.lastPosition();
+    const origin = await receiptLogOrigin(log, head);
     const source = existsSync(part) || !existsSync(target) ? part : target;
     const found = await readFound(source, write);
     if (found.last !== null && !(await containsEvent(log, found.last)))
@@ -110,88 +96,64 @@ async function intoFile(log: ScannedLog, path: string, write: Print) {
     // The first line contains the origin: an export from before the transparency log is written again, once.
     // So is one that lacks damaged events: they may have been put back.
     const existing = found.head?.origin === origin && !found.hasDamage ? found : NO_EXPORT;
-    const damage = damageReport();
-    const report = { write, onDamage: damage.add };
-    const isComplete =
-      source === target && existing.finished && (await log.lastPosition()) === existing.end.head;
-    if (isComplete) return { file: path, origin, ...existing.end, added: 0, ...damage.get() };
-    let written = {
-      origin,
-      existing,
-      end: await continueFile(log, path, { source, part, existing, origin }, report),
+    const damage = { damagedEvents: 0, damaged: [] as Damage[] };
+    const onDamage = (one: Damage) => {
+      damage.damagedEvents += damagedCount(one);
+      if (damage.damaged.length < DAMAGE_KEPT) damage.damaged.push(one);
     };
-    const begun = origin === null ? await receiptLogOrigin(log) : null;
-    if (begun !== null) {
-      // The first checkpoint was signed meanwhile, and the events may contain it.
-      damage.clear();
-      const again = { source: part, part, existing: NO_EXPORT, origin: begun };
-      written = { ...again, end: await continueFile(log, path, again, report) };
+    const isComplete = source === target && existing.finished && head === existing.end.head;
+    const events = existing.end.events;
+    if (isComplete) return { file: path, origin, ...existing.end, added: 0, ...damage };
+    if (source !== part) asFault(path, () => copyFileSync(source, part));
+    const append = appendTo(path, part, existing.length);
+    try {
+      if (existing.length === 0) append.text(`${headLine({ origin, from: null })}\n`);
+      const end = await copyEvents(log, existing.end, head, { write, onDamage, append: append.text });
+      append.text(`${endLine(end)}\n`);
+      append.flush();
+      asFault(path, () => renameSync(part, target));
+      return { file: path, origin, ...end, added: end.events - events, ...damage };
+    } finally {
+      append.close();
     }
-    asFault(path, () => renameSync(part, target));
-    const { end } = written;
-    const added = end.events - written.existing.end.events;
-    return { file: path, origin: written.origin, ...end, added, ...damage.get() };
   } finally {
     lock.release();
   }
 }
 
-type Continued = {
-  readonly source: string;
-  readonly part: string;
-  readonly existing: ExistingExport;
-  readonly origin: string | null;
-};
-
-type Reporting = { readonly write: Print; readonly onDamage: (damage: Damage) => void };
-
-/** Writes what follows `existing` to `part`, down to the disk. */
-async function continueFile(
-  log: EventScan,
-  path: string,
-  { source, part, existing, origin }: Continued,
-  report: Reporting,
-): Promise<ExportEnd> {
-  const file = asFault(path, () => {
-    if (source !== part) copyFileSync(source, part);
-    const opened = openSync(part, 'a', 0o600);
-    ftruncateSync(opened, existing.length);
-    return opened;
-  });
-  const append = (text: string) => asFault(path, () => writeFileSync(file, text));
-  try {
-    if (existing.length === 0) append(`${headLine({ origin, from: null })}\n`);
-    const end = await copyEvents(log, existing.end, report, append);
-    append(`${endLine(end)}\n`);
-    asFault(path, () => fsyncSync(file));
-    return end;
-  } finally {
-    closeSync(file);
-  }
+/** Continues the file after so many bytes. */
+function appendTo(path: string, part: string, length: number) {
+  const file = asFault(path, () => openSync(part, 'a', 0o600));
+  asFault(path, () => ftruncateSync(file, length));
+  return {
+    text: (text: string) => asFault(path, () => writeFileSync(file, text)),
+    flush: () => asFault(path, () => fsyncSync(file)),
+    close: () => closeSync(file),
+  };
 }
 
-/** Appends the events after `from`; returns what the end line states. */
+type Copying = {
+  readonly write: Print;
+  readonly onDamage: (damage: Damage) => void;
+  readonly append: (text: string) => void;
+};
+
+/** Appends the events after `from` up to `head`; returns what the end line states. */
 async function copyEvents(
   log: EventScan,
   from: ExportEnd,
-  { write, onDamage }: Reporting,
-  append: (text: string) => void,
+  head: string | null,
+  { write, onDamage, append }: Copying,
 ): Promise<ExportEnd> {
   const progress = showProgress('exporting', write);
   let end = from;
-  let until: string | null = null;
-  const show = () =>
-    progress.show({
-      events: end.events,
-      eventsHere: end.events - from.events,
-      share: shareOf(end.head, until),
-    });
+  const show = () => {
+    const { events } = end;
+    progress.show({ events, eventsHere: events - from.events, share: shareOf(end.head, head) });
+  };
   try {
-    const onHead = (head: string | null) => {
-      until = head;
-      show();
-    };
-    for await (const { found } of pagesOf(log, end.head, { onHead })) {
+    show();
+    for await (const { found } of pagesOf(log, from.head, head)) {
       for (const one of found) {
         end = one.kind === 'event' ? withEvent(end, one.event) : withDamage(end, one.damage);
         if (one.kind === 'damaged') onDamage(one.damage);

@@ -75,7 +75,7 @@ async function fill(log: EventLog, jobs: number): Promise<Filled> {
 async function audited(log: EventScan, { receipts }: Filled): Promise<number> {
   const auditor = openAuditor(() => undefined);
   try {
-    for await (const { found } of pagesOf(log, null))
+    for await (const { found } of pagesOf(log, null, await log.lastPosition()))
       for (const one of found) if (one.kind === 'event') await auditor.take(one.event);
     const summary = await auditor.finish();
     if (summary.receipts !== receipts || summary.findings > 0)
@@ -90,7 +90,7 @@ async function audited(log: EventScan, { receipts }: Filled): Promise<number> {
 async function readAndVerified(log: EventScan): Promise<number> {
   let verified = 0;
   const keys = new Map<unknown, Uint8Array>();
-  for await (const { found } of pagesOf(log, null)) {
+  for await (const { found } of pagesOf(log, null, await log.lastPosition())) {
     for (const one of found) {
       if (one.kind === 'damaged') throw new Error('the log is damaged');
       const { type, data } = one.event;

@@ -36,16 +36,13 @@ export async function integrityOf(deps: IntegrityDeps): Promise<Integrity> {
   const { log, onProgress } = deps;
   const order = auditOrder(streamStates(deps.scratch));
   let [findings, unchecked]: [number, number] = [0, 0];
-  let head: string | null = null;
   const found = (finding: Finding) => {
     findings++;
     deps.onFinding(finding);
   };
-  const onHead = (last: string | null) => {
-    head = last;
-    onProgress?.(0, null, head);
-  };
-  for await (const page of pagesOf(log, null, { index: true, onHead })) {
+  const head = await log.lastPosition();
+  onProgress?.(0, null, head);
+  for await (const page of pagesOf(log, null, head, true)) {
     for (const one of page.found) {
       const isEvent = one.kind === 'event';
       const {

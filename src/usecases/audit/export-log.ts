@@ -1,47 +1,53 @@
-// Reads the whole event log in pages, up to its head at the start: for exports and audits.
+// Reads the whole event log in pages: for exports and audits.
 
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { EventDamaged, type EventLog, LogDamaged, type RecordedEvent } from '#src/ports/event-log.ts';
-import type { EventScan, Scan } from '#src/ports/event-scan.ts';
+import type { EventScan, Scan, Scanned } from '#src/ports/event-scan.ts';
 
 /** Only one page is held in memory. */
 const PAGE = 512;
 
 /**
- * Pages of what is stored after `after` (exclusive; null: from the first event on), damage included. They contain every
- * event that was acknowledged before the first page; of later events, only those that are in the last page.
+ * Pages of what is stored after `after` (exclusive; null: from the first event on) up to `head`, damage included: with
+ * `lastPosition()` as the head, every event that was acknowledged before, and none later.
  */
 export async function* pagesOf(
-  log: Pick<EventScan, 'lastPosition' | 'scan'>,
+  log: Pick<EventScan, 'scan'>,
   after: string | null,
-  {
-    index = false,
-    onHead,
-  }: { readonly index?: boolean; readonly onHead?: (head: string | null) => void } = {},
+  head: string | null,
+  index = false,
 ): AsyncGenerator<Scan, void, undefined> {
-  const head = await log.lastPosition();
-  onHead?.(head);
   for (let last = after; head !== null && (last === null || last < head); ) {
     const page = await log.scan({ after: last, max: PAGE, index });
-    yield page;
-    if (page.next === null) return;
-    last = page.next;
+    const { next } = page;
+    const isLast = next === null || next > head;
+    yield isLast ? { ...page, found: page.found.filter((one) => positionOf(one) <= head) } : page;
+    if (next === null) return;
+    last = next;
   }
 }
 
-/** The transparency log's name, from its first checkpoint that can be read; null if the event log has none. */
+const positionOf = (one: Scanned): string => (one.kind === 'event' ? one.event.position : one.damage.from);
+
+/** The transparency log's name, from its first checkpoint up to `head` that can be read; null if there is none. */
 export async function receiptLogOrigin(
-  log: Pick<EventLog, 'readStream'> & Pick<EventScan, 'lastPosition' | 'scan'>,
+  log: Pick<EventLog, 'readStream'> & Pick<EventScan, 'scan'>,
+  head: string | null,
 ): Promise<string | null> {
   if (!(await hasReceiptLog(log))) return null;
-  for await (const { found } of pagesOf(log, null))
+  for await (const { found } of pagesOf(log, null, head))
     for (const one of found) {
-      const event =
-        one.kind === 'event' && one.event.stream === STREAM.receiptLog ? decodeEvent(one.event) : null;
-      if (event?.type === 'CheckpointSigned') return event.data.origin;
+      const origin = one.kind === 'event' ? originIn(one.event) : null;
+      if (origin !== null) return origin;
     }
   return null;
+}
+
+/** The transparency log's name, in the event of a checkpoint; null for other events. */
+export function originIn(recorded: RecordedEvent): string | null {
+  const event = recorded.stream === STREAM.receiptLog ? decodeEvent(recorded) : null;
+  return event?.type === 'CheckpointSigned' ? event.data.origin : null;
 }
 
 /** true also if its stream is damaged. */
