@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { findingTable } from '#src/cli/finding-table.ts';
+import { findingTable } from '#src/cli/audit-report.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { type AuditHistory, auditHistory } from '#test/support/audit-history.ts';
