@@ -1,6 +1,7 @@
 // The purge: rows older than their retention are deleted, oldest first, a few in each transaction, and the horizon moves
 // with them: all that ended before it is gone. Rows by minute and by hour stay: one a minute is no burden.
 import { type SQL, sql } from 'drizzle-orm';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
@@ -95,7 +96,7 @@ async function databaseNow(db: Db): Promise<number> {
 }
 
 const instant = (now: number, keepMs: number | null): string | null =>
-  keepMs === null ? null : new Date(Math.max(0, now - keepMs)).toISOString();
+  keepMs === null ? null : iso(Math.max(0, now - keepMs));
 
 /** By horizon: what is older than this may go; null: nothing. */
 export type Before = Readonly<Record<Retained['horizon'], string | null>>;

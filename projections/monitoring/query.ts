@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { failureRate } from '#src/domain/monitoring/alert-rules.ts';
+import { iso } from '#src/lib/iso.ts';
 import { type Percentiles, percentilesOf } from './percentiles.ts';
 import { DURATION_BOUNDS_MS, monitoringTotals, runningJobs } from './table.ts';
 import { FINISHED, finishedSince, firstHour, NO_HOURS } from './window.ts';
@@ -70,7 +71,7 @@ export function summaryOf(
  * begins with the whole minute that holds `nowMs - windowMs`.
  */
 export function windowStart(nowMs: number, windowMs: number): string {
-  return new Date(nowMs - windowMs).toISOString().slice(0, 16);
+  return iso(nowMs - windowMs).slice(0, 16);
 }
 
 export function monitoringQueries(db: PgDatabase<PgQueryResultHKT>) {

@@ -1,6 +1,7 @@
 // What finished in a window, row by row: minutes up to the first full hour, and hours from there on. Sums over these rows
 // are those over the window's minutes alone.
 import { sql } from 'drizzle-orm';
+import { iso } from '#src/lib/iso.ts';
 import { monitoringHours, monitoringMinutes } from './table.ts';
 
 const HOUR_MS = 3_600_000;
@@ -8,7 +9,7 @@ const HOUR_MS = 3_600_000;
 /** The first full hour of a window that begins with the minute `since`: its first minute, `YYYY-MM-DDTHH:MM`. */
 export function firstHour(since: string): string {
   const hour = Math.ceil(Date.parse(`${since}:00.000Z`) / HOUR_MS);
-  return new Date(hour * HOUR_MS).toISOString().slice(0, 16);
+  return iso(hour * HOUR_MS).slice(0, 16);
 }
 
 /** Columns of `finishedSince`. `minute`: of an hour its first one. */

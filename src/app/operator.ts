@@ -8,9 +8,9 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
-import { acquireFileLock, createLockFile, type FileLock } from '#src/adapters/signing/file-lock.ts';
 import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
+import { acquireFileLock, type FileLock } from '#src/lib/files/file-lock.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { EventDamaged, LogDamaged } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
@@ -98,13 +98,12 @@ export async function checkStorage(
  * ends. Returns null at once if another process writes it; throws if no lock file can be created.
  */
 export function lockExport(path: string): FileLock | null {
-  const file = `${path}.lock`;
-  createLockFile(file);
-  const lock = acquireFileLock(file, 0);
+  const lock = acquireFileLock(path);
   if (lock === null) return null;
   return {
+    ...lock,
     release() {
-      rmSync(file, { force: true });
+      rmSync(lock.file, { force: true });
       lock.release();
     },
   };

@@ -2,6 +2,7 @@
 // read model and uses no network.
 import { createReadStream, statSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
+import { isObject } from '#src/lib/is-object.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { auditAgainstChain, type ChainChecked } from '#src/usecases/audit/audit-against-chain.ts';
 import type { Auditor, AuditSummary } from '#src/usecases/audit/audit-log.ts';
@@ -210,8 +211,7 @@ function noteIn(text: string): string | null {
   if (!text.trimStart().startsWith('{')) return text;
   try {
     const value: unknown = JSON.parse(text);
-    const has = typeof value === 'object' && value !== null && 'checkpoint' in value;
-    return has && typeof value.checkpoint === 'string' ? value.checkpoint : null;
+    return isObject(value) && typeof value.checkpoint === 'string' ? value.checkpoint : null;
   } catch {
     return null;
   }

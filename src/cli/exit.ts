@@ -53,6 +53,7 @@ function isKnown(error: unknown): boolean {
   return code !== null && !code.startsWith('ERR_');
 }
 
-function rootOf(error: unknown): unknown {
+/** The innermost cause: what wraps the words of a driver repeats whole statements. */
+export function rootOf(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
 }

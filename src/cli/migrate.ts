@@ -1,7 +1,7 @@
 // relay migrate: applies the migrations of the tables that belong to no generation of read models.
 import type { Command } from 'commander';
 import { readConfig } from '../config.ts';
-import { CannotRun, oneLine } from './exit.ts';
+import { CannotRun, oneLine, rootOf } from './exit.ts';
 import { print } from './terminal.ts';
 
 export function addMigrate(program: Command): void {
@@ -20,16 +20,9 @@ async function migrate(): Promise<void> {
   try {
     await migrateDatabase(config);
   } catch (error) {
-    throw new CannotRun(`the database could not be migrated: ${rootOf(error)}`, { cause: error });
+    throw new CannotRun(`the database could not be migrated: ${oneLine(rootOf(error))}`, { cause: error });
   }
   print(
     'The database is migrated. `relay rebuild` builds the read models of this release before it is deployed.',
   );
-}
-
-/** The driver's own words: what wraps them repeats whole statements. */
-export function rootOf(error: unknown): string {
-  let root = error;
-  while (root instanceof Error && root.cause instanceof Error) root = root.cause;
-  return oneLine(root);
 }

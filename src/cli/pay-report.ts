@@ -1,5 +1,6 @@
 // What relay pay prints of a purchase: as text, and as JSON.
 import type { Evidence, PurchaseResult } from '#src/app/buyer.ts';
+import { iso } from '#src/lib/iso.ts';
 import { heading, mark, paint, row, shown } from './terminal.ts';
 import { checkLines, factLines } from './verify.ts';
 
@@ -53,8 +54,7 @@ const NONE = {
 
 type PaymentMade = NonNullable<PurchaseResult['payment']>;
 
-const validUntil = ({ authorization }: PaymentMade): string =>
-  new Date(Number(authorization.validBefore) * 1000).toISOString();
+const validUntil = ({ authorization }: PaymentMade): string => iso(Number(authorization.validBefore) * 1000);
 
 /** How the command was called. `key`: the idempotency key of the call. */
 export type How = {

@@ -1,5 +1,6 @@
 // relay payments: the open payments or all of them, and sums by period.
 import { isRefundDue } from '#src/domain/payment/ledger.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { isWorkLeft } from '#src/usecases/payments/balance-payments.ts';
 import { listAllPayments, openPayments } from '#src/usecases/payments/list-payments.ts';
@@ -146,6 +147,6 @@ function demandOneForm({ csv, json }: Form): void {
 function periodOf({ since, until }: Pick<ListOptions, 'since' | 'until'>): Period {
   if (since !== undefined && until !== undefined && since >= until)
     throw new CannotRun('--since must be before --until');
-  const instant = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString());
+  const instant = (ms: number | undefined) => (ms === undefined ? null : iso(ms));
   return { since: instant(since), until: instant(until) };
 }

@@ -1,5 +1,6 @@
 // relay payments resolve: what became of a payment whose fate is open.
 import type { Statement } from '#src/domain/payment/resolve.ts';
+import { iso } from '#src/lib/iso.ts';
 import { type Resolved, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
 import { withChain } from './payments-chain.ts';
@@ -65,7 +66,7 @@ function answerOf(id: string, resolved: Resolved): { readonly text: string; read
         `nothing to resolve: ${id} ${resolved.status === 'absent' ? 'is not in the log' : `is ${resolved.status}`}`,
       );
     case 'too_early': {
-      const until = new Date(resolved.validBefore * 1000).toISOString();
+      const until = iso(resolved.validBefore * 1000);
       throw new FoundWrong(
         `too early: the authorization of ${id} is unused and can be used until ${until}; run this over a minute after that`,
       );

@@ -5,8 +5,7 @@ import { CannotRebuild, type RebuildResult } from '#projections/rebuild.ts';
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
-import { CannotRun, exiting } from './exit.ts';
-import { rootOf } from './migrate.ts';
+import { CannotRun, exiting, oneLine, rootOf } from './exit.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = { readonly check?: true; readonly prune?: true; readonly json?: true };
@@ -75,7 +74,7 @@ function cannotRun(cause: unknown, { databaseUrl }: Config): unknown {
     );
   }
   if (databaseUrl === null || cause instanceof EventLogUnavailable || !isOfDatabase(cause)) return cause;
-  return new CannotRun(`the database could not be used: ${rootOf(cause)}`, { cause });
+  return new CannotRun(`the database could not be used: ${oneLine(rootOf(cause))}`, { cause });
 }
 
 /** postgres.js and drizzle: the driver's own words, without whole statements. */

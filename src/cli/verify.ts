@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import type { OpenedDisclosure } from '../domain/receipt/disclosures.ts';
 import {
   allChecksHold,
@@ -151,9 +152,6 @@ function labelOf({ name, ok, details }: Check): string {
     ? `It is in the transparency log, index ${plain(String(details.index))} of ${plain(String(details.size))}`
     : CHECK_LABELS[name];
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null;
 
 function comparedLines({ details }: Check): readonly string[] {
   if (!isObject(details)) return [];

@@ -1,12 +1,10 @@
 // Replaces the schema package in the bundles: each schema of the domain becomes a plain function. A page neither compiles
 // nor interprets a schema, and a reader of the bundle sees what is checked. Only the kinds of schema that the domain uses
 // are supported; a bundle with another kind fails at load.
+import { isObject } from '#src/lib/is-object.ts';
 
 type Fits = (value: unknown) => boolean;
 type Shape = Fits & { readonly optional?: true };
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const number =
   (fits: (value: unknown) => boolean) =>

@@ -10,6 +10,8 @@ export function roomOf(file: string): string {
   if (top === 'projections') return third === '' ? 'projections' : `projections/${second}`;
   if (top !== 'src') return top;
   if (second === 'adapters' && rest.length > 0) return `src/adapters/${third}`;
+  // These use the disk.
+  if (second === 'lib' && third === 'files') return 'src/lib/files';
   // Complete programs for readers.
   if (second === 'discovery' && third === 'snippets') return 'src/discovery/snippets';
   return `src/${second.replace(/(-[a-z-]+)?\.ts$/, '')}`;

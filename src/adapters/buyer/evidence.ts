@@ -15,6 +15,7 @@ import type { Check, Primitives, VerificationReport } from '#src/domain/receipt/
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import type { Payment } from './payment.ts';
 import type { Answer } from './present.ts';
 import { compare, type Mismatch } from './purchase-error.ts';
@@ -56,9 +57,7 @@ const CHECKS = Object.entries(MEMBERS).map(([name, schema]) => ({ name, isReadab
 
 /** The execution response, or the first member that is missing or has another form. */
 function readExecution(body: unknown): { readonly execution: Execution } | Mismatch {
-  const members = (typeof body === 'object' && body !== null ? body : {}) as Readonly<
-    Record<string, unknown>
-  >;
+  const members = isObject(body) ? body : {};
   const bad = CHECKS.find(({ name, isReadable }) => !isReadable(members[name]));
   if (bad === undefined) return { execution: members as unknown as Execution };
   const actual = members[bad.name] === undefined ? 'none' : 'another form';

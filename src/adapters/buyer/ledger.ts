@@ -2,22 +2,16 @@
 // what a day may cost and returns the payment of an order that is repeated, so that no order is paid for twice. It
 // contains no signature, and of a request only a keyed hash.
 import { createHmac } from 'node:crypto';
-import {
-  closeSync,
-  fstatSync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  writeSync,
-} from 'node:fs';
+import { fstatSync, fsyncSync, ftruncateSync, readFileSync, realpathSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { Instant } from '#src/domain/event-fields.ts';
 import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
+import { flush, withFile } from '#src/lib/files/durable.ts';
+import { acquireFileLock } from '#src/lib/files/file-lock.ts';
+import { iso } from '#src/lib/iso.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { UnsignedPayment } from './payment.ts';
@@ -76,24 +70,21 @@ const LedgerRecord = Type.Object(
 export type LedgerRecord = Static<typeof LedgerRecord>;
 const isRecord = shapeCheck(LedgerRecord);
 
-/** Exclusive, also among processes. Does not wait; null: another has it. */
-export type TakeLock = (file: string) => { release(): void } | null;
-
 export type LedgerOptions = {
   readonly path: string;
   /** Of the wallet: keys the hash of the requests. */
   readonly secret: Uint8Array;
   /** Millionths of a US dollar that payments of one UTC day may cost; null: unlimited. */
   readonly budgetMicroUsd: bigint | null;
-  readonly lock: TakeLock;
   readonly clock: Clock;
 };
 
 const LOCK_WAIT_MS = 10_000;
 const LOCK_PAUSE_MS = 20;
 
-export function fileLedger(options: LedgerOptions): Ledger {
-  const { secret, budgetMicroUsd, lock, clock } = options;
+/** Throws `LedgerUnusable`. */
+export function openLedger(options: LedgerOptions): Ledger {
+  const { secret, budgetMicroUsd, clock } = options;
   const path = createdFile(resolve(options.path));
   const orderHash = ({ request }: LedgerOrder) =>
     createHmac('sha256', createHmac('sha256', secret).update('relay buyer ledger').digest())
@@ -117,7 +108,7 @@ export function fileLedger(options: LedgerOptions): Ledger {
   async function taken() {
     const until = clock.monotonic() + LOCK_WAIT_MS;
     for (;;) {
-      const held = usable(path, () => lock(path));
+      const held = usable(path, () => acquireFileLock(path));
       if (held !== null) return held;
       if (clock.monotonic() > until)
         throw new LedgerUnusable(
@@ -142,7 +133,7 @@ export function fileLedger(options: LedgerOptions): Ledger {
       locked(async (records) => {
         const record = recordOf(records, order);
         if (record !== null) return { kind: 'recorded', record };
-        const at = new Date(clock.now()).toISOString();
+        const at = iso(clock.now());
         const over = overBudget(records, at, price, budgetMicroUsd);
         if (over !== null) throw new PurchaseError(over);
         const payment = await sign();
@@ -186,26 +177,14 @@ function overBudget(
 /** Creates the file, for its owner only, if it is missing. Returns its path without symbolic links: the lock is beside it. */
 function createdFile(path: string): string {
   return usable(path, () => {
-    const file = openSync(path, 'a', 0o600);
-    try {
+    withFile(path, 'a', (file) => {
       if (!fstatSync(file).isFile()) throw new LedgerUnusable(`ledger ${path} is not a regular file`);
       fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    });
     const real = realpathSync(path);
-    flushFolder(real);
+    flush(dirname(real));
     return real;
   });
-}
-
-function flushFolder(path: string): void {
-  const folder = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }
 
 function readLedger(path: string): readonly LedgerRecord[] {
@@ -236,18 +215,17 @@ const damaged = (path: string, line: number, problem: string) =>
 /** On disk when it returns. A record that could not be written completely is removed again. */
 function append(path: string, record: LedgerRecord): void {
   usable(path, () => {
-    const file = openSync(path, 'a');
-    const { size } = fstatSync(file);
-    try {
-      const line = Buffer.from(`${JSON.stringify(record)}\n`);
-      if (writeSync(file, line) !== line.length) throw new Error('the record was not written completely');
-      fsyncSync(file);
-    } catch (error) {
-      ftruncateSync(file, size);
-      throw error;
-    } finally {
-      closeSync(file);
-    }
+    withFile(path, 'a', (file) => {
+      const { size } = fstatSync(file);
+      try {
+        const line = Buffer.from(`${JSON.stringify(record)}\n`);
+        if (writeSync(file, line) !== line.length) throw new Error('the record was not written completely');
+        fsyncSync(file);
+      } catch (error) {
+        ftruncateSync(file, size);
+        throw error;
+      }
+    });
   });
 }
 

@@ -2,6 +2,7 @@
 // was named and to no other.
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { collected } from '#src/lib/collected.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import type { Clock } from '#src/ports/clock.ts';
 
 /** One HTTP request and its complete answer; rejects if none came. Redirects are not followed. */
@@ -129,5 +130,5 @@ function retryAfterMs({ headers }: Answer): number | null {
 /** Empty if the text is no JSON object. */
 function jsonObject(text: string): Readonly<Record<string, unknown>> {
   const value = parsedJson(text);
-  return typeof value === 'object' && value !== null ? { ...value } : {};
+  return isObject(value) ? value : {};
 }

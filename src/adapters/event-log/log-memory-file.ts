@@ -1,18 +1,17 @@
 // Remembers the event log in a file of DATA_DIR, for a key file that this process may not change.
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { isKnownLog } from '#src/domain/signing-keys/known-log.ts';
+import { findText, replaceFile } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { systemCode } from '#src/lib/system-error.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
-import { replaceFile } from './replace-file.ts';
 
 /** `read` throws `OperatorError` for a file with other content. */
 export const logMemoryFile = (path: string): LogMemory => ({
   place: path,
   read() {
-    const text = textOf(path);
+    const text = findText(path);
     if (text === null) return null;
     const content = parsedJson(text);
     if (isKnownLog(content)) return content;
@@ -25,12 +24,3 @@ export const logMemoryFile = (path: string): LogMemory => ({
     replaceFile(path, `${JSON.stringify(log, null, 2)}\n`);
   },
 });
-
-function textOf(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null;
-    throw error;
-  }
-}

@@ -13,6 +13,7 @@ import {
 import { type Dial, sameAddress } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex } from '#src/domain/encoding.ts';
+import { systemCode } from '#src/lib/system-error.ts';
 import { describeAddress } from './addresses.ts';
 import { type Attempt, AttemptFailed, isDefect } from './attempt.ts';
 import type { ReadTurns } from './read-turns.ts';
@@ -136,7 +137,7 @@ function isAddress(text: string, { address }: Dial): boolean {
 const LOST = ['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENETUNREACH', 'EHOSTUNREACH'];
 
 function categoryOf(error: unknown, attempt: Attempt): 'connect_error' | 'tls_error' {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : null;
+  const code = systemCode(error);
   return attempt.phase === 'connect' || code === null || LOST.includes(code) ? 'connect_error' : 'tls_error';
 }
 

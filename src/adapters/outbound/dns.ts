@@ -1,6 +1,7 @@
 // DNS over the network with the runtime's Resolver. The destination policy decides which addresses may be dialled.
 import { Resolver as RuntimeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { systemCode } from '#src/lib/system-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import type { Clock } from '../../ports/clock.ts';
 import type { Resolution, Resolver } from '../../ports/resolver.ts';
@@ -53,19 +54,15 @@ async function lookUp(
     return addresses.length > 0 ? { outcome: 'addresses', addresses } : { outcome: 'not_found' };
   } catch (error) {
     resolver.cancel();
-    return { outcome: 'failed', timedOut: ['ECANCELLED', 'ETIMEOUT'].includes(codeOf(error)) };
+    return { outcome: 'failed', timedOut: ['ECANCELLED', 'ETIMEOUT'].includes(systemCode(error) ?? '') };
   }
 }
 
 const late = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEOUT' });
 
 function noneIfMissing(error: unknown): string[] {
-  if (['ENOTFOUND', 'ENODATA'].includes(codeOf(error))) return [];
+  if (['ENOTFOUND', 'ENODATA'].includes(systemCode(error) ?? '')) return [];
   throw error;
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
 
 export type MissOptions = {

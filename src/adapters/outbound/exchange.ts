@@ -1,6 +1,7 @@
 // One HTTP/1.1 request and its response on an authenticated connection. The body is read up to the limit and never
 // decompressed.
 import { setImmediate } from 'node:timers';
+import { systemCode } from '#src/lib/system-error.ts';
 import { isHeader } from '../../domain/destination/headers.ts';
 import { isSuccess, retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -132,7 +133,7 @@ function keepBody(attempt: Attempt, block: Buffer, start: number, end: number): 
  */
 function failureOf(error: unknown): unknown {
   if (error instanceof AttemptFailed || isDefect(error)) return error;
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = systemCode(error) ?? '';
   const isTls = code.startsWith('ERR_SSL') || code === 'EPROTO';
   return new AttemptFailed(isTls ? 'tls_error' : 'truncated_response', error);
 }

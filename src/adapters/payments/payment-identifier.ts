@@ -7,6 +7,7 @@ import {
   PAYMENT_IDENTIFIER,
 } from '@x402/extensions/payment-identifier';
 import { type Refused, refused } from '#src/domain/refusal.ts';
+import { isObject } from '#src/lib/is-object.ts';
 
 /** A member of `extensions` in a 402. */
 export const IDENTIFIER_OFFER = { [PAYMENT_IDENTIFIER]: declarePaymentIdentifierExtension() };
@@ -24,16 +25,14 @@ export function readIdentifier(
   const extension = Object.hasOwn(extensions, PAYMENT_IDENTIFIER) ? extensions[PAYMENT_IDENTIFIER] : null;
   if (extension === null) return null;
   const info = memberOf(extension, 'info');
-  if (typeof info !== 'object' || info === null) return invalid('/info', 'Expected an object');
+  if (!isObject(info)) return invalid('/info', 'Expected an object');
   const id = memberOf(info, 'id');
   if (id === undefined) return null;
   return typeof id === 'string' && isValidPaymentId(id) ? id : invalid('/info/id', EXPECTED);
 }
 
 const memberOf = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Readonly<Record<string, unknown>>)[name]
-    : undefined;
+  isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 
 /** `path`: JSON pointer into the payment. */
 const invalid = (place: string, message: string): Refused<'invalid_request'> =>

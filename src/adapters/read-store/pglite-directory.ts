@@ -1,18 +1,10 @@
 // The embedded read models' directory: whose it is, and whether its files can be believed. PGlite neither locks its
 // directory nor syncs its files, so both are done here; the rows can always be replayed from the log.
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
+import { flush } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { isSqliteBusy, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
 import { ReadStoreInUse } from '#src/ports/read-store.ts';
@@ -110,16 +102,7 @@ function syncTree(directory: string): void {
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) syncTree(path);
-    else if (entry.isFile()) syncPath(path);
+    else if (entry.isFile()) flush(path);
   }
-  syncPath(directory);
-}
-
-function syncPath(path: string): void {
-  const file = openSync(path, 'r');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
+  flush(directory);
 }

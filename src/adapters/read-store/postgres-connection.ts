@@ -1,6 +1,7 @@
 // postgres.js, made to survive the loss of a connection: it is an error of the statements that wait for it, and of no other.
 import { Socket } from 'node:net';
 import type postgres from 'postgres';
+import { systemCode } from '#src/lib/system-error.ts';
 
 /** The arguments that postgres.js passes when it opens a socket. */
 type Place = Pick<postgres.ParsedOptions, 'host' | 'port'> & { readonly path: string | false };
@@ -121,5 +122,5 @@ const LOST = ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', '57P01', 
 /** drizzle wraps what the driver threw. */
 function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  return ('code' in error && LOST.includes(String(error.code))) || isConnectionLost(error.cause);
+  return LOST.includes(systemCode(error) ?? '') || isConnectionLost(error.cause);
 }

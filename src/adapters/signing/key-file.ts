@@ -26,12 +26,13 @@ import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
 import { oneOf } from '#src/domain/event-fields.ts';
 import { KnownLog } from '#src/domain/signing-keys/known-log.ts';
+import { flush, withFile } from '#src/lib/files/durable.ts';
+import { acquireFileLock } from '#src/lib/files/file-lock.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
 import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
-import { acquireFileLock, createLockFile } from './file-lock.ts';
 import { secretCheck } from './hash.ts';
 
 export type KeyFileFault =
@@ -263,7 +264,7 @@ function writeWhole(
     writeFileSync(temporary, text, { flag: 'wx', mode: 0o600, flush: true });
     if (owner !== null) setOwner(temporary, owner);
     move(temporary);
-    withFile(dirname(path), 'r', fsyncSync);
+    flush(dirname(path));
   } finally {
     try {
       rmSync(temporary, { force: true });
@@ -288,24 +289,13 @@ function setOwner(path: string, owner: Owner): void {
   });
 }
 
-function withFile(path: string, flags: string, work: (fd: number) => void): void {
-  const fd = openSync(path, flags);
-  try {
-    work(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
 /** Each process has the lock for some milliseconds. */
 const LOCK_MS = 5000;
 
 /** Runs `work` under the lock beside the file. Throws `KeyFileError` `key_file_busy` after `timeoutMs`. */
 export function withKeyFileLock<T>(path: string, owner: Owner, work: () => T, timeoutMs = LOCK_MS): T {
-  const file = `${path}.lock`;
   // The owner of the key file must be able to take its lock later.
-  if (createLockFile(file)) setOwner(file, owner);
-  const lock = acquireFileLock(file, timeoutMs);
+  const lock = acquireFileLock(path, { timeoutMs, onCreate: (file) => setOwner(file, owner) });
   if (lock === null)
     throw new KeyFileError('key_file_busy', path, 'is being changed by another process: try again');
   try {

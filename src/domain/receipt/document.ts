@@ -1,6 +1,8 @@
 // A document with a receipt: a bare JWS, the answer of GET /api/receipts/{id}, or an execution response. Finds the JWS,
 // lists where the readable members around it differ from what was signed, and verifies it. Command line, pages and the
 // importable verifier use it.
+
+import { isObject } from '#src/lib/is-object.ts';
 import { parsedJson, sameJson } from '../canonical-json.ts';
 import { parseTlogProof } from '../transparency/tlog-proof.ts';
 import { type OpenedDisclosure, openDisclosures } from './disclosures.ts';
@@ -36,13 +38,13 @@ export function readReceiptDocument(text: string): ReceiptDocument | NoDocument 
 
 /** `value`: the parsed JSON. */
 export function receiptDocumentOf(value: unknown): ReceiptDocument | NoDocument {
-  if (!isMap(value)) return none('holds JSON without a receipt');
+  if (!isObject(value)) return none('holds JSON without a receipt');
   const { jws, receipt, job } = value;
   if (typeof jws === 'string') {
     return { kind: 'receipt', jws, receiptId: textOrNull(value.id), jobId: null, text: value };
   }
-  if (isMap(receipt) && typeof receipt.jws === 'string') {
-    const jobId = isMap(job) ? textOrNull(job.id) : null;
+  if (isObject(receipt) && typeof receipt.jws === 'string') {
+    const jobId = isObject(job) ? textOrNull(job.id) : null;
     return { kind: 'execution', jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
   }
   return none(errorIn(value) ?? 'holds JSON without a receipt');
@@ -50,8 +52,8 @@ export function receiptDocumentOf(value: unknown): ReceiptDocument | NoDocument 
 
 /** null if the JSON is no error answer of the service. */
 function errorIn(value: unknown): string | null {
-  const error = isMap(value) ? value.error : null;
-  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? 'of no known kind'})` : null;
+  const error = isObject(value) ? value.error : null;
+  return isObject(error) ? `holds an error answer (${textOrNull(error.code) ?? 'of no known kind'})` : null;
 }
 
 const none = (problem: string): NoDocument => ({ kind: null, problem });
@@ -65,7 +67,7 @@ export function noProofIn(text: string): string | null {
 
 /** The disclosures of a JSON array, or of an execution response; null for anything else. */
 export function disclosuresOf(value: unknown): readonly string[] | null {
-  const list = isMap(value) ? value.disclosures : value;
+  const list = isObject(value) ? value.disclosures : value;
   return Array.isArray(list) && list.every((text) => typeof text === 'string') ? list : null;
 }
 
@@ -87,13 +89,10 @@ const differing = (text: JsonMap, signed: JsonMap, path = ''): readonly string[]
   Object.entries(signed).flatMap(([name, value]) => {
     const found = text[name];
     if (found === undefined || sameJson(found, value)) return [];
-    return isMap(found) && isMap(value) && name !== 'payload'
+    return isObject(found) && isObject(value) && name !== 'payload'
       ? differing(found, value, `${path}${name}.`)
       : [`${path}${name}`];
   });
-
-const isMap = (value: unknown): value is JsonMap =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 

@@ -3,6 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import type { KeyEvent } from '#src/domain/events.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import { KeyPurpose } from './events.ts';
 
 export type KeyRecord = {
@@ -123,8 +124,6 @@ export function toJwk(key: KeyRecord): Jwk {
 }
 
 const isJwk = shapeCheck(Jwk);
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null;
 
 /** The Ed25519 keys of a JWK set, other keys ignored (RFC 7517 §5); null if it is no JWK set. */
 export function fromJwkSet(value: unknown): readonly KeyRecord[] | null {

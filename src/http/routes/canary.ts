@@ -15,6 +15,7 @@ import {
   readBody,
 } from '#src/http/request/parse-request.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
+import { iso } from '#src/lib/iso.ts';
 
 const CanaryEcho = Closed({
   ok: Type.Literal(true),
@@ -42,7 +43,7 @@ export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute'>): 
       ok: true,
       service: SERVICE.name,
       method,
-      receivedAt: new Date(clock.now()).toISOString(),
+      receivedAt: iso(clock.now()),
       requestId: context.id,
       bodyBytes: bytes.byteLength,
       bodySha256: toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.from(bytes)))),

@@ -6,6 +6,7 @@ import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { MCP_VERSIONS } from '#src/http/mcp/endpoint.ts';
 import { documentAnswers, publisher } from '#src/http/response/conditional-get.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 
 export type DeploymentFacts = {
@@ -20,7 +21,7 @@ export function documentFacts({ settings, payments, clock }: DeploymentFacts): F
   return {
     ...shown,
     baseUrl: baseUrl.replace(/\/+$/, ''),
-    generatedAt: new Date(clock.now()).toISOString(),
+    generatedAt: iso(clock.now()),
     askedFor: payments?.askedFor ?? null,
     targetQuota: targetQuota && { windowMs: targetQuota.windowMs, maxRequests: targetQuota.maxRequests },
     mcpVersions: MCP_VERSIONS,

@@ -5,6 +5,7 @@ import { didKeyId, didOf, type Jwk, type JwkSet } from '#src/domain/signing-keys
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { json } from '#src/http/response/json.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 
 /** A key that was activated a moment ago is found soon. */
@@ -47,7 +48,7 @@ function methodOf(did: string, { kty, crv, kid, x, purpose, nbf, exp, revokedAt 
 }
 
 /** A dateTimeStamp (W3C Controlled Identifiers 1.0, section 2.2). */
-const instant = (seconds: number) => new Date(seconds * 1000).toISOString();
+const instant = (seconds: number) => iso(seconds * 1000);
 
 /**
  * `at`: Unix seconds. A retirement that is announced takes effect later: the key signs until then. A checkpoint states

@@ -19,6 +19,7 @@ import { type IntegerParameter, readInteger } from '#src/http/request/validation
 import { jsonText } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY } from './proofs.ts';
 import { RedactionPolicy } from './recent.ts';
@@ -63,9 +64,7 @@ export function wholeWindow(windowMs: number): number {
 export function bucketStarts(nowMs: number, windowMs: number, sizeMs: number): readonly string[] {
   const last = Math.floor(nowMs / sizeMs);
   const count = windowMs / sizeMs + 1;
-  return Array.from({ length: count }, (_, at) =>
-    new Date((last - count + 1 + at) * sizeMs).toISOString().slice(0, 16),
-  );
+  return Array.from({ length: count }, (_, at) => iso((last - count + 1 + at) * sizeMs).slice(0, 16));
 }
 
 const Duration = Type.Number({ minimum: 0 });

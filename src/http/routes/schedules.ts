@@ -19,6 +19,7 @@ import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoin
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { invalid, MAX_FAULTS, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
 import { normalizedShown, PolicyCheckResponse, Verdict, verdictShown, Warnings } from './policy.ts';
 
@@ -103,9 +104,9 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
 const check: typeof outerCheck = {
   ...outerCheck,
   faults(value) {
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    const schedule = isObject && 'schedule' in value ? value.schedule : null;
-    const inner = !isObject || isSchedule(schedule) ? [] : malformedSchedule(schedule).details;
+    if (!isObject(value)) return outerCheck.faults(value).slice(0, MAX_FAULTS);
+    const { schedule = null } = value;
+    const inner = isSchedule(schedule) ? [] : malformedSchedule(schedule).details;
     return [...outerCheck.faults(value), ...inner].slice(0, MAX_FAULTS);
   },
 };

@@ -9,6 +9,7 @@ import { makeId } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { TIMES } from '#src/domain/limits.ts';
 import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
@@ -67,8 +68,8 @@ export async function decideWebhook(
     policyHash: policyHash(policy),
     buyerPolicy: policy,
     facts,
-    createdAt: new Date(now).toISOString(),
-    expiresAt: new Date(now + TIMES.decisionValidMs).toISOString(),
+    createdAt: iso(now),
+    expiresAt: iso(now + TIMES.decisionValidMs),
   });
   await record(deps, recorded);
   return recorded.data;

@@ -12,6 +12,7 @@ import {
   receiptPayload,
   signingInput,
 } from '#src/domain/receipt/payload.ts';
+import { iso, isoNow } from '#src/lib/iso.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Signer } from '#src/ports/signer.ts';
 import {
@@ -91,7 +92,7 @@ export async function closeUnsent(
   closedBy: 'owner' | 'recovery',
   append: Append = appendUntilKnown,
 ): Promise<CompletedJob | null> {
-  const at = new Date(deps.clock.now()).toISOString();
+  const at = isoNow(deps);
   const closing = closeInterrupted(cause, at, view.state, closedBy);
   if (isRefusedCommand(closing) || view.state.status !== 'running') return null;
   return closeFirst(deps, { ...view, state: view.state }, closing, append);
@@ -124,7 +125,7 @@ async function signReceipt(
   const input = signingInput(payload, keyId);
   const jws = compactJws(input, await key.sign(utf8(input)));
   const { jobId, decisionId } = started;
-  const signedAt = new Date(now).toISOString();
+  const signedAt = iso(now);
   return event('ReceiptSigned', { jobId, decisionId, receiptId, keyId, jws, signedAt });
 }
 

@@ -11,6 +11,7 @@ import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { claimKey } from '#src/domain/payment/claim.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import {
@@ -304,7 +305,7 @@ async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise
   const { jobId } = plan;
   const { fingerprint, paymentStream } = call.lookup;
   const view = streams.claim;
-  const facts = { jobId, fingerprint, paymentStream, claimedAt: now(deps) };
+  const facts = { jobId, fingerprint, paymentStream, claimedAt: isoNow(deps) };
   const claiming = view === null ? [] : claimKey(facts, streams.release, view.state);
   if ('lostTo' in claiming) {
     await releasePayment(deps, call, jobId, claiming.lostTo.jobId);
@@ -370,8 +371,6 @@ async function attemptOnce(deps: ExecuteDeps, call: Call, state: At<'attempt'>):
   const next = await attempt(deps, running, () => outboundRequest(deps, call, running.state.started.jobId));
   return next.kind === 'running' ? { ...state, running: next } : finish(passed, next, opened);
 }
-
-const now = ({ clock }: Pick<ExecuteDeps, 'clock'>) => new Date(clock.now()).toISOString();
 
 const finish = (passed: Passed, ran: Ran, opened: RequestDisclosures): State => ({
   step: 'done',

@@ -20,6 +20,7 @@ import {
   surelyOverAt,
 } from '#src/domain/payment/state.ts';
 import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { iso, isoNow } from '#src/lib/iso.ts';
 import { underSignals } from '#src/lib/time.ts';
 import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
@@ -88,7 +89,7 @@ async function recordLateTransfer(deps: PaymentDeps, view: View<Payment> | null)
   if (view?.state.status !== 'rejected') return false;
   const finding = await deps.payments.lookUp(view.state.reserved);
   if (finding.outcome !== 'paid') return false;
-  await appendPayment(deps, view, paymentSettled(view.state, finding.transaction, 'chain', now(deps)));
+  await appendPayment(deps, view, paymentSettled(view.state, finding.transaction, 'chain', isoNow(deps)));
   return true;
 }
 
@@ -116,7 +117,7 @@ export async function reservePayment(
     payloadHash,
     x402Version,
     owner: deps.owner,
-    reservedAt: now(deps),
+    reservedAt: isoNow(deps),
   });
   return deadline.forAppend(appendPayment(deps, view, reserved));
 }
@@ -134,7 +135,7 @@ export async function releasePayment(
   if (lookup.paymentStream === null) return;
   const view = await loadPayment(deps.log, lookup.paymentStream);
   if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;
-  const released = event('PaymentReleased', { jobId, lostKeyTo, releasedAt: now(deps) });
+  const released = event('PaymentReleased', { jobId, lostKeyTo, releasedAt: isoNow(deps) });
   await deadline.forAppend(appendPayment(deps, view, released));
 }
 
@@ -165,8 +166,6 @@ const SETTLEMENT_WATCH_MS = 45_000;
 
 const LOOK_UP = { kind: 'look_up' } as const;
 
-const now = (deps: Pick<PaymentDeps, 'clock'>) => new Date(deps.clock.now()).toISOString();
-
 /** Throws `WrongExpectedVersion` if another call acted first. */
 export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Settled | Refused> {
   const { jobId, presented } = it.plan;
@@ -181,17 +180,17 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
     if (payment.status !== 'missing' && mayBeUnderWay(deps, view, payment))
       return presented === null ? holderSettling() : inProgress(null);
     const finding = await lookUp(deps, payment);
-    const found = reconcile(finding, payment, now(deps));
+    const found = reconcile(finding, payment, isoNow(deps));
     if (found !== null) return record(deps, it, view, () => found);
     if (presented === null) return holderUnconfirmed(payment, deps.clock.now());
     // Settled once by the facilitator's answer: it is not settled again.
     if (payment.status === 'missing') throw unconfirmed();
-    const retried = event('SettlementRetried', { jobId, owner: deps.owner, retriedAt: now(deps) });
+    const retried = event('SettlementRetried', { jobId, owner: deps.owner, retriedAt: isoNow(deps) });
     claimed = await it.call.deadline.forAppend(appendPayment(deps, view, retried));
   }
   const answer = await deps.payments.settle(presented);
   if (answer.outcome === 'settled') {
-    const settled = paymentSettled(payment, answer.transaction, 'facilitator', now(deps));
+    const settled = paymentSettled(payment, answer.transaction, 'facilitator', isoNow(deps));
     return record(deps, it, claimed, () => settled);
   }
   return confirm(deps, { ...it, claimed, payment, first }, answer);
@@ -240,7 +239,7 @@ async function confirm(
     for (;;) {
       const finding = await lookUp(deps, payment, signal);
       const recorded = await record(deps, it, view, (isUndisturbed: boolean) => {
-        const at = now(deps);
+        const at = isoNow(deps);
         first &&= isUndisturbed;
         const end = concludeSettlement(answer, finding, payment, { first, at });
         return end ?? (isNoted ? null : settlementUnknown(payment, answer, at));
@@ -285,7 +284,7 @@ const holderSettling = () =>
 
 function holderUnconfirmed(payment: BoundPayment, nowMs: number): Refused {
   const overMs = surelyOverAt(payment.reserved) * 1000;
-  const message = `The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged for this call: repeat with the payment header of the first call, or with any payment after ${new Date(overMs).toISOString()}.`;
+  const message = `The payment of the first call with this idempotencyKey is unconfirmed, and nothing was charged for this call: repeat with the payment header of the first call, or with any payment after ${iso(overMs)}.`;
   return holderRefused('unconfirmed', message, Math.max(5, Math.ceil((overMs - nowMs) / 1000)));
 }
 

@@ -14,6 +14,7 @@ import {
 import { planRetry } from '#src/domain/job/retry.ts';
 import { absentJob, type CompletedJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import {
@@ -201,5 +202,3 @@ function follow(
   const events = [...before.events, ...asChained(stream, before.events.length, appended)];
   return { kind: 'running', stream, state, events, disclosures };
 }
-
-const isoNow = (deps: Pick<RunDeps, 'clock'>) => new Date(deps.clock.now()).toISOString();

@@ -11,7 +11,7 @@ import {
   refundable,
 } from '#src/domain/payment/refund.ts';
 import type { Payment } from '#src/domain/payment/state.ts';
-import { iso } from '#src/lib/iso.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import {
   appendPayment,
@@ -55,7 +55,7 @@ export async function beginPaymentRefund(
     if ('refused' in payment) return { outcome: 'refused', id, reason: payment.refused };
     const { transaction } = payment.settled;
     const finding = await deps.lookUp(payment.reserved, { transaction });
-    const event = beginRefund(payment, { job, finding, statement, at: now(deps) });
+    const event = beginRefund(payment, { job, finding, statement, at: isoNow(deps) });
     if (event !== null && 'refused' in event) return { outcome: 'refused', id, reason: event.refused };
     if (event !== null && (await unlessOvertaken(appendPayment(deps, view, event))) === null) continue;
     const begun = await unlessOvertaken(confirm(deps, id, event !== null));
@@ -78,7 +78,7 @@ async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<B
     const fate = confirmRefund(state, job);
     if (fate === 'holds') return { outcome: 'begun', id, payment: state.reserved, isNew };
     if (fate === 'lost' || waited >= DECISION_MS) {
-      const cancelled = cancelRefund(state, 'job_started', now(deps));
+      const cancelled = cancelRefund(state, 'job_started', isoNow(deps));
       if (!('refused' in cancelled)) await appendPayment(deps, view, cancelled);
       return { outcome: 'refused', id, reason: job === 'running' ? 'job_running' : 'served' };
     }
@@ -102,7 +102,7 @@ export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promis
   for (;;) {
     const view = await loadPayment(deps.log, id);
     const { state } = view;
-    const cancelled = cancelRefund(state, 'operator', now(deps));
+    const cancelled = cancelRefund(state, 'operator', isoNow(deps));
     if ('refused' in cancelled) return { outcome: 'refused', id, reason: cancelled.refused };
     const transaction = await claimOf(deps, id);
     if (transaction !== null) return { outcome: 'claimed', id, transaction };
@@ -113,7 +113,7 @@ export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promis
     if (claimed === null) return { outcome: 'cancelled', id };
     if (state.status !== 'refunding') throw new Error('a refund that is cancelled had begun');
     const { jobId, served, statement } = state.begun;
-    const begun = event('RefundBegun', { jobId, served, statement, begunAt: now(deps) });
+    const begun = event('RefundBegun', { jobId, served, statement, begunAt: isoNow(deps) });
     // If another process acted first, it has recorded the refund, or a call: completing the refund decides.
     await unlessOvertaken(appendPayment(deps, after, begun));
     return { outcome: 'claimed', id, transaction: claimed };
@@ -122,5 +122,3 @@ export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promis
 
 const claimOf = async ({ log }: JournalDeps, id: string): Promise<string | null> =>
   (await findClaimed(log, new Set([id]))).get(id) ?? null;
-
-const now = ({ clock }: JournalDeps) => iso(clock.now());

@@ -11,7 +11,7 @@ import {
   type Uncovered,
 } from '#src/domain/payment/refund.ts';
 import { refundId } from '#src/domain/payment/refund-events.ts';
-import { iso } from '#src/lib/iso.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import {
   appendUntilKnown,
   envelope,
@@ -68,7 +68,7 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
     // Before the claims: what is recorded meanwhile, and therefore not begun any more, is found in these.
     begun ??= await loadBegun(deps, network, transaction);
     const { state, expected } = await loadRefundClaims(deps.log, stream);
-    const at = now(deps);
+    const at = isoNow(deps);
     const facts = { transaction, found, begun, refundFrom, released, max: MAX_REFUNDS, at };
     const { event, uncovered } = claimTransfers(state, facts);
     if (event !== null) {
@@ -125,12 +125,10 @@ async function record(
     const { jobId } = state.reserved;
     const isCancelled = state.status === 'settled' || state.status === 'missing';
     const served = isCancelled && progressOf((await loadJob(deps.log, jobId)).state) === 'executed';
-    const events = recordRefund(state, allocation, { transaction, served, at: now(deps) });
+    const events = recordRefund(state, allocation, { transaction, served, at: isoNow(deps) });
     if (events === null) return false;
     if (events === 'elsewhere') return events;
     const append = appendUntilKnown(deps, stream, expected, envelope(deps, events, jobId));
     if ((await unlessOvertaken(append)) !== null) return true;
   }
 }
-
-const now = ({ clock }: JournalDeps) => iso(clock.now());

@@ -11,6 +11,7 @@ import {
   missingMembers,
 } from '#src/domain/planning/handoff.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import {
@@ -62,8 +63,8 @@ export async function handOffBrowser(
   const { origin, hostname } = page.target;
   const facts = {
     id: makeId('hnd', deps.entropy.bytes(16)),
-    createdAt: new Date(now).toISOString(),
-    expiresAt: new Date(now + LIMITS.handoffValidMs.max).toISOString(),
+    createdAt: iso(now),
+    expiresAt: iso(now + LIMITS.handoffValidMs.max),
     target: { url, origin, hostname, pathname },
     returnUrl: returnPage === null ? null : returnPage.url,
     idempotencyKey,

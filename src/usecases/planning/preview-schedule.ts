@@ -7,6 +7,7 @@ import {
   type SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused, refused, warningsIf } from '#src/domain/refusal.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { checkPolicy, type PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import { type JudgeDeps, readRequest } from '#src/usecases/decisions/judge-request.ts';
@@ -39,7 +40,7 @@ export async function previewSchedule(
   if (isRefused(checked)) return checked;
   return {
     schedule: preview.schedule,
-    nextRuns: preview.runs.map((run) => new Date(run).toISOString()),
+    nextRuns: preview.runs.map((run) => iso(run)),
     webhook: checked,
     warnings: [...checked.warnings, ...warningsOf(preview.schedule, checked)],
   };

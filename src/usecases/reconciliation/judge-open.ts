@@ -22,7 +22,7 @@ import {
   paymentSettled,
   reconcile,
 } from '#src/domain/payment/state.ts';
-import { iso } from '#src/lib/iso.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
@@ -146,7 +146,7 @@ async function factOf(
   finding: ChainFinding,
   upTo: ChainBlock,
 ): Promise<Fact | null> {
-  const at = iso(deps.clock.now());
+  const at = isoNow(deps);
   if (isCharged(payment)) return missingCharge(payment, finding, upTo, at);
   if (isReturned(payment))
     return finding.outcome === 'paid' ? paymentSettled(payment, finding.transaction, 'chain', at) : null;

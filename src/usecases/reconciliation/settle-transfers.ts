@@ -10,7 +10,7 @@ import {
   streamOfTransfer,
   type TransferVerdict,
 } from '#src/domain/payment/reconciliation.ts';
-import { iso } from '#src/lib/iso.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import {
   appendPayment,
   type JournalDeps,
@@ -84,7 +84,7 @@ async function settleTransfer(
   if (isOf && known.transaction === transfer.transaction) return 'confirmed';
   for (;;) {
     const view = await loadPayment(deps.log, stream);
-    const verdict = judgeTransfer(view.state, account, transfer, iso(deps.clock.now()));
+    const verdict = judgeTransfer(view.state, account, transfer, isoNow(deps));
     if (verdict.kind !== 'settles' && verdict.kind !== 'corrects') return verdict.kind;
     // After a reorganisation the transaction may be an old one. The round is not recorded then, whatever it found.
     if (verdict.kind === 'corrects' && (await isOvertaken())) return 'confirmed';

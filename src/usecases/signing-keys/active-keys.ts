@@ -4,6 +4,7 @@
 import { noSigningKey, type SigningKeyHealth } from '#src/domain/monitoring/health.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { keyThatSigns, lastingKeys, validFrom } from '#src/domain/signing-keys/keys.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
@@ -97,7 +98,7 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
   /** From when a key is valid, if none is `at` this time (Unix ms): RFC 3339. */
   function nextKeyFrom(at: number): string | null {
     const seconds = validFrom(content.keys, directory.list(), 'receipt', at);
-    return seconds === null ? null : new Date(seconds * 1000).toISOString();
+    return seconds === null ? null : iso(seconds * 1000);
   }
 
   const signer: Signer = {

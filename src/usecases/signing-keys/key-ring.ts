@@ -10,7 +10,7 @@ import {
   lastingKeys,
   recordOf,
 } from '#src/domain/signing-keys/keys.ts';
-import { iso } from '#src/lib/iso.ts';
+import { iso, isoNow } from '#src/lib/iso.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
@@ -98,7 +98,7 @@ export async function activateSigningKeys(
       return ring;
     }
     const first = firstKeys(own, earlier);
-    const now = iso(deps.clock.now());
+    const now = isoNow(deps);
     const events = [
       ...earlier.flatMap((record) => announcedBefore(record, own.secretCheck, now)),
       ...first.map((key) => activation(key, own.secretCheck, now)),

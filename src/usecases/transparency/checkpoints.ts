@@ -21,6 +21,7 @@ import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
 import { signNote } from '#src/domain/transparency/note.ts';
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
 import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
+import { iso } from '#src/lib/iso.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { CheckpointSigner } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
@@ -310,7 +311,7 @@ export async function signedCheckpoint(
   if (publicKey === null) throw new Error('the public checkpoint key is not base64url');
   const { keyId } = key;
   const note = await signNote(checkpointText(head), { name: origin, publicKey }, (text) => key.sign(text));
-  const signedAt = new Date(now).toISOString();
+  const signedAt = iso(now);
   const facts = { origin, size: String(size), root: toBase64(root), keyId, note, signedAt };
   return event('CheckpointSigned', facts);
 }

@@ -382,6 +382,9 @@ function concatBytes(...parts) {
   return whole;
 }
 
+// src/lib/is-object.ts
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
   if (value === null || typeof value === "boolean")
@@ -649,7 +652,6 @@ function readDisclosure(text) {
 }
 
 // src/verify/lean-shapes.ts
-var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
 var Type = {
   Null: () => (value) => value === null,
@@ -1129,6 +1131,7 @@ var isJobEvent = isOf("job");
 var isPaymentEvent = isOf("payment");
 var isClaimEvent = isOf("claim");
 var isRefundEvent = isOf("refund");
+var isKeyEvent = isOf("keys");
 
 // src/domain/event-codec.ts
 var versions = new Map(EVENT_TYPES.map((type) => {
@@ -1167,9 +1170,8 @@ var Jwk = Type.Object({
   revokedAt: Type.Optional(Type.Integer())
 });
 var isJwk = shapeCheck(Jwk);
-var isObject2 = (value) => typeof value === "object" && value !== null;
 function fromJwkSet(value) {
-  if (!isObject2(value) || !Array.isArray(value.keys))
+  if (!isObject(value) || !Array.isArray(value.keys))
     return null;
   return value.keys.filter(isJwk).map((jwk) => ({
     keyId: jwk.kid,
@@ -1336,25 +1338,25 @@ function readReceiptDocument(text) {
   return value === undefined ? none("is neither JSON nor a JWS") : receiptDocumentOf(value);
 }
 function receiptDocumentOf(value) {
-  if (!isMap(value))
+  if (!isObject(value))
     return none("holds JSON without a receipt");
   const { jws, receipt, job } = value;
   if (typeof jws === "string") {
     return { kind: "receipt", jws, receiptId: textOrNull(value.id), jobId: null, text: value };
   }
-  if (isMap(receipt) && typeof receipt.jws === "string") {
-    const jobId = isMap(job) ? textOrNull(job.id) : null;
+  if (isObject(receipt) && typeof receipt.jws === "string") {
+    const jobId = isObject(job) ? textOrNull(job.id) : null;
     return { kind: "execution", jws: receipt.jws, receiptId: textOrNull(receipt.id), jobId, text: value };
   }
   return none(errorIn(value) ?? "holds JSON without a receipt");
 }
 function errorIn(value) {
-  const error = isMap(value) ? value.error : null;
-  return isMap(error) ? `holds an error answer (${textOrNull(error.code) ?? "of no known kind"})` : null;
+  const error = isObject(value) ? value.error : null;
+  return isObject(error) ? `holds an error answer (${textOrNull(error.code) ?? "of no known kind"})` : null;
 }
 var none = (problem) => ({ kind: null, problem });
 function disclosuresOf(value) {
-  const list = isMap(value) ? value.disclosures : value;
+  const list = isObject(value) ? value.disclosures : value;
   return Array.isArray(list) && list.every((text) => typeof text === "string") ? list : null;
 }
 function differences({ kind, jws, text }, read) {
@@ -1374,9 +1376,8 @@ var differing = (text, signed, path = "") => Object.entries(signed).flatMap(([na
   const found = text[name];
   if (found === undefined || sameJson(found, value))
     return [];
-  return isMap(found) && isMap(value) && name !== "payload" ? differing(found, value, `${path}${name}.`) : [`${path}${name}`];
+  return isObject(found) && isObject(value) && name !== "payload" ? differing(found, value, `${path}${name}.`) : [`${path}${name}`];
 });
-var isMap = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 var textOrNull = (value) => typeof value === "string" ? value : null;
 async function verifyDocument(document, { keys, log, receiptId, jobId, disclosures }, primitives) {
   const { jws, ...named } = document.kind === null ? NOTHING : document;

@@ -1,5 +1,6 @@
 // Shows a verified receipt: its statement, the number of redacted values, and the opened disclosures.
 
+import { iso } from '#src/lib/iso.ts';
 import type { OpenedDisclosure } from '../../domain/receipt/disclosures.ts';
 import { logOf, type ReceiptPayload } from '../../domain/receipt/payload.ts';
 import { DISCLOSURE_PROBLEMS, NOT_OPENED, statementOf } from '../../domain/receipt/texts.ts';
@@ -11,7 +12,7 @@ export function statement(payload: ReceiptPayload): HTMLElement {
   const { answer, payment } = statementOf(payload);
   return factList([
     ['Job', code(jobId)],
-    ['Issued', new Date(iat * 1000).toISOString()],
+    ['Issued', iso(iat * 1000)],
     ['Call', `${request.method}, ${outcome.status}, ${answer}`],
     ['Attempts', String(attempts.length)],
     ['Payment', payment],

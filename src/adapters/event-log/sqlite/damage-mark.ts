@@ -1,10 +1,9 @@
 // A file beside the log's file that states damage to its structure: later starts and other processes append nothing either,
 // until the whole log was read without such damage.
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
+import { findText, replaceFile } from '#src/lib/files/durable.ts';
 import { iso } from '#src/lib/iso.ts';
-import { systemCode } from '#src/lib/system-error.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { replaceFile } from '../replace-file.ts';
 
 export type DamageMark = ReturnType<typeof damageMark>;
 
@@ -15,9 +14,9 @@ export function damageMark(file: string, now: () => number, logger: Logger | und
     /** What was found, and when; null: there is no mark. */
     read(): string | null {
       try {
-        return readFileSync(path, 'utf8').trim();
-      } catch (error) {
-        return systemCode(error) === 'ENOENT' ? null : `see ${path}`;
+        return findText(path)?.trim() ?? null;
+      } catch {
+        return `see ${path}`;
       }
     },
     write(problem: string): void {

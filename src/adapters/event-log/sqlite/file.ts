@@ -1,8 +1,9 @@
 // The file of the embedded log: creation, opening, refusal of other files, and retries while it is locked.
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { REMEDY } from '#src/domain/damage.ts';
+import { createPrivateFile } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { isSqliteBusy, isSqliteDamage, isSqliteDenied, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
 import { sleep } from '#src/lib/time.ts';
@@ -49,7 +50,8 @@ const SCHEMA = `
  */
 export function openLogFile(file: string): LogFile {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  createPrivate(file);
+  // SQLite's side files get the mode of the main file.
+  createPrivateFile(file);
   try {
     return openDatabase(file);
   } catch (error) {
@@ -85,18 +87,6 @@ function openingError(file: string, cause: unknown): unknown {
     ? `is damaged, or not a database: ${REMEDY.short}`
     : sqliteFileProblem(cause);
   return problem === null ? cause : new OperatorError(`event log ${file} ${problem}`, { cause });
-}
-
-/**
- * SQLite's side files get the mode of the main file. An existing file is not opened here: closing any descriptor of a
- * database drops every POSIX lock of this process on it (sqlite.org/howtocorrupt §2.2).
- */
-function createPrivate(file: string): void {
-  try {
-    closeSync(openSync(file, 'wx', 0o600));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
 }
 
 function refuseForeign(db: DatabaseSync, file: string): void {

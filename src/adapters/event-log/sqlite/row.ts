@@ -1,5 +1,7 @@
 // An event as a row of the file, and the checksum by which damage to it is noticed.
 import { crc32 } from 'node:zlib';
+import { isObject } from '#src/lib/is-object.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 
 export const positionText = (position: number): string => String(position).padStart(20, '0');
@@ -56,7 +58,7 @@ export function recorded(row: Row): RecordedEvent | null {
     type,
     data,
     metadata,
-    created: new Date(created).toISOString(),
+    created: iso(created),
   };
 }
 
@@ -79,8 +81,7 @@ const LAST_TIME = 8.64e15;
 function parsedObject(text: string): RecordedEvent['data'] | null {
   try {
     const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as RecordedEvent['data']) : null;
+    return isObject(value) ? (value as RecordedEvent['data']) : null;
   } catch {
     return null;
   }

@@ -1,0 +1,3 @@
+/** An object with members, as opposed to null and an array. */
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
