@@ -1,6 +1,6 @@
 // Processes that are measured from outside: their CPU time and memory, as the operating system counts them (Linux).
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { rootPath } from '#test/support/runtime.ts';
 import { waitFor } from '#test/support/service.ts';
 
@@ -41,6 +41,11 @@ export function cpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+/** From now on the peak is that of what follows. */
+export function resetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
 /** Resident memory now and at its peak, MB. */
