@@ -43,15 +43,15 @@ const IN_PROCESS = /^test\/(app|architecture|discovery|domain|http|usecases|veri
 const BATCH_COUNT = 4;
 
 /**
- * Long outages, load over several processes, random input to the process and all measures of the bench: `--full` only.
+ * Long outages, load over several processes and all measures of the bench: `--full` only.
  * Their rules have a faster test in the fast set.
  */
 const FULL_ONLY =
-  /^test\/((bench|soak)\/smoke|journeys\/(bad-input|cluster-(eventstore|sqlite)|paid-(refund-many|table)|rebuild|states-shared|faults-(log-(budget|frozen|lease)|postgres-(frozen|orphan|stopped)|stop)))\.test/;
+  /^test\/((bench|soak)\/smoke|journeys\/(cluster-(eventstore|sqlite)|paid-table|rebuild|states-shared|faults-(log-(budget|frozen|lease)|postgres-(frozen|orphan|stopped)|stop)))\.test/;
 
 /** What the table of payments states, and its kills: repeated in each cell. Two processes in any cell: the pairs. */
 const PAID_TABLE =
-  /^test\/journeys\/paid-(books|chain|confirmed|facilitator|killed|once|reconciled|refund(-many)?|resume|signs-again|table)\.test/;
+  /^test\/journeys\/paid-(books|chain|confirmed|facilitator|killed|once|reconciled|refund|resume|signs-again|table)\.test/;
 const PAID_PAIRS = /^test\/journeys\/paid-processes\.test/;
 
 const DENO_SET =
