@@ -10,7 +10,7 @@ import { damageLine, endLine, eventLine, headLine } from '#src/domain/audit/expo
 import type { Damage } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { runCli } from '#test/support/cli.ts';
-import { flipByte, offsetOf, offsetsOf, pageTypeAt, zeroPageAt } from '#test/support/damaged-file.ts';
+import { flipByte, hideInIndex, offsetOf, zeroPageAt } from '#test/support/damaged-file.ts';
 import { appendAll, decisionAppend, jobAppends, PLAN } from '#test/support/job-histories.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-damage-cli-'));
@@ -151,10 +151,7 @@ test('a zeroed page: each of its events is named, also those at the end of the l
 
 test('a changed name in the index: only --integrity finds it; the export is whole', async () => {
   const { stream } = eventAt(100);
-  const { run, json } = damagedLog('index', (path) => {
-    const [offset = assert.fail()] = offsetsOf(path, stream).filter((at) => pageTypeAt(path, at) === 10);
-    flipByte(path, offset + stream.length - 1);
-  });
+  const { run, json } = damagedLog('index', (path) => hideInIndex(path, stream));
   const integrity = await json('audit', '--integrity');
   assert.equal(integrity.code, 1);
   assert.ok(kindsAt(integrity.findings, 'event_unindexed').some((place) => place.startsWith(stream)));

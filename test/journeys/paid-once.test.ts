@@ -1,7 +1,7 @@
 // One payment buys one call: repeats, and the same authorization in the other version of the protocol, all at once. An
 // invalid payment is answered with the requirements, and a call that is refused for another reason is not charged.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment as wrapV2, x402Client } from '@x402/fetch';
 import { wrapFetchWithPayment as wrapV1 } from 'x402-fetch';
@@ -16,28 +16,23 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { paidSuite } from '#test/support/paid-suite.ts';
+import type { Sample } from '#test/support/paid-world.ts';
 import { cancellation, challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';
-import { logLines, type Service, waitFor } from '#test/support/service.ts';
+import { logLines, waitFor } from '#test/support/service.ts';
 import { SERVED_CHECKS } from '#test/support/service-receipts.ts';
 import { get, type Report } from '#test/support/service-world.ts';
 
 const needs = needsAnvil();
 
 describe('one payment, one call', needs, () => {
-  let paid: PaidWorld;
-  let service: Service;
-  before(async () => {
-    paid = await makePaidWorld();
-    service = await paid.start();
-  });
-  after(() => paid.end());
+  const it = paidSuite();
 
-  const settles = ({ payment }: Sample) => paid.proxy.callsOf('settle', payment.nonce).length;
+  const settles = ({ payment }: Sample) => it.paid.proxy.callsOf('settle', payment.nonce).length;
 
   test('a stock client of each version pays and is served', async () => {
     for (const version of [2, 1] as const) {
-      const samples = await paid.samples(service, `stock-${version}`);
+      const samples = await it.paid.samples(it.service, `stock-${version}`);
       await each(samples, async (sample) => {
         const { payer, request } = sample;
         const client = registerExactEvmScheme(new x402Client(), { signer: payer });
@@ -50,7 +45,7 @@ describe('one payment, one call', needs, () => {
         };
         const call = async () => {
           for (;;) {
-            const response = await paying(`${service.url}${EXECUTE}`, init);
+            const response = await paying(`${it.service.url}${EXECUTE}`, init);
             if (response.status !== 429) return response;
             await response.body?.cancel();
           }
@@ -79,22 +74,22 @@ describe('one payment, one call', needs, () => {
           SERVED_CHECKS.map((name) => [name, true]),
         );
       });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
     }
   });
 
   test('a replay, in either version: the same result, nothing charged, nothing sent', async () => {
-    const samples = await paid.samples(service, 'replay');
+    const samples = await it.paid.samples(it.service, 'replay');
     await each(samples, async (sample) => {
-      const first = assertDelivered(await sendPatiently(service, sample), sample);
+      const first = assertDelivered(await sendPatiently(it.service, sample), sample);
       for (const version of [2, 1] as const) {
-        const again = await send(service, sample, { version });
+        const again = await send(it.service, sample, { version });
         const { job, receipt } = assertDelivered(again, sample, { replay: true, version });
         assert.deepEqual([job, receipt], [first.job, { ...first.receipt, replay: true }]);
       }
       assert.equal(settles(sample), 1);
     });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
   for (const [title, versions] of [
@@ -102,11 +97,11 @@ describe('one payment, one call', needs, () => {
     ['10 copies of version 2 and 10 of version 1 at once', [2, 1]],
   ] as const) {
     test(`${title}: one call and one settlement; the rest replay, 409 or 429`, async () => {
-      const samples = await paid.samples(service, `copies-${versions.length}`);
+      const samples = await it.paid.samples(it.service, `copies-${versions.length}`);
       for (const sample of samples) {
         const versionOf = (n: number) => versions[n % versions.length] ?? 2;
         const sent = await Promise.all(
-          Array.from({ length: 20 }, (_, n) => send(service, sample, { version: versionOf(n) })),
+          Array.from({ length: 20 }, (_, n) => send(it.service, sample, { version: versionOf(n) })),
         );
         const served = sent.filter(({ status }) => status === 200);
         assert.equal(served.filter(({ body }) => !body.idempotentReplay).length, 1);
@@ -120,39 +115,39 @@ describe('one payment, one call', needs, () => {
         }
         assert.equal(settles(sample), 1);
       }
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
     });
   }
 
   // ── refused ─────────────────────────────────────────────────────────────────────────────────────────────
 
   /** By the payment's identity, since the facilitator never receives most of them. */
-  const settled = ({ nonce }: Payment) => paid.proxy.callsOf('settle', nonce).length;
+  const settled = ({ nonce }: Payment) => it.paid.proxy.callsOf('settle', nonce).length;
 
   test('402: a payer without money', async () => {
-    const asked = await challenge(`${service.url}${EXECUTE}`);
-    const samples = await paid.samples(service, 'poor');
+    const asked = await challenge(`${it.service.url}${EXECUTE}`);
+    const samples = await it.paid.samples(it.service, 'poor');
     await each(samples, async (sample) => {
       const payment = await makePayment(newPayer(), asked);
-      assertAskedToPay(await sendPatiently(service, sample, { payment }));
+      assertAskedToPay(await sendPatiently(it.service, sample, { payment }));
       assert.equal(settled(payment), 0);
     });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+    await it.paid.assertBooks(samples, { calls: 0, charges: 0 });
   });
 
   test('402: an authorization that its payer has cancelled', async () => {
-    const samples = await paid.samples(service, 'cancelled');
+    const samples = await it.paid.samples(it.service, 'cancelled');
     await each(samples, async (sample) => {
       const { payer, nonce } = sample.payment;
-      await paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
-      assertAskedToPay(await sendPatiently(service, sample));
+      await it.paid.chain.cancel(payer.address, nonce, await cancellation(sample.payment));
+      assertAskedToPay(await sendPatiently(it.service, sample));
       assert.equal(settled(sample.payment), 0);
     });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
+    await it.paid.assertBooks(samples, { calls: 0, charges: 0 });
   });
 
   test('400 with a payment and an invalid body: not charged; the same payment buys a good call', async () => {
-    const samples = await paid.samples(service, 'invalid-body');
+    const samples = await it.paid.samples(it.service, 'invalid-body');
     await each(samples, async (sample) => {
       for (const request of [
         {},
@@ -160,28 +155,28 @@ describe('one payment, one call', needs, () => {
         { ...sample.request, more: 1 },
         '{"url":',
       ]) {
-        const sent = await send(service, sample, { request });
+        const sent = await send(it.service, sample, { request });
         assertSaid(sent, 400, 'invalid_request', 'invalid_json');
       }
       assert.equal(settled(sample.payment), 0);
-      assertDelivered(await sendPatiently(service, sample), sample);
+      assertDelivered(await sendPatiently(it.service, sample), sample);
     });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
   test('400 for a refused target: not charged; the same payment buys a good call', async () => {
-    const samples = await paid.samples(service, 'refused-target');
+    const samples = await it.paid.samples(it.service, 'refused-target');
     await each(samples, async (sample) => {
       const request = { ...sample.request, url: 'https://10.0.0.1/hook' };
-      assertSaid(await sendPatiently(service, sample, { request }), 400, 'unsafe_target');
+      assertSaid(await sendPatiently(it.service, sample, { request }), 400, 'unsafe_target');
       assert.equal(settled(sample.payment), 0);
-      assertDelivered(await sendPatiently(service, sample), sample);
+      assertDelivered(await sendPatiently(it.service, sample), sample);
     });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
   test('the service has logged no failure', async () => {
-    const { code, stdout, stderr } = await service.stop();
+    const { code, stdout, stderr } = await it.service.stop();
     assert.deepEqual([code, stderr], [0, '']);
     assert.deepEqual(
       logLines(stdout).filter(({ level }) => level === 'error'),

@@ -1,6 +1,6 @@
 // A paid call is executed, also if the circumstances have changed since it was accepted; a failing target is a paid attempt.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import {
   assertAskedToPay,
@@ -11,48 +11,42 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
+import { paidSuite } from '#test/support/paid-suite.ts';
+import type { Sample } from '#test/support/paid-world.ts';
 import { challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';
-import type { Service } from '#test/support/service.ts';
 
 const needs = needsAnvil();
 const NEW_PRICE = '5000';
 
 describe('paid, then the circumstances changed', needs, () => {
-  let paid: PaidWorld;
-  let service: Service;
-  before(async () => {
-    paid = await makePaidWorld();
-    service = await paid.start();
-  });
-  after(() => paid.end());
+  const it = paidSuite();
 
   const payee = newPayer().address;
   const moved = ({ nonce }: Payment) =>
-    paid.proxy.callsOf('settle', nonce).filter((call) => call.moved).length;
+    it.paid.proxy.callsOf('settle', nonce).filter((call) => call.moved).length;
 
   /** Accepted, its settlement unknown, nothing charged yet. */
   async function leaveUnknown(sample: Sample): Promise<void> {
-    paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'json_500' : 'pass'));
-    assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
+    it.paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'json_500' : 'pass'));
+    assertSaid(await sendPatiently(it.service, sample), 503, 'payment_unconfirmed');
   }
 
   const oneMore = async ({ payer }: Sample) =>
-    makePayment(payer, await challenge(`${service.url}${EXECUTE}`));
+    makePayment(payer, await challenge(`${it.service.url}${EXECUTE}`));
 
   test('the target’s name does not resolve any more: a failure with a receipt, charged once', async () => {
     const host = 'gone.target.test';
-    const more = (n: number) => ({ url: paid.target.url(`/gone/${n}`, host) });
-    const samples = await paid.samples(service, 'gone', { more });
+    const more = (n: number) => ({ url: it.paid.target.url(`/gone/${n}`, host) });
+    const samples = await it.paid.samples(it.service, 'gone', { more });
     await each(samples, (sample) => leaveUnknown(sample));
-    paid.dns.set(host, { rcode: 'NXDOMAIN' });
+    it.paid.dns.set(host, { rcode: 'NXDOMAIN' });
     await each(samples, async (sample) => {
       const payment = await oneMore(sample);
-      assertSaid(await sendPatiently(service, sample, { payment }), 400, 'target_unresolvable');
-      const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
+      assertSaid(await sendPatiently(it.service, sample, { payment }), 400, 'target_unresolvable');
+      const failed = assertDelivered(await sendPatiently(it.service, sample), sample, { status: 502 });
       assert.deepEqual([failed.job.errorCategory, failed.job.attempts], ['dns_error', 1]);
     });
-    await paid.assertBooks(samples, { calls: 0, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 0, charges: 1 });
   });
 
   const hang = () => new Promise<undefined>(() => undefined);
@@ -62,59 +56,59 @@ describe('paid, then the circumstances changed', needs, () => {
   ] as const) {
     test(`target ${row}: 502 with the payment header, charged once; a replay gives the same 502`, async () => {
       const timeoutMs = answer === hang ? 1000 : 10_000;
-      paid.target.answer(answer);
-      paid.proxy.rule(() => 'pass');
-      const samples = await paid.samples(service, row, { more: () => ({ timeoutMs }) });
+      it.paid.target.answer(answer);
+      it.paid.proxy.rule(() => 'pass');
+      const samples = await it.paid.samples(it.service, row, { more: () => ({ timeoutMs }) });
       await each(samples, async (sample) => {
-        const failed = assertDelivered(await sendPatiently(service, sample), sample, { status: 502 });
+        const failed = assertDelivered(await sendPatiently(it.service, sample), sample, { status: 502 });
         assert.equal(failed.job.errorCategory, category);
         for (const version of [2, 1] as const) {
-          const again = await send(service, sample, { version });
+          const again = await send(it.service, sample, { version });
           const replayed = assertDelivered(again, sample, { status: 502, replay: true, version });
           assert.deepEqual([replayed.job, replayed.receipt.jws], [failed.job, failed.receipt.jws]);
         }
-        assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
+        assert.equal(it.paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
       });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
     });
   }
 
   // Last: the service is started again.
   test('price and payee change: charged calls are served, served ones replay, and only new payments have the new terms', async () => {
-    paid.target.answer(() => ({}));
-    const lost = await paid.samples(service, 'lost');
-    const unsettled = await paid.samples(service, 'unsettled');
-    const done = await paid.samples(service, 'done');
-    const late = await paid.samples(service, 'late');
-    const present = (sample: Sample) => sendPatiently(service, sample);
-    await paid.leaveUnknown(lost, 'cut', present);
-    await paid.assertBooks(lost, { calls: 0, charges: 1 });
-    await paid.leaveUnknown(unsettled, 'json_500', present);
-    await paid.assertBooks(unsettled, { calls: 0, charges: 0 });
-    paid.proxy.rule(() => 'pass');
+    it.paid.target.answer(() => ({}));
+    const lost = await it.paid.samples(it.service, 'lost');
+    const unsettled = await it.paid.samples(it.service, 'unsettled');
+    const done = await it.paid.samples(it.service, 'done');
+    const late = await it.paid.samples(it.service, 'late');
+    const present = (sample: Sample) => sendPatiently(it.service, sample);
+    await it.paid.leaveUnknown(lost, 'cut', present);
+    await it.paid.assertBooks(lost, { calls: 0, charges: 1 });
+    await it.paid.leaveUnknown(unsettled, 'json_500', present);
+    await it.paid.assertBooks(unsettled, { calls: 0, charges: 0 });
+    it.paid.proxy.rule(() => 'pass');
     const served = await each(done, async (sample) =>
-      assertDelivered(await sendPatiently(service, sample), sample),
+      assertDelivered(await sendPatiently(it.service, sample), sample),
     );
-    await paid.assertBooks(done, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(done, { calls: 1, charges: 1 });
 
-    await service.stop();
-    service = await paid.start({ X402_PRICE: '$0.005', X402_PAY_TO: payee });
-    const asked = await challenge(`${service.url}${EXECUTE}`);
+    await it.service.stop();
+    it.service = await it.paid.start({ X402_PRICE: '$0.005', X402_PAY_TO: payee });
+    const asked = await challenge(`${it.service.url}${EXECUTE}`);
     const [terms] = asked.accepts;
     assert.deepEqual([terms?.amount, terms?.payTo], [NEW_PRICE, payee]);
 
     // What the answers say of amount and payee is compared with the receipt by assertDelivered.
     await each(lost, async (sample) => {
-      const { payment } = assertDelivered(await sendPatiently(service, sample), sample);
+      const { payment } = assertDelivered(await sendPatiently(it.service, sample), sample);
       assertPaidAtOldTerms(payment);
       assert.equal(moved(sample.payment), 1);
     });
     await each(unsettled, async (sample) => {
-      assertPaidAtOldTerms(assertDelivered(await sendPatiently(service, sample), sample).payment);
+      assertPaidAtOldTerms(assertDelivered(await sendPatiently(it.service, sample), sample).payment);
     });
     await each(done, async (sample, n) => {
       for (const version of [2, 1] as const) {
-        const again = assertDelivered(await sendPatiently(service, sample, { version }), sample, {
+        const again = assertDelivered(await sendPatiently(it.service, sample, { version }), sample, {
           replay: true,
           version,
         });
@@ -123,36 +117,36 @@ describe('paid, then the circumstances changed', needs, () => {
     });
     await each(late, async (sample) => {
       for (const version of [2, 1] as const) {
-        const reason = assertAskedToPay(await sendPatiently(service, sample, { version }));
+        const reason = assertAskedToPay(await sendPatiently(it.service, sample, { version }));
         assert.match(reason, /recipient_mismatch|amount_mismatch/);
       }
       assert.deepEqual(
         [
-          ...paid.proxy.callsOf('verify', sample.payment.nonce),
-          ...paid.proxy.callsOf('settle', sample.payment.nonce),
+          ...it.paid.proxy.callsOf('verify', sample.payment.nonce),
+          ...it.paid.proxy.callsOf('settle', sample.payment.nonce),
         ],
         [],
       );
     });
     for (const samples of [unsettled, lost, done]) {
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
     }
-    await paid.assertBooks(late, { calls: 0, charges: 0 });
-    assert.equal(await paid.chain.balanceOf(payee), 0n, 'nothing of before went to the new payee');
+    await it.paid.assertBooks(late, { calls: 0, charges: 0 });
+    assert.equal(await it.paid.chain.balanceOf(payee), 0n, 'nothing of before went to the new payee');
 
     await each(late, async (sample) => {
       const payment = await makePayment(sample.payer, asked);
-      const sent = await sendPatiently(service, sample, { payment });
+      const sent = await sendPatiently(it.service, sample, { payment });
       assert.equal(sent.status, 200, JSON.stringify(sent.body));
       const { amount, payTo } = sent.body.payment as Terms;
       assert.deepEqual([amount, payTo], [NEW_PRICE, payee.toLowerCase()]);
     });
-    assert.equal(await paid.chain.balanceOf(payee), BigInt(NEW_PRICE) * BigInt(late.length));
+    assert.equal(await it.paid.chain.balanceOf(payee), BigInt(NEW_PRICE) * BigInt(late.length));
   });
 
   type Terms = { readonly amount: string; readonly payTo: string };
   function assertPaidAtOldTerms(payment: unknown): void {
     const { amount, payTo } = payment as Terms;
-    assert.deepEqual([amount, payTo], ['3000', paid.payTo.toLowerCase()]);
+    assert.deepEqual([amount, payTo], ['3000', it.paid.payTo.toLowerCase()]);
   }
 });

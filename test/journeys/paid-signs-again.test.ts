@@ -2,7 +2,7 @@
 // idempotency key, gets the call that was paid for first; or, if the first payment can never be paid, the call it pays for
 // itself; or a 409 that says what is known. No call is made twice and no payer is charged twice.
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import type { PaymentRequired } from '@x402/core/types';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
@@ -18,8 +18,8 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import type { Service } from '#test/support/service.ts';
+import { paidSuite } from '#test/support/paid-suite.ts';
+import type { PaidWorld, Sample } from '#test/support/paid-world.ts';
 import { stockClient } from '#test/support/stock-client.ts';
 
 const anvil = needsAnvil();
@@ -45,39 +45,33 @@ const asked = ({ proxy }: PaidWorld, nonce: string | undefined) =>
   (['verify', 'settle'] as const).map((kind) => proxy.callsOf(kind, nonce ?? '').length);
 
 describe('a client that signs on every repeat', anvil, () => {
-  let paid: PaidWorld;
-  let service: Service;
-  before(async () => {
-    paid = await makePaidWorld();
-    service = await paid.start();
-  });
-  after(() => paid.end());
+  const it = paidSuite();
 
   for (const version of VERSIONS) {
     test(`paid, version ${version}: the repeat gets the first payment’s call; the new authorization is not touched`, async () => {
-      const samples = await paid.samples(service, `paid-${version}`, { more: keyed });
+      const samples = await it.paid.samples(it.service, `paid-${version}`, { more: keyed });
       const clients = new Map(samples.map((sample) => [sample, stockClient(version, sample)]));
       const clientOf = (sample: Sample) => clients.get(sample) ?? assert.fail();
-      await paid.leaveUnknown(samples, 'cut', (sample) => clientOf(sample).call(service));
+      await it.paid.leaveUnknown(samples, 'cut', (sample) => clientOf(sample).call(it.service));
       await each(samples, async (sample) => {
         const client = clientOf(sample);
-        const first = assertDelivered(await client.call(service), sample, { version });
-        const again = assertDelivered(await client.call(service), sample, { version, replay: true });
+        const first = assertDelivered(await client.call(it.service), sample, { version });
+        const again = assertDelivered(await client.call(it.service), sample, { version, replay: true });
         assert.deepEqual([again.job, again.payment], [first.job, first.payment]);
         const [original, ...later] = client.nonces;
         assert.equal(new Set(client.nonces).size, 3, 'each repeat is signed again');
-        assert.deepEqual(asked(paid, original), [1, 1]);
-        for (const nonce of later) assert.deepEqual(asked(paid, nonce), [0, 0]);
+        assert.deepEqual(asked(it.paid, original), [1, 1]);
+        for (const nonce of later) assert.deepEqual(asked(it.paid, nonce), [0, 0]);
       });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
     });
   }
 
   // It signs each call again.
   test('over MCP: the second payment’s result is the first payment’s call', async () => {
-    const samples = await paid.samples(service, 'mcp', { more: keyed });
-    failFirstSettle(paid, 'cut');
-    const mcp = await connectMcp(`${service.url}/mcp`);
+    const samples = await it.paid.samples(it.service, 'mcp', { more: keyed });
+    failFirstSettle(it.paid, 'cut');
+    const mcp = await connectMcp(`${it.service.url}/mcp`);
     const call = async (sample: Sample) => {
       const { structured } = await mcp.call('execute_webhook', sample.request);
       const required = parsePaymentRequired(structured);
@@ -86,13 +80,13 @@ describe('a client that signs on every repeat', anvil, () => {
       const payment = await client.createPaymentPayload(structured as PaymentRequired);
       return mcp.call('execute_webhook', sample.request, payment);
     };
-    paid.node.blind(true);
+    it.paid.node.blind(true);
     await each(samples, async (sample) => {
       const lost = await call(sample);
       assert.equal(lost.isError, true);
       assert.match(lost.text, /^payment_unconfirmed/);
     });
-    paid.node.blind(false);
+    it.paid.node.blind(false);
     await each(samples, async (sample) => {
       const { isError, structured, settlement } = await call(sample);
       assert.equal(isError, false, JSON.stringify(structured));
@@ -100,28 +94,28 @@ describe('a client that signs on every repeat', anvil, () => {
       assertDelivered({ status: 200, headers: new Headers(), body, paid: settlement }, sample);
     });
     await mcp.sdk.close();
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
   // Last: it moves the chain's time.
   test('not settled: 409 until the chain proves it unused past its end, then the new payment buys the call', async () => {
     const terms = { maxTimeoutSeconds: 20 };
-    const samples = await paid.samples(service, 'expired', { more: keyed, terms });
-    failFirstSettle(paid, 'http_500');
+    const samples = await it.paid.samples(it.service, 'expired', { more: keyed, terms });
+    failFirstSettle(it.paid, 'http_500');
     await each(samples, async (sample) => {
-      assertSaid(await sendPatiently(service, sample), 503, 'payment_unconfirmed');
+      assertSaid(await sendPatiently(it.service, sample), 503, 'payment_unconfirmed');
       const client = stockClient(2, sample);
-      assertUnconfirmed(await client.call(service), /^\d\d?$/);
-      assert.deepEqual(asked(paid, client.nonces[0]), [0, 0]);
+      assertUnconfirmed(await client.call(it.service), /^\d\d?$/);
+      assert.deepEqual(asked(it.paid, client.nonces[0]), [0, 0]);
     });
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
-    await paid.chain.advance(90);
-    paid.proxy.rule(() => 'pass');
+    await it.paid.assertBooks(samples, { calls: 0, charges: 0 });
+    await it.paid.chain.advance(90);
+    it.paid.proxy.rule(() => 'pass');
     await each(samples, async (sample) => {
-      assertDelivered(await stockClient(2, sample).call(service), sample);
+      assertDelivered(await stockClient(2, sample).call(it.service), sample);
       // The first authorization can never be settled any more: its header is answered by the key.
-      assertDelivered(await send(service, sample), sample, { replay: true });
+      assertDelivered(await send(it.service, sample), sample, { replay: true });
     });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Fault } from '#test/support/fault-proxy.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import {
@@ -17,9 +17,10 @@ import {
   send,
   sendPatiently,
 } from '#test/support/paid-call.ts';
-import { type Body, makePaidWorld, type PaidWorld, SAMPLES, type Sample } from '#test/support/paid-world.ts';
+import { paidSuite } from '#test/support/paid-suite.ts';
+import { type Body, SAMPLES, type Sample } from '#test/support/paid-world.ts';
 import { altered, challenge, makePayment, newPayer, type Payment, resigned } from '#test/support/payer.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
+import { waitFor } from '#test/support/service.ts';
 import { payloadOf } from '#test/support/service-receipts.ts';
 import { post } from '#test/support/service-world.ts';
 
@@ -28,21 +29,15 @@ const needs = needsAnvil();
 const DECISION_LIVES_MS = 60_000;
 
 describe('the table of payments', needs, () => {
-  let paid: PaidWorld;
-  let service: Service;
-  before(async () => {
-    paid = await makePaidWorld();
-    service = await paid.start();
-  });
-  after(() => paid.end());
+  const it = paidSuite();
 
-  const settles = ({ nonce }: Pick<Payment, 'nonce'>) => paid.proxy.callsOf('settle', nonce);
+  const settles = ({ nonce }: Pick<Payment, 'nonce'>) => it.paid.proxy.callsOf('settle', nonce);
   const oneMore = async ({ payer }: Sample, route: typeof EXECUTE | typeof GUIDED = EXECUTE) =>
-    makePayment(payer, await challenge(`${service.url}${route}`));
+    makePayment(payer, await challenge(`${it.service.url}${route}`));
 
   /** Accepted, its settlement unknown, nothing charged yet. */
-  async function leaveUnsettled(sample: Sample, by = service): Promise<void> {
-    paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'json_500' : 'pass'));
+  async function leaveUnsettled(sample: Sample, by = it.service): Promise<void> {
+    it.paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'json_500' : 'pass'));
     const route = 'decisionId' in sample.request ? GUIDED : EXECUTE;
     assertSaid(await sendPatiently(by, sample, { route }), 503, 'payment_unconfirmed');
   }
@@ -51,34 +46,34 @@ describe('the table of payments', needs, () => {
 
   test('another body, and another idempotencyKey, with the same payment: 409, and the first result is unchanged', async () => {
     const more = (n: number) => ({ idempotencyKey: `first ${n}` });
-    const samples = await paid.samples(service, 'reused', { more });
+    const samples = await it.paid.samples(it.service, 'reused', { more });
     await each(samples, async (sample) => {
-      const first = assertDelivered(await sendPatiently(service, sample), sample);
+      const first = assertDelivered(await sendPatiently(it.service, sample), sample);
       for (const change of [{ body: 'another' }, { idempotencyKey: 'another' }, { method: 'PUT' }])
         for (const version of [1, 2] as const) {
           const request = { ...sample.request, ...change };
-          assertSaid(await send(service, sample, { request, version }), 409, 'payment_reused');
+          assertSaid(await send(it.service, sample, { request, version }), 409, 'payment_reused');
         }
-      const again = assertDelivered(await send(service, sample), sample, { replay: true });
+      const again = assertDelivered(await send(it.service, sample), sample, { replay: true });
       assert.deepEqual(again.job, first.job);
       assert.equal(settles(sample.payment).length, 1);
     });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
   test('one payment with K1, then K2, then a new payment with K2: K2 buys a call of its own', async () => {
-    const samples = await paid.samples(service, 'two-keys', { more: () => ({ idempotencyKey: 'K1' }) });
+    const samples = await it.paid.samples(it.service, 'two-keys', { more: () => ({ idempotencyKey: 'K1' }) });
     await each(samples, async (sample) => {
       const request = { ...sample.request, idempotencyKey: 'K2' };
-      const first = assertDelivered(await sendPatiently(service, sample), sample);
-      assertSaid(await send(service, sample, { request }), 409, 'payment_reused');
+      const first = assertDelivered(await sendPatiently(it.service, sample), sample);
+      assertSaid(await send(it.service, sample, { request }), 409, 'payment_reused');
       const payment = await oneMore(sample);
-      const last = assertDelivered(await sendPatiently(service, sample, { request, payment }), sample);
+      const last = assertDelivered(await sendPatiently(it.service, sample, { request, payment }), sample);
       assert.notEqual(last.job.id, first.job.id);
-      const again = await send(service, sample, { request, payment });
+      const again = await send(it.service, sample, { request, payment });
       assert.equal(assertDelivered(again, sample, { replay: true }).job.id, last.job.id);
     });
-    await paid.assertBooks(samples, { calls: 2, charges: 2 });
+    await it.paid.assertBooks(samples, { calls: 2, charges: 2 });
   });
 
   // ── refused ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,14 +106,14 @@ describe('the table of payments', needs, () => {
   ];
   for (const [title, spoil] of REFUSED) {
     test(`402, nothing called, nothing settled: ${title}`, async () => {
-      const samples = await paid.samples(service, title.replace(/\W+/g, '-'));
+      const samples = await it.paid.samples(it.service, title.replace(/\W+/g, '-'));
       await each(samples, async (sample) => {
         const payment = await spoil(sample.payment);
         for (const version of [2, 1] as const)
-          assertAskedToPay(await sendPatiently(service, sample, { payment, version }));
+          assertAskedToPay(await sendPatiently(it.service, sample, { payment, version }));
         assert.deepEqual([settles(payment).length, settles(sample.payment).length], [0, 0]);
       });
-      await paid.assertBooks(samples, { calls: 0, charges: 0 });
+      await it.paid.assertBooks(samples, { calls: 0, charges: 0 });
     });
   }
 
@@ -128,27 +123,31 @@ describe('the table of payments', needs, () => {
     ['not settled', 'json_500', 0],
     ['settled', 'cut', 1],
   ] as const satisfies readonly (readonly [string, Fault, number])[]) {
-    const present = (sample: Sample) => sendPatiently(service, sample);
+    const present = (sample: Sample) => sendPatiently(it.service, sample);
 
     test(`20 concurrent retries of an unknown payment (${title}): one call, charged once`, async () => {
-      const samples = await paid.samples(service, `retries-${fault}`);
-      await paid.leaveUnknown(samples, fault, present);
-      await paid.assertBooks(samples, { calls: 0, charges });
+      const samples = await it.paid.samples(it.service, `retries-${fault}`);
+      await it.paid.leaveUnknown(samples, fault, present);
+      await it.paid.assertBooks(samples, { calls: 0, charges });
       for (const sample of samples) {
-        await assertOneCall([service], sample);
+        await assertOneCall([it.service], sample);
         assert.equal(settles(sample.payment).filter(({ moved }) => moved).length, 1);
       }
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
+      await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
     });
   }
 
   // ── accepted, then the circumstances changed ────────────────────────────────────────────────────────────
 
   test('the quota is spent: executed, charged once', async () => {
-    const own = { DATA_DIR: join(paid.folder, 'quota') };
-    const strict = await paid.start({ ...own, POLICY_MODE: 'blocklist-quota', TARGET_QUOTA_PER_MINUTE: '1' });
-    const more = (n: number) => ({ url: paid.target.url(`/quota/${n}`, `quota-${n}.target.test`) });
-    const samples = await paid.samples(strict, 'quota', { more });
+    const own = { DATA_DIR: join(it.paid.folder, 'quota') };
+    const strict = await it.paid.start({
+      ...own,
+      POLICY_MODE: 'blocklist-quota',
+      TARGET_QUOTA_PER_MINUTE: '1',
+    });
+    const more = (n: number) => ({ url: it.paid.target.url(`/quota/${n}`, `quota-${n}.target.test`) });
+    const samples = await it.paid.samples(strict, 'quota', { more });
     await each(samples, (sample) => leaveUnsettled(sample, strict));
     /** If its minute ends meanwhile, another call is accepted, and left unknown. */
     const assertSpent = (sample: Sample) =>
@@ -162,39 +161,39 @@ describe('the table of payments', needs, () => {
       assertDelivered(await sendPatiently(strict, sample), sample);
       await assertSpent(sample);
     });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
+    await it.paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
   test('the decision has expired: executed, receipted, charged once', async () => {
-    const action = { url: paid.target.url('/decided'), body: 1, idempotencyKey: 'decided' };
+    const action = { url: it.paid.target.url('/decided'), body: 1, idempotencyKey: 'decided' };
     const { id, expires } = await shortDecision(action);
     const more = () => ({ url: undefined, body: undefined, decisionId: id, action });
     // One decision approves one execution for each payer.
-    const samples = await paid.samples(service, 'decided', { more, count: SAMPLES + 1 });
+    const samples = await it.paid.samples(it.service, 'decided', { more, count: SAMPLES + 1 });
     const [stranger = assert.fail(), ...accepted] = samples;
     await each(accepted, (sample) => leaveUnsettled(sample));
     assert.ok(Date.now() < expires, 'all were accepted in time');
     await waitFor('the decision is over', () => Date.now() > expires, { limitMs: DECISION_LIVES_MS });
-    assertSaid(await send(service, stranger, { route: GUIDED }), 409, 'decision_expired');
+    assertSaid(await send(it.service, stranger, { route: GUIDED }), 409, 'decision_expired');
     await each(accepted, async (sample) => {
-      const executed = assertDelivered(await sendPatiently(service, sample, { route: GUIDED }), sample);
+      const executed = assertDelivered(await sendPatiently(it.service, sample, { route: GUIDED }), sample);
       assert.deepEqual([executed.job.decisionId, payloadOf(executed.receipt.jws).decisionId], [id, id]);
-      const again = await send(service, sample, { route: GUIDED });
+      const again = await send(it.service, sample, { route: GUIDED });
       assert.deepEqual(assertDelivered(again, sample, { replay: true }).job, executed.job);
     });
     // All their requests went to the action's path.
-    await paid.assertBooks(accepted, { calls: 0, charges: 1 });
-    await paid.assertBooks([stranger], { calls: 0, charges: 0 });
-    assert.equal(paid.hits({ path: '/decided' }), SAMPLES);
+    await it.paid.assertBooks(accepted, { calls: 0, charges: 1 });
+    await it.paid.assertBooks([stranger], { calls: 0, charges: 0 });
+    assert.equal(it.paid.hits({ path: '/decided' }), SAMPLES);
   });
 
   /** A real decision with another id, which expires soon. */
   async function shortDecision(action: Body): Promise<{ readonly id: string; readonly expires: number }> {
-    const url = `${service.url}/api/decide/webhook`;
+    const url = `${it.service.url}/api/decide/webhook`;
     const answer = await post<{ decisionId: string; recommendation: string }>(url, { action });
     assert.deepEqual([answer.status, answer.body.recommendation], [200, 'pay_and_execute']);
     const { decisionId } = answer.body;
-    const log = await paid.log.open();
+    const log = await it.paid.log.open();
     const [recorded] = await log.readStream(`decision-${decisionId}`);
     assert.ok(recorded);
     const id = `${decisionId.slice(0, -1)}${decisionId.endsWith('0') ? '1' : '0'}`;

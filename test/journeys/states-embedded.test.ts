@@ -30,6 +30,7 @@ testStates('one process with embedded stores', {
   states: (it) => [
     {
       name: 'another process keeps the event log locked',
+      isFullOnly: true,
       made: 'running',
       make() {
         const lock = new DatabaseSync(events(), { timeout: 20_000 });
@@ -48,6 +49,7 @@ testStates('one process with embedded stores', {
     },
     {
       name: 'acknowledged events are missing: an older backup',
+      isFullOnly: true,
       made: 'stopped',
       async make() {
         cpSync(events(), backup());

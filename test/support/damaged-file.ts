@@ -1,5 +1,6 @@
 // Damages the file of an embedded log as a failing disk does: a changed byte, a page of zeros.
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 
 export const PAGE_BYTES = 4096;
 
@@ -36,3 +37,22 @@ function overwrite(file: string, offset: number, bytes: Uint8Array): void {
 /** 13: a leaf of the rows. 10: a leaf of an index (SQLite's file format, 1.6). */
 export const pageTypeAt = (file: string, offset: number): number =>
   readFileSync(file)[offset - (offset % PAGE_BYTES)] ?? 0;
+
+/** The first offset of a stream's name in the index of the streams. */
+export function offsetInIndex(file: string, stream: string): number {
+  const offset = offsetsOf(file, stream).find((at) => pageTypeAt(file, at) === 10);
+  if (offset === undefined) throw new Error(`${stream} is not in the index`);
+  return offset;
+}
+
+/** Changes a stream's name in the index: SQLite finds no fault, and reads of the stream do not find its event. */
+export function hideInIndex(file: string, stream: string): void {
+  flipByte(file, offsetInIndex(file, stream) + stream.length - 1, 0x40);
+}
+
+/** Builds the index again from the rows, as the operating guide says. */
+export function reindex(file: string): void {
+  const db = new DatabaseSync(file);
+  db.exec('REINDEX');
+  db.close();
+}

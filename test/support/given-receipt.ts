@@ -90,10 +90,13 @@ export function jobFactsOf(events: readonly JobEvent[] = JOB_EVENTS, stored = re
 }
 
 /** `events`: those that the receipt's chain covers. */
-export const factsOfJob = (
-  { started, completed, receipt }: CompletedJob,
-  events: JobFacts['events'],
-): JobFacts => ({
+export const factsOfJob = (job: CompletedJob, events: JobFacts['events']): JobFacts => ({
+  ...rowOfJob(job),
+  events,
+});
+
+/** As the read models have it. */
+export const rowOfJob = ({ started, completed, receipt }: CompletedJob): Omit<JobFacts, 'events'> => ({
   jobId: started.jobId,
   receiptId: receipt?.receiptId ?? null,
   status: completed.status,
@@ -103,7 +106,6 @@ export const factsOfJob = (
   decisionId: started.decisionId,
   targetCommitment: started.commitments.target_url,
   payment: started.payment,
-  events,
 });
 
 /** Facts that verify in every check; a test changes the one it speaks of. */

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { HealthReport } from '#src/domain/monitoring/health.ts';
 import { ALERT_RULES, firing, isEvaluated } from './alert-rules.ts';
 import { type Figures, readFigures } from './figures.ts';
+import { LONG } from './property-runs.ts';
 import { type LogLine, logLines, type Service, waitFor } from './service.ts';
 import { type Answered, type ErrorBody, get } from './service-world.ts';
 
@@ -25,7 +26,13 @@ export type HealthState = {
   readonly seen: Seen;
   readonly repaired: 'running' | 'stopped';
   repair(): unknown;
+  /** Only in the full set: another state of the same row of the table is in the fast one. */
+  readonly isFullOnly?: true;
 };
+
+/** Those of this run's set. */
+export const inSet = (states: readonly HealthState[]): readonly HealthState[] =>
+  states.filter(({ isFullOnly = false }) => LONG || !isFullOnly);
 
 export type Seen = {
   /** Of `/health`, with the one part that is not ok. */

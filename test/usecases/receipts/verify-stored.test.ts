@@ -19,6 +19,7 @@ import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
 import { keyActivated } from '#test/support/given-events.ts';
+import { rowOfJob } from '#test/support/given-receipt.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives, sha256 } from '#test/support/primitives.ts';
 import { publicLog } from '#test/support/public-log.ts';
@@ -37,18 +38,8 @@ async function stored(changes: CallChanges = {}, it = world(shared(), { receiptL
   const { id: jobId } = answer.execution.job;
   const { state } = await loadJob(it.log, jobId);
   assert.ok(state.status === 'completed' && state.receipt !== null);
-  const { started, completed, receipt } = state;
-  const job: StoredJob = {
-    jobId,
-    receiptId: receipt.receiptId,
-    status: completed.status,
-    responseStatus: completed.responseStatus,
-    method: started.method,
-    attempts: completed.attempts,
-    decisionId: started.decisionId,
-    targetCommitment: started.commitments.target_url,
-    payment: started.payment,
-  };
+  const { receipt } = state;
+  const job: StoredJob = rowOfJob(state);
   const keys = keyDirectory(it.deps, (await loadKeyRing(it.deps)).keys);
   return {
     it,

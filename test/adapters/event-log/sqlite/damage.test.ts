@@ -16,10 +16,12 @@ import {
 import type { EventScan } from '#src/ports/event-scan.ts';
 import {
   flipByte,
+  hideInIndex,
+  offsetInIndex,
   offsetOf,
-  offsetsOf,
   PAGE_BYTES,
   pageTypeAt,
+  reindex,
   zeroPageAt,
 } from '#test/support/damaged-file.ts';
 import { freshStream, newEvent, newEvents } from '#test/support/event-log-fixtures.ts';
@@ -217,26 +219,9 @@ test('the last page of rows is zeroed: the index still has the last position, no
     assert.equal((await log.readStream(streamName(3))).length, EACH);
   }));
 
-/** Offsets of a stream's name in pages of the index. */
-const inIndex = (file: string, name: string) =>
-  offsetsOf(file, name).filter((offset) => pageTypeAt(file, offset) === 10);
-
-/** Hides a stream from reads of it. */
-function hideStream(file: string): void {
-  const [offset = assert.fail()] = inIndex(file, streamName(10));
-  flipByte(file, offset + streamName(10).length - 1, 0x40);
-}
-
-function reindex(file: string): void {
-  const db = new DatabaseSync(file);
-  db.exec('REINDEX');
-  db.close();
-}
-
 test('a zeroed page of the index that only an append reads: nothing more is appended', () =>
   withFile(async ({ file, open }) => {
-    const [offset = assert.fail()] = inIndex(file, streamName(10));
-    zeroPageAt(file, offset);
+    zeroPageAt(file, offsetInIndex(file, streamName(10)));
     const log = await open();
     await assert.rejects(log.append(streamName(10), 'no_stream', newEvents(1)), LogDamaged);
     await assert.rejects(log.append('zzzz', 'no_stream', newEvents(1)), LogDamaged);
@@ -248,8 +233,7 @@ test('a zeroed page of the index that only an append reads: nothing more is appe
 
 test('a zeroed page of the index: its streams cannot be read, nothing is appended, the rest is read', () =>
   withFile(async ({ file, before, open }) => {
-    const [offset = assert.fail()] = inIndex(file, streamName(10));
-    zeroPageAt(file, offset);
+    zeroPageAt(file, offsetInIndex(file, streamName(10)));
     const log = await open();
     const named = (error: unknown) =>
       error instanceof LogDamaged && /at stream given-0010/.test(error.message);
@@ -262,7 +246,7 @@ test('a zeroed page of the index: its streams cannot be read, nothing is appende
 
 test('a changed name in the index hides a stream: a scan finds it, and then nothing is appended', () =>
   withFile(async ({ file, open }) => {
-    hideStream(file);
+    hideInIndex(file, streamName(10));
     const log = await open();
     assert.equal((await scanned(log, false)).unindexed, 0);
     assert.equal((await log.health()).ok, true);
@@ -283,7 +267,7 @@ test('a changed name in the index hides a stream: a scan finds it, and then noth
 
 test('damage to the index is known from the next start on, before anything is read', () =>
   withFile(async ({ file, open }) => {
-    hideStream(file);
+    hideInIndex(file, streamName(10));
     const found = await open();
     await scanned(found);
     await found.close();
@@ -311,7 +295,7 @@ test('damage to the index is known from the next start on, before anything is re
 
 test('what is known of the index ends when the whole log was read without damage to it', () =>
   withFile(async ({ file, before, open }) => {
-    hideStream(file);
+    hideInIndex(file, streamName(10));
     // A row whose place the index has.
     flipByte(file, offsetOf(file, marker(40, 1)));
     const found = await open();
@@ -337,7 +321,7 @@ test('what is known of the index ends when the whole log was read without damage
 test('damage that one process finds stops the appends of all', () =>
   withFile(async ({ file, open }) => {
     const [first, other] = [await open(), await open()];
-    hideStream(file);
+    hideInIndex(file, streamName(10));
     await other.append(freshStream(), 'no_stream', newEvents(1));
     await scanned(first);
     await assert.rejects(other.append(freshStream(), 'no_stream', newEvents(1)), LogDamaged);
@@ -355,7 +339,7 @@ test('damage that one process finds stops the appends of all', () =>
 
 test('damage that cannot be remembered is logged', () =>
   withFile(async ({ file, open }) => {
-    hideStream(file);
+    hideInIndex(file, streamName(10));
     mkdirSync(`${file}.damaged/full`, { recursive: true });
     const logger = collectingLogger();
     const log = await open(logger);
