@@ -318,10 +318,14 @@ function thirdsOf(
   };
 }
 
+/**
+ * The lowest decile of each third: calls in flight hold objects, listeners and descriptors, more of them in a minute whose
+ * fault lets them wait; what grows also grows where the fewest are in flight.
+ */
 function compared(values: readonly number[]): Thirds {
   const third = Math.max(1, Math.floor(values.length / 3));
-  const mean = (some: readonly number[]) =>
-    some.reduce((sum, one) => sum + one, 0) / Math.max(1, some.length);
-  const [first, last] = [mean(values.slice(0, third)), mean(values.slice(-third))];
+  const decile = (some: readonly number[]) =>
+    some.toSorted((one, other) => one - other)[Math.floor(some.length / 10)] ?? 0;
+  const [first, last] = [decile(values.slice(0, third)), decile(values.slice(-third))];
   return { first, last, ratio: first === 0 ? 1 : last / first };
 }
