@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import { Projector } from '#projections/projector.ts';
-import { readModels } from '#projections/read-models.ts';
+import { readModels, unavailable } from '#projections/read-models.ts';
 import { withTree } from '#projections/with-tree.ts';
 import { checkpointFile } from '#src/adapters/event-log/checkpoint-file.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
@@ -14,19 +14,20 @@ import type { App } from '#src/http/app.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { scrubLog } from '#src/usecases/audit/scrub-log.ts';
 import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
+import { keepRecovering } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
-import { openCheckpoints, type TreeRows } from '#src/usecases/transparency/checkpoints.ts';
+import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
+import { firstComparison } from '#src/usecases/transparency/first-comparison.ts';
 import { wireApp } from './app.ts';
-import { firstComparison } from './first-comparison.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { checkpointPath, logHistory } from './log-history.ts';
-import { startRecovery } from './recovery.ts';
 import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
 import { startError } from './start-errors.ts';
-import { openStores } from './stores.ts';
-import { countedLog, openTelemetry, tracedLog } from './telemetry.ts';
+import { openStores, type Stores } from './stores.ts';
+import { countedLog, openTelemetry, type Telemetry, tracedLog } from './telemetry.ts';
 
 export { CannotListen } from '#src/adapters/runtime/serve.ts';
 
@@ -104,64 +105,94 @@ function whenAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-async function start(
+async function start(config: Config, clock: Clock, ending: Ending, options: StartOptions): Promise<Service> {
+  const telemetry = await openTelemetry(config, clock, ending);
+  const { logger } = telemetry;
+  // Added first, so it runs last.
+  ending.push(async () => logger.info('the service has ended'));
+  const record = await openRecord(config, clock, ending, telemetry, options);
+  const { stores } = record;
+  const listens = Promise.withResolvers<void>();
+  const work = startWork(config, ending, record, listens.promise, options);
+  const { port, baseUrl } = await listen(config, ending, telemetry, record, work, options);
+  ending.signal.throwIfAborted();
+  if (config.egress.allowCidrs.length > 0)
+    logger.warn('EGRESS_ALLOW_CIDRS allows non-public targets; use it for development only');
+  logger.info('listening', {
+    service: SERVICE.name,
+    version: SERVICE.version,
+    mode: config.mode,
+    listen: `${config.listen.host}:${port}`,
+    baseUrl,
+    storage: stores.driver,
+  });
+  listens.resolve();
+  return {
+    url: baseUrlOf({ ...config, publicBaseUrl: null }, port),
+    baseUrl,
+    ...embeddedRows(stores, logger),
+    stop() {
+      const inFlight = work.slots.inFlight();
+      logger.info('the service stops: it finishes what is in flight', { inFlight });
+      return ending.end();
+    },
+  };
+}
+
+type Record = Awaited<ReturnType<typeof openRecord>>;
+
+/** The event log, the signing keys that it has announced, and the checkpoints over it. */
+async function openRecord(
   config: Config,
   clock: Clock,
   ending: Ending,
-  { beginNewLog = false, scrubEveryMs, standstillMs }: StartOptions,
-): Promise<Service> {
-  const entropy = systemEntropy();
-  const primitives = verifierPrimitives;
-  const telemetry = await openTelemetry(config, clock, ending);
-  const { logger, figures, tracer } = telemetry;
-
-  // Added first, so it runs last.
-  ending.push(async () => logger.info('the service has ended'));
+  { logger, figures, tracer }: Telemetry,
+  { beginNewLog = false }: StartOptions,
+) {
   const history = logHistory(config, { begin: beginNewLog });
   const { beforeOpening } = history;
   const stores = await openStores(config, logger, ending, { beforeOpening, alone: beginNewLog });
-  const { readStore, exclusive } = stores;
   const log = countedLog(tracedLog(stores.log, tracer), figures, clock);
-  const journal = { log, clock, entropy, logger, ending: ending.signal };
-
+  const journal = { log, clock, entropy: systemEntropy(), logger, ending: ending.signal };
   const print = (text: string) => process.stderr.write(`${text}\n`);
   await (beginNewLog ? history.giveUp(log, logger, print) : history.demandLogInUse(log));
   const keys = await wireKeys(config, journal, history);
   ending.push(() => keys.watching);
   const checkpoints = await openCheckpoints({
     ...journal,
-    ...keys,
+    checkpointSigner: keys.checkpointSigner,
+    checkpointKeys: keys.checkpointKeys,
+    directory: keys.directory,
     checkpointKeep: config.eventStoreUrl === null ? checkpointFile(checkpointPath(config)) : null,
     successor: history.successor(keys.logId),
-    primitives,
+    primitives: verifierPrimitives,
   });
+  return { stores, journal, keys, checkpoints };
+}
 
-  const judgeReceipt = receiptJudge({ log, primitives });
+/** What runs beside the calls: the projector, recovery, and the search for damage. `listens`: nothing begins before. */
+function startWork(
+  config: Config,
+  ending: Ending,
+  { stores, journal, keys, checkpoints }: Record,
+  listens: Promise<void>,
+  { scrubEveryMs }: StartOptions,
+) {
+  const { log, clock, logger } = journal;
+  const { exclusive } = stores;
+  const judgeReceipt = receiptJudge({ log, primitives: verifierPrimitives });
   const { jobs, receipts } = config.retentionDays;
-  const retentionMs = { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS };
-  const listens = Promise.withResolvers<void>();
   const projector = new Projector(
-    { log, store: readStore, judgeReceipt, clock, logger },
-    { retentionMs, after: listens.promise },
+    { log, store: stores.readStore, judgeReceipt, clock, logger },
+    { retentionMs: { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS }, after: listens },
   );
   ending.push(() => projector.stop());
   // EventStoreDB verifies its files itself.
   const scrub =
     config.eventStoreUrl === null
-      ? scrubLog({ ...journal, log: stores.log, after: listens.promise, everyMs: scrubEveryMs })
+      ? scrubLog({ ...journal, log: stores.log, after: listens, everyMs: scrubEveryMs })
       : null;
   const models = readModels({ store: projector, clock, logger, ready: () => projector.ready() });
-
-  const owner = randomUUID();
-  const slots = inFlightSlots(config.rates.maxInFlight);
-  const closing = { ...journal, owner, slots, signer: keys.signer, receiptLog: checkpoints.promised };
-  const treeRows: TreeRows = {
-    position: () => projector.position(),
-    role: () => projector.role(),
-    reachedHead: () => projector.reachedHead(),
-    checkpointsElsewhere: () => projector.checkpointsElsewhere(),
-    withTree: async (work) => withTree(await projector.open(), work),
-  };
   const comparison = {
     compared: () => projector.compared(),
     isOpening: () => projector.isOpening(),
@@ -169,70 +200,88 @@ async function start(
   };
   const compared = exclusive
     ? Promise.resolve()
-    : unlessAborted(listens.promise, ending.signal).then(() => firstComparison(comparison, ending.signal));
+    : unlessAborted(listens, ending.signal).then(() => firstComparison(comparison, ending.signal));
   const recordIsWhole = () => compared.then(checkpoints.isWhole);
-  const recovery = startRecovery(ending.signal, { ...closing, models, projector, exclusive, recordIsWhole });
+  const owner = randomUUID();
+  const slots = inFlightSlots(config.rates.maxInFlight);
+  const recovery = keepRecovering({
+    ...journal,
+    owner,
+    signer: keys.signer,
+    receiptLog: checkpoints.promised,
+    exclusive,
+    recordIsWhole,
+    async candidates(alone) {
+      // What died with an earlier process is known only once the read models have all of its events, or all before damage.
+      if (alone && projector.stoppedAt() === null && !(await projector.reachedHead())) throw unavailable();
+      return models.monitoring.recoveryCandidates(CANDIDATES_MAX);
+    },
+  });
+  return { projector, models, scrub, owner, slots, recovery, recordIsWhole };
+}
+
+/** Looked at in one sweep; the oldest come first, so a later sweep gets to the others. */
+const CANDIDATES_MAX = 1000;
+
+async function listen(
+  config: Config,
+  ending: Ending,
+  telemetry: Telemetry,
+  { stores, journal, keys, checkpoints }: Record,
+  work: ReturnType<typeof startWork>,
+  { standstillMs }: StartOptions,
+): Promise<{ readonly port: number; readonly baseUrl: string }> {
+  const { projector, slots, recovery, scrub } = work;
   let signing: ReturnType<typeof checkpoints.keep> | null = null;
   ending.push(async () => {
-    await untilIdle({ slots, log, clock, logger }, ending.left());
+    await untilIdle({ slots, ...journal }, ending.left());
     await signing?.stop();
     ending.abort();
     await Promise.all([recovery.ended, scrub?.ended]);
   });
-
   ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
   const app = Promise.withResolvers<App>();
   app.promise.catch(() => undefined);
-  const { host, port } = config.listen;
+  const { host: hostname, port } = config.listen;
   const listening = await serve(
     async (request, peer) => (await app.promise).fetch(request, peer),
-    { hostname: host, port },
-    clock,
+    { hostname, port },
+    journal.clock,
   );
   ending.push(() => listening.stop(ending.left()));
   const baseUrl = baseUrlOf(config, listening.port);
   try {
     const ownHost = new URL(baseUrl).host;
     await checkpoints.begin(ownHost);
-    signing = checkpoints.keep(ownHost, treeRows);
+    signing = checkpoints.keep(ownHost, {
+      position: () => projector.position(),
+      role: () => projector.role(),
+      reachedHead: () => projector.reachedHead(),
+      checkpointsElsewhere: () => projector.checkpointsElsewhere(),
+      withTree: async (run) => withTree(await projector.open(), run),
+    });
     const { stopping } = ending;
     const { promised: receiptLog } = checkpoints;
-    const running = {
-      owner,
-      slots,
-      recovery,
-      stopping,
-      receiptLog,
-      recordIsWhole,
-      checkpoints,
-      telemetry,
-      scrub,
-      standstillMs,
-    };
-    const wired = await wireApp({ config, baseUrl, journal, keys, stores, models, projector, ...running });
-    ending.push(() => wired.reconciling.ended);
+    const opened = { config, baseUrl, journal, keys, stores, checkpoints, receiptLog };
+    const wired = await wireApp({ ...opened, ...work, stopping, telemetry, standstillMs });
+    ending.push(() => wired.ended);
     app.resolve(wired.app);
   } catch (error) {
     app.reject(error);
     throw error;
   }
-  ending.signal.throwIfAborted();
-  const url = baseUrlOf({ ...config, publicBaseUrl: null }, listening.port);
-  if (config.egress.allowCidrs.length > 0) {
-    logger.warn('EGRESS_ALLOW_CIDRS allows non-public targets; use it for development only');
-  }
-  logger.info('listening', {
-    service: SERVICE.name,
-    version: SERVICE.version,
-    mode: config.mode,
-    listen: `${host}:${listening.port}`,
-    baseUrl,
-    storage: stores.driver,
-  });
-  listens.resolve();
-  // Opening the embedded read models occupies the thread for 0.4 s, so it begins here. A shared database may be
-  // unavailable for any time.
+  return { port: listening.port, baseUrl };
+}
+
+/**
+ * Opening the embedded read models occupies the thread for 0.4 s, so it begins when the service listens. A shared database
+ * may be unavailable for any time.
+ */
+function embeddedRows(
+  { readStore, exclusive, damaged: found }: Stores,
+  logger: Logger,
+): Pick<Service, 'opened' | 'damaged'> {
   const rows = exclusive ? readStore.shared() : Promise.resolve();
   const endsBy = (problem: string) => (cause: unknown) => {
     logger.error(`the embedded read models ${problem}: the service ends`, { cause });
@@ -240,18 +289,9 @@ async function start(
   };
   const opened = rows.then(() => undefined, endsBy('cannot be opened'));
   opened.catch(() => undefined);
-  const damaged = stores.damaged.catch(endsBy('are damaged; the next start replays them from the event log'));
+  const damaged = found.catch(endsBy('are damaged; the next start replays them from the event log'));
   damaged.catch(() => undefined);
-  return {
-    url,
-    baseUrl,
-    opened,
-    damaged,
-    stop() {
-      logger.info('the service stops: it finishes what is in flight', { inFlight: slots.inFlight() });
-      return ending.end();
-    },
-  };
+  return { opened, damaged };
 }
 
 class UnusableReadModels extends OperatorError {

@@ -3,7 +3,7 @@
 import { type AnyElysia, Elysia } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
 import { refused } from '#src/domain/refusal.ts';
-import { mcpRoutes } from '#src/http/mcp/endpoint.ts';
+import { type McpDeps, mcpRoutes } from '#src/http/mcp/endpoint.ts';
 import { docsPageRoutes } from '#src/http/pages/docs-page.ts';
 import { frontPageRoutes } from '#src/http/pages/front-page.ts';
 import { type ProofPageDeps, proofPageRoutes } from '#src/http/pages/proof-page.ts';
@@ -21,36 +21,28 @@ import { type HandoffDeps, handoffRoutes } from '#src/http/routes/handoff.ts';
 import { type HealthDeps, healthRoutes } from '#src/http/routes/health.ts';
 import { jobRoutes } from '#src/http/routes/jobs.ts';
 import { type KeyDeps, keyRoutes } from '#src/http/routes/keys.ts';
-import { monitoringRoutes, monitoringSummaries } from '#src/http/routes/monitoring.ts';
+import { monitoringRoutes, monitoringSummaries, type SummaryDeps } from '#src/http/routes/monitoring.ts';
 import { type PolicyDeps, policyRoutes } from '#src/http/routes/policy.ts';
 import { proofRoutes } from '#src/http/routes/proofs.ts';
 import { type ScheduleDeps, scheduleRoutes } from '#src/http/routes/schedules.ts';
 import { type TransparencyDeps, transparencyRoutes } from '#src/http/routes/transparency.ts';
 import { type TrustDeps, trustRoutes } from '#src/http/routes/trust.ts';
-import { type VerifyDeps, verifyRoutes } from '#src/http/routes/verify.ts';
-import type { HttpSettings, Progress, Reads } from './deps.ts';
+import { type StandingDeps, verifyRoutes } from '#src/http/routes/verify.ts';
+import type { ReadsOf } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type ProcessMeter, processMeter } from './instrumentation.ts';
 import { openapiText } from './openapi.ts';
 
-export type AppDeps = PipelineDeps &
-  DeploymentFacts &
-  ExecuteDeps &
-  DecisionDeps &
-  PolicyDeps &
-  HandoffDeps &
-  ScheduleDeps &
-  VerifyDeps &
-  TrustDeps &
-  HealthDeps &
-  KeyDeps &
-  ReadLimitDeps &
-  TransparencyDeps &
-  ProofPageDeps & {
-    readonly reads: Reads;
-    readonly progress: Progress;
-    readonly settings: HttpSettings;
-  };
+/** What each group of routes is given. */
+export type AppDeps = {
+  /** Before all routes. */
+  readonly request: PipelineDeps & ReadLimitDeps;
+  readonly execute: ExecuteDeps & DeploymentFacts & McpDeps;
+  readonly decisions: DecisionDeps & PolicyDeps & HandoffDeps & ScheduleDeps;
+  readonly reads: StandingDeps & SummaryDeps & TrustDeps & ProofPageDeps & ReadsOf<'receipt'>;
+  readonly log: TransparencyDeps & KeyDeps;
+  readonly health: HealthDeps;
+};
 
 export type App = {
   readonly fetch: Fetch;
@@ -59,11 +51,11 @@ export type App = {
 };
 
 export function createApp(deps: AppDeps): App {
-  const meter = processMeter(deps.clock);
+  const meter = processMeter(deps.request.clock);
   const route: Routed = (request) => router.fetch(request);
-  const limits = readLimits(deps);
+  const limits = readLimits(deps.request);
   const endpoints = endpointsOf(deps, limits, meter, route);
-  const logFailure = failureLog(deps);
+  const logFailure = failureLog(deps.request);
   // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.
   const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
     ({ code, error, request }) => {
@@ -83,42 +75,41 @@ export function createApp(deps: AppDeps): App {
   const routes = endpoints.map(({ route: { method, path } }) => ({ method, path }));
   refuseOtherMethods(router, routes);
   router.compile();
-  return { fetch: pipeline(deps, meter, route), routes };
+  return { fetch: pipeline(deps.request, meter, route), routes };
 }
 
 function endpointsOf(
-  deps: AppDeps,
-  limits: ReadLimits,
+  { execute, decisions, reads, log, health }: AppDeps,
+  { counted, paced }: ReadLimits,
   meter: ProcessMeter,
   route: Routed,
 ): readonly Endpoint[] {
-  const summaries = monitoringSummaries(deps, meter);
-  const facts = documentFacts(deps);
+  const summaries = monitoringSummaries(reads, meter);
+  const facts = documentFacts(execute);
   const openapi = () => openapiText(endpoints, facts);
-  const { counted, paced } = limits;
   const endpoints: Endpoint[] = [
-    ...executeRoutes(deps),
-    ...counted(decisionRoutes(deps)),
-    ...policyRoutes(deps),
-    ...counted(jobRoutes(deps)),
-    ...counted(verifyRoutes(deps)),
-    ...counted(proofRoutes(deps)),
-    ...counted(proofPageRoutes(deps)),
+    ...executeRoutes(execute),
+    ...counted(decisionRoutes(decisions)),
+    ...policyRoutes(decisions),
+    ...counted(jobRoutes(reads)),
+    ...counted(verifyRoutes(reads)),
+    ...counted(proofRoutes(reads)),
+    ...counted(proofPageRoutes(reads)),
     ...counted(monitoringRoutes(summaries)),
-    ...counted(trustRoutes(deps)),
-    ...healthRoutes(deps),
-    ...paced(keyRoutes(deps)),
-    ...handoffRoutes(deps),
-    ...scheduleRoutes(deps),
-    ...paced(canaryRoutes(deps)),
+    ...counted(trustRoutes(reads)),
+    ...healthRoutes(health),
+    ...paced(keyRoutes(log)),
+    ...handoffRoutes(decisions),
+    ...scheduleRoutes(decisions),
+    ...paced(canaryRoutes(decisions)),
     ...paced(documentRoutes(facts, openapi)),
-    ...counted(frontPageRoutes(deps, facts)),
-    ...counted(statusPageRoutes(deps, facts, summaries)),
-    ...paced(verifyPageRoutes(deps, facts)),
-    ...counted(transparencyRoutes(deps)),
-    ...paced(docsPageRoutes(facts, deps, () => endpoints)),
+    ...counted(frontPageRoutes(reads, facts)),
+    ...counted(statusPageRoutes(reads, facts, summaries)),
+    ...paced(verifyPageRoutes(reads, facts)),
+    ...counted(transparencyRoutes(log)),
+    ...paced(docsPageRoutes(facts, reads, () => endpoints)),
   ];
-  endpoints.push(...mcpRoutes(deps, facts, endpoints, route));
+  endpoints.push(...mcpRoutes(execute, facts, endpoints, route));
   return endpoints;
 }
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createApp } from '#src/http/app.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { countingQuota, fakeWorld, JOB, job } from '#test/support/http-deps.ts';
+import { appOf, countingQuota, fakeWorld, JOB, job } from '#test/support/http-deps.ts';
 
 const UUID = /^[0-9a-f-]{36}$/;
 
@@ -165,7 +164,7 @@ test('a Host that no URL can have is refused on every route, and nothing is logg
 });
 
 test('any Host gets its route, also one of a single letter', async () => {
-  const app = createApp(fakeWorld());
+  const app = appOf(fakeWorld());
   for (const host of ['a', 'ab', 'abc', 'relay.example:8080', '[::1]:80']) {
     const paths = [
       [`/api/jobs/${JOB}`, 200],
@@ -245,7 +244,7 @@ test('links stand on PUBLIC_BASE_URL alone', async () => {
 });
 
 test('a method that no Request can be made of is method_not_allowed, on a short host too', async () => {
-  const app = createApp(fakeWorld());
+  const app = appOf(fakeWorld());
   for (const method of ['TRACE', 'TRACK', 'CONNECT', 'get', 'BREW']) {
     for (const url of [
       'http://x/health/live',

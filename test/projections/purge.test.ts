@@ -6,8 +6,8 @@ import { KEEP_ALL, makePurge, purgeOnce } from '#projections/purge.ts';
 import { readModels } from '#projections/read-models.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { wireReads } from '#src/app/reads.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import { storedReceipts } from '#src/usecases/receipts/stored-receipts.ts';
 import { collectingLogger, manualClock } from '#test/support/fakes.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { DEMO, execute } from '#test/support/given-call.ts';
@@ -141,14 +141,14 @@ test('purge: of a job that is gone its receipt is verified alone, and a repeat s
     ready: () => runner.ready(),
   });
   const list = () => [it.key.record];
-  const { verifyJob, verifyReceipt } = wireReads({
+  const rows = { receipt: models.receipt.find, job: models.job.findForVerification };
+  const { verifyJob, verifyReceipt } = storedReceipts(rows, {
     log: it.log,
     keys: { list, refresh: async () => list() },
     primitives,
     transparency: noTransparency,
     clock: it.clock,
     reachedHead: runner.reachedHead,
-    models,
   });
   await waitFor('the purge', async () => (await retentionOf(await runner.open())).jobsPurged === 1);
 

@@ -1,8 +1,7 @@
 // Calls the HTTP room in process, and holds every answer against the interface description that the room publishes.
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { AppDeps } from '#src/http/app.ts';
-import { createApp } from '#src/http/app.ts';
+import { appOf, type HttpWorld } from './http-deps.ts';
 
 type Answered = {
   readonly description: string;
@@ -34,8 +33,8 @@ export type Client = {
   document(): Promise<OpenApi>;
 };
 
-export function clientOf(deps: AppDeps): Client {
-  const app = createApp(deps);
+export function clientOf(deps: HttpWorld): Client {
+  const app = appOf(deps);
   const raw = (path: string, init?: RequestInit, clientAddress = '198.51.100.7') =>
     app.fetch(new Request(`http://localhost${path}`, init), { clientAddress });
   let document: Promise<OpenApi> | undefined;

@@ -9,8 +9,8 @@ import { PRICE } from '#src/domain/limits.ts';
 import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { refused } from '#src/domain/refusal.ts';
-import type { AppDeps } from '#src/http/app.ts';
-import type { HttpSettings, ReceiptFound } from '#src/http/deps.ts';
+import { type App, type AppDeps, createApp } from '#src/http/app.ts';
+import type { HttpSettings, Progress, Reads, ReceiptFound } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided-webhook.ts';
@@ -234,7 +234,7 @@ export const stats = {
   lastUpdatedAt: at(20),
 };
 
-type Monitoring = AppDeps['reads']['monitoring'];
+type Monitoring = Reads['monitoring'];
 
 /** These finished jobs in the last bucket, by default those of `stats`, and no duration known. */
 export const noDurations =
@@ -301,24 +301,48 @@ const settings: HttpSettings = {
   metricsPublic: false,
 };
 
-export type FakeWorld = AppDeps & {
+type AllDeps = AppDeps['request'] &
+  AppDeps['execute'] &
+  AppDeps['decisions'] &
+  AppDeps['reads'] &
+  AppDeps['log'] &
+  AppDeps['health'];
+
+/** What all groups of routes are given, as one. */
+export type HttpWorld = Omit<AllDeps, 'settings' | 'reads' | 'progress'> & {
+  readonly settings: HttpSettings;
+  readonly reads: Reads;
+  readonly progress: Progress;
+};
+
+export const appOf = (world: HttpWorld): App =>
+  createApp({
+    request: world,
+    execute: world,
+    decisions: world,
+    reads: world,
+    log: world,
+    health: world,
+  });
+
+export type FakeWorld = HttpWorld & {
   readonly executed: readonly ExecuteInput[];
   readonly executedGuided: readonly GuidedInput[];
   readonly log: CollectingLogger;
 };
 
 /** No one looks. */
-const unseen: AppDeps['operators'] = {
+const unseen: HttpWorld['operators'] = {
   figures: { requestBegun: () => () => undefined },
   tracer: null,
   detail: { debug: () => undefined },
   exposition: async () => ({ contentType: 'text/plain; version=0.0.4; charset=utf-8', text: 'up 1\n' }),
 };
 
-type Changes = Omit<Partial<AppDeps>, 'settings' | 'reads' | 'progress'> & {
+type Changes = Omit<Partial<HttpWorld>, 'settings' | 'reads' | 'progress'> & {
   readonly settings?: Partial<HttpSettings>;
-  readonly reads?: Partial<AppDeps['reads']>;
-  readonly progress?: Partial<AppDeps['progress']>;
+  readonly reads?: Partial<Reads>;
+  readonly progress?: Partial<Progress>;
 };
 
 /** One job with its receipt, one proof, and everything in order. */
@@ -372,7 +396,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
   };
 }
 
-const reads: AppDeps['reads'] = {
+const reads: Reads = {
   job: { find: async (id) => (id === JOB ? job() : null) },
   receipt: { find: async (id) => (id === RECEIPT ? await receipt() : null), countUnverified: async () => 0 },
   proof: { recent: async () => [proofRecord()], recentFailures: async () => [failureRecord()] },

@@ -21,12 +21,10 @@ import {
   readRequest,
   type TargetRefused,
 } from './judge-request.ts';
+import type { MarketFacts } from './market-facts.ts';
 
 /** Both valid by their schemas. */
 export type DecideInput = { readonly action: WebhookRequest; readonly buyerPolicy: BuyerPolicyRequest };
-
-/** This service's own recent record. */
-type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate' | 'recentFinishedJobs'>;
 
 type Measured = MarketFacts & Pick<DecisionFacts, 'measured'>;
 

@@ -3,9 +3,10 @@ import { STREAM } from '#src/domain/events.ts';
 import { TIMES } from '#src/domain/limits.ts';
 import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { type AbortSignalLike, EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
+import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
 
 // ── observed leases ─────────────────────────────────────────────────────────────────────────────────────
@@ -45,8 +46,11 @@ export function streamWatch(clock: Pick<Clock, 'monotonic'>, limit = 10_000): St
 export type RecoverDeps = CloseDeps & {
   /** This process: its own live jobs are never closed at once. */
   readonly owner: string;
-  /** Jobs whose rows show them as running. Only candidates: the stream decides. Throws if the rows are unavailable. */
-  readonly candidates: () => Promise<readonly string[]>;
+  /**
+   * Jobs whose rows show them as running. Only candidates: the stream decides. Throws if the rows are unavailable, or with
+   * `exclusive` if they lack events: what died with an earlier process is known only from all of them.
+   */
+  readonly candidates: (exclusive: boolean) => Promise<readonly string[]>;
 };
 
 export type Recovery = {
@@ -76,7 +80,7 @@ export function jobRecovery(deps: RecoverDeps): Recovery {
   const logged = new Set<string>();
 
   async function sweepOnce(exclusive: boolean): Promise<string[]> {
-    const [rows] = await Promise.allSettled([deps.candidates()]);
+    const [rows] = await Promise.allSettled([deps.candidates(exclusive)]);
     const candidates = new Set([...(rows.status === 'fulfilled' ? rows.value : []), ...found.keys()]);
     const closed: string[] = [];
     const running = new Set<string>();
@@ -137,6 +141,40 @@ export function jobRecovery(deps: RecoverDeps): Recovery {
     },
     unclosable: () => failures.size,
   };
+}
+
+/** For jobs of other processes: once at the start if no other can be alive, then every few seconds. */
+const SWEEP_MS = 5000;
+const RETRY_MS = 500;
+
+export type KeepRecoveringDeps = RecoverDeps &
+  RecordDeps & {
+    /** Ends it. */
+    readonly ending: AbortSignalLike;
+    /** A lock proves that no other process serves this log. */
+    readonly exclusive: boolean;
+  };
+
+/** `ended`: resolves when `ending` has aborted and the sweep in hand is done. */
+export function keepRecovering(deps: KeepRecoveringDeps): Recovery & { readonly ended: Promise<void> } {
+  const { clock, logger, ending, recordIsWhole } = deps;
+  const recovery = jobRecovery(deps);
+  let { exclusive } = deps;
+  async function run(): Promise<void> {
+    while (!ending.aborted) {
+      try {
+        // A job that looks interrupted may have been completed in what the event log has lost.
+        if (await recordIsWhole()) {
+          await recovery.sweep({ exclusive });
+          exclusive = false;
+        }
+      } catch (cause) {
+        if (!isOutage(cause)) logger.bug('recovery of interrupted jobs failed', { cause });
+      }
+      await clock.sleep(exclusive ? RETRY_MS : SWEEP_MS, ending);
+    }
+  }
+  return { ...recovery, ended: run() };
 }
 
 /** `running`: not known to be orphaned, or another process wrote to it first. */

@@ -26,7 +26,7 @@ export type VerifyDeps = {
 /** As the read model has it; the events come from the log. */
 export type StoredJob = Omit<JobFacts, 'events'>;
 
-type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
+export type StoredReceipt = { readonly id: string; readonly jobId: string; readonly jws: string };
 
 /** `job` null: no longer retained, so the receipt-only checks run. Throws `Fault` if the event log is unavailable. */
 type VerifyStored = (receipt: StoredReceipt, job: StoredJob | null) => Promise<VerificationReport>;

@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { type Listening, serve } from '#src/adapters/runtime/serve.ts';
-import { createApp } from '#src/http/app.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import { fakeProtocol } from '#test/support/fakes-protocol.ts';
-import { countingQuota, execution, fakeWorld } from '#test/support/http-deps.ts';
+import { appOf, countingQuota, execution, fakeWorld } from '#test/support/http-deps.ts';
 import { type RawClient, rawClient } from '#test/support/http-socket.ts';
 import { runtimeName } from '#test/support/runtime.ts';
 
@@ -29,7 +28,7 @@ async function served(
   work: (server: Listening, open: () => Promise<RawClient>) => Promise<void>,
 ) {
   const world = fakeWorld({ clock: quick, ...changes });
-  const server = await serve(createApp(world).fetch, { hostname: '127.0.0.1', port: 0 }, systemClock());
+  const server = await serve(appOf(world).fetch, { hostname: '127.0.0.1', port: 0 }, systemClock());
   const clients: RawClient[] = [];
   try {
     await work(server, async () => {
@@ -313,7 +312,7 @@ test('stop waits up to 120 s for what is in flight', async () => {
     },
   };
   const { execute, release, started } = held();
-  const app = createApp(fakeWorld({ execute, clock: quick }));
+  const app = appOf(fakeWorld({ execute, clock: quick }));
   const server = await serve(app.fetch, { hostname: '127.0.0.1', port: 0 }, clock);
   const client = await rawClient(server.port);
   client.send(post('r1'));
@@ -327,7 +326,7 @@ test('stop waits up to 120 s for what is in flight', async () => {
 
 test('stop waits no longer than its limit, whatever is still in flight', async () => {
   const { execute, release, started } = held();
-  const app = createApp(fakeWorld({ execute, clock: quick }));
+  const app = appOf(fakeWorld({ execute, clock: quick }));
   const server = await serve(app.fetch, { hostname: '127.0.0.1', port: 0 }, systemClock());
   const client = await rawClient(server.port);
   client.send(post('r1'));

@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pricing } from '#src/discovery/documents/pricing.ts';
-import type { AppDeps } from '#src/http/app.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
 import { type Client, clientOf } from '#test/support/http-client.ts';
-import { fakeWorld, JOB, proofRecord, RECEIPT } from '#test/support/http-deps.ts';
+import { fakeWorld, type HttpWorld, JOB, proofRecord, RECEIPT } from '#test/support/http-deps.ts';
 
-const shown = (world: AppDeps = fakeWorld()) => shownBy(clientOf(world));
+const shown = (world: HttpWorld = fakeWorld()) => shownBy(clientOf(world));
 
 const shownBy = async (client: Client) => {
   const { status, headers, body } = await client.get('/');
   return { status, headers, text: String(body) };
 };
 
-const withProofs = (recent: AppDeps['reads']['proof']['recent']) =>
+const withProofs = (recent: HttpWorld['reads']['proof']['recent']) =>
   fakeWorld({ reads: { proof: { recent, recentFailures: async () => [] } } });
 
 test('the front page is small, kept only shortly and has no inline script', async () => {

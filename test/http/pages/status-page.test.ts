@@ -3,15 +3,22 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { AppDeps } from '#src/http/app.ts';
 import { duration, percent } from '#src/http/pages/status-plots.ts';
 import { clientOf } from '#test/support/http-client.ts';
-import { failureRecord, fakeWorld, JOB, monitoringOf, noDurations, stats } from '#test/support/http-deps.ts';
+import {
+  failureRecord,
+  fakeWorld,
+  type HttpWorld,
+  JOB,
+  monitoringOf,
+  noDurations,
+  stats,
+} from '#test/support/http-deps.ts';
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z');
 const DAY = 86_400_000;
 
-type Monitoring = AppDeps['reads']['monitoring'];
+type Monitoring = HttpWorld['reads']['monitoring'];
 
 const zero = { ...stats, total: 0, succeeded: 0, failed: 0, running: 0, lastUpdatedAt: null };
 const NOTHING: Monitoring = monitoringOf({
@@ -26,7 +33,7 @@ function world(changes: Parameters<typeof fakeWorld>[0] = {}) {
   return fakeWorld({ clock: { ...systemClock(), now: () => NOW }, ...changes });
 }
 
-async function asked(deps: AppDeps, query = '') {
+async function asked(deps: HttpWorld, query = '') {
   const { status, headers, body } = await clientOf(deps).get(`/status${query}`);
   return { status, headers, text: String(body) };
 }

@@ -2,14 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
-import { createApp } from '#src/http/app.ts';
 import { letPass, manualClock, quiet } from '#test/support/fakes.ts';
-import { fakeWorld, JOB } from '#test/support/http-deps.ts';
+import { appOf, fakeWorld, JOB } from '#test/support/http-deps.ts';
 
 function given({ readsPerMinute = 120, inFlight = 0 } = {}) {
   const clock = manualClock();
   const state = { inFlight };
-  const app = createApp(
+  const app = appOf(
     fakeWorld({ clock, settings: { readsPerMinute }, executionsInFlight: () => state.inFlight }),
   );
   const from =

@@ -2,11 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pathTemplate, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
-import type { AppDeps } from '#src/http/app.ts';
-import { createApp } from '#src/http/app.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { linksOf, type Named, namedInHtml, namedInJson, namedInText } from '#test/support/addresses.ts';
-import { BASE, DECISION, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
+import {
+  appOf,
+  BASE,
+  DECISION,
+  fakeWorld,
+  type HttpWorld,
+  JOB,
+  JWS,
+  RECEIPT,
+} from '#test/support/http-deps.ts';
 import { publicLog } from '#test/support/public-log.ts';
 
 /** The value of a parameter or placeholder in an address, by the text before it. */
@@ -37,8 +44,8 @@ type Crawled = {
   readonly outside: readonly string[];
 };
 
-async function crawl(deps: AppDeps): Promise<Crawled> {
-  const app = createApp(deps);
+async function crawl(deps: HttpWorld): Promise<Crawled> {
+  const app = appOf(deps);
   const answered = (path: string, init?: RequestInit) =>
     app.fetch(new Request(`http://localhost${path}`, init), { clientAddress: '127.0.0.1' });
   const called = new Set<string>();
@@ -114,7 +121,7 @@ const starts = Object.values<RouteFacts>(ROUTES)
   .filter(({ method }) => method === 'GET')
   .map(({ path }) => pathTemplate(path));
 
-async function loggedWorld(changes: Parameters<typeof fakeWorld>[0] = {}): Promise<AppDeps> {
+async function loggedWorld(changes: Parameters<typeof fakeWorld>[0] = {}): Promise<HttpWorld> {
   const log = await publicLog(1);
   await log.add(RECEIPT, JWS);
   await log.signAt(2);

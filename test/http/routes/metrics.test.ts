@@ -1,11 +1,10 @@
 // GET /metrics: for this machine alone unless the operator says otherwise; and what a request is counted as.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AppDeps } from '#src/http/app.ts';
 import { instrumentRequests, processMeter } from '#src/http/instrumentation.ts';
 import type { AnsweredRequest } from '#src/ports/telemetry.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld, JOB } from '#test/support/http-deps.ts';
+import { fakeWorld, type HttpWorld, JOB } from '#test/support/http-deps.ts';
 
 const operators = fakeWorld().operators;
 const LOOPBACK = '127.0.0.1';
@@ -13,7 +12,7 @@ const LOOPBACK = '127.0.0.1';
 async function isShown(
   headers: Record<string, string>,
   peer: string,
-  settings: Partial<AppDeps['settings']> = {},
+  settings: Partial<HttpWorld['settings']> = {},
 ): Promise<boolean> {
   const client = clientOf(fakeWorld({ settings }));
   const [response, nothing] = await Promise.all([
@@ -131,7 +130,7 @@ test('metrics: never rate limited, HEAD is GET, and the interface description le
 });
 
 /** What is reported of each request to metrics, traces and the log. */
-function watched(changes: Partial<AppDeps> = {}) {
+function watched(changes: Partial<HttpWorld> = {}) {
   const answered: AnsweredRequest[] = [];
   const lines: unknown[] = [];
   const spans: unknown[][] = [];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { firstComparison } from '#src/app/first-comparison.ts';
 import { Cancel } from '#src/lib/time.ts';
+import { firstComparison } from '#src/usecases/transparency/first-comparison.ts';
 
 /** `opening`: whether another try makes sense, after each that came too early. */
 function scripted(...opening: readonly boolean[]) {

@@ -1,0 +1,55 @@
+// What is free: decisions, policy checks, handoffs and previews of schedules.
+import { windowStart } from '#projections/monitoring/query.ts';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
+import { TRUST_WINDOW_MS } from '#src/domain/monitoring/trust.ts';
+import type { AppDeps } from '#src/http/app.ts';
+import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
+import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
+import { marketFacts } from '#src/usecases/decisions/market-facts.ts';
+import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
+import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
+import type { AppParts, Shared } from './app.ts';
+import { tracedResolver } from './telemetry.ts';
+
+export function wireDecisions(
+  { config, journal, keys, models, projector, checkpoints, recordIsWhole, telemetry }: AppParts,
+  { targets, quota, settings }: Shared,
+): AppDeps['decisions'] {
+  const { log, clock, entropy, logger, ending } = journal;
+  const { rules } = targets;
+  // Free checks have a resolver of their own. In demo mode the payer is known: all callers are one.
+  const resolver = tracedResolver(targets.freeResolver, telemetry.tracer);
+  const payer = config.mode === 'demo' ? 'demo' : null;
+  const targetQuotaPerMinute = config.rates.targetPerMinute;
+  const judging = { rules, describeAddress, resolver, quota, targetQuotaPerMinute, payer, clock, entropy };
+  const { mode, storage } = settings;
+  const rows = {
+    jobs: (now: number) => models.monitoring.summary(now, TRUST_WINDOW_MS),
+    receipts: (now: number) => models.trust.receipts(windowStart(now, TRUST_WINDOW_MS)),
+  };
+  const measuring = { rows, checkpointStanding: checkpoints.standing, clock, mode, storage };
+  const deciding = {
+    ...judging,
+    log,
+    logger,
+    ending,
+    keyedHash: keys.keyedHash,
+    recordIsWhole,
+    market: () => marketFacts(measuring),
+    offer: { ...settings.offer, payTo: config.x402?.payTo ?? null },
+  };
+  return {
+    clock,
+    quota,
+    settings,
+    progress: projector,
+    reads: { decision: models.decision },
+    decide: (input) => decideWebhook(deciding, input),
+    checkPolicy: ({ request }) => checkPolicy(judging, request, payer),
+    handOffBrowser: (request) => handOffBrowser(judging, request),
+    async previewSchedule(request) {
+      const { temporalCalendar } = await import('#src/adapters/calendar/temporal.ts');
+      return previewSchedule({ ...judging, calendar: temporalCalendar() }, request);
+    },
+  };
+}

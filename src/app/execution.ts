@@ -1,0 +1,122 @@
+// What executes calls: the use cases of both paid routes, and how they are paid.
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
+import { demoPayments } from '#src/adapters/payments/demo.ts';
+import { ConfigError } from '#src/config.ts';
+import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
+import { toHex } from '#src/domain/encoding.ts';
+import { didOf } from '#src/domain/signing-keys/keys.ts';
+import type { AppDeps } from '#src/http/app.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
+import type { Payments } from '#src/ports/payments.ts';
+import { claimTurns } from '#src/usecases/execution/concurrency.ts';
+import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
+import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
+import { guessLimit, unconfirmedPayments } from '#src/usecases/execution/remembered-payments.ts';
+import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
+import type { ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
+import type { Transparency } from '#src/usecases/transparency/proofs.ts';
+import type { AppParts, Shared } from './app.ts';
+import { tracedOutbound, tracedPayments, tracedResolver } from './telemetry.ts';
+
+export function wireExecution(
+  { config, baseUrl, owner, journal, stopping, keys, stores, slots, ...parts }: AppParts,
+  { targets, quota, settings }: Shared,
+  { payments, protocol }: Paying,
+  transparency: Pick<Transparency, 'latest'>,
+): AppDeps['execute'] {
+  const { log, clock, entropy, logger, ending } = journal;
+  const { signer, keyedHash } = keys;
+  const { tracer } = parts.telemetry;
+  const execution = {
+    log,
+    clock,
+    entropy,
+    logger,
+    ending,
+    owner,
+    baseUrl,
+    signer,
+    keyedHash,
+    receiptLog: parts.receiptLog,
+    rules: targets.rules,
+    describeAddress,
+    pseudonym: targets.pseudonym,
+    resolver: tracedResolver(targets.resolver, tracer),
+    outbound: tracedOutbound(targets.outbound, tracer),
+    payments,
+    quota,
+    targetQuotaPerMinute: config.rates.targetPerMinute,
+    slots,
+    exclusive: stores.exclusive,
+    watch: streamWatch(clock),
+    foundRunning: parts.recovery.foundRunning,
+    recordIsWhole: parts.recordIsWhole,
+    unconfirmed: unconfirmedPayments(),
+    guesses: guessLimit(clock),
+    confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
+    stopping,
+    takeTurn: claimTurns(clock),
+    verifies: new VerifyLimit(clock),
+  };
+  return {
+    clock,
+    logger,
+    quota,
+    settings,
+    transparency,
+    payments: protocol,
+    clientKey: (address) => toHex(keyedHash.mac('client', address)),
+    execute: (input) => executeWebhook(execution, input),
+    executeGuided: (input) => executeGuidedWebhook(execution, input),
+  };
+}
+
+export type Paying = {
+  /** Traced. */
+  readonly payments: Payments;
+  /** null: calls are free. */
+  readonly protocol: PaymentProtocol | null;
+  /** What the books are compared with; null: nothing is charged. */
+  readonly chain: Pick<ReconcilerDeps, 'scan' | 'payee' | 'intervalMs'> | null;
+};
+
+/**
+ * None in demo mode, otherwise x402, whose packages are loaded only then. Throws `ConfigError` if the values do not describe
+ * a payment.
+ */
+export async function wirePayments({
+  config: { x402 },
+  baseUrl,
+  journal: { clock, logger },
+  keys: { signer },
+  stopping,
+  telemetry: { tracer },
+}: AppParts): Promise<Paying> {
+  if (x402 === null) return { payments: tracedPayments(demoPayments(), tracer), protocol: null, chain: null };
+  const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
+    import('#src/adapters/payments/x402.ts'),
+    import('#src/adapters/payments/requirements.ts'),
+  ]);
+  const base = new URL(baseUrl);
+  const offerKey = { signer, did: didOf(base.hostname, base.port) };
+  const options = { baseUrl, clock, logger, x402, offerKey, stopping, routes: PAID_ROUTES };
+  const { payments, protocol, scan, payee } = await x402Payments(options).catch((error: unknown): never => {
+    if (!(error instanceof UnusableTerms)) throw error;
+    throw new ConfigError([{ variable: TERMS[error.setting], problem: error.message }]);
+  });
+  // Logs problems of facilitator and clock at the start; nothing waits for it.
+  void payments.health();
+  return {
+    payments: tracedPayments(payments, tracer),
+    protocol,
+    chain: { scan, payee, intervalMs: x402.reconcileMs },
+  };
+}
+
+const TERMS = {
+  network: 'X402_NETWORK',
+  asset: 'X402_ASSET',
+  priceUsd: 'X402_PRICE',
+  rpcUrl: 'X402_RPC_URL',
+} as const;

@@ -1,0 +1,70 @@
+// The health of each part, and the figures for operators.
+import type { Projector } from '#projections/projector.ts';
+import { damagedPlace } from '#src/domain/damage.ts';
+import { healthReport, type ReadModelHealth } from '#src/domain/monitoring/health.ts';
+import type { AppDeps } from '#src/http/app.ts';
+import { EventDamaged } from '#src/ports/event-log.ts';
+import type { Reconciler } from '#src/usecases/reconciliation/reconciler.ts';
+import type { AppParts, Shared } from './app.ts';
+import type { Paying } from './execution.ts';
+
+export function wireHealth(
+  { journal: { log }, keys, stores, slots, projector, recovery, checkpoints, telemetry, scrub }: AppParts,
+  { settings }: Pick<Shared, 'settings'>,
+  { payments, chain }: Paying,
+  reconciler: Reconciler | null,
+): AppDeps['health'] {
+  /** A database that answers but provides no rows (no such privilege, no such table) is not ok. */
+  async function readModelHealth(): Promise<ReadModelHealth> {
+    const isUsable = (await stores.readStore.health()).ok && projector.readable();
+    if (!isUsable) return { ok: false, problem: 'unavailable' };
+    return projector.state === 'rebuilding' ? { ok: false, problem: 'rebuilding' } : { ok: true };
+  }
+  async function chainHealth() {
+    const node = (await chain?.scan.health()) ?? null;
+    const since = reconciler?.standsStillSince() ?? null;
+    return !node?.ok || since === null ? node : ({ ok: false, problem: 'not_compared', since } as const);
+  }
+  async function health() {
+    const [eventLog, rows, facilitator, compared] = await Promise.all([
+      log.health(),
+      readModelHealth(),
+      payments.health(),
+      chainHealth(),
+    ]);
+    const standing = checkpoints.standing();
+    return healthReport({
+      eventLog,
+      signingKey: keys.health(),
+      checkpoint: standing && { problem: standing.problem, waitingMs: standing.ageMs },
+      readModels: rows,
+      projection: { ...projector.lag(), stoppedAt: stoppedAt(projector.stoppedAt()) },
+      facilitator,
+      chain: compared,
+    });
+  }
+  async function exposition() {
+    const [{ checks }, { damaged }] = await Promise.all([health(), log.health()]);
+    const newest = checkpoints.latest();
+    const waitingMs = checkpoints.standing()?.ageMs ?? 0;
+    return telemetry.figures.exposition({
+      storage: stores.driver,
+      checks,
+      eventLog: { damagedEvents: damaged?.count ?? 0, scrubbedAt: scrub?.lastPass() ?? null },
+      checkpoint: newest && { size: newest.size, signedAt: newest.signedAt, waitingMs },
+      executionsInFlight: slots.inFlight(),
+      unclosableJobs: recovery.unclosable(),
+      lag: projector.lag(),
+      payments: reconciler?.figures() ?? null,
+    });
+  }
+  return { settings, health, operators: { exposition } };
+}
+
+/** In words. */
+function stoppedAt(damage: ReturnType<Projector['stoppedAt']>): string | null {
+  if (damage === null) return null;
+  return damage instanceof EventDamaged
+    ? `the damaged event at ${damagedPlace(damage.damage)}`
+    : 'damage of the event log';
+}
