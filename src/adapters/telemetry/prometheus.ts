@@ -4,10 +4,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { ErrorCategory } from '#src/domain/event-fields.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { AppendOutcome, Figures } from '#src/ports/telemetry.ts';
-import { paymentGauges } from './payment-gauges.ts';
-
-/** What this process is. */
-type BuildInfo = { readonly version: string; readonly runtime: string };
+import { type BuildInfo, stateGauges } from './state-gauges.ts';
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'];
 const ATTEMPTS = ['succeeded', ...ErrorCategory.anyOf.map((category) => category.const), 'other'];
@@ -41,8 +38,6 @@ export function prometheusFigures(build: BuildInfo): Figures {
   };
   const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
     new Histogram({ name, help, labelNames, buckets, registers });
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new Gauge({ name, help, labelNames, registers });
 
   const appends = histogram(
     'relay_event_log_append_seconds',
@@ -63,7 +58,11 @@ export function prometheusFigures(build: BuildInfo): Figures {
     ['route', 'method'],
     REQUEST_BUCKETS,
   );
-  const inFlight = gauge('http_requests_in_flight', 'Requests that are being answered.');
+  const inFlight = new Gauge({
+    name: 'http_requests_in_flight',
+    help: 'Requests that are being answered.',
+    registers,
+  });
   const attempts = counter(
     'relay_attempts_total',
     'Attempts recorded, by outcome: succeeded, or why not.',
@@ -82,48 +81,7 @@ export function prometheusFigures(build: BuildInfo): Figures {
     help: 'Defects of this program that were noticed; the log has each with its stack, as code internal_error.',
     registers,
   });
-  const start = gauge('process_start_time_seconds', 'Start of the process, Unix time.');
-  start.set(Date.now() / 1000 - process.uptime());
-  const info = gauge('relay_build_info', 'What runs here; always 1.', ['version', 'runtime', 'storage']);
-  const memory = gauge('process_resident_memory_bytes', 'Memory that the process holds.');
-  const executions = gauge('relay_executions_in_flight', 'Executions that hold a slot of MAX_IN_FLIGHT.');
-  const unclosable = gauge(
-    'relay_jobs_unclosable',
-    'Jobs of dead processes whose closing fails; the log has the cause.',
-  );
-  const parts = gauge(
-    'relay_part_up',
-    'Whether a part does what callers need of it, as in /health: 1 or 0.',
-    ['part'],
-  );
-  const problems = gauge('relay_part_problem', 'Why a part is not up; always 1.', ['part', 'reason']);
-  const damagedEvents = gauge(
-    'relay_event_log_damaged_events',
-    'Stored events known to be unreadable as they were written; the log and /health name them.',
-  );
-  const scrubTime = gauge(
-    'relay_event_log_scrubbed_timestamp_seconds',
-    'When all stored events were last read to find damage, Unix time; absent before, and with EventStoreDB.',
-  );
-  const checkpointSize = gauge('relay_checkpoint_size', 'Leaves that the newest checkpoint covers.');
-  const checkpointTime = gauge(
-    'relay_checkpoint_timestamp_seconds',
-    'When the newest checkpoint was signed, Unix time; none is signed while there is nothing new.',
-  );
-  const checkpointWait = gauge(
-    'relay_checkpoint_wait_seconds',
-    'How long the oldest leaf that no checkpoint covers has waited.',
-  );
-  const lagEvents = gauge(
-    'relay_projection_lag_events',
-    'Events that the read models have yet to show; absent while unknown.',
-  );
-  const lagSeconds = gauge(
-    'relay_projection_lag_seconds',
-    'How long the oldest of them has waited, or how long it has not been known.',
-  );
-
-  const showPayments = paymentGauges(gauge);
+  const showState = stateGauges(registry, build);
 
   function countFact({ type, data }: NewEvent): void {
     const later = data.evidence === 'facilitator' ? '' : '_later';
@@ -154,36 +112,10 @@ export function prometheusFigures(build: BuildInfo): Figures {
     },
     internalError: () => internalErrors.inc(),
     async exposition(now) {
-      const { storage, checks, eventLog, checkpoint, executionsInFlight, unclosableJobs, lag, payments } =
-        now;
-      info.set({ ...build, storage }, 1);
-      problems.reset();
-      for (const [name, state] of Object.entries(checks)) {
-        if (state === null) continue;
-        const part = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-        parts.set({ part }, Number(state.ok));
-        if (!state.ok) problems.set({ part, reason: state.reason }, 1);
-      }
-      damagedEvents.set(eventLog.damagedEvents);
-      setOrRemove(scrubTime, eventLog.scrubbedAt === null ? null : eventLog.scrubbedAt / 1000);
-      setOrRemove(checkpointSize, checkpoint?.size ?? null);
-      setOrRemove(checkpointTime, checkpoint?.signedAt ? Date.parse(checkpoint.signedAt) / 1000 : null);
-      setOrRemove(checkpointWait, checkpoint && checkpoint.waitingMs / 1000);
-      executions.set(executionsInFlight);
-      unclosable.set(unclosableJobs);
-      lagSeconds.set(lag.lagMs / 1000);
-      setOrRemove(lagEvents, lag.lagEvents);
-      showPayments(payments);
-      memory.set(process.memoryUsage().rss);
+      showState(now);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
-}
-
-/** Unknown is no number: the series is left out. */
-function setOrRemove(gauge: Gauge, value: number | null): void {
-  if (value === null) gauge.remove();
-  else gauge.set(value);
 }
 
 const known = (value: unknown, values: readonly string[]): string =>

@@ -1,0 +1,130 @@
+// Gauges of the state now: of the process, of its parts, and of payments.
+import { Gauge, type Registry } from 'prom-client';
+import type { PaymentFigures, StateNow } from '#src/ports/telemetry.ts';
+
+/** What this process is. */
+export type BuildInfo = { readonly version: string; readonly runtime: string };
+
+type Row = readonly [name: string, help: string, value: (now: StateNow) => number | null];
+
+/** Unknown is no number: the series is left out. */
+const STATE: readonly Row[] = [
+  ['process_resident_memory_bytes', 'Memory that the process holds.', () => process.memoryUsage().rss],
+  [
+    'relay_executions_in_flight',
+    'Executions that hold a slot of MAX_IN_FLIGHT.',
+    ({ executionsInFlight }) => executionsInFlight,
+  ],
+  [
+    'relay_jobs_unclosable',
+    'Jobs of dead processes whose closing fails; the log has the cause.',
+    ({ unclosableJobs }) => unclosableJobs,
+  ],
+  [
+    'relay_event_log_damaged_events',
+    'Stored events known to be unreadable as they were written; the log and /health name them.',
+    ({ eventLog }) => eventLog.damagedEvents,
+  ],
+  [
+    'relay_event_log_scrubbed_timestamp_seconds',
+    'When all stored events were last read to find damage, Unix time; absent before, and with EventStoreDB.',
+    ({ eventLog: { scrubbedAt } }) => scrubbedAt && scrubbedAt / 1000,
+  ],
+  [
+    'relay_checkpoint_size',
+    'Leaves that the newest checkpoint covers.',
+    ({ checkpoint }) => checkpoint?.size ?? null,
+  ],
+  [
+    'relay_checkpoint_timestamp_seconds',
+    'When the newest checkpoint was signed, Unix time; none is signed while there is nothing new.',
+    ({ checkpoint }) => (checkpoint?.signedAt ? Date.parse(checkpoint.signedAt) / 1000 : null),
+  ],
+  [
+    'relay_checkpoint_wait_seconds',
+    'How long the oldest leaf that no checkpoint covers has waited.',
+    ({ checkpoint }) => checkpoint && checkpoint.waitingMs / 1000,
+  ],
+  [
+    'relay_projection_lag_events',
+    'Events that the read models have yet to show; absent while unknown.',
+    ({ lag }) => lag.lagEvents,
+  ],
+  [
+    'relay_projection_lag_seconds',
+    'How long the oldest of them has waited, or how long it has not been known.',
+    ({ lag }) => lag.lagMs / 1000,
+  ],
+  // Of payments: absent in demo mode.
+  [
+    'relay_payments_balanced',
+    'Whether the sums of the books balance, also with the chain: 1 or 0.',
+    ({ payments }) => payments && Number(payments.balanced),
+  ],
+  [
+    'relay_chain_reconciled_block',
+    'The last block that was compared with the books.',
+    ({ payments }) => payments?.reconciled?.block ?? null,
+  ],
+  [
+    'relay_chain_reconciled_timestamp_seconds',
+    'Time of that block, Unix time; 0 before the first comparison.',
+    ({ payments }) => payments && (payments.reconciled?.timeSeconds ?? 0),
+  ],
+];
+
+export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNow) => void {
+  const registers = [registry];
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name, help, labelNames, registers });
+  const start = gauge('process_start_time_seconds', 'Start of the process, Unix time.');
+  start.set(Date.now() / 1000 - process.uptime());
+  const info = gauge('relay_build_info', 'What runs here; always 1.', ['version', 'runtime', 'storage']);
+  const parts = gauge(
+    'relay_part_up',
+    'Whether a part does what callers need of it, as in /health: 1 or 0.',
+    ['part'],
+  );
+  const problems = gauge('relay_part_problem', 'Why a part is not up; always 1.', ['part', 'reason']);
+  const rows = STATE.map(([name, help, value]) => ({ one: gauge(name, help), value }));
+  const sums = gauge(
+    'relay_payment_units',
+    'Sums of the books in atomic units of the asset: charged = served + refunded + open, and received = charged - missing + unattributed, up to the last block compared; corrected: charged, and on the chain in another transaction than was recorded.',
+    ['sum'],
+  );
+  const open = gauge('relay_payments_open', 'Payments that are open, by state.', ['state']);
+  const openUnits = gauge('relay_payments_open_units', 'Their amounts, in atomic units.', ['state']);
+  const oldest = gauge(
+    'relay_payments_open_oldest_seconds',
+    'How long the oldest of them has been in this state; 0 without one.',
+    ['state'],
+  );
+
+  function showParts(checks: StateNow['checks']): void {
+    problems.reset();
+    for (const [name, state] of Object.entries(checks)) {
+      if (state === null) continue;
+      const part = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+      parts.set({ part }, Number(state.ok));
+      if (!state.ok) problems.set({ part, reason: state.reason }, 1);
+    }
+  }
+  function showPayments({ units, open: states }: PaymentFigures): void {
+    for (const [sum, value] of Object.entries(units)) sums.set({ sum }, value);
+    for (const [state, figures] of Object.entries(states)) {
+      open.set({ state }, figures.payments);
+      openUnits.set({ state }, figures.units);
+      oldest.set({ state }, figures.oldestSeconds);
+    }
+  }
+  return (now) => {
+    info.set({ ...build, storage: now.storage }, 1);
+    showParts(now.checks);
+    for (const { one, value } of rows) {
+      const known = value(now);
+      if (known === null) one.remove();
+      else one.set(known);
+    }
+    if (now.payments !== null) showPayments(now.payments);
+  };
+}
