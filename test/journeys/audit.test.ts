@@ -1,11 +1,11 @@
-// Audits: an honest history of 200 jobs has no finding, and tampering with its export is reported with kind, stream,
+// Audits: an honest history of 60 jobs has no finding, and tampering with its export is reported with kind, stream,
 // revision and job; what only kept keys and checkpoints reveal is reported with them. Each kind: test/usecases/audit.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
-import { eventLine, parseLine } from '#src/domain/audit/export-format.ts';
+import { parseLine } from '#src/domain/audit/export-format.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { type AuditHistory, auditHistory, copyInto, historyKeys } from '#test/support/audit-history.ts';
 import {
@@ -18,7 +18,6 @@ import {
   renumbered,
 } from '#test/support/audit-tampering.ts';
 import { runCli } from '#test/support/cli.ts';
-import { runs } from '#test/support/property-runs.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('audit-journey');
@@ -40,12 +39,9 @@ let file: string;
 /** As the export has them. */
 let events: Events;
 let jobs: readonly string[];
-/** A plain job of the first half: its events are JobStarted, AttemptMade, JobCompleted, ReceiptSigned. */
-let jobId: string;
-let job: string;
 
 before(async () => {
-  history = await auditHistory({ jobs: 200 });
+  history = await auditHistory({ jobs: 60 });
   file = await exported('honest', history);
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(1, -1);
   events = lines.map((text) => {
@@ -54,8 +50,6 @@ before(async () => {
     return line.event;
   });
   jobs = jobsIn(events);
-  jobId = jobs[33] ?? '';
-  job = STREAM.job(jobId);
 });
 
 const named = (text: string) => {
@@ -89,7 +83,7 @@ test('an honest history has no finding, from the log and from its export, with k
   const jwks = join(folder, 'jwks.json');
   const checkpoint = join(folder, 'checkpoint.txt');
   writeFileSync(jwks, JSON.stringify(history.jwks));
-  writeFileSync(checkpoint, history.checkpoints[4] ?? '');
+  writeFileSync(checkpoint, history.checkpoints[2] ?? '');
   const args = ['audit', '--json', '--keys', jwks, '--checkpoint', checkpoint];
   const fromFile = await runCli([...args, '--events', file]);
   const fromLog = await runCli(args, { env: { DATA_DIR: join(folder, 'honest') } });
@@ -101,46 +95,20 @@ test('an honest history has no finding, from the log and from its export, with k
   const { ok, jobs, receipts, keys, checkpoints, treeSize, findings } = ofFile;
   assert.deepEqual(
     { ok, jobs, receipts, keys, checkpoints, treeSize, findings },
-    { ok: true, jobs: 200, receipts: 200, keys: 3, checkpoints: 11, treeSize: 204, findings: 0 },
+    { ok: true, jobs: 60, receipts: 60, keys: 3, checkpoints: 4, treeSize: 64, findings: 0 },
   );
 });
 
-test('an untouched export of many jobs has no finding', async () => {
-  const jobs = runs(1000);
-  const large = exportOf((await auditHistory({ jobs })).events);
-  const { code, stdout } = await runCli(['audit', '--events', '-', '--json'], { stdin: large });
-  const { summary } = JSON.parse(stdout);
-  assert.deepEqual([code, summary.findings, summary.jobs, summary.receipts], [0, 0, jobs, jobs]);
-});
-
-test('a tail that is cut off', async () => {
-  const text = exportOf(events);
-  const lines = text.split('\n');
-  await isFound(lines.slice(0, -40).join('\n').concat('\n'), ['export_cut - - -']);
-  await isFound(text.slice(0, -3), ['export_cut - - -']);
-  const end = lines.at(-2) ?? '';
-  await isFound([...lines.slice(0, -40), end, ''].join('\n'), ['export_end_mismatch - - -']);
-});
-
 test('a cut tail with a matching end line is found with a later kept checkpoint', async () => {
-  const cut = events.slice(0, events.findIndex(ofJob(jobs[120] ?? '', 'JobStarted')));
+  const cut = events.slice(0, events.findIndex(ofJob(jobs[45] ?? '', 'JobStarted')));
   const { findings } = await auditText(exportOf(cut));
   assert.deepEqual(findings, []);
   const checkpoints = history.checkpoints.slice(-1);
   await isFound(cut, ['kept_checkpoint_ahead - - -'], { checkpoints });
 });
 
-test('a line that two parsers would read differently', async () => {
-  const attempt = events.find(ofJob(jobId, 'AttemptMade'));
-  assert.ok(attempt !== undefined);
-  const line = eventLine(attempt);
-  const twice = line.replace(`"jobId":"${jobId}"`, `"jobId":"${jobs[0]}","jobId":"${jobId}"`);
-  const findings = [`export_line_wrong ${job} 1 ${jobId}`, `revision_gap ${job} 2 ${jobId}`];
-  await isFound(exportOf(events).replace(line, twice), [...findings, 'export_end_mismatch - - -']);
-});
-
 test('a history rewritten without one job, with all keys, contradicts an older checkpoint', async () => {
-  const rewritten = await auditHistory({ jobs: 200, keys: history.keys, without: 33 });
+  const rewritten = await auditHistory({ jobs: 60, keys: history.keys, without: 33 });
   const text = exportOf(rewritten.events);
   assert.deepEqual((await auditText(text, { jwks: history.jwks })).findings, [], 'it is consistent');
   // Checkpoints before the job are not affected; the last one covers one leaf more than the record has.
