@@ -225,7 +225,7 @@ test('operating: every variable that it names is in its table', () => {
   assert.deepEqual(unknown, []);
 });
 
-test('operating: its alert rules name metrics that the service exposes', async () => {
+test('guides: the metrics that they name, in alert rules or elsewhere, are exposed by the service', async () => {
   const { text } = await prometheusFigures({ version: '1', runtime: 'bun' }).exposition({
     storage: 'embedded',
     eventLog: { damagedEvents: 0, scrubbedAt: null },
@@ -236,6 +236,12 @@ test('operating: its alert rules name metrics that the service exposes', async (
     lag: { lagEvents: 0, lagMs: 0 },
     payments: PAYMENT_FIGURES,
   });
+  const named = unknownIn(GUIDES, (code) => code.match(/\brelay_[a-z_]+/g) ?? []);
+  assert.ok(named.length >= 20, `${named.length} metrics named`);
+  assert.deepEqual(
+    named.filter((one) => !new RegExp(`^(?:# TYPE )?${one.split(': ')[1]}[ {]`, 'm').test(text)),
+    [],
+  );
   const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(OPERATING) ?? [];
   const expressions = [...rules.matchAll(/expr: (.+)$/gm)].map(([, expression = '']) => expression);
   assert.ok(expressions.length >= 6, `${expressions.length} alert rules`);
