@@ -40,10 +40,9 @@ export function misspelledVariables(
       const [nearest = '', distance] = known
         .map((name) => [name, editDistance(variable.toUpperCase(), name)] as const)
         .reduce((best, next) => (next[1] < best[1] ? next : best));
-      const ours =
-        FAMILIES.some((beginning) => variable.startsWith(beginning)) ||
-        (nearest.length >= LONG_NAME && distance <= NEAR);
-      return ours ? [{ variable, nearest }] : [];
+      if (FAMILIES.some((beginning) => variable.startsWith(beginning)))
+        return [{ variable, nearest: known.find((name) => name.startsWith(variable)) ?? nearest }];
+      return nearest.length >= LONG_NAME && distance <= NEAR ? [{ variable, nearest }] : [];
     });
 }
 

@@ -49,6 +49,8 @@ test('config: unknown variables that begin or read like ours are found, others a
   for (const [wrong, nearest] of [
     ['X402_ENABLE', 'X402_ENABLED'],
     ['X402_PAYTO', 'X402_PAY_TO'],
+    ['X402_RPC', 'X402_RPC_URL'],
+    ['X402_FACILITATOR_HEADERS', 'X402_FACILITATOR_HEADERS_FILE'],
     ['EGRESS_DENY_CIDR', 'EGRESS_DENY_CIDRS'],
     ['RATE_LIMIT_PER_MIN', 'RATE_LIMIT_PER_MINUTE'],
     ['POLICY_BLOCKED_HOSTS', 'POLICY_BLOCK_HOSTS'],
