@@ -9,6 +9,8 @@ import { ROUTES, type RouteFacts } from './routes.ts';
 export type PaidRouteFacts = RouteFacts & {
   /** Its name in documents. */
   readonly actionId: string;
+  /** Path of the service's icon. */
+  readonly icon: string;
   /** JSON Schema of the body, without references. */
   readonly inputSchema: typeof WebhookRequest | typeof GuidedRequest;
   readonly inputExample: WebhookRequest | GuidedRequest;
@@ -46,6 +48,7 @@ export const PAID_ROUTES: Readonly<Record<Route, PaidRouteFacts>> = {
   'execute/webhook': {
     ...ROUTES.execute,
     actionId: 'execute.webhook',
+    icon: ROUTES.favicon.path,
     inputSchema: WebhookRequest,
     inputExample: ACTION,
     outputExample: executed(null),
@@ -53,6 +56,7 @@ export const PAID_ROUTES: Readonly<Record<Route, PaidRouteFacts>> = {
   'execute/guided-webhook': {
     ...ROUTES.executeGuided,
     actionId: 'execute.guided_webhook',
+    icon: ROUTES.favicon.path,
     inputSchema: GuidedRequest,
     inputExample: { decisionId: DECISION, action: ACTION },
     outputExample: executed(DECISION),

@@ -179,6 +179,8 @@ export type PaidRoute = {
   readonly path: string;
   /** At most 450 characters. */
   readonly description: string;
+  /** Path of the service's icon. */
+  readonly icon: string;
   /** JSON Schema of the body, without references. */
   readonly inputSchema: { readonly [name: string]: unknown };
   readonly inputExample: { readonly [name: string]: unknown };
@@ -210,7 +212,7 @@ export type Pricing = {
 export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pricing {
   const plainUrl = baseUrl.replace(/\/$/, '');
   const routePricing = (route: PaidRoute): RoutePricing => {
-    const { description, path } = route;
+    const { description, path, icon } = route;
     if (description.length > DESCRIPTION_MAX) throw new RangeError('the description of a route is too long');
     const resource = {
       url: `${plainUrl}${path}`,
@@ -218,6 +220,7 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
       mimeType: MIME_TYPE,
       serviceName: SERVICE.name,
       tags: TAGS,
+      iconUrl: `${plainUrl}${icon}`,
     };
     const { discovery, outputSchemaV1 } = describeRoute(route);
     return {

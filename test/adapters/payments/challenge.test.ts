@@ -60,6 +60,7 @@ test('version 2 in the header: resource, requirements, extensions', async () => 
         description: PAID_ROUTES[route].description,
         mimeType: 'application/json',
         serviceName: 'webhook-relay',
+        iconUrl: `${BASE_URL}/favicon.svg`,
         tags: ['webhook', 'relay', 'https', 'signed-receipt', 'agents'],
       },
       accepts: [ACCEPTED],
