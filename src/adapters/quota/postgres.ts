@@ -106,7 +106,8 @@ const noAnswer = () => new Error('no answer in time');
 
 /** Runs `work` every `ms` until `ending` aborts; keeps no process alive. Ignores errors: the next run tries again. */
 function every(ms: number, ending: AbortSignal, work: () => Promise<unknown>): void {
-  const timer = setInterval(() => void work().catch(() => undefined), ms);
+  // Under Deno's check the types of Bun and of Node both declare it.
+  const timer = setInterval(() => void work().catch(() => undefined), ms) as NodeJS.Timeout;
   timer.unref();
   ending.addEventListener('abort', () => clearInterval(timer), { once: true });
 }

@@ -131,6 +131,7 @@ const COLLECT_AFTER = 500;
 function collectGarbage(requests: () => number, clock: Pick<Clock, 'monotonic'>): NodeJS.Timeout {
   let seen = 0;
   let collected = { requests: 0, at: clock.monotonic() };
+  // Under Deno's check the types of Bun and of Node both declare it.
   const timer = setInterval(() => {
     const idle = requests() === seen;
     seen = requests();
@@ -138,7 +139,7 @@ function collectGarbage(requests: () => number, clock: Pick<Clock, 'monotonic'>)
     if (seen - collected.requests < COLLECT_AFTER || (!idle && now - collected.at < COLLECT_MS)) return;
     collected = { requests: seen, at: now };
     Bun.gc(true);
-  }, LOOK_MS);
+  }, LOOK_MS) as NodeJS.Timeout;
   timer.unref();
   return timer;
 }
