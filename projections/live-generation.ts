@@ -45,8 +45,8 @@ type LiveOptions = {
 };
 
 export class LiveGeneration {
-  /** The store has answered since the last failure. */
-  hasAnswered = false;
+  /** false: the store has failed since it last answered, or the log has no event to compare rows with. */
+  isOpening = true;
   readonly #deps: GenerationDeps;
   readonly #models: readonly ReadModel[];
   readonly #options: LiveOptions;
@@ -66,7 +66,7 @@ export class LiveGeneration {
     try {
       return await this.#open();
     } catch (error) {
-      this.hasAnswered = false;
+      this.isOpening = false;
       throw error;
     }
   }
@@ -78,7 +78,7 @@ export class LiveGeneration {
     const generation = generationOf(first, store.layout.version, this.#models);
     this.#generation = generation;
     const shared = await store.shared();
-    this.hasAnswered = true;
+    this.isOpening = true;
     const create = { statements: store.layout.statements, models: this.#models };
     const schema =
       (await currentSchema(shared, generation)) ??
@@ -127,7 +127,10 @@ export class LiveGeneration {
     if (first !== undefined) return first.id;
     for await (const message of log.subscribeAll({ after: null, signal: this.#options.ending })) {
       if (message.kind === 'event') return message.event.id;
-      if (message.kind === 'caught_up') this.#options.onEmptyLog();
+      if (message.kind === 'caught_up') {
+        this.isOpening = false;
+        this.#options.onEmptyLog();
+      }
     }
     return null;
   }

@@ -116,9 +116,9 @@ export class Projector {
     return isRecent && this.#validated.value() !== null;
   }
 
-  /** The store answers: if rows were not compared with the log yet, they are soon. */
+  /** If rows were not compared with the log yet, they are soon: the store has not failed, however long it takes. */
   isOpening(): boolean {
-    return this.#generation.hasAnswered;
+    return this.#generation.isOpening;
   }
 
   /**

@@ -8,7 +8,7 @@ import { type EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts'
 import { quiet } from '#test/support/fakes.ts';
 import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
-import { pgliteHarness } from '#test/support/read-store.ts';
+import { pgliteHarness, silent } from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 20_000;
 const harness = pgliteHarness();
@@ -189,4 +189,20 @@ test('runner: nothing is opened before `after` resolves, and a stop does not wai
   begin.resolve();
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
   await runner.stop();
+});
+
+test('runner: the first comparison is waited for while the store is slow, not once it has failed, nor over an empty log', async () => {
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => undefined);
+  const store = { ...(await harness.fresh()), shared: () => promise };
+  const [log, empty] = [memoryLog(), memoryLog()];
+  await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
+  const deps = { store, clock: systemClock(), logger: silent, judgeReceipt: judgeBySignature };
+  const [slow, idle] = [new Projector({ ...deps, log }), new Projector({ ...deps, log: empty })];
+  assert.equal(await slow.compared(), null, 'longer than the limit');
+  assert.equal(slow.isOpening(), true);
+  assert.equal(idle.isOpening(), false);
+  reject(new Error('the store does not answer'));
+  await until(() => !slow.isOpening());
+  await Promise.all([slow.stop(), idle.stop()]);
 });
