@@ -1,6 +1,6 @@
 // Folds events over rows in memory, with no database: the same for a service and for a rebuild.
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { Change, Facts, ReadModel, Row } from './registry.ts';
+import type { Change, Facts, ReadModel, Row } from './model.ts';
 
 export type JudgedEvent = { readonly position: string; readonly event: DomainEvent; readonly facts: Facts };
 

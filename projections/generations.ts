@@ -6,7 +6,7 @@ import type { Damage } from '../src/domain/damage.ts';
 import type { RecordedEvent } from '../src/domain/event-codec.ts';
 import { EventDamaged, type EventLog } from '../src/ports/event-log.ts';
 import type { ReadStore } from '../src/ports/read-store.ts';
-import type { ReadModel } from './registry.ts';
+import type { ReadModel } from './model.ts';
 import { type Db, rowFunctions, rowsOf, tableShapes } from './rows.ts';
 
 /** A row for each schema. All processes and releases on this database share the table. */

@@ -2,7 +2,7 @@
 // projectors number a leaf alike.
 import { appendLeaf, isLeaf, leafData, type Tree } from '#src/domain/transparency/tree.ts';
 import type { JudgedEvent, Rows } from './fold.ts';
-import type { Row } from './registry.ts';
+import type { Row } from './model.ts';
 import type { TableShape } from './rows.ts';
 import { readTree } from './transparency/query.ts';
 

@@ -16,8 +16,8 @@ import {
   pruneGenerations,
   retire,
 } from './generations.ts';
+import type { ReadModel } from './model.ts';
 import { type ProjectionHead, readHead } from './projection.ts';
-import type { ReadModel } from './registry.ts';
 import { type Db, tableShapes } from './rows.ts';
 import { findLoss, findMissingTable } from './whole.ts';
 

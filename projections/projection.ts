@@ -16,7 +16,7 @@ import {
 } from './fold.ts';
 import { eventMark } from './generations.ts';
 import { withLeaves } from './leaves.ts';
-import type { Facts, ReadModel } from './registry.ts';
+import type { Facts, ReadModel } from './model.ts';
 import { type Db, loadRows, rowsOf, type TableShape, tableShapes, writeRows } from './rows.ts';
 
 /**

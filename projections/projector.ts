@@ -6,11 +6,12 @@ import { type Latch, latch } from '#src/lib/latch.ts';
 import { Cancel, succeedsWithin, unlessAborted } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { type GenerationDeps, LiveGeneration } from './live-generation.ts';
+import type { ReadModel } from './model.ts';
 import { Progress } from './progress.ts';
 import type { JudgeReceipt } from './projection.ts';
 import { KEEP_ALL, makePurge, type Purge, type RetentionMs } from './purge.ts';
 import { unavailable } from './read-models.ts';
-import { READ_MODELS, type ReadModel } from './registry.ts';
+import { READ_MODELS } from './registry.ts';
 import type { Db } from './rows.ts';
 import { type Role, RowsDoubted, RowsMoved, Session } from './session.ts';
 

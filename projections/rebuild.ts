@@ -17,11 +17,12 @@ import {
   retire,
   useSchema,
 } from './generations.ts';
+import type { ReadModel } from './model.ts';
 import { Progress } from './progress.ts';
 import { type ProjectionHead, readHead } from './projection.ts';
 import type { ProjectorDeps } from './projector.ts';
 import { cut, readHorizon } from './purge.ts';
-import { READ_MODELS, type ReadModel } from './registry.ts';
+import { READ_MODELS } from './registry.ts';
 import { type Db, rowsOf, tableShapes } from './rows.ts';
 import { RowsDoubted, RowsMoved, Session } from './session.ts';
 

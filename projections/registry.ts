@@ -1,15 +1,13 @@
 // The read models. Everything else follows from this list: what the projector projects, a rebuild builds again, a purge
 // deletes, and which queries there are.
 import { type SQL, sql } from 'drizzle-orm';
-import type { PgTable } from 'drizzle-orm/pg-core';
-import type { DomainEvent } from '#src/domain/events.ts';
-import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { projectDecision } from './decision/project.ts';
 import { decisionQueries } from './decision/query.ts';
 import { decisions } from './decision/table.ts';
 import { projectJob } from './job/project.ts';
 import { jobQueries } from './job/query.ts';
 import { jobs } from './job/table.ts';
+import type { ReadModel } from './model.ts';
 import { projectMonitoring } from './monitoring/project.ts';
 import { monitoringQueries } from './monitoring/query.ts';
 import { monitoringHours, monitoringMinutes, monitoringTotals, runningJobs } from './monitoring/table.ts';
@@ -20,7 +18,7 @@ import { projectReceipt } from './receipt/project.ts';
 import { receiptQueries } from './receipt/query.ts';
 import { receipts, revokedKeys } from './receipt/table.ts';
 import type { Db } from './rows.ts';
-import { type GrownLeaf, projectTransparency } from './transparency/project.ts';
+import { projectTransparency } from './transparency/project.ts';
 import { transparencyQueries } from './transparency/query.ts';
 import {
   transparencyCheckpoint,
@@ -91,39 +89,6 @@ export const MODELS = declared({
     retained: { table: 'decisions', time: 'created_at', ended: always, horizon: 'receipts' },
   },
 });
-
-/** A row under its columns' TypeScript names, without the position that is kept beside it. */
-export type Row = Readonly<Record<string, unknown>>;
-
-/** What one event does to one row. One event changes a row at most once. */
-export type Change = {
-  /** The table's name in the database. */
-  readonly table: string;
-  /** The row's primary key. */
-  readonly key: string;
-  /** Pure, and total: null in is a row that is not there, null out a row to delete. */
-  apply(row: Row | null): Row | null;
-};
-
-/** Facts that need further lookups: collected before projecting, so that projecting stays pure. */
-export type Facts = {
-  /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
-  readonly receiptVerified: boolean;
-  /** `ReceiptSigned`: what it states, in a version that is known; else null. */
-  readonly payload: ReceiptPayload | null;
-  /** What the event adds to the transparency log's tree, by all leaves before it; null for most. */
-  readonly leaf: GrownLeaf | null;
-};
-
-/** What projects and rebuilds a model's rows. */
-export type ReadModel = {
-  readonly name: string;
-  /** Incremented whenever `project` or a table changes the content of the rows: rows of an older version need a rebuild. */
-  readonly version: number;
-  readonly tables: readonly PgTable[];
-  /** Never throws on an event that `decodeEvent` lets through. */
-  project(event: DomainEvent, facts: Facts): readonly Change[];
-};
 
 export const READ_MODELS: readonly ReadModel[] = Object.entries(MODELS).map(([name, model]) => ({
   ...model,

@@ -3,7 +3,7 @@
 import { type SQL, sql } from 'drizzle-orm';
 import { getTableConfig, type PgDatabase, type PgQueryResultHKT, type PgTable } from 'drizzle-orm/pg-core';
 import type { Dirty, Rows, StoredRow } from './fold.ts';
-import type { ReadModel, Row } from './registry.ts';
+import type { ReadModel, Row } from './model.ts';
 
 /** A connection or a transaction of either driver. */
 export type Db = PgDatabase<PgQueryResultHKT>;

@@ -5,10 +5,10 @@ import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { EventQueue } from './event-queue.ts';
 import { logHolds } from './generations.ts';
 import type { GenerationDeps, OpenRows } from './live-generation.ts';
+import type { ReadModel } from './model.ts';
 import type { Progress } from './progress.ts';
 import { type FoldedBatch, type JudgeReceipt, Projection, readHead } from './projection.ts';
 import type { Purge } from './purge.ts';
-import type { ReadModel } from './registry.ts';
 import { type TableShape, tableShapes } from './rows.ts';
 import { readTables } from './whole.ts';
 

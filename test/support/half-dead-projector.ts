@@ -4,7 +4,8 @@
 // Arguments: the log's file, the postgres:// URL, the id of the job.
 import { writeSync } from 'node:fs';
 import process from 'node:process';
-import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
+import type { ReadModel } from '#projections/model.ts';
+import { READ_MODELS } from '#projections/registry.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { runnerOver } from './read-store.ts';

@@ -10,9 +10,10 @@ import {
   generationOf,
   pruneGenerations,
 } from '#projections/generations.ts';
+import type { ReadModel } from '#projections/model.ts';
 import { Projector, type ProjectorOptions } from '#projections/projector.ts';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
-import { READ_MODELS, type ReadModel } from '#projections/registry.ts';
+import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, mayDelete, rowsOf, tableShapes } from '#projections/rows.ts';
 import { retention } from '#projections/table.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';

@@ -1,0 +1,38 @@
+// What a read model consists of, and what one event does to its rows.
+import type { PgTable } from 'drizzle-orm/pg-core';
+import type { DomainEvent } from '#src/domain/events.ts';
+import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import type { GrownLeaf } from './transparency/project.ts';
+
+/** A row under its columns' TypeScript names, without the position that is kept beside it. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** What one event does to one row. One event changes a row at most once. */
+export type Change = {
+  /** The table's name in the database. */
+  readonly table: string;
+  /** The row's primary key. */
+  readonly key: string;
+  /** Pure, and total: null in is a row that is not there, null out a row to delete. */
+  apply(row: Row | null): Row | null;
+};
+
+/** Facts that need further lookups: collected before projecting, so that projecting stays pure. */
+export type Facts = {
+  /** `ReceiptSigned`: signature valid and key valid at issue, by the key events before it. Else false. */
+  readonly receiptVerified: boolean;
+  /** `ReceiptSigned`: what it states, in a version that is known; else null. */
+  readonly payload: ReceiptPayload | null;
+  /** What the event adds to the transparency log's tree, by all leaves before it; null for most. */
+  readonly leaf: GrownLeaf | null;
+};
+
+/** What projects and rebuilds a model's rows. */
+export type ReadModel = {
+  readonly name: string;
+  /** Incremented whenever `project` or a table changes the content of the rows: rows of an older version need a rebuild. */
+  readonly version: number;
+  readonly tables: readonly PgTable[];
+  /** Never throws on an event that `decodeEvent` lets through. */
+  project(event: DomainEvent, facts: Facts): readonly Change[];
+};
