@@ -8,7 +8,6 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { acquireProcessLock, type ProcessLockMode } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import type { EventLog } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
@@ -83,12 +82,6 @@ export class NoEventStore extends OperatorError {
   }
 }
 
-const answers = (log: EventLog): Promise<boolean> =>
-  log.head().then(
-    () => true,
-    () => false,
-  );
-
 /** A supervisor starts log and service together; if the server does not answer, it should see a failed start. */
 const PATIENCE_MS = 30_000;
 const LOOK_MS = 500;
@@ -107,12 +100,17 @@ export async function eventStoreLog(
     '#src/adapters/event-log/eventstoredb/event-log.ts'
   );
   const log = open();
-  for (const since = performance.now(); !(await answers(log)); await sleep(LOOK_MS)) {
+  for (const since = performance.now(); ; await sleep(LOOK_MS)) {
+    const failure = await log.head().then(
+      () => null,
+      (cause: unknown) => ({ cause }),
+    );
+    if (failure === null) return log;
     if (performance.now() - since < patienceMs && ending?.aborted !== true) continue;
     await log.close();
+    logger.error('the event log of EVENTSTORE_URL cannot be read', failure);
     throw new NoEventStore();
   }
-  return log;
 
   function open(): ScannedLog {
     try {

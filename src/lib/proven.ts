@@ -7,6 +7,8 @@ export type ProvenOptions = {
   readonly goodMs: number;
   /** ms for which a failure of the probe is believed. */
   readonly badMs: number;
+  /** Failures of one kind are one state. Without it all are. */
+  readonly kindOf?: (cause: unknown) => string;
   /** Called when the state changes. null: it works. */
   readonly changed?: (failure: Failure | null) => void;
   /** Monotonic, ms. */
@@ -18,7 +20,7 @@ export type Failure = { readonly cause: unknown };
 export type Proven = {
   /** A use of the part worked. */
   worked(): void;
-  /** A use of the part failed as if the part did not work: the next check probes it. */
+  /** A use of the part failed as if the part did not work: the next check probes it. No effect while a failure is known. */
   failed(cause: unknown): void;
   /** null: the part works. Probes if neither a success nor a failed probe is recent; calls at the same time share one probe. */
   check(): Promise<Failure | null>;
@@ -28,6 +30,7 @@ export function proven({
   probe,
   goodMs,
   badMs,
+  kindOf = () => '',
   changed = () => undefined,
   now = () => performance.now(),
 }: ProvenOptions): Proven {
@@ -35,9 +38,10 @@ export function proven({
   let knownAt = Number.NEGATIVE_INFINITY;
   let probing: Promise<Failure | null> | null = null;
 
+  const stateOf = (one: Failure | null) => one && `failed ${kindOf(one.cause)}`;
   function note(next: Failure | null): Failure | null {
     knownAt = now();
-    const isChange = (next === null) !== (failure === null);
+    const isChange = stateOf(next) !== stateOf(failure);
     failure = next;
     if (isChange) changed(next);
     return next;
@@ -55,6 +59,7 @@ export function proven({
   return {
     worked: () => void note(null),
     failed(cause) {
+      if (failure !== null) return;
       note({ cause });
       // One use may fail for a reason of its own.
       knownAt = Number.NEGATIVE_INFINITY;

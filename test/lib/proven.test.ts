@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { proven } from '#src/lib/proven.ts';
 
-function given() {
-  const world = { time: 0, works: true, probes: 0, changes: [] as string[] };
+function given({ kindOf }: { kindOf?: (cause: unknown) => string } = {}) {
+  const world = { time: 0, works: true, probes: 0, problem: 'broken', changes: [] as string[] };
   const part = proven({
     async probe() {
       world.probes += 1;
-      if (!world.works) throw new Error('broken');
+      if (!world.works) throw new Error(world.problem);
     },
+    ...(kindOf && { kindOf }),
     goodMs: 5000,
     badMs: 1000,
     changed: (failure) => world.changes.push(failure === null ? 'works' : String(failure.cause)),
@@ -52,4 +53,25 @@ test('proven: many failures are one change, and calls at the same time share one
   for (let n = 0; n < 5; n++) part.failed(new Error('again'));
   assert.equal(world.probes, 1);
   assert.deepEqual(world.changes, ['Error: broken']);
+});
+
+test('proven: a failure of another kind is a change; a use that fails does not hide what the probe found', async () => {
+  const { world, part, works } = given({ kindOf: (cause) => String(cause).replace(/ \(.*/, '') });
+  world.works = false;
+  part.failed(new Error('no answer (of a use)'));
+  world.problem = 'refused';
+  assert.equal(await works(), false);
+  part.failed(new Error('no answer (of a use)'));
+  assert.deepEqual(
+    [String((await part.check())?.cause), world.probes, world.changes],
+    ['Error: refused', 1, ['Error: no answer (of a use)', 'Error: refused']],
+  );
+  world.time = 1000;
+  world.problem = 'refused (another cause of that kind)';
+  assert.deepEqual([await works(), world.probes, world.changes.length], [false, 2, 2]);
+  world.time = 2000;
+  world.problem = 'no answer';
+  assert.equal(await works(), false);
+  part.worked();
+  assert.deepEqual(world.changes.slice(2), ['Error: no answer', 'works']);
 });

@@ -4,6 +4,7 @@ import {
   type EventStoreDbEventLogOptions,
   eventStoreDbEventLog,
 } from '#src/adapters/event-log/eventstoredb/event-log.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import { sleep } from '#src/lib/time.ts';
 import { type EventLog, EventLogUnavailable, type RecordedEvent } from '#src/ports/event-log.ts';
 import type { EventLogHarness } from './event-log-harness.ts';
@@ -80,4 +81,11 @@ export async function untilKnown<T>(call: () => Promise<T>): Promise<T> {
       await sleep(5);
     }
   }
+}
+
+/** The type that the client's package gives the error behind a log line's cause. */
+export function rootCause(line: { readonly fields: unknown } | undefined): unknown {
+  let cause: unknown = line?.fields;
+  for (; isObject(cause) && 'cause' in cause && cause.cause !== undefined; cause = cause.cause);
+  return isObject(cause) ? cause.type : cause;
 }

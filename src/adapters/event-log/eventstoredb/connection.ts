@@ -27,6 +27,10 @@ const NO_ANSWERS: readonly unknown[] = [ErrorType.UNAVAILABLE, ErrorType.DEADLIN
 /** Each call has its own timer, because the client's deadlines do not fire while a server is frozen. */
 const noAnswer = (ms: number) => new Error(`no answer within ${ms} ms`);
 
+/** What the server answered instead of a result; null: nothing. */
+export const refusalIn = (error: unknown) =>
+  error instanceof Error && isCommandError(error) && !NO_ANSWERS.includes(error.type) ? error : null;
+
 /** Its calls throw the package's error if it is one of `RESULTS`, and otherwise `EventLogUnavailable`. */
 export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: number, logger?: Logger) {
   let current = new Client(settings);
@@ -64,14 +68,12 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
       report(true);
       return result;
     } catch (error) {
-      const known = error instanceof Error && isCommandError(error) ? error : null;
-      const isResult = RESULTS.includes(known?.type);
-      // A refusal of another kind, such as a missing right, is an answer too.
-      report(known !== null && !NO_ANSWERS.includes(known.type), error);
-      if (isResult) throw error;
-      if (known?.type === ErrorType.NOT_LEADER) {
-        replace(client, { ...settings, hosts: [known.leader], discover: false });
-      } else if (known === null || NO_ANSWERS.includes(known.type)) replace(client, settings);
+      const refusal = refusalIn(error);
+      report(refusal !== null, error);
+      if (RESULTS.includes(refusal?.type)) throw error;
+      if (refusal === null) replace(client, settings);
+      else if (refusal.type === ErrorType.NOT_LEADER)
+        replace(client, { ...settings, hosts: [refusal.leader], discover: false });
       throw new EventLogUnavailable({ cause: error });
     } finally {
       running.delete(answer);

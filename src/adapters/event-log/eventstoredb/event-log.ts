@@ -29,7 +29,7 @@ import {
 import type { EventScan, ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { knownDamage } from '../known-damage.ts';
-import { eventStoreConnection } from './connection.ts';
+import { eventStoreConnection, refusalIn } from './connection.ts';
 import * as convert from './events.ts';
 import { eventStoreSettings } from './url.ts';
 
@@ -55,15 +55,17 @@ const PROOF = { goodMs: 25_000, badMs: 1000 };
 const SCRATCH_STREAM = 'relay-health';
 const EMPTY = new Uint8Array();
 
-/** The server answers reads, and refuses appends: a missing right, a full disk. */
+/** The server answers, and refuses appends: a missing right, a full disk. `unavailable`: it refuses reads too. */
 class AcceptsNothing extends Error {
-  constructor(options: ErrorOptions) {
+  readonly problem: LogProblem;
+  constructor(problem: LogProblem, options: ErrorOptions) {
     super('the server refuses an append', options);
+    this.problem = problem;
   }
 }
 
 const problemOf = (cause: unknown): LogProblem =>
-  cause instanceof AcceptsNothing ? 'not_writable' : 'unavailable';
+  cause instanceof AcceptsNothing ? cause.problem : 'unavailable';
 
 const LEADER = { requiresLeader: true };
 
@@ -78,14 +80,12 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Scan
   const health = proven({
     ...PROOF,
     probe,
+    kindOf: (cause) => (cause instanceof AcceptsNothing ? cause.problem : 'no_answer'),
     changed(failure) {
-      // A server that does not answer is logged by the connection.
-      if (failure !== null && problemOf(failure.cause) === 'unavailable') return;
       if (failure === null) logger?.info('the event log accepts events');
-      else
-        logger?.error('the event log answers, and accepts no events: no call is executed', {
-          cause: failure.cause,
-        });
+      // A server that does not answer is logged by the connection.
+      else if (failure.cause instanceof AcceptsNothing)
+        logger?.error('the event log answers, and accepts no events: no call is executed', failure);
     },
   });
 
@@ -258,7 +258,9 @@ export function eventStoreDbEventLog(options: EventStoreDbEventLogOptions): Scan
     }, limitMs);
     const [written, read] = await Promise.allSettled([write, readLog(null, 'backwards', 1, limitMs)]);
     if (written.status === 'fulfilled') return;
-    throw read.status === 'fulfilled' ? new AcceptsNothing({ cause: written.reason }) : written.reason;
+    const options = { cause: written.reason };
+    if (read.status === 'fulfilled') throw new AcceptsNothing('not_writable', options);
+    throw refusalIn(written.reason.cause) ? new AcceptsNothing('unavailable', options) : written.reason;
   }
 
   /** Once a process. A server that forbids it keeps every probe until it is scavenged. */

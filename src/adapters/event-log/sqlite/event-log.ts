@@ -72,6 +72,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
   const health = proven({
     ...PROOF,
     probe: () => retryWhileBusy(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS)),
+    kindOf: problemOf,
     changed(failure) {
       if (failure === null) logger?.info('the event log accepts events again');
       else

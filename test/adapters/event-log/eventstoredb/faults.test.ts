@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
-import { untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
+import { rootCause, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
   assertGlobalOrder,
   assertWholeStreams,
@@ -17,11 +17,14 @@ import {
   wrongVersion,
 } from '#test/support/event-log-fixtures.ts';
 import { startProgram } from '#test/support/event-log-process.ts';
+import { collectingLogger } from '#test/support/fakes.ts';
 import { waitFor } from '#test/support/service.ts';
 
 /** For calls that must time out; others have the default limit, which only a hanging server reaches. */
 const HASTY = { timeLimitMs: 150 };
 const CLOSER = new URL('../../../support/event-log-eventstoredb-close.ts', import.meta.url).href;
+
+const ACCEPTS_NOTHING = 'error: the event log answers, and accepts no events: no call is executed';
 
 /** Writers that repeat each call until its result is known, and the number of acknowledged events. */
 async function write(log: EventLog, prefix: string, appends: number): Promise<number> {
@@ -226,6 +229,28 @@ test('eventstoredb: an outage is logged once, and so is its end', async () => {
       assert.deepEqual(logged, ['the event log does not answer', 'the event log answers again']);
     },
     { logger: { info: record, warn: record, error: record, bug: record } },
+  );
+});
+
+test('eventstoredb: a server that refuses appends is logged once with the cause, and so is its end', async () => {
+  const logger = collectingLogger();
+  const lines = () => logger.lines.map(({ level, message }) => `${level}: ${message}`);
+  await withEventStore(
+    async ({ server, log }) => {
+      const stream = freshStream();
+      server.faults.refuseAppends(1000);
+      for (let n = 0; n < 3; n++) {
+        await assert.rejects(log.append(stream, 'no_stream', newEvents(1)), EventLogUnavailable);
+        assert.deepEqual(await log.health(), { ok: false, problem: 'not_writable' });
+      }
+      assert.deepEqual(lines(), [ACCEPTS_NOTHING]);
+      assert.equal(rootCause(logger.lines[0]), 'timeout');
+      server.faults.refuseAppends(0);
+      await log.append(stream, 'no_stream', newEvents(1));
+      assert.deepEqual(await log.health(), { ok: true });
+      assert.deepEqual(lines(), [ACCEPTS_NOTHING, 'info: the event log accepts events']);
+    },
+    { logger },
   );
 });
 

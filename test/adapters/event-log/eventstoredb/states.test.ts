@@ -19,7 +19,12 @@ import {
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
 import { headSearch, type ServerEvent } from '#src/adapters/event-log/eventstoredb/events.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { type ServerBench, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
+import {
+  rootCause,
+  type ServerBench,
+  untilKnown,
+  withEventStore,
+} from '#test/support/event-log-eventstoredb.ts';
 import {
   follow,
   freshStream,
@@ -28,6 +33,7 @@ import {
   newEvents,
   wrongVersion,
 } from '#test/support/event-log-fixtures.ts';
+import { collectingLogger } from '#test/support/fakes.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 
 /** Another application of the same server, with the stock client. */
@@ -195,7 +201,7 @@ test('eventstoredb: text that is not a position of this log is refused', () =>
     assert.throws(() => log.subscribeAll({ after: '7', signal: new AbortController().signal }), RangeError);
   }));
 
-test('eventstoredb: over TLS only the client with the right password is admitted', () => {
+test('eventstoredb: over TLS only the client with the right password is admitted; another one is logged with the reason', () => {
   const credentials = { username: 'admin', password: 'p@ss:w/rd' };
   return withEventStore(
     async ({ server, log }) => {
@@ -203,16 +209,27 @@ test('eventstoredb: over TLS only the client with the right password is admitted
       assert.deepEqual(await log.health(), { ok: true });
       const { port } = server;
       const [, ca = ''] = server.url.split('tlsCAFile=');
-      for (const url of [
-        `esdb://admin:wrong@localhost:${port}?tlsCAFile=${ca}`,
-        `esdb://localhost:${port}?tlsCAFile=${ca}`,
-        server.url.replace(/\?.*/, ''),
-        `${server.url.replace(/\?.*/, '')}?tls=false`,
-      ]) {
-        const stranger = eventStoreDbEventLog({ url });
-        await assert.rejects(stranger.append(freshStream(), 'no_stream', newEvents(1)), EventLogUnavailable);
-        assert.deepEqual(await stranger.health(), { ok: false, problem: 'unavailable' });
+      const [refused, silent] = ['answers, and accepts no events: no call is executed', 'does not answer'];
+      for (const [url, message, cause] of [
+        [`esdb://admin:wrong@localhost:${port}?tlsCAFile=${ca}`, refused, 'access-denied'],
+        [`esdb://localhost:${port}?tlsCAFile=${ca}`, refused, 'access-denied'],
+        [server.url.replace(/\?.*/, ''), silent, 'unavailable'],
+        [`${server.url.replace(/\?.*/, '')}?tls=false`, silent, 'unavailable'],
+      ] as const) {
+        const logger = collectingLogger();
+        const stranger = eventStoreDbEventLog({ url, logger });
+        for (let n = 0; n < 2; n++) {
+          await assert.rejects(
+            stranger.append(freshStream(), 'no_stream', newEvents(1)),
+            EventLogUnavailable,
+          );
+          assert.deepEqual(await stranger.health(), { ok: false, problem: 'unavailable' });
+        }
         await stranger.close();
+        assert.deepEqual(
+          logger.lines.map((line) => [line.message, rootCause(line)]),
+          [[`the event log ${message}`, cause]],
+        );
       }
       assert.equal(server.appends(), 1);
     },
