@@ -3,11 +3,12 @@
 import assert from 'node:assert/strict';
 import type { Statement } from '#src/domain/payment/resolve.ts';
 import type { SettleAnswer } from '#src/domain/payment/state.ts';
-import { Fault } from '#src/domain/refusal.ts';
+import { Fault, type Refused } from '#src/domain/refusal.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { given, typesIn, type World, world } from './fakes-world.ts';
-import { type Answer, FINGERPRINT, KEY_STREAM } from './given-call.ts';
+import { type Answer, execute, FINGERPRINT, KEY_STREAM } from './given-call.ts';
 import { keyClaimed as anyClaim, paymentReserved as anyReservation, PAYMENT_STREAM } from './given-events.ts';
 
 /** The sample events, as the sample call would have left them. */
@@ -31,6 +32,24 @@ export const paymentTypes = (it: Pick<World, 'log'>) => typesIn(it, PAYMENT_STRE
 /** The code of a refusal; else what the call came to. */
 export const outcomeOf = (answer: Answer) =>
   answer.kind === 'refused' ? answer.refusal.refused : answer.kind;
+
+/** The refusal of a call. Throws if it is not refused. */
+export async function refusalOf(...call: Parameters<typeof execute>): Promise<Refused> {
+  const answer = await execute(...call);
+  assert.ok(answer.kind === 'refused', answer.kind);
+  return answer.refusal;
+}
+
+/** The execution of a call that ran, or of one that was answered with the recorded result. */
+export const ran = (...call: Parameters<typeof execute>) => executionOf('ran', call);
+export const replayed = (...call: Parameters<typeof execute>) => executionOf('replayed', call);
+
+async function executionOf(kind: 'ran' | 'replayed', call: Parameters<typeof execute>): Promise<Execution> {
+  const answer = await execute(...call);
+  assert.equal(outcomeOf(answer), kind);
+  assert.ok(answer.kind !== 'refused');
+  return answer.execution;
+}
 
 const MAY_WAIT = ['idempotency_in_progress', 'too_many_in_flight', 'replayed'];
 

@@ -24,6 +24,23 @@ test('an absent body, null, false, 0 and "" are five actions', () => {
   for (const hash of hashes) assert.match(hash, /^[0-9a-f]{64}$/);
 });
 
+test('every field of an action counts in its hash', () => {
+  const action = plainAction();
+  const hashes = [
+    {},
+    { url: `${action.url}2` },
+    { method: 'PATCH' } as const,
+    { headers: { ...action.headers, host: 'stripped' } },
+    { body: { text: 1 } },
+    { idempotencyKey: 'k2' },
+    { idempotencyKey: undefined },
+    { retry: { attempts: 2 } },
+    { retry: { backoffMs: 0 } },
+    { timeoutMs: 5000 },
+  ].map((changes) => hashOf(plainAction({ ...action, ...changes })));
+  assert.equal(new Set(hashes).size, hashes.length);
+});
+
 test('an action hash is keyed: who has not the secret cannot guess the action from it', () => {
   assert.notEqual(hashOf(plainAction()), hashOf(plainAction(), hashWith('another secret')));
 });

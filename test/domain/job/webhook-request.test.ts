@@ -46,6 +46,8 @@ const CHANGES: Partial<WebhookRequest>[] = [
   { method: 'PUT' },
   { headers: { 'x-a': '1' } },
   { headers: { 'x-a': '2' } },
+  { headers: { 'x-a': '1', 'x-b': '1' } },
+  { headers: { 'x-a': '1', host: 'stripped' } },
   { headers: { __proto__x: '1' } },
   { body: null },
   { body: '' },

@@ -8,6 +8,7 @@ import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, DEMO, execute, webhook } from '#test/support/given-call.ts';
+import { refusalOf } from '#test/support/given-payment.ts';
 
 type Request = NonNullable<CallChanges['request']>;
 
@@ -142,9 +143,8 @@ test('20 calls a minute of one payer to one host; the next takes nothing from th
   for (let i = 0; i < 20; i++) assert.equal((await call()).kind, 'ran');
   for (let i = 0; i < 5; i++) assert.equal((await call()).kind, 'refused');
   const racing = world(it.common, { rules: counting, quota: { ...it.quota, look: neverFull } });
-  const answer = await execute(racing, { ...DEMO, key: null });
-  assert.ok(answer.kind === 'refused');
-  assert.equal(answer.refusal.refused, 'target_quota_exceeded');
+  const answer = await refusalOf(racing, { ...DEMO, key: null });
+  assert.equal(answer.refused, 'target_quota_exceeded');
   assert.deepEqual([it.quota.taken('target-per-payer'), it.quota.taken('target')], [21, 20]);
   assert.equal(it.outbound.sent.length + racing.outbound.sent.length, 20);
 });

@@ -6,7 +6,7 @@ import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { Crash, dies, diesInSend } from '#test/support/fakes-log.ts';
 import { audited, shared, type World, world } from '#test/support/fakes-world.ts';
-import { execute, KEY_STREAM } from '#test/support/given-call.ts';
+import { execute } from '#test/support/given-call.ts';
 
 type Death = (it: World) => void;
 const at =
@@ -102,18 +102,4 @@ test('died after the closing append: the stored result is replayed', async () =>
   assert.ok(answer?.kind === 'replayed');
   assert.equal(answer.execution.job.status, 'succeeded');
   assert.equal(sent(), 1);
-});
-
-test('died before PaymentSettled, and 20 clients repeat at once: one call, charged once', async () => {
-  const { first, later } = await dying(at('PaymentSettled', 'before'));
-  const them = Array.from({ length: 3 }, () => world(later.common));
-  for (const it of them) {
-    await execute(it);
-    it.clock.advance(45_000);
-  }
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => execute(them[i % 3] ?? later)));
-  assert.equal(answers.filter(({ kind }) => kind === 'ran').length, 1);
-  const calls = [first, ...them].reduce((sum, { outbound }) => sum + outbound.sent.length, 0);
-  assert.deepEqual([calls, later.payments.ledger.size], [1, 1]);
-  assert.equal((await later.log.readStream(KEY_STREAM)).length, 1);
 });

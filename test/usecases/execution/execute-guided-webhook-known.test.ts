@@ -54,16 +54,6 @@ for (const [kind, action] of [
     assert.equal(await first, 'ran');
     assert.deepEqual([it.outbound.sent.length, it.payments.ledger.size], [1, 1]);
   });
-
-  test(`two payers each execute once: ${kind}`, async () => {
-    const it = world();
-    const decisionId = await decisionOf(it, action);
-    for (const expected of ['ran', 'replayed']) {
-      for (const presented of [ofPayer('4'), ofPayer('5')])
-        assert.equal(await guided(it, decisionId, { action, presented }), expected);
-    }
-    assert.deepEqual([it.outbound.sent.length, it.payments.ledger.size], [2, 2]);
-  });
 }
 
 test('20 payments of one payer at once, on two processes, for one decision: one call, one charge', async () => {

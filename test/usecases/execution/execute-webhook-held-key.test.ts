@@ -8,7 +8,7 @@ import { audit } from '#test/support/audited-record.ts';
 import { quiet } from '#test/support/fakes.ts';
 import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
-import { audited, shared, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import { audited, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
 import { hex, PAYMENT_STREAM, T0 } from '#test/support/given-events.ts';
 import {
@@ -16,6 +16,8 @@ import {
   isUnconfirmed,
   outcomeOf,
   paymentTypes,
+  ran,
+  refusalOf,
   SETTLEMENT_WATCH,
   unknown,
 } from '#test/support/given-payment.ts';
@@ -49,9 +51,8 @@ for (const [where, process] of [
     const first = await lostSettlement(true);
     const it = process(first);
     it.payments.scriptLookUp(paid);
-    const answer = await execute(it, again());
-    assert.ok(answer.kind === 'ran');
-    const { job, payment } = answer.execution;
+    const answer = await ran(it, again());
+    const { job, payment } = answer;
     assert.deepEqual([job.id, payment?.transaction], [firstJob(it), '0xfirst']);
     assert.equal(payment?.payloadHash, presentedPayment().payloadHash);
     assert.deepEqual(await it.log.readStream(NEW_STREAM), []);
@@ -83,9 +84,8 @@ test('settled, and the process died before JobStarted: the new header executes i
   dying.log.onNext('JobStarted', dies('before'));
   await assert.rejects(execute(dying));
   const it = world(dying.common);
-  const answer = await execute(it, again());
-  assert.ok(answer.kind === 'ran');
-  assert.equal(answer.execution.job.id, firstJob(it));
+  const answer = await ran(it, again());
+  assert.equal(answer.job.id, firstJob(it));
   assert.deepEqual([it.payments.calls.lookUp, it.payments.calls.verify, it.payments.ledger.size], [0, 1, 1]);
 });
 
@@ -97,9 +97,8 @@ for (const [why, finding] of [
   test(`never payable (${why}): the key is released, and the new payment buys a job of its own`, async () => {
     const it = await lostSettlement(false);
     it.payments.scriptLookUp(finding);
-    const answer = await execute(it, again());
-    assert.ok(answer.kind === 'ran');
-    assert.notEqual(answer.execution.job.id, firstJob(it));
+    const answer = await ran(it, again());
+    assert.notEqual(answer.job.id, firstJob(it));
     assert.equal((await paymentTypes(it)).at(-1), 'PaymentRejected');
     assert.deepEqual(await typesIn(it, NEW_STREAM), ['PaymentReserved', 'PaymentSettled']);
     assert.deepEqual(await typesIn(it, KEY_STREAM), [
@@ -120,9 +119,8 @@ for (const [why, finding] of [
     const it = await lostSettlement(false);
     const before = it.log.events.length;
     it.payments.scriptLookUp(finding);
-    const answer = await execute(it, again());
-    assert.ok(answer.kind === 'refused');
-    const { refused, message, details, retryAfterSeconds } = answer.refusal;
+    const answer = await refusalOf(it, again());
+    const { refused, message, details, retryAfterSeconds } = answer;
     assert.equal(refused, 'idempotency_in_progress');
     assert.match(
       message,
@@ -145,10 +143,9 @@ test('idempotency_in_progress: a settlement that may be under way is left alone 
   const other = world(it.common);
   for (const wait of [0, SETTLEMENT_WATCH - 1]) {
     other.clock.advance(wait);
-    const answer = await execute(other, again());
-    assert.ok(answer.kind === 'refused');
+    const answer = await refusalOf(other, again());
     assert.deepEqual(
-      [answer.refusal.refused, answer.refusal.details, answer.refusal.retryAfterSeconds],
+      [answer.refused, answer.details, answer.retryAfterSeconds],
       ['idempotency_in_progress', { paymentState: 'reserved' }, 2],
     );
   }
@@ -211,31 +208,7 @@ test('a holder’s payment that is being reconciled counts once among its payer�
   assert.deepEqual(it.unconfirmed.waiting(presentedPayment().payer, 'none'), []);
 });
 
-// ── one unit of quota for all that race for one key ─────────────────────────────────────────────────────
-
-const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
-
-for (const processes of [1, 2]) {
-  test(`60 calls race for one key on ${processes} process(es): at most one unit of quota a process, one verify a process, one call`, async () => {
-    const common = shared();
-    const them = Array.from({ length: processes }, () => world(common, { rules: counting }));
-    const answers = await Promise.all(
-      Array.from({ length: 60 }, (_, i) =>
-        execute(them[i % processes] as World, { presented: null, payer: 'demo' }),
-      ),
-    );
-    assertOneRan(answers);
-    for (const { quota } of them) assert.ok(quota.taken('target') <= 1, `${quota.taken('target')} units`);
-    assert.equal(
-      them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0),
-      1,
-    );
-    for (const { slots, clock } of them) {
-      assert.equal(slots.inFlight(), 0);
-      assert.equal(clock.advanceToNext(), false, 'no timer is left');
-    }
-  });
-}
+// ── calls that race for one key ─────────────────────────────────────────────────────────────────────────
 
 test('of calls that race for one key with payments of their own, one is verified; the next continues if that one is refused', async () => {
   const it = world();
@@ -276,9 +249,8 @@ test('refunded: a new payment takes the idempotency key; the refunded one execut
 test('refunding: the key stays with the payment, whose refund may be cancelled', async () => {
   const it = await unserved();
   await begin(it.deps, PAYMENT_STREAM);
-  const answer = await execute(it, again());
-  assert.ok(answer.kind === 'refused');
-  const { refused, details } = answer.refusal;
+  const answer = await refusalOf(it, again());
+  const { refused, details } = answer;
   assert.deepEqual([refused, details], ['idempotency_in_progress', { paymentState: 'refunding' }]);
   assert.deepEqual([it.payments.calls.settle, await it.log.readStream(NEW_STREAM)], [1, []]);
 });
@@ -310,9 +282,8 @@ test('a refund that is completed before the JobStarted of a call: its call is no
       assert.equal(outcomeOf(await execute(second, again())), 'ran');
     }),
   );
-  const first = await execute(it);
-  assert.ok(first.kind === 'ran');
-  assert.equal(first.execution.job.errorCategory, 'not_executed');
+  const first = await ran(it);
+  assert.equal(first.job.errorCategory, 'not_executed');
   assert.deepEqual([it.outbound.sent.length, second.outbound.sent.length], [0, 1]);
   assert.deepEqual(await moneyFindings(it), []);
 });

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { typesIn, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, KEY_STREAM, lookupOf, paidWith } from '#test/support/given-call.ts';
-import { assertOneRan, outcomeOf } from '#test/support/given-payment.ts';
+import { outcomeOf } from '#test/support/given-payment.ts';
 
 const ID = 'pay_0123456789abcdef';
 /** Payments of one payer, `digit` by `digit`. */
@@ -34,13 +34,6 @@ test('idempotency_conflict: same id, another request', async () => {
   await execute(it, call('1'));
   assert.equal(outcomeOf(await execute(it, call('2', ID, { request: { body: 2 } }))), 'idempotency_conflict');
   assert.equal(outcomeOf(await execute(it, call('3', `${ID}0`, { request: { body: 2 } }))), 'ran');
-});
-
-test('the id is scoped to its payer', async () => {
-  const it = world();
-  await execute(it, call('1'));
-  const stranger = { ...payment('2'), payer: '0x9999999999999999999999999999999999999999' };
-  assert.equal(outcomeOf(await execute(it, { key: null, ...paidWith(stranger) })), 'ran');
 });
 
 test('a key of the request rules: the id is ignored', async () => {
@@ -78,30 +71,6 @@ test('a decision remains the key of its call: one decision approves one executio
   const id = jobOf(await execute(it, call('1', ID, guided)));
   const again = await execute(it, call('2', `${ID}0`, guided));
   assert.deepEqual([again.kind, jobOf(again)], ['replayed', id]);
-});
-
-test('20 calls at once with one id, each with a payment of its own, half of them copies without the id: one runs', async () => {
-  const it = world();
-  const digits = Array.from({ length: 20 }, (_, n) => n.toString(16).padStart(2, '0'));
-  assertOneRan(await Promise.all(digits.map((digit) => execute(it, call(digit)))));
-  assert.equal(it.outbound.sent.length, 1);
-  const copies = world();
-  assertOneRan(await Promise.all(digits.map((_, n) => execute(copies, call('1', n % 2 === 0 ? ID : null)))));
-  assert.deepEqual([copies.outbound.sent.length, copies.payments.calls.settle], [1, 1]);
-});
-
-test('a settlement of unknown fate: a repeat with the id and a new payment gets the call that was paid for', async () => {
-  const it = world();
-  it.payments.scriptSettle((presented) => {
-    it.payments.move(presented);
-    return { outcome: 'unknown', cause: 'timeout', transaction: null };
-  });
-  it.payments.scriptLookUp({ outcome: 'unavailable' });
-  await assert.rejects(execute(it, call('1')), /not confirmed/);
-  it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xabc' });
-  const served = await execute(it, call('2'));
-  assert.equal(served.kind, 'ran');
-  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [1, 1]);
 });
 
 test('the id is claimed like a key, and is stored nowhere in the clear', async () => {

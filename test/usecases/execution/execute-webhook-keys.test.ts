@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tracedSlots } from '#test/support/fakes-admission.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
-import { shared, type World, world } from '#test/support/fakes-world.ts';
+import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, DEMO, execute, lookupOf, paidWith } from '#test/support/given-call.ts';
 import { assertOneRan, outcomeOf } from '#test/support/given-payment.ts';
 import { hashWith } from '#test/support/primitives.ts';
@@ -14,6 +14,7 @@ const call = (request: NonNullable<CallChanges['request']> = {}, more: CallChang
   ...more,
   request: { ...base, ...request },
 });
+const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
 const jobIdOf = (answer: Awaited<ReturnType<typeof execute>>) => {
   assert.ok(answer.kind !== 'refused', outcomeOf(answer));
   return answer.execution.job.id;
@@ -21,32 +22,16 @@ const jobIdOf = (answer: Awaited<ReturnType<typeof execute>>) => {
 
 // ── the fingerprint ─────────────────────────────────────────────────────────────────────────────────────
 
-for (const [field, request] of [
-  ['url', { url: 'https://target.example/other' }],
-  ['the query', { url: 'https://target.example/hook?x=1' }],
-  ['method', { method: 'PUT' }],
-  ['a header’s value', { headers: { 'X-A': '2' } }],
-  ['a header’s name', { headers: { 'X-B': '1' } }],
-  ['one more header', { headers: { 'X-A': '1', 'X-B': '1' } }],
-  ['a header that is stripped', { headers: { 'X-A': '1', Host: 'a' } }],
-  ['body', { body: { a: 1, b: [3] } }],
-  ['the type of a value in the body', { body: { a: '1', b: [2] } }],
-  ['null as body', { body: null }],
-  ['no body', { body: undefined }],
-  ['retry.attempts', { retry: { attempts: 3, backoffMs: 10 } }],
-  ['retry.backoffMs', { retry: { attempts: 2, backoffMs: 11 } }],
-  ['timeoutMs', { timeoutMs: 11_999 }],
-] as [string, NonNullable<CallChanges['request']>][]) {
-  test(`idempotency_conflict: the same key with another request: ${field}`, async () => {
-    const it = world();
-    assert.equal(outcomeOf(await execute(it, call())), 'ran');
-    assert.equal(outcomeOf(await execute(it, call(request))), 'idempotency_conflict');
-    const other = { ...call(request), ...paidWith(otherPayment()) };
-    assert.equal(outcomeOf(await execute(it, { ...call(), ...paidWith(otherPayment()) })), 'ran');
-    assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
-    assert.equal(it.outbound.sent.length, 2);
-  });
-}
+test('another request: idempotency_conflict by its key, payment_reused by its payment', async () => {
+  const it = world();
+  const other = { body: { a: '1', b: [2] } };
+  assert.equal(outcomeOf(await execute(it, call())), 'ran');
+  assert.equal(outcomeOf(await execute(it, call(other))), 'idempotency_conflict');
+  const paying = paidWith(otherPayment());
+  assert.equal(outcomeOf(await execute(it, { ...call(), ...paying })), 'ran');
+  assert.equal(outcomeOf(await execute(it, { ...call(other), ...paying })), 'payment_reused');
+  assert.equal(it.outbound.sent.length, 2);
+});
 
 test('idempotency_conflict: the same key on the other route, or with another decision', async () => {
   const it = world();
@@ -61,25 +46,18 @@ test('idempotency_conflict: the same key on the other route, or with another dec
   }
 });
 
-for (const [why, request] of [
-  ['header names in another case', { headers: { 'x-a': '1' } }],
-  ['a header’s value as a number', { headers: { 'X-A': 1 } }],
-  ['defaults spelled out', { method: 'POST', timeoutMs: 12_000 }],
-  ['the host in capitals, the default port and a fragment', { url: 'https://TARGET.example:443/hook#x' }],
-  ['the keys of the body in another order', { body: { b: [2], a: 1 } }],
-] as [string, NonNullable<CallChanges['request']>][]) {
-  test(`the same request, written otherwise, replays: ${why}`, async () => {
-    const it = world();
-    const id = jobIdOf(await execute(it, call()));
-    const again = await execute(it, call(request));
-    assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
-  });
-}
-
-test('true and "true", 1.5 and "1.5" are one header value', async () => {
+test('the same request, written otherwise, replays: case, defaults, numbers, order of names', async () => {
   const it = world();
-  await execute(it, call({ headers: { a: true, b: 1.5 } }));
-  assert.equal(outcomeOf(await execute(it, call({ headers: { b: '1.5', a: 'true' } }))), 'replayed');
+  const id = jobIdOf(await execute(it, call()));
+  const same = {
+    url: 'https://TARGET.example:443/hook#x',
+    method: 'POST',
+    headers: { 'x-a': 1 },
+    body: { b: [2], a: 1 },
+    timeoutMs: 12_000,
+  } as const;
+  const again = await execute(it, call(same));
+  assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
 });
 
 test('fingerprints and claims are keyed: another secret finds neither the key nor the request of a payment', async () => {
@@ -135,8 +113,6 @@ test('a key that reads like a decision is not that decision', async () => {
   assert.equal(outcomeOf(await execute(it, call({}, { key: 'dec_1' }))), 'ran');
 });
 
-// ── retention ───────────────────────────────────────────────────────────────────────────────────────────
-
 // ── at once ─────────────────────────────────────────────────────────────────────────────────────────────
 
 const hundred = (processes: readonly World[], changes: CallChanges) =>
@@ -145,12 +121,18 @@ const hundred = (processes: readonly World[], changes: CallChanges) =>
   );
 
 for (const count of [1, 4]) {
-  test(`100 concurrent calls with one key, on ${count} process(es): one call, then all replay it; without a key 100 calls`, async () => {
+  test(`100 concurrent calls with one key, on ${count} process(es): one call and at most one unit of quota a process, then all replay it; without a key 100 calls`, async () => {
     const common = shared();
-    const them = Array.from({ length: count }, () => world(common, { slots: tracedSlots(512) }));
+    const them = Array.from({ length: count }, () =>
+      world(common, { slots: tracedSlots(512), rules: counting, targetQuotaPerMinute: 1000 }),
+    );
     const sent = () => them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0);
     assertOneRan(await hundred(them, DEMO));
     assert.equal(sent(), 1);
+    for (const { quota, clock } of them) {
+      assert.ok(quota.taken('target') <= 1, `${quota.taken('target')} units`);
+      assert.equal(clock.advanceToNext(), false, 'no timer is left');
+    }
     const replays = await hundred(them, DEMO);
     assert.deepEqual(new Set(replays.map(outcomeOf)), new Set(['replayed']));
     assert.equal(new Set(replays.map(jobIdOf)).size, 1);

@@ -8,7 +8,13 @@ import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, type Shared, shared, targetRules, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, DEMO, execute, paidWith } from '#test/support/given-call.ts';
 import { PAYMENT_STREAM, paymentRejected } from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, paymentReserved, unknown } from '#test/support/given-payment.ts';
+import {
+  isUnconfirmed,
+  outcomeOf,
+  paymentReserved,
+  refusalOf,
+  unknown,
+} from '#test/support/given-payment.ts';
 
 const CLOSING = 'AttemptMade+JobCompleted+ReceiptSigned';
 const blocking = { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] } as const;
@@ -62,9 +68,8 @@ test('where everything is wrong: loop, the payment’s terms and time window, po
   const via = { via: '1.0 other, 1.1 Relay.Example' };
   const refusalAfter = async (call: CallChanges = {}, process = it) => {
     common.steps.length = 0;
-    const answer = await execute(process, call);
-    assert.ok(answer.kind === 'refused');
-    return [answer.refusal.refused, ...common.steps];
+    const answer = await refusalOf(process, call);
+    return [answer.refused, ...common.steps];
   };
   it.payments.scriptNew(late, late);
   assert.deepEqual(await refusalAfter(via), ['relay_loop']);
@@ -158,10 +163,9 @@ test('idempotency_in_progress while the first runs, with nothing asked, and no s
   const first = execute(it);
   await reached;
   const later = hostile(common);
-  const answer = await execute(later);
-  assert.ok(answer.kind === 'refused');
-  assert.equal(answer.refusal.refused, 'idempotency_in_progress');
-  assert.match(JSON.stringify(answer.refusal.details), /"jobId":"job_/);
+  const answer = await refusalOf(later);
+  assert.equal(answer.refused, 'idempotency_in_progress');
+  assert.match(JSON.stringify(answer.details), /"jobId":"job_/);
   assert.deepEqual(common.steps, []);
   open();
   assert.equal((await first).kind, 'ran');

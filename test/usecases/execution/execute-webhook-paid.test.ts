@@ -7,7 +7,7 @@ import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { shared, targetRules, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
-import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
+import { isUnconfirmed, outcomeOf, ran, refusalOf, replayed, unknown } from '#test/support/given-payment.ts';
 
 const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
 
@@ -47,10 +47,9 @@ test('a copy that fails its verify while the first still runs: idempotency_in_pr
 test('payment_required: an invalid payment that is not recorded, with its reason; nothing is written, taken or sent', async () => {
   const it = world(shared(), { rules: counting });
   it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'refused');
-  assert.equal(answer.refusal.refused, 'payment_required');
-  assert.deepEqual(answer.refusal.details, { reason: 'insufficient_funds' });
+  const answer = await refusalOf(it);
+  assert.equal(answer.refused, 'payment_required');
+  assert.deepEqual(answer.details, { reason: 'insufficient_funds' });
   assert.deepEqual([it.trace, it.quota.taken('target')], [[], 0]);
 });
 
@@ -73,9 +72,8 @@ test('target_quota_exceeded where the last unit went to another meanwhile: not c
     it.quota.exhaust('target', 2500);
     return { outcome: 'valid' };
   });
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'refused');
-  assert.deepEqual([answer.refusal.refused, answer.refusal.retryAfterSeconds], ['target_quota_exceeded', 3]);
+  const answer = await refusalOf(it);
+  assert.deepEqual([answer.refused, answer.retryAfterSeconds], ['target_quota_exceeded', 3]);
   assert.deepEqual(it.trace, []);
 });
 
@@ -94,63 +92,29 @@ test('a target’s quota is one unit a job: a replay, a refused copy and a resum
 test('a target that fails is charged once and replayed as the same failure with the same receipt', async () => {
   const it = world();
   it.outbound.script(failing());
-  const first = await execute(it);
-  assert.ok(first.kind === 'ran');
-  const { job, receipt, payment } = first.execution;
+  const first = await ran(it);
+  const { job, receipt, payment } = first;
   assert.deepEqual(
     [job.status, job.responseStatus, job.errorCategory],
     ['failed', 503, 'target_server_error'],
   );
   assert.notEqual(payment?.transaction ?? null, null);
-  const again = await execute(it);
-  assert.ok(again.kind === 'replayed');
-  assert.deepEqual(again.execution.job, job);
-  assert.deepEqual([again.execution.receipt, again.execution.payment], [receipt, payment]);
+  const again = await replayed(it);
+  assert.deepEqual(again.job, job);
+  assert.deepEqual([again.receipt, again.payment], [receipt, payment]);
   assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
 });
 
-test('payment_reused: the same payment with another body, key or route buys nothing more', async () => {
-  const it = world();
-  await execute(it);
-  for (const other of [{ request: { body: { text: 'other' } } }, { key: 'k2' }, { key: null }]) {
-    assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
-  }
-  const guided = { route: 'execute/guided-webhook', decisionId: 'dec_1' } as const;
-  assert.equal(outcomeOf(await execute(it, guided)), 'payment_reused');
-  assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [1, 1]);
-});
-
-test('one payment with K1, then with K2, then a new payment with K2: two calls, and K2 never answers with the job of K1', async () => {
+test('one payment with K1, then with K2, no key or a decision, then a new payment with K2: two calls, and K2 never answers with the job of K1', async () => {
   const it = world();
   const first = jobIdOf(await execute(it));
-  assert.equal(outcomeOf(await execute(it, { key: 'k2' })), 'payment_reused');
+  const guided = { route: 'execute/guided-webhook', decisionId: 'dec_1' } as const;
+  for (const other of [{ key: 'k2' }, { key: null }, guided])
+    assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
   const last = await execute(it, paidWith(otherPayment(), { key: 'k2' }));
   assert.equal(last.kind, 'ran');
   assert.notEqual(jobIdOf(last), first);
   assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [2, 2]);
-});
-
-test('a naive client repeats after payment_unconfirmed with a new payment and the same key: 409, not charged', async () => {
-  const it = world();
-  it.payments.scriptSettle(unknown);
-  await assert.rejects(execute(it), isUnconfirmed);
-  const naive = paidWith(otherPayment());
-  assert.equal(outcomeOf(await execute(it, naive)), 'idempotency_in_progress');
-  assert.equal(outcomeOf(await execute(it, { ...naive, request: { body: 1 } })), 'idempotency_conflict');
-  assert.deepEqual([it.payments.calls.settle, it.outbound.sent.length], [1, 0]);
-  assert.deepEqual(await it.log.readStream(`payment-${otherPayment().hash}`), []);
-  assert.equal((await execute(it)).kind, 'ran');
-  assert.equal((await execute(it, naive)).kind, 'replayed');
-  assert.equal(it.payments.ledger.size, 1);
-});
-
-test('a rejected payment frees its key: a new payment executes, under a new job', async () => {
-  const it = world();
-  it.payments.scriptSettle(rejected);
-  assert.equal(outcomeOf(await execute(it)), 'payment_required');
-  assert.equal((await execute(it, paidWith(otherPayment()))).kind, 'ran');
-  assert.equal(outcomeOf(await execute(it)), 'replayed', 'the first payment never moved: the key answers');
-  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [1, 1]);
 });
 
 test('a key is its payer’s: another payer with the same key and request runs its own job', async () => {

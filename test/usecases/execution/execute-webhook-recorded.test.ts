@@ -5,6 +5,7 @@ import { failing, letPass } from '#test/support/fakes.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import { PAYMENT_STREAM } from '#test/support/given-events.ts';
+import { ran } from '#test/support/given-payment.ts';
 
 test('the target gets the request as read, signed again for each attempt, and the log nothing of it', async () => {
   const it = world();
@@ -44,17 +45,16 @@ test('JobStarted holds the facts of the call: route, decision, payment, streams,
     decisionId: 'dec_1',
     decisionHash: 'd'.repeat(64),
   } as const;
-  const answer = await execute(it, {
+  const answer = await ran(it, {
     ...guided,
     request: { retry: { attempts: 3, backoffMs: 7 }, timeoutMs: 1000, method: 'DELETE' },
   });
-  assert.ok(answer.kind === 'ran');
-  const [started] = await it.log.readStream(`job-${answer.execution.job.id}`);
+  const [started] = await it.log.readStream(`job-${answer.job.id}`);
   const { fingerprint, claimStream, commitments, startedAt, leaseMs, payment, ...facts } =
     started?.data ?? {};
   assert.deepEqual(facts, {
     v: 1,
-    jobId: answer.execution.job.id,
+    jobId: answer.job.id,
     mode: 'x402',
     ...guided,
     method: 'DELETE',
@@ -64,8 +64,8 @@ test('JobStarted holds the facts of the call: route, decision, payment, streams,
     timeoutMs: 1000,
     owner: it.owner,
   });
-  assert.deepEqual(payment, answer.execution.payment);
+  assert.deepEqual(payment, answer.payment);
   const [claimed] = it.log.events.filter(({ type }) => type === 'IdempotencyKeyClaimed');
   assert.deepEqual([claimed?.stream, claimed?.data.fingerprint], [claimStream, fingerprint]);
-  assert.equal(answer.execution.job.decisionId, 'dec_1');
+  assert.equal(answer.job.decisionId, 'dec_1');
 });

@@ -13,7 +13,6 @@ import {
   jobStarted,
   keyClaimed,
 } from '#test/support/given-events.ts';
-import { hashWith } from '#test/support/primitives.ts';
 
 async function executed(it: ReturnType<typeof world>, changes: CallChanges = {}): Promise<Execution> {
   const answer = await execute(it, changes);
@@ -79,15 +78,6 @@ test('without body and key: the absent body is opened, a key is not', async () =
   const again = await executed(it, { key: null, request });
   assert.deepEqual(namesOf(again), REQUEST.slice(0, 4));
   assertOpens(again);
-});
-
-test('salts are the relay’s own: with another secret a replay by payment is payment_reused, it opens nothing', async () => {
-  const it = world();
-  await executed(it);
-  const stranger = world(it.common, { keyedHash: hashWith('another secret') });
-  const answer = await execute(stranger);
-  assert.ok(answer.kind === 'refused');
-  assert.equal(answer.refusal.refused, 'payment_reused');
 });
 
 test('a completed job without its receipt, which no log allows, is a fault of ours and not an answer', async () => {

@@ -8,7 +8,7 @@ import { gate, unavailable } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { shared, type World, world } from '#test/support/fakes-world.ts';
 import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
-import { outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
+import { outcomeOf, refusalOf, rejected, unknown } from '#test/support/given-payment.ts';
 
 /** Every call to the target hangs until opened. */
 function hanging(it: World) {
@@ -26,9 +26,8 @@ test('too_many_in_flight: a payer has 4 calls in flight; the fifth is refused be
   );
   await quiet();
   assert.equal(it.outbound.sent.length, 4);
-  const fifth = await execute(it, paidWith(payment(5), { key: null }));
-  assert.ok(fifth.kind === 'refused');
-  assert.deepEqual([fifth.refusal.refused, fifth.refusal.retryAfterSeconds], ['too_many_in_flight', 1]);
+  const fifth = await refusalOf(it, paidWith(payment(5), { key: null }));
+  assert.deepEqual([fifth.refused, fifth.retryAfterSeconds], ['too_many_in_flight', 1]);
   assert.equal(it.payments.calls.verify, 4);
   const other = execute(it, paidWith(payment(6, '0x3333'), { key: null }));
   open();
@@ -55,9 +54,8 @@ test('rate_limited: 30 calls a minute per payer, with the seconds until its wind
   for (let i = 0; i < LIMITS.perMinutePerPayer.max; i++) {
     assert.equal(outcomeOf(await execute(it, paidWith(payment(i), { key: null }))), 'ran');
   }
-  const answer = await execute(it, paidWith(payment(99), { key: null }));
-  assert.ok(answer.kind === 'refused');
-  assert.deepEqual([answer.refusal.refused, answer.refusal.retryAfterSeconds], ['rate_limited', 60]);
+  const answer = await refusalOf(it, paidWith(payment(99), { key: null }));
+  assert.deepEqual([answer.refused, answer.retryAfterSeconds], ['rate_limited', 60]);
   assert.equal(it.payments.calls.verify, 30);
   assert.equal(outcomeOf(await execute(it, paidWith(payment(99, '0x3333'), { key: null }))), 'ran');
   const [{ rule, key } = assert.fail()] = it.quota.calls;

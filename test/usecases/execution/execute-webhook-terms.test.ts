@@ -6,7 +6,7 @@ import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts'
 import { shared, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
 import { PAYMENT_STREAM } from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, paymentTypes, unknown } from '#test/support/given-payment.ts';
+import { isUnconfirmed, outcomeOf, paymentTypes, refusalOf, unknown } from '#test/support/given-payment.ts';
 
 const foreign = refused('payment_required', 'Not ours.', { details: { reason: 'recipient_mismatch' } });
 
@@ -49,9 +49,8 @@ test('payment_required: an authorization to somebody else proves no payer to wha
   await execute(it);
   for (const request of [{}, { body: 'guess' }]) {
     it.payments.scriptTerms(foreign);
-    const answer = await execute(it, paidWith(otherPayment(), { request }));
-    assert.ok(answer.kind === 'refused');
-    assert.deepEqual(answer.refusal, foreign);
+    const answer = await refusalOf(it, paidWith(otherPayment(), { request }));
+    assert.deepEqual(answer, foreign);
   }
   assert.equal(it.payments.calls.verify, 1);
   assert.equal(outcomeOf(await execute(it, paidWith(otherPayment()))), 'replayed');

@@ -18,6 +18,7 @@ import {
   meets,
   outcomeOf,
   paymentTypes,
+  refusalOf,
   rejected,
   unknown,
 } from '#test/support/given-payment.ts';
@@ -105,9 +106,8 @@ for (const step of ['first', 'retry'] as const) {
       if (step === 'retry') it.payments.scriptLookUp(unavailable);
       it.payments.scriptSettle(nonceUsed);
       it.payments.scriptLookUp(finding);
-      const answer = await execute(it);
-      assert.ok(answer.kind === 'refused');
-      assert.deepEqual([answer.refusal.refused, answer.refusal.details], ['payment_required', { reason }]);
+      const answer = await refusalOf(it);
+      assert.deepEqual([answer.refused, answer.details], ['payment_required', { reason }]);
       assert.equal(it.outbound.sent.length, 0);
     });
   }

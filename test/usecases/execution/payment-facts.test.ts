@@ -23,6 +23,8 @@ import {
   meets,
   paymentReserved,
   paymentTypes,
+  ran,
+  refusalOf,
   rejected,
   SETTLEMENT_WATCH,
   unknown,
@@ -79,9 +81,8 @@ test('a terminal no that conflicts with a retry at its own append no longer coun
 test('Settled stands: nothing is appended after it, and its facts are the answer', async () => {
   const it = world();
   whileSettling(it, unknown, () => given(it, PAYMENT_STREAM, paymentSettled()));
-  const collected = await execute(it);
-  assert.ok(collected.kind === 'ran');
-  assert.equal(collected.execution.payment?.transaction, paymentSettled().data.transaction);
+  const collected = await ran(it);
+  assert.equal(collected.payment?.transaction, paymentSettled().data.transaction);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
 });
 
@@ -98,10 +99,9 @@ for (const [why, end] of [
       await given(it, PAYMENT_STREAM, end(firstJob(it)));
       await given(it, KEY_STREAM, keyReleased({ jobId: firstJob(it) }));
     });
-    const answer = await execute(it);
-    assert.ok(answer.kind === 'ran');
-    assert.equal(answer.execution.job.id, firstJob(it));
-    assert.equal(answer.execution.payment?.transaction, transaction);
+    const answer = await ran(it);
+    assert.equal(answer.job.id, firstJob(it));
+    assert.equal(answer.payment?.transaction, transaction);
     assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentSettled']);
     assert.equal(it.payments.calls.settle, 1);
   });
@@ -126,9 +126,8 @@ test('settled, and reserved again for another job of the same request meanwhile:
       paymentReserved({ jobId: OTHER_JOB_ID, owner: 'gone' }),
     ),
   );
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'ran');
-  assert.deepEqual([answer.execution.job.id, answer.execution.replay], [OTHER_JOB_ID, false]);
+  const answer = await ran(it);
+  assert.deepEqual([answer.job.id, answer.replay], [OTHER_JOB_ID, false]);
   const settlement = it.log.events.findLast(({ stream }) => stream === PAYMENT_STREAM);
   assert.deepEqual([settlement?.type, settlement?.data.jobId], ['PaymentSettled', OTHER_JOB_ID]);
   assert.equal(it.payments.calls.settle, 1);
@@ -145,13 +144,11 @@ test('settled, and reserved again for another request meanwhile: the fact is app
       paymentReserved({ jobId: OTHER_JOB_ID, fingerprint: other, owner: 'gone' }),
     ),
   );
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'refused');
-  assert.equal(answer.refusal.refused, 'payment_reused');
+  const answer = await refusalOf(it);
+  assert.equal(answer.refused, 'payment_reused');
   assert.equal((await paymentTypes(it)).at(-1), 'PaymentSettled');
-  const theirs = await execute(it, { request: { body: 'other' } });
-  assert.ok(theirs.kind === 'ran');
-  assert.deepEqual([theirs.execution.job.id, it.payments.calls.settle], [OTHER_JOB_ID, 1]);
+  const theirs = await ran(it, { request: { body: 'other' } });
+  assert.deepEqual([theirs.job.id, it.payments.calls.settle], [OTHER_JOB_ID, 1]);
 });
 
 test('settled after all, and its key went to another: 409 at once, and the money stays on record', async () => {
@@ -163,10 +160,9 @@ test('settled after all, and its key went to another: 409 at once, and the money
     await given(it, THEIRS, paymentReserved({ jobId: OTHER_JOB_ID }));
   });
   for (let i = 0; i < 2; i++) {
-    const answer = await execute(it);
-    assert.ok(answer.kind === 'refused');
-    assert.equal(answer.refusal.refused, 'idempotency_in_progress');
-    assert.equal(answer.refusal.details, undefined, 'no job has started that could be named');
+    const answer = await refusalOf(it);
+    assert.equal(answer.refused, 'idempotency_in_progress');
+    assert.equal(answer.details, undefined, 'no job has started that could be named');
   }
   assert.deepEqual((await paymentTypes(it)).slice(1), ['PaymentRejected', 'PaymentSettled']);
   assert.deepEqual([it.payments.calls.settle, it.outbound.sent.length, it.slots.inFlight()], [1, 0, 0]);

@@ -18,6 +18,8 @@ import {
   outcomeOf,
   paymentReserved,
   paymentTypes,
+  ran,
+  refusalOf,
   rejected,
   SETTLEMENT_WATCH,
   unknown,
@@ -48,12 +50,11 @@ test('nothing is settled before the key is durably held', async () => {
 
 test('the facts of the payment are those that were reserved and settled, and its signature is nowhere', async () => {
   const it = world();
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'ran');
+  const answer = await ran(it);
   const { scheme, network, asset, amount, payTo, payer, payloadHash } = presentedPayment();
   const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
-  assert.deepEqual(answer.execution.payment, payment);
-  const jobId = answer.execution.job.id;
+  assert.deepEqual(answer.payment, payment);
+  const jobId = answer.job.id;
   const [reserved] = await it.log.readStream(PAYMENT_STREAM);
   assert.deepEqual(reserved?.data, paymentReserved({ jobId, owner: it.owner }).data);
   const { carried } = presentedPayment();
@@ -69,10 +70,9 @@ test('the facts of the payment are those that were reserved and settled, and its
 test('a terminal no to the first call, and unused on chain: PaymentRejected, 402 with its reason', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'refused');
-  assert.equal(answer.refusal.refused, 'payment_required');
-  assert.deepEqual(answer.refusal.details, { reason: 'insufficient_funds' });
+  const answer = await refusalOf(it);
+  assert.equal(answer.refused, 'payment_required');
+  assert.deepEqual(answer.details, { reason: 'insufficient_funds' });
   assert.deepEqual(it.trace, [
     'PaymentReserved',
     'IdempotencyKeyClaimed',
@@ -93,16 +93,17 @@ test('the key of a rejected payment: the next caller releases and claims it in o
     'IdempotencyKeyReleased+IdempotencyKeyClaimed',
     'PaymentSettled',
   ]);
+  assert.equal(outcomeOf(await execute(it)), 'replayed', 'the first payment never moved: the key answers');
+  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [1, 1]);
 });
 
 test('unknown, not settled: the same payment resumes at once, under its own job, charged once', async () => {
   const it = world();
   it.payments.scriptSettle(unknown);
   await assert.rejects(execute(it), isUnconfirmed);
-  const answer = await execute(world(it.common));
-  assert.ok(answer.kind === 'ran');
+  const answer = await ran(world(it.common));
   const [reserved] = await it.log.readStream(PAYMENT_STREAM);
-  assert.equal(answer.execution.job.id, reserved?.data.jobId);
+  assert.equal(answer.job.id, reserved?.data.jobId);
   assert.deepEqual(it.trace.slice(2), [
     'settle',
     'lookUp',
@@ -132,9 +133,8 @@ test('a terminal no to a later call stays unknown: never a fresh 402 for a payme
 
 test('a settled payment whose job never started: collected at once, without a facilitator call', async () => {
   const it = await meets(paymentSettled());
-  const collected = await execute(it);
-  assert.ok(collected.kind === 'ran');
-  assert.equal(collected.execution.payment?.transaction, paymentSettled().data.transaction);
+  const collected = await ran(it);
+  assert.equal(collected.payment?.transaction, paymentSettled().data.transaction);
   assert.deepEqual(it.payments.calls, { judge: 0, verify: 0, settle: 0, lookUp: 0 });
 });
 
@@ -143,9 +143,8 @@ test('a settled payment whose job never started: collected at once, without a fa
 test('unknown, and the chain shows the transfer: settled by that evidence, not settled again', async () => {
   const it = await meets(settlementUnknown());
   it.payments.scriptLookUp({ outcome: 'paid', transaction: '0xseen' });
-  const collected = await execute(it);
-  assert.ok(collected.kind === 'ran');
-  assert.equal(collected.execution.payment?.transaction, '0xseen');
+  const collected = await ran(it);
+  assert.equal(collected.payment?.transaction, '0xseen');
   assert.equal(it.payments.calls.settle, 0);
   const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
   assert.deepEqual([last?.type, last?.data.evidence], ['PaymentSettled', 'chain']);
@@ -162,9 +161,8 @@ for (const [why, finding, reason] of [
   test(`unknown, and on chain ${why}: rejected, 402`, async () => {
     const it = await meets(settlementUnknown());
     it.payments.scriptLookUp(finding);
-    const answer = await execute(it);
-    assert.ok(answer.kind === 'refused');
-    assert.deepEqual([answer.refusal.refused, answer.refusal.details], ['payment_required', { reason }]);
+    const answer = await refusalOf(it);
+    assert.deepEqual([answer.refused, answer.details], ['payment_required', { reason }]);
     assert.equal(it.payments.calls.settle, 0);
   });
 }

@@ -14,7 +14,7 @@ import {
   paymentSettled,
   settlementUnknown,
 } from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, rejected, unknown } from '#test/support/given-payment.ts';
+import { isUnconfirmed, outcomeOf, refusalOf, rejected, unknown } from '#test/support/given-payment.ts';
 
 // ── the registry ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -56,9 +56,8 @@ test('too_many_in_flight: 4 open payments are 4 calls in flight; a fifth is not 
   const it = world();
   await unconfirmed(it, 1, 2, 3, 4);
   const { verify } = it.payments.calls;
-  const fifth = await execute(it, call(5));
-  assert.ok(fifth.kind === 'refused');
-  assert.deepEqual([fifth.refusal.refused, fifth.refusal.retryAfterSeconds], ['too_many_in_flight', 5]);
+  const fifth = await refusalOf(it, call(5));
+  assert.deepEqual([fifth.refused, fifth.retryAfterSeconds], ['too_many_in_flight', 5]);
   assert.deepEqual([it.payments.calls.verify, it.slots.inFlight()], [verify, 0]);
   assert.equal(outcomeOf(await execute(it, call(6, '0x3333'))), 'ran');
 });

@@ -18,7 +18,7 @@ import {
   refundBegun,
   refundClaimed,
 } from '#test/support/given-events.ts';
-import { outcomeOf } from '#test/support/given-payment.ts';
+import { outcomeOf, ran, refusalOf } from '#test/support/given-payment.ts';
 import { begin, refund } from '#test/support/given-refund.ts';
 
 /** Charged, and the process ended before the job started. */
@@ -44,13 +44,9 @@ test('a header that is presented after the begin: refused, nothing sent, nothing
   const begun = await beginSample(it);
   assert.ok(begun.outcome === 'begun');
   assert.deepEqual([begun.payment.payer, begun.isNew], [paymentReserved().data.payer, true]);
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'refused');
-  assert.deepEqual(
-    [answer.refusal.refused, answer.refusal.details],
-    ['payment_reused', { paymentState: 'refunding' }],
-  );
-  assert.match(answer.refusal.message, /refund .* has begun/);
+  const answer = await refusalOf(it);
+  assert.deepEqual([answer.refused, answer.details], ['payment_reused', { paymentState: 'refunding' }]);
+  assert.match(answer.message, /refund .* has begun/);
   assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [0, 1]);
   assert.deepEqual(await sums(it), ['3000', '0', '0', '3000', true]);
   assert.equal(await stateOf(it), 'refunding');
@@ -83,9 +79,8 @@ test('start after refund: a job that starts after the begin sends nothing, and t
     'JobStarted',
     afterOthers(async () => assert.equal(reasonOf(await beginSample(it)), 'begun')),
   );
-  const answer = await execute(it);
-  assert.ok(answer.kind === 'ran');
-  assert.equal(answer.execution.job.errorCategory, 'not_executed');
+  const answer = await ran(it);
+  assert.equal(answer.job.errorCategory, 'not_executed');
   assert.equal(it.outbound.sent.length, 0);
   assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
   assert.equal(reasonOf(await beginSample(it)), 'begun');

@@ -12,6 +12,7 @@ import { otherPayment } from '#test/support/fakes-payments.ts';
 import { audited, given, shared, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
 import { at, hex, keyRetired } from '#test/support/given-events.ts';
+import { ran } from '#test/support/given-payment.ts';
 
 const KEYS = 'keys-relay';
 const first = storedKey();
@@ -95,13 +96,12 @@ test('two processes on one log, each with its copy of the file: both switch, and
     for (const process of [it, other]) {
       const payment = otherPayment(`${n}${process === it ? 'a' : 'b'}`);
       const deps = { ...process.deps, signer: process.signer };
-      const answer = await execute({ deps }, paidWith(payment, { key: `k${used.size}${n}${process.owner}` }));
-      assert.ok(answer.kind === 'ran');
-      used.add(answer.execution.receipt.keyId);
-      const key = (await record()).find((each) => each.keyId === answer.execution.receipt.keyId);
+      const answer = await ran({ deps }, paidWith(payment, { key: `k${used.size}${n}${process.owner}` }));
+      used.add(answer.receipt.keyId);
+      const key = (await record()).find((each) => each.keyId === answer.receipt.keyId);
       assert.ok(key);
       const known = { ...it, key: { ...it.key, record: key } };
-      assert.equal((await audited(known, answer.execution.job.id)).ok, true);
+      assert.equal((await audited(known, answer.job.id)).ok, true);
     }
     await Promise.all([it.look(), other.look()]);
   }
@@ -227,9 +227,8 @@ test('a receipt is signed by one key, which is valid at its very iat, however ke
     };
     return { ...key, sign };
   };
-  const answer = await execute({ deps: { ...it.deps, signer: { current, former: () => null } } });
-  assert.ok(answer.kind === 'ran');
-  const { keyId, jws } = answer.execution.receipt;
+  const answer = await ran({ deps: { ...it.deps, signer: { current, former: () => null } } });
+  const { keyId, jws } = answer.receipt;
   const payload = parseJws(jws)?.payload;
   assert.ok(isReceiptPayload(payload));
   assert.equal(keyId, given.at(-1));
