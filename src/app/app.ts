@@ -1,63 +1,25 @@
 // The HTTP application over its use cases: each group of routes is given what it works with, by name.
 import { readFileSync } from 'node:fs';
-import type { Projector } from '#projections/projector.ts';
-import type { ReadModels } from '#projections/read-models.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import type { Config } from '#src/config.ts';
 import { isInside } from '#src/domain/destination/policy.ts';
 import { PRICE } from '#src/domain/limits.ts';
-import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, type AppDeps, createApp } from '#src/http/app.ts';
 import type { HttpSettings } from '#src/http/deps.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import type { Scrub } from '#src/usecases/audit/scrub-log.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import type { Slots } from '#src/usecases/execution/concurrency.ts';
-import type { Recovery } from '#src/usecases/execution/recover-jobs.ts';
 import { storedReceipts } from '#src/usecases/receipts/stored-receipts.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
-import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { type Transparency, transparency } from '#src/usecases/transparency/proofs.ts';
-import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
+import type { AppParts } from './app-parts.ts';
 import { wireDecisions } from './decisions.ts';
 import { wireExecution, wirePayments } from './execution.ts';
 import { wireHealth } from './health.ts';
-import { type Keys, verifierPrimitives } from './keys.ts';
-import type { Stores } from './stores.ts';
+import { verifierPrimitives } from './keys.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
-import type { Telemetry } from './telemetry.ts';
-
-export type AppParts = {
-  readonly config: Config;
-  readonly baseUrl: string;
-  readonly owner: string;
-  readonly journal: JournalDeps & { readonly ending: AbortSignal };
-  readonly stopping: AbortSignal;
-  readonly keys: Keys;
-  readonly stores: Stores;
-  readonly models: ReadModels;
-  readonly projector: Projector;
-  readonly slots: Slots;
-  readonly recovery: Pick<Recovery, 'foundRunning' | 'unclosable'>;
-  readonly receiptLog: () => ReceiptLog | null;
-  readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
-  readonly recordIsWhole: RecordDeps['recordIsWhole'];
-  readonly telemetry: Telemetry;
-  /** null: the event log verifies its files itself. */
-  readonly scrub: Pick<Scrub, 'lastPass'> | null;
-  readonly standstillMs: number | undefined;
-};
-
-/** What several groups of routes work with. */
-export type Shared = {
-  readonly settings: HttpSettings;
-  readonly targets: Targets;
-  readonly quota: Quota;
-};
 
 /** `ended`: resolves when `stopping` has aborted and no comparison with the chain is under way. */
 export async function wireApp(

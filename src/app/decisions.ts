@@ -8,7 +8,7 @@ import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { marketFacts } from '#src/usecases/decisions/market-facts.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
-import type { AppParts, Shared } from './app.ts';
+import type { AppParts, Shared } from './app-parts.ts';
 import { tracedResolver } from './telemetry.ts';
 
 export function wireDecisions(

@@ -16,7 +16,7 @@ import { guessLimit, unconfirmedPayments } from '#src/usecases/execution/remembe
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import type { ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
-import type { AppParts, Shared } from './app.ts';
+import type { AppParts, Shared } from './app-parts.ts';
 import { tracedOutbound, tracedPayments, tracedResolver } from './telemetry.ts';
 
 export function wireExecution(

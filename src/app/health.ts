@@ -5,7 +5,7 @@ import { healthReport, type ReadModelHealth } from '#src/domain/monitoring/healt
 import type { AppDeps } from '#src/http/app.ts';
 import { EventDamaged } from '#src/ports/event-log.ts';
 import type { Reconciler } from '#src/usecases/reconciliation/reconciler.ts';
-import type { AppParts, Shared } from './app.ts';
+import type { AppParts, Shared } from './app-parts.ts';
 import type { Paying } from './execution.ts';
 
 export function wireHealth(

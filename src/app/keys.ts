@@ -4,7 +4,7 @@ import { rememberingVerify } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { KeyFileError, keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
-import type { Primitives } from '#src/domain/receipt/report.ts';
+import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type HeldKey, type KeyRecord, lastingKeys } from '#src/domain/signing-keys/keys.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';

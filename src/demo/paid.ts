@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { addressOf, keyPayer, present, purchase, systemClock } from '#src/app/buyer.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
-import type { Primitives } from '#src/domain/receipt/report.ts';
+import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { anvilPath } from './payments/anvil-process.ts';
 import { startLocalChain } from './payments/chain.ts';
 import { startLocalFacilitator } from './payments/facilitator.ts';

@@ -61,6 +61,10 @@ export function isRefused(value: object): value is Refused {
   return 'refused' in value;
 }
 
+/** A limit of this process is reached: of executions, or of DNS queries under way. */
+export const tooManyInFlight = () =>
+  refused('too_many_in_flight', 'Too many calls are in flight: try again shortly.', { retryAfterSeconds: 1 });
+
 /** The cause is for the operator's log; the caller gets only code and message. */
 export class Fault extends Error {
   readonly code: FaultCode;

@@ -9,8 +9,8 @@ import { frontPageRoutes } from '#src/http/pages/front-page.ts';
 import { type ProofPageDeps, proofPageRoutes } from '#src/http/pages/proof-page.ts';
 import { statusPageRoutes } from '#src/http/pages/status-page.ts';
 import { verifyPageRoutes } from '#src/http/pages/verify-page.ts';
+import { type ReadLimitDeps, type ReadLimits, readLimits } from '#src/http/read-limits.ts';
 import { type Fetch, type PipelineDeps, pipeline, type Routed } from '#src/http/request/pipeline.ts';
-import { type ReadLimitDeps, type ReadLimits, readLimits } from '#src/http/request/read-limits.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog, faultAnswer, refusalAnswer, routeNotFound } from '#src/http/response/errors.ts';
 import { canaryRoutes } from '#src/http/routes/canary.ts';
@@ -30,8 +30,8 @@ import { type TrustDeps, trustRoutes } from '#src/http/routes/trust.ts';
 import { type StandingDeps, verifyRoutes } from '#src/http/routes/verify.ts';
 import type { ReadsOf } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
-import { type ProcessMeter, processMeter } from './instrumentation.ts';
 import { openapiText } from './openapi.ts';
+import { type ProcessMeter, processMeter } from './request/instrumentation.ts';
 
 /** What each group of routes is given. */
 export type AppDeps = {

@@ -6,7 +6,6 @@ import type { proofQueries } from '#projections/proof/query.ts';
 import type { ReceiptRecord } from '#projections/receipt/query.ts';
 import type { trustQueries } from '#projections/trust/query.ts';
 import type { Deployment } from '#src/discovery/facts.ts';
-import type { TrustsProxy } from '#src/http/request/request-context.ts';
 
 /** `checkpoint`: the newest one that contains the receipt, a signed note; null: none does yet. */
 export type ReceiptFound = ReceiptRecord & { readonly checkpoint: string | null };
@@ -35,6 +34,9 @@ export type Progress = {
   reachedHead(): Promise<boolean>;
   lag(): { readonly lagEvents: number | null; readonly lagMs: number };
 };
+
+/** Whether the address is one of the operator's own proxies. */
+export type TrustsProxy = (address: string) => boolean;
 
 export type HttpSettings = Deployment & {
   readonly storage: { readonly driver: string; readonly durable: boolean };

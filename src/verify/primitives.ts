@@ -1,5 +1,5 @@
 // Ed25519 verification by WebCrypto, which Bun, Deno, Node and browsers provide.
-import type { Primitives } from '../domain/receipt/report.ts';
+import type { Primitives } from '../domain/signing-keys/keys.ts';
 
 /** The runtime cannot verify signatures, so nothing was checked. `message`: for people. */
 export class CannotVerify extends Error {

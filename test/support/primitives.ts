@@ -1,7 +1,6 @@
 // Real cryptography from node:crypto for tests, written apart from the adapters so that the two can disagree.
 import { createHash, createHmac, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto';
-import type { Primitives } from '#src/domain/receipt/report.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { KeyedHash, Signer, SigningKey } from '#src/ports/signer.ts';
 
 export const sha256 = (bytes: Uint8Array | string): Uint8Array =>

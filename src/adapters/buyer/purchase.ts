@@ -12,8 +12,8 @@ import {
 import { LIMITS } from '#src/domain/limits.ts';
 import { receiptDocumentOf } from '#src/domain/receipt/document.ts';
 import { readReceipt } from '#src/domain/receipt/payload.ts';
-import type { Primitives } from '#src/domain/receipt/report.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { checkExecution, type Evidence } from './evidence.ts';

@@ -2,7 +2,7 @@
 import { toBase64 } from '#src/domain/encoding.ts';
 import type { CheckpointSigned } from '#src/domain/signing-keys/events.ts';
 import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
-import type { Primitives } from '../receipt/report.ts';
+import type { Primitives } from '../signing-keys/keys.ts';
 import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import type { Fault } from './finding.ts';

@@ -13,8 +13,9 @@ import {
 import type { JobStarted, ReceiptSigned } from '../job/events.ts';
 import type { CompletedJob, Job } from '../job/state.ts';
 import { type ChainedEvent, logOf, type ReadReceipt, receiptPayload } from '../receipt/payload.ts';
-import type { CheckName, Primitives } from '../receipt/report.ts';
+import type { CheckName } from '../receipt/report.ts';
 import { chainOf, verifyReceipt } from '../receipt/verify.ts';
+import type { Primitives } from '../signing-keys/keys.ts';
 import type { Fault, FindingKind } from './finding.ts';
 
 export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {

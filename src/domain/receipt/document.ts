@@ -4,10 +4,11 @@
 
 import { isObject } from '#src/lib/is-object.ts';
 import { parsedJson, sameJson } from '../canonical-json.ts';
+import type { Primitives } from '../signing-keys/keys.ts';
 import { parseTlogProof } from '../transparency/tlog-proof.ts';
 import { type OpenedDisclosure, openDisclosures } from './disclosures.ts';
 import { type ReadReceipt, type ReceiptPayload, readReceipt, shownSignature } from './payload.ts';
-import type { Primitives, VerificationReport } from './report.ts';
+import type { VerificationReport } from './report.ts';
 import { type VerifyFacts, verifyReceipt } from './verify.ts';
 
 export type ReceiptDocument = {

@@ -1,14 +1,5 @@
-// What a verification returns, and the primitive it takes as an argument.
+// What a verification returns.
 import type { Json } from '../canonical-json.ts';
-
-export type Primitives = {
-  /** RFC 8032 verification: 32-byte public key, message, 64-byte signature. */
-  readonly ed25519Verify: (
-    publicKey: Uint8Array,
-    message: Uint8Array,
-    signature: Uint8Array,
-  ) => boolean | Promise<boolean>;
-};
 
 export type CheckName =
   | 'receipt_present'

@@ -5,6 +5,7 @@ import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
 import { hasLoneSurrogate, type Json, sameJson } from '../canonical-json.ts';
 import type { PaymentFacts } from '../event-fields.ts';
+import type { Primitives } from '../signing-keys/keys.ts';
 import { TRANSPARENCY } from '../transparency/checkpoint.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
 import { receiptLeafData } from '../transparency/tree.ts';
@@ -20,7 +21,7 @@ import {
   readReceipt,
   receiptAttempt,
 } from './payload.ts';
-import type { Check, CheckName, Primitives, VerificationReport } from './report.ts';
+import type { Check, CheckName, VerificationReport } from './report.ts';
 
 /** The job's facts from sources other than the receipt. */
 export type JobFacts = {

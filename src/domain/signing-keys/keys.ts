@@ -19,6 +19,16 @@ export type KeyRecord = {
   readonly compromisedAt: number | null;
 };
 
+/** What the verifiers take as an argument, as the domain computes no signatures. */
+export type Primitives = {
+  /** RFC 8032 verification: 32-byte public key, message, 64-byte signature. */
+  readonly ed25519Verify: (
+    publicKey: Uint8Array,
+    message: Uint8Array,
+    signature: Uint8Array,
+  ) => boolean | Promise<boolean>;
+};
+
 /** The input of an Ed25519 key's RFC 7638 thumbprint: the members that RFC 8037 requires. Its SHA-256 is the key's id. */
 export const thumbprintText = (x: string): string => JSON.stringify({ crv: 'Ed25519', kty: 'OKP', x });
 

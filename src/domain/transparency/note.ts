@@ -1,6 +1,6 @@
 // Signed notes (C2SP signed-note) with Ed25519 signatures: text, an empty line, a line for each signature.
 import { concatBytes, fromBase64, sha256, toBase64, toHex, utf8 } from '#src/domain/encoding.ts';
-import type { Primitives } from '../receipt/report.ts';
+import type { Primitives } from '../signing-keys/keys.ts';
 import { sameHash } from './merkle.ts';
 
 /** The signature type byte of Ed25519. */

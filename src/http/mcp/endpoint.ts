@@ -6,7 +6,6 @@ import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { BODY_ERRORS, type ParseDeps, parseRequest, rateRule } from '#src/http/request/parse-request.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
@@ -15,33 +14,10 @@ import { ErrorBody } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import { lazily } from '#src/lib/lazily.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import { McpAnswer, McpMessage } from './message.ts';
 
 /** As the SDK has them (a test compares), newest first: the SDK itself is loaded at the first message. */
 export const MCP_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'] as const;
-
-const Id = Type.Union([Type.String(), Type.Integer()]);
-const Version = Type.Literal('2.0');
-
-const McpMessage = Closed({
-  jsonrpc: Version,
-  id: Type.Optional(Type.Union(Id.anyOf, { description: 'Absent: a notification, answered 202.' })),
-  method: Type.String({ description: 'Such as initialize, tools/list, tools/call.' }),
-  params: Type.Optional(
-    Type.Object(
-      {},
-      { description: 'Of tools/call: `name`, `arguments`, and for paid tools `_meta["x402/payment"]`.' },
-    ),
-  ),
-});
-export type McpMessage = typeof McpMessage.static;
-
-const McpAnswer = Type.Object(
-  { jsonrpc: Version, id: Nullable(Id) },
-  {
-    description:
-      'With `result` or `error`, as JSON-RPC 2.0 has it. The result of tools/call: `content`, `structuredContent` (fits the outputSchema of the tool), `isError` (refused, failed, or not paid for) and `_meta["x402/payment-response"]` (the settlement, as in PAYMENT-RESPONSE).',
-  },
-);
 
 const callParams = schemaCheck(
   Type.Object({ name: Type.String(), arguments: Type.Optional(Type.Record(Type.String(), Type.Unknown())) }),

@@ -30,7 +30,7 @@ import { contextOf, setContext } from '#src/http/request/request-context.ts';
 import { invalidRequest, type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody, faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { McpMessage } from './endpoint.ts';
+import type { McpMessage } from './message.ts';
 
 export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: Routed, logger: Logger) {
   const served = MCP_TOOLS.map((tool) => servedTool(tool, endpoints));

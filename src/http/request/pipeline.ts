@@ -1,21 +1,16 @@
 // Every request enters here and every answer leaves here: whose request it is, its id, the headers of all answers.
 import { refused } from '#src/domain/refusal.ts';
+import type { Settings } from '#src/http/deps.ts';
 import {
   type InstrumentationDeps,
   instrumentRequests,
   type ProcessMeter,
-} from '#src/http/instrumentation.ts';
+} from '#src/http/request/instrumentation.ts';
 import { faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
 import { ON_EVERY_ANSWER } from '#src/http/response/json.ts';
 import type { Entropy } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import {
-  clientAddress,
-  type RequestContext,
-  requestId,
-  setContext,
-  type TrustsProxy,
-} from './request-context.ts';
+import { clientAddress, type RequestContext, requestId, setContext } from './request-context.ts';
 
 /** `clientAddress`: of the socket's peer, as the runtime reports it. */
 export type Peer = { readonly clientAddress: string };
@@ -24,11 +19,8 @@ export type Fetch = (request: Request, peer: Peer) => Promise<Response>;
 
 export type Routed = (request: Request) => Response | Promise<Response>;
 
-export type PipelineDeps = InstrumentationDeps & {
-  readonly entropy: Entropy;
-  readonly logger: Logger;
-  readonly settings: { readonly trustsProxy: TrustsProxy };
-};
+export type PipelineDeps = InstrumentationDeps &
+  Settings<'trustsProxy'> & { readonly entropy: Entropy; readonly logger: Logger };
 
 export function pipeline(deps: PipelineDeps, meter: ProcessMeter, route: Routed): Fetch {
   const { entropy, logger, settings } = deps;

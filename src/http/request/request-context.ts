@@ -1,5 +1,6 @@
 // What is known of a request before its route is: its id, the client's address, and the headers that its answer carries,
 // whatever it is.
+import type { TrustsProxy } from '#src/http/deps.ts';
 import type { Entropy } from '#src/ports/clock.ts';
 
 export type RequestContext = {
@@ -30,8 +31,6 @@ const WELL_FORMED_ID = /^[A-Za-z0-9._-]{1,128}$/;
 export function requestId(given: string | null, entropy: Entropy): string {
   return given !== null && WELL_FORMED_ID.test(given) ? given : entropy.uuid();
 }
-
-export type TrustsProxy = (address: string) => boolean;
 
 /**
  * The rightmost address that no trusted proxy vouches for. Each proxy appends the peer that it saw, so everything further

@@ -14,7 +14,7 @@ import type { CheckpointStatus } from '#src/domain/monitoring/trust.ts';
 import { Closed, Count, Instant, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { ProcessFigures, type ProcessMeter } from '#src/http/instrumentation.ts';
+import { ProcessFigures, type ProcessMeter } from '#src/http/request/instrumentation.ts';
 import { type IntegerParameter, readInteger } from '#src/http/request/validation.ts';
 import { jsonText } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';

@@ -1,8 +1,7 @@
 // The checkpoints that the auditor kept: the record must still contain what each was signed over.
 import type { Fault } from '#src/domain/audit/finding.ts';
 import { type KeptCheckpoint, type KeptFacts, keptFault } from '#src/domain/audit/judge-checkpoint.ts';
-import type { Primitives } from '#src/domain/receipt/report.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 
 export function auditKept(kept: readonly KeptCheckpoint[], primitives: Primitives) {

@@ -5,9 +5,8 @@ import { fitFault, judgeCheckpoint, type KeptFacts } from '#src/domain/audit/jud
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import { claimedTime, type DomainEvent, type EventOf } from '#src/domain/events.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import type { Primitives } from '#src/domain/receipt/report.ts';
 import { MAX_PENDING_SECONDS } from '#src/domain/receipt/verify.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
 import type { AuditedKept } from './audit-log-kept.ts';

@@ -25,8 +25,7 @@ import {
   type JobEvent,
   type KeyEvent,
 } from '#src/domain/events.ts';
-import type { Primitives } from '#src/domain/receipt/report.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import { auditChain } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';

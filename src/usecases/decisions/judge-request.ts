@@ -17,11 +17,10 @@ import {
   type WebhookRequest,
 } from '#src/domain/job/webhook-request.ts';
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { type Refused, refused, tooManyInFlight } from '#src/domain/refusal.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { tooManyInFlight } from '#src/usecases/execution/concurrency.ts';
 
 export type JudgeDeps = {
   readonly rules: TargetRules;

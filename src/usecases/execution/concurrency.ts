@@ -1,6 +1,6 @@
 // Concurrency limits: executions in flight, and one call at a time for one idempotency key. All
 // of it is this process's own; what the event log contains always takes precedence.
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { type Refused, tooManyInFlight } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 
@@ -42,9 +42,6 @@ export function inFlightSlots(max: number): Slots {
     inFlight: () => all,
   };
 }
-
-export const tooManyInFlight = () =>
-  refused('too_many_in_flight', 'Too many calls are in flight: try again shortly.', { retryAfterSeconds: 1 });
 
 // ── one call at a time for one idempotency key ──────────────────────────────────────────────────────────
 

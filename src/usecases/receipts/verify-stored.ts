@@ -2,10 +2,10 @@
 // judges. What cannot change is verified once.
 import { STREAM } from '#src/domain/events.ts';
 import type { ChainedEvent } from '#src/domain/receipt/payload.ts';
-import type { Primitives, VerificationReport } from '#src/domain/receipt/report.ts';
+import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { type JobFacts, type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';

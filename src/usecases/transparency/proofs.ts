@@ -1,9 +1,8 @@
 // Public reads of the transparency log: its newest checkpoint, its tiles, and proofs over them. They are computed from the
 // rows and not verified here: clients verify them against the signed checkpoint.
 import { concatBytes, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
-import type { Primitives } from '#src/domain/receipt/report.ts';
 import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
 import { verifierKeyText } from '#src/domain/transparency/note.ts';

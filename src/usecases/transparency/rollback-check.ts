@@ -1,7 +1,6 @@
 // The newest checkpoint, kept outside of the event log: evidence against a log that was restored from an older backup. It
 // is only replaced by a checkpoint of a larger tree.
-import type { Primitives } from '#src/domain/receipt/report.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { Logger } from '#src/ports/logger.ts';

@@ -1,7 +1,7 @@
 // GET /metrics: for this machine alone unless the operator says otherwise; and what a request is counted as.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { instrumentRequests, processMeter } from '#src/http/instrumentation.ts';
+import { instrumentRequests, processMeter } from '#src/http/request/instrumentation.ts';
 import type { AnsweredRequest } from '#src/ports/telemetry.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld, type HttpWorld, JOB } from '#test/support/http-deps.ts';

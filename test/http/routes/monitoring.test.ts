@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { processMeter } from '#src/http/instrumentation.ts';
+import { processMeter } from '#src/http/request/instrumentation.ts';
 import { bucketMs, bucketStarts, wholeWindow } from '#src/http/routes/monitoring.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { failureRecord, fakeWorld, monitoringOf } from '#test/support/http-deps.ts';

@@ -7,7 +7,7 @@ import type { Call, Endpoint, Operation } from '#src/http/endpoint.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
 import { TokenBuckets } from '#src/lib/token-bucket.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { contextOf, countedAs, isLoopback, type RequestContext } from './request-context.ts';
+import { contextOf, countedAs, isLoopback, type RequestContext } from './request/request-context.ts';
 
 export type ReadLimitDeps = Settings<'readsPerMinute'> & {
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
