@@ -1,4 +1,4 @@
-import type { DecisionRecorded } from '#src/domain/decision/events.ts';
+import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { DecisionRow } from './table.ts';
 

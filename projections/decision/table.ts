@@ -1,8 +1,8 @@
 // The decision model: what was recommended and why, and what became of it once a job named it.
 // It leaves the job and its receipt to their own models, and what a decision approves to the log.
 import { boolean, index, integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
-import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import type { ErrorCategory } from '#src/domain/event-fields.ts';
+import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 
 /** The facts that are shown: the others, and the buyer's policy, stay in the event. */
 export type DecisionFacts = Pick<

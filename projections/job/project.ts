@@ -1,5 +1,5 @@
+import type { AttemptMade, JobStarted } from '#src/domain/events/job.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { AttemptMade, JobStarted } from '#src/domain/job/events.ts';
 import type { AttemptLogEntry, JobRow } from './table.ts';
 
 export type JobChange = {

@@ -3,8 +3,8 @@
 import { sql } from 'drizzle-orm';
 import { index, integer, jsonb, pgTable, text } from 'drizzle-orm/pg-core';
 import type { ErrorCategory, Method, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
-import type { AttemptMade } from '#src/domain/job/events.ts';
-import type { PaymentRefunded } from '#src/domain/payment/refund-events.ts';
+import type { AttemptMade } from '#src/domain/events/job.ts';
+import type { PaymentRefunded } from '#src/domain/events/refund.ts';
 
 export type AttemptLogEntry = Pick<
   AttemptMade,

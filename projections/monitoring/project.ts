@@ -1,5 +1,5 @@
+import type { JobStarted } from '#src/domain/events/job.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { JobStarted } from '#src/domain/job/events.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import {
   DURATION_BOUNDS_MS,

@@ -1,5 +1,5 @@
+import type { JobStarted } from '#src/domain/events/job.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { JobStarted } from '#src/domain/job/events.ts';
 import type { ProofRow } from './table.ts';
 
 export type ProofChange = {

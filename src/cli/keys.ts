@@ -1,7 +1,7 @@
 // relay keys: the signing keys, in the key file and in the event log.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
 import {
   type ListedKey,
   listKeys,

@@ -1,6 +1,6 @@
 // relay payments reconcile: compares the books with the chain once, and prints what is open.
 import { type Command, InvalidArgumentError } from 'commander';
-import type { ChainReconciled } from '#src/domain/payment/events.ts';
+import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { needsAction } from '#src/domain/payment/ledger.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { balanceOf } from '#src/usecases/payments/balance-payments.ts';

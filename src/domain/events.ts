@@ -1,8 +1,9 @@
 // The catalogue: every event type that this service writes, and how its streams are named. Each type is declared once,
 // with its versions, its stream, its claimed time and its upcasters; test/fixtures keeps one event of each version.
-import { DecisionRecorded } from './decision/events.ts';
+
 import type { EventData, StreamKind } from './event-fields.ts';
-import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './job/events.ts';
+import { DecisionRecorded } from './events/decision.ts';
+import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './events/job.ts';
 import {
   ChainReconciled,
   IdempotencyKeyClaimed,
@@ -15,9 +16,9 @@ import {
   SettlementCorrected,
   SettlementRetried,
   SettlementUnknown,
-} from './payment/events.ts';
-import { PaymentRefunded, RefundBegun, RefundCancelled, RefundClaimed } from './payment/refund-events.ts';
-import { CheckpointSigned, SigningKeyActivated, SigningKeyRetired } from './signing-keys/events.ts';
+} from './events/payment.ts';
+import { PaymentRefunded, RefundBegun, RefundCancelled, RefundClaimed } from './events/refund.ts';
+import { CheckpointSigned, SigningKeyActivated, SigningKeyRetired } from './events/signing-keys.ts';
 
 export const EVENTS = {
   JobStarted,

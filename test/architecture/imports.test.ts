@@ -1,8 +1,9 @@
-// Every import of every file is allowed by the table of src/README.md.
+// Every import of every file is allowed by the table of src/README.md, and none closes a circle.
 import assert from 'node:assert/strict';
 import { existsSync, globSync } from 'node:fs';
 import { test } from 'node:test';
 import { rootPath } from '#test/support/runtime.ts';
+import { circlesOf } from './circles.ts';
 import { IMPORT_TABLE, type Row } from './import-table.ts';
 import { coversPackage, coversRoom, type Import, importsOf, roomOf } from './rooms.ts';
 
@@ -62,6 +63,16 @@ test('imports: the table allows each import', () => {
     return roomOf(found.target) !== found.room && !row?.rooms.some((entry) => coversRoom(entry, found));
   });
   assert.deepEqual(refused.map(shown), []);
+});
+
+test('imports: no files and no folders import each other in a circle, types included', () => {
+  // `projections` is a room beside those of `src`.
+  const beside = (file: string) => file.replace(/^projections\//, 'src/projections/');
+  const joined = IMPORTS.map(({ file, target }) => ({
+    file: beside(file),
+    target: target && beside(target),
+  }));
+  assert.deepEqual(circlesOf(joined), []);
 });
 
 /** Rules that hold whatever the table contains. */

@@ -1,7 +1,7 @@
 // A chain as the tests of the reconciliation drive it: blocks with transfers, authorizations, and reorganisations. Its
 // node implements the port and answers look-ups, and can leave out transfers or be behind.
 import { createHash } from 'node:crypto';
-import type { PaymentReserved } from '#src/domain/payment/events.ts';
+import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import type { ChainBlock, ChainTransfer } from '#src/domain/payment/reconciliation.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { type ChainScan, ChainUnavailable, type ScanRequest } from '#src/ports/chain-scan.ts';

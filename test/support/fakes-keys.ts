@@ -1,6 +1,7 @@
 // A key file in memory, which several processes of one machine may share, and keys that were announced in a log.
+
+import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
-import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
 import type { KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import { at, hex, keyActivated } from './given-events.ts';
 import { testKey } from './primitives.ts';

@@ -1,6 +1,6 @@
 // A facilitator and a chain as a test drives them: money moves once per nonce, and answers come as scripted.
 import { createHash } from 'node:crypto';
-import { identityText } from '#src/domain/payment/events.ts';
+import { identityText } from '#src/domain/events/payment.ts';
 import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
 import type { Authorization, Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Trace } from './fakes.ts';

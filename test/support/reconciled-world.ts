@@ -2,9 +2,9 @@
 // and rounds of one or more processes.
 import assert from 'node:assert/strict';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
+import { identityText, type PaymentReserved } from '#src/domain/events/payment.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { identityText, type PaymentReserved } from '#src/domain/payment/events.ts';
 import { accountKey } from '#src/domain/payment/reconciliation.ts';
 import { listAllPayments } from '#src/usecases/payments/list-payments.ts';
 import type { PaymentRow } from '#src/usecases/payments/payment-row.ts';

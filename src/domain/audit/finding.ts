@@ -1,9 +1,9 @@
 // Audit findings: each is one inconsistency in the record that an honest relay cannot have written.
 import { DAMAGE_CAUSE, type Damage, damagedCount, damagedPlace } from '../damage.ts';
 import type { RecordedEvent } from '../event-codec.ts';
+import { chainAccount } from '../events/payment.ts';
+import { refundId } from '../events/refund.ts';
 import { type DomainEvent, EVENTS, STREAM } from '../events.ts';
-import { chainAccount } from '../payment/events.ts';
-import { refundId } from '../payment/refund-events.ts';
 
 export type FindingKind =
   // Of the log as a whole: order, names and shapes.

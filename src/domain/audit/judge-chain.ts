@@ -1,6 +1,6 @@
 // Checks the comparisons with the chain: against the rounds before them and the payments that they name, and, where a node
 // can be queried, against the chain.
-import type { ChainReconciled } from '../payment/events.ts';
+import type { ChainReconciled } from '../events/payment.ts';
 import type { Sums } from '../payment/ledger.ts';
 import {
   type ChainBlock,

@@ -1,6 +1,6 @@
 // Checks checkpoints, recorded and kept by the auditor: form, signature, and whether they fit the leaves of the record.
 import { toBase64 } from '#src/domain/encoding.ts';
-import type { CheckpointSigned } from '#src/domain/signing-keys/events.ts';
+import type { CheckpointSigned } from '#src/domain/events/signing-keys.ts';
 import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../signing-keys/keys.ts';
 import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';

@@ -2,6 +2,7 @@
 // and whether a job's receipt verifies and states exactly what the job's events give.
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { sameJson } from '../canonical-json.ts';
+import type { JobStarted, ReceiptSigned } from '../events/job.ts';
 import type { DomainEvent, JobEvent } from '../events.ts';
 import {
   completeJob,
@@ -10,7 +11,6 @@ import {
   type RefusedCommand,
   recordAttempt,
 } from '../job/commands.ts';
-import type { JobStarted, ReceiptSigned } from '../job/events.ts';
 import type { CompletedJob, Job } from '../job/state.ts';
 import { type ChainedEvent, logOf, type ReadReceipt, receiptPayload } from '../receipt/payload.ts';
 import type { CheckName } from '../receipt/report.ts';

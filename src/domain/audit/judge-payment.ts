@@ -1,10 +1,10 @@
 // Checks that a payment bought one job only, the one that names it; that the job held its idempotency key, which
 // its payment or its end frees; and that a job's decision approved it.
-import type { DecisionRecorded } from '../decision/events.ts';
+import type { DecisionRecorded } from '../events/decision.ts';
+import type { JobCompleted, JobStarted } from '../events/job.ts';
+import type { IdempotencyKeyClaimed } from '../events/payment.ts';
 import type { ClaimEvent, PaymentEvent } from '../events.ts';
-import type { JobCompleted, JobStarted } from '../job/events.ts';
 import type { Claim } from '../payment/claim.ts';
-import type { IdempotencyKeyClaimed } from '../payment/events.ts';
 import {
   boughtNothing,
   evolveEntry,

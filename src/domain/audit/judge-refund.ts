@@ -1,9 +1,9 @@
 // Checks that no transfer refunds more than it moved, that each refund was claimed before it was recorded, and that no
 // payment is refunded by two transactions.
 
+import type { RefundClaimed, RefundTransfer } from '../events/refund.ts';
 import type { EventOf } from '../events.ts';
 import { type Allocation, evolveClaims, NO_CLAIMS, potKey, type RefundClaims } from '../payment/refund.ts';
-import type { RefundClaimed, RefundTransfer } from '../payment/refund-events.ts';
 import type { Payment } from '../payment/state.ts';
 import type { Fault } from './finding.ts';
 

@@ -4,8 +4,8 @@
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
 import { canonicalJson, type JsonObject } from '../canonical-json.ts';
+import type { DecisionRecorded } from '../events/decision.ts';
 import { type Refused, refused } from '../refusal.ts';
-import type { DecisionRecorded } from './events.ts';
 import type { BuyerPolicy } from './requests.ts';
 
 export type NotApproved = Refused<

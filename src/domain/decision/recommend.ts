@@ -1,6 +1,6 @@
 // What a buyer is recommended to do, from recorded facts and its own policy alone: the event suffices to repeat it.
 import { microUsd, showUsd } from '#src/domain/payment/price.ts';
-import type { DecisionRecorded } from './events.ts';
+import type { DecisionRecorded } from '../events/decision.ts';
 import type { BuyerPolicy } from './requests.ts';
 
 export type DecisionFacts = DecisionRecorded['facts'];

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { strict } from '#src/domain/event-fields.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import type { DecisionRecorded } from './events.ts';
+import type { DecisionRecorded } from '../events/decision.ts';
 
 const DEFAULTS = {
   requireReceipt: true,

@@ -1,8 +1,8 @@
 // What may happen to a job: facts in, events or a refusal out. Time and ids are arguments.
 
+import type { AttemptMade, JobCompleted } from '../events/job.ts';
 import { type EventFacts, type EventOf, event } from '../events.ts';
 import { TIMES } from '../limits.ts';
-import type { AttemptMade, JobCompleted } from './events.ts';
 import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt, type RunningJob } from './state.ts';
 

@@ -1,7 +1,7 @@
 // A job: what its events say is true of it. What may happen next is decided in commands.ts.
 
+import type { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from '../events/job.ts';
 import type { JobEvent } from '../events.ts';
-import type { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './events.ts';
 
 export type Job =
   | { readonly status: 'absent' }

@@ -1,7 +1,8 @@
 // An idempotency key's claim: the job that a payer's key belongs to, and when the key is free again.
+
+import type { IdempotencyKeyClaimed } from '../events/payment.ts';
 import { type ClaimEvent, type EventFacts, type EventOf, event } from '../events.ts';
 import { TIMES } from '../limits.ts';
-import type { IdempotencyKeyClaimed } from './events.ts';
 
 export type Claim =
   | { readonly status: 'free' }

@@ -1,5 +1,8 @@
 // The payments of a log as one fold: which of them an operator has to resolve, and the sums of the money, for which
 // charged = served + refunded + open always holds.
+
+import type { JobCompleted } from '../events/job.ts';
+import type { PaymentReserved } from '../events/payment.ts';
 import {
   claimedTime,
   type DomainEvent,
@@ -8,8 +11,6 @@ import {
   type PaymentEvent,
   typesIn,
 } from '../events.ts';
-import type { JobCompleted } from '../job/events.ts';
-import type { PaymentReserved } from './events.ts';
 import {
   absentPayment,
   evolvePayment,

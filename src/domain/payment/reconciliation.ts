@@ -1,8 +1,8 @@
 // The books compared with the chain: what a transfer is to a payment, which charges are missing, and what the rounds of the
 // comparison add up to.
 import { sha256, toHex, utf8 } from '../encoding.ts';
+import { type ChainReconciled, chainAccount, identityText, type Unattributed } from '../events/payment.ts';
 import { type EventOf, event, STREAM } from '../events.ts';
-import { type ChainReconciled, chainAccount, identityText, type Unattributed } from './events.ts';
 import { type ChainFinding, type Payment, paymentSettled } from './state.ts';
 
 /** One asset of one payee: what a comparison is about. Addresses in lower case. */

@@ -1,9 +1,10 @@
 // Refunds: a charge that is returned in full to its payer, once. It begins, so that the payment buys nothing any more; then
 // the transfers of one transaction are claimed for it; then it is recorded.
+
+import type { RefundTransfer } from '../events/refund.ts';
 import { type EventOf, event } from '../events.ts';
 import type { Job } from '../job/state.ts';
 import { boughtNothing, type LedgerEntry } from './ledger.ts';
-import type { RefundTransfer } from './refund-events.ts';
 import { type ChainFinding, isMissing, isSelfPaid, type Payment } from './state.ts';
 
 // ── begin and cancel ────────────────────────────────────────────────────────────────────────────────────

@@ -1,13 +1,14 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
-import { type EventOf, event, type PaymentEvent } from '../events.ts';
+
 import type {
   PaymentMissing,
   PaymentRejected,
   PaymentReserved,
   PaymentSettled,
   SettlementCorrected,
-} from './events.ts';
-import type { PaymentRefunded, RefundBegun } from './refund-events.ts';
+} from '../events/payment.ts';
+import type { PaymentRefunded, RefundBegun } from '../events/refund.ts';
+import { type EventOf, event, type PaymentEvent } from '../events.ts';
 
 /** `transaction`: as the chain has it, once it was compared. */
 export type Charge = PaymentSettled & {

@@ -16,7 +16,7 @@ import {
   Sent,
   strict,
 } from '../event-fields.ts';
-import type { AttemptMade } from '../job/events.ts';
+import type { AttemptMade } from '../events/job.ts';
 import type { CompletedJob } from '../job/state.ts';
 import { shapeCheck } from '../shape-check.ts';
 

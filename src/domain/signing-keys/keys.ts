@@ -4,7 +4,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { KeyEvent } from '#src/domain/events.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import { isObject } from '#src/lib/is-object.ts';
-import { KeyPurpose } from './events.ts';
+import { KeyPurpose } from '../events/signing-keys.ts';
 
 export type KeyRecord = {
   readonly keyId: string;

@@ -3,7 +3,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Commitment, Nullable } from '#src/domain/event-fields.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
-import { KeyPurpose } from './events.ts';
+import { KeyPurpose } from '../events/signing-keys.ts';
 
 /** Up to the year 9999, so that an event can state it. */
 const UnixSeconds = Type.Integer({ minimum: 0, maximum: 253_402_300_799 });

@@ -8,8 +8,8 @@ import {
   receivedFault,
   roundFaults,
 } from '#src/domain/audit/judge-chain.ts';
+import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
-import type { ChainReconciled } from '#src/domain/payment/events.ts';
 import type { Books } from '#src/domain/payment/ledger.ts';
 import { accountKey, sumOf } from '#src/domain/payment/reconciliation.ts';
 import { absentPayment } from '#src/domain/payment/state.ts';

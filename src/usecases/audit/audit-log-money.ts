@@ -15,10 +15,10 @@ import {
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import type { JobStarted } from '#src/domain/events/job.ts';
+import { identityText } from '#src/domain/events/payment.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
-import type { JobStarted } from '#src/domain/job/events.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
-import { identityText } from '#src/domain/payment/events.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
 import { isBound, isCorrected, isMissing, isReturned } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';

@@ -3,8 +3,8 @@
 import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
 import type { StatedRefund } from '#src/domain/audit/judge-chain.ts';
 import { claimEnd, judgeClaim, noRefunds, twice, unclaimedFault } from '#src/domain/audit/judge-refund.ts';
+import { refundId } from '#src/domain/events/refund.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
-import { refundId } from '#src/domain/payment/refund-events.ts';
 import type { RefundStated, StreamStates } from './stream-states.ts';
 
 export function auditRefunds(states: StreamStates) {

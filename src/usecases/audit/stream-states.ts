@@ -5,10 +5,10 @@ import type { StatedRefund } from '#src/domain/audit/judge-chain.ts';
 import type { DecisionFacts, PaymentHistory } from '#src/domain/audit/judge-payment.ts';
 import type { RefundHistory } from '#src/domain/audit/judge-refund.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
+import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { Job } from '#src/domain/job/state.ts';
 import type { Claim } from '#src/domain/payment/claim.ts';
-import type { ChainReconciled } from '#src/domain/payment/events.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 /** `revision`: decimal. */

@@ -1,9 +1,9 @@
 // A free decision before paying: the action and the buyer's policy, judged on facts that are recorded with the decision.
 
 import { actionHash, policyHash } from '#src/domain/decision/approval.ts';
-import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { type DecisionFacts, recommend } from '#src/domain/decision/recommend.ts';
 import { type BuyerPolicyRequest, normalisePolicy } from '#src/domain/decision/requests.ts';
+import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';

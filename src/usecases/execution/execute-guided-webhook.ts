@@ -1,8 +1,8 @@
 // The decision-first execution: a recorded decision, read from its stream, approves the action or not. Everything else is
 // the paid execution's, which judges the approval for new calls only.
 import { actionHash, decisionHash, judgeApproval } from '#src/domain/decision/approval.ts';
-import type { DecisionRecorded } from '#src/domain/decision/events.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
+import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';

@@ -1,8 +1,9 @@
 // What the event log already contains of a request: by its payment, then by its idempotency key. Streams decide, never
 // a read model.
+
+import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/events/payment.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import { type Claim, type ReleaseReason, retentionOver } from '#src/domain/payment/claim.ts';
-import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/payment/events.ts';
 import {
   type BoundPayment,
   isBound,

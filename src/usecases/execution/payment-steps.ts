@@ -2,10 +2,10 @@
 // money: a payment that is reserved, and whose idempotency key is held, is settled once. Unless the facilitator reports
 // success, the chain decides: it is polled within the call. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
+import type { PaymentSettled } from '#src/domain/events/payment.ts';
 import { type EventOf, event } from '#src/domain/events.ts';
 import { longestRunMs } from '#src/domain/job/retry.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import type { PaymentSettled } from '#src/domain/payment/events.ts';
 import {
   type BoundPayment,
   concludeSettlement,

@@ -1,6 +1,7 @@
 // The first step of a refund, and how it is taken back.
+
+import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import { event } from '#src/domain/events.ts';
-import type { PaymentReserved } from '#src/domain/payment/events.ts';
 import {
   type BeginRefusal,
   beginRefund,

@@ -1,5 +1,7 @@
 // The second step of a refund: the transfers of one transaction are claimed for the refunds that have begun, and then these
 // are recorded. The claim decides what the transaction refunds: a run that ended between the two is continued by the next.
+
+import { refundId } from '#src/domain/events/refund.ts';
 import { STREAM } from '#src/domain/events.ts';
 import {
   type Allocation,
@@ -10,7 +12,6 @@ import {
   recordRefund,
   type Uncovered,
 } from '#src/domain/payment/refund.ts';
-import { refundId } from '#src/domain/payment/refund-events.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import {
   appendUntilKnown,

@@ -2,8 +2,8 @@
 // and the sums of all of them.
 
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
-import type { PaymentReserved } from '#src/domain/payment/events.ts';
 import {
   type Books,
   enter,

@@ -1,6 +1,6 @@
 // Resolves a payment whose fate is open: the chain is queried, and what it shows is recorded. Only without a usable answer
 // is the statement of the operator recorded instead.
-import type { PaymentReserved } from '#src/domain/payment/events.ts';
+import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import {
   isResolvable,
   type Resolution,

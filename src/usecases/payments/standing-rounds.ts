@@ -1,5 +1,5 @@
 // The rounds of a comparison with the chain that stand: those that no later round replaced.
-import type { ChainReconciled } from '#src/domain/payment/events.ts';
+import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { eventIn } from '#src/usecases/event-streams.ts';

@@ -1,6 +1,7 @@
 // Transfers to the payee that pay for no payment, as the comparisons with the chain found them.
+
+import { chainAccount } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { chainAccount } from '#src/domain/payment/events.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { PaymentRow } from './payment-row.ts';
 import type { Ledger } from './read-ledger.ts';

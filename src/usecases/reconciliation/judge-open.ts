@@ -1,8 +1,8 @@
 // Asks the chain about the payments that a comparison leaves open: charges without a transfer, and payments of unknown fate
 // whose authorization has ended.
 
+import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import type { EventOf } from '#src/domain/events.ts';
-import type { PaymentReserved } from '#src/domain/payment/events.ts';
 import type { LedgerEntry } from '#src/domain/payment/ledger.ts';
 import {
   accountKey,

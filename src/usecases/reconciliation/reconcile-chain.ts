@@ -2,8 +2,8 @@
 // round that still stands, records what they prove, and ends with ChainReconciled. A round that is cut off appends nothing
 // that its repeat would not append.
 
+import { type ChainReconciled, chainAccount } from '#src/domain/events/payment.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
-import { type ChainReconciled, chainAccount } from '#src/domain/payment/events.ts';
 import {
   accountKey,
   type ChainAccount,

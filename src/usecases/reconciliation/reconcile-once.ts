@@ -1,6 +1,6 @@
 // The comparison of the books with the chain as a command runs it: all rounds until the newest block that counts.
 
-import type { ChainReconciled } from '#src/domain/payment/events.ts';
+import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import type { ChainAccount, ChainBlock } from '#src/domain/payment/reconciliation.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { openLedger } from '#src/usecases/payments/read-ledger.ts';

@@ -2,8 +2,8 @@
 // counts, then again after the interval. Of several processes the first one that finishes a round has made it; the others
 // wait an interval from then on.
 
+import { chainAccount } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { chainAccount } from '#src/domain/payment/events.ts';
 import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';

@@ -1,6 +1,6 @@
 // Finds the payment of each transfer to the payee, by the name of its stream, and records the charge that the books lack.
 
-import type { Unattributed } from '#src/domain/payment/events.ts';
+import type { Unattributed } from '#src/domain/events/payment.ts';
 import {
   accountKey,
   type ChainAccount,

@@ -1,6 +1,7 @@
 // The operator's commands on signing keys: list, rotate, retire. The event log decides; the marks in the key file follow.
+
+import type { KeyPurpose, SigningKeyRetired } from '#src/domain/events/signing-keys.ts';
 import { type EventOf, event } from '#src/domain/events.ts';
-import type { KeyPurpose, SigningKeyRetired } from '#src/domain/signing-keys/events.ts';
 import {
   evolveKeys,
   type HeldKey,

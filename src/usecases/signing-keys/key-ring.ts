@@ -1,7 +1,7 @@
 // The signing keys that this relay has announced in the event log: read, cached, and announced at the first start.
 
+import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
 import { type EventOf, event, isKeyEvent, type KeyEvent, STREAM } from '#src/domain/events.ts';
-import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
 import {
   evolveKeys,
   type HeldKey,

@@ -827,7 +827,7 @@ function eventChain(events) {
   return toBase64url(link);
 }
 
-// src/domain/decision/events.ts
+// src/domain/events/decision.ts
 var Reason = Type.Object({ code: Text, message: Text }, strict);
 var facts = {
   price: Text,
@@ -867,7 +867,7 @@ var DecisionRecorded = declareVersions("decision", "createdAt", {
   2: { ...decision, facts: Type.Object({ ...facts, measured }, strict) }
 }, { 1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true } }) });
 
-// src/domain/job/events.ts
+// src/domain/events/job.ts
 var JobStarted = declareEvent("job", "startedAt", {
   jobId: Text,
   mode: Mode,
@@ -931,7 +931,7 @@ var ReceiptSigned = declareEvent("job", "signedAt", {
   signedAt: Instant
 });
 
-// src/domain/payment/events.ts
+// src/domain/events/payment.ts
 var Statement = Nullable(Text);
 var withoutStatement = (recorded) => ({ ...recorded, statement: null });
 var PaymentReserved = declareEvent("payment", "reservedAt", {
@@ -1032,7 +1032,7 @@ var ChainReconciled = declareVersions("chain", "reconciledAt", {
   2: { ...reconciled, corrected: Count }
 }, { 1: (recorded) => ({ ...recorded, corrected: 0 }) });
 
-// src/domain/payment/refund-events.ts
+// src/domain/events/refund.ts
 var PaymentStream = Type.String({ pattern: "^payment-[0-9a-f]{64}$" });
 var begun = { jobId: Text, served: Type.Boolean(), begunAt: Instant };
 var RefundBegun = declareVersions("payment", "begunAt", {
@@ -1073,7 +1073,7 @@ var PaymentRefunded = declareVersions("payment", "refundedAt", {
   2: { ...refunded, sender: Nullable(Text) }
 }, { 1: (recorded) => ({ ...recorded, sender: null }) });
 
-// src/domain/signing-keys/events.ts
+// src/domain/events/signing-keys.ts
 var KeyPurpose = oneOf("receipt", "checkpoint");
 var SigningKeyActivated = declareEvent("keys", "activatedAt", {
   keyId: Commitment,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
 import type { KeyEvent } from '#src/domain/events.ts';
-import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
 import {
   type HeldKey,
   keyThatSigns,

@@ -1,9 +1,9 @@
 // Whether anything is left for an operator to do, and what kind of sums is wrong: the exit codes of `relay payments`.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { chainAccount } from '#src/domain/events/payment.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { chainAccount } from '#src/domain/payment/events.ts';
 import { contradictsItself, isWorkLeft } from '#src/usecases/payments/balance-payments.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { given, shared } from '#test/support/fakes-world.ts';

@@ -1,7 +1,7 @@
 // relay keys rotate: the file, the log, the file again.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { KeyPurpose } from '#src/domain/signing-keys/events.ts';
+import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
 import { keyValidAt } from '#src/domain/signing-keys/keys.ts';
 import type { KeyStore } from '#src/ports/key-store.ts';
 import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
