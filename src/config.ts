@@ -197,26 +197,11 @@ function logConfig(read: Read) {
 }
 
 /**
- * The wallet key that `relay pay` signs with, from RELAY_BUYER_PRIVATE_KEY: `0x` and 64 hex digits; null where it is
- * unset. No part of `Config`: a service holds no buyer's key. Throws `ConfigError`.
+ * One variable, for a command that needs it alone; null if it is optional and unset. RELAY_BUYER_PRIVATE_KEY is read by this
+ * only: a service holds no buyer's key. Throws `ConfigError`.
  */
-export function readBuyerKey(env: Environment = process.env): `0x${string}` | null {
-  return reading(env, (read) => read('RELAY_BUYER_PRIVATE_KEY'));
-}
-
-/** The node that `relay payments` queries, from X402_RPC_URL; null if it is unset. Throws `ConfigError`. */
-export function readRpcUrl(env: Environment = process.env): string | null {
-  return reading(env, (read) => read('X402_RPC_URL'));
-}
-
-/** Blocks before the last one that count, from X402_CONFIRMATIONS; null: up to the safe one. Throws `ConfigError`. */
-export function readConfirmations(env: Environment = process.env): number | null {
-  return reading(env, (read) => read('X402_CONFIRMATIONS'));
-}
-
-/** The wallet that refunds come from, from X402_REFUND_FROM; null: the payee. Throws `ConfigError`. */
-export function readRefundFrom(env: Environment = process.env): string | null {
-  return reading(env, (read) => read('X402_REFUND_FROM'));
+export function readVariable<N extends Name>(name: N, env: Environment = process.env): Frozen<Value<N>> {
+  return reading(env, (read) => read(name));
 }
 
 /** `boundPort`: the one the service listens on, where PORT was 0. */

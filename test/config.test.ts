@@ -7,9 +7,9 @@ import {
   baseUrl,
   ConfigError,
   type Environment,
-  readBuyerKey,
   readConfig,
   readLogConfig,
+  readVariable,
 } from '#src/config.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 import { testFolder } from '#test/support/test-folder.ts';
@@ -338,13 +338,13 @@ test('config: the base of links is PUBLIC_BASE_URL, or else where the service li
 
 test('config: the key of a buyer is its own variable, and a fault never shows it', () => {
   const key = `0x${'1f'.repeat(32)}`;
-  assert.equal(readBuyerKey({ RELAY_BUYER_PRIVATE_KEY: key }), key);
-  assert.equal(readBuyerKey({}), null);
+  assert.equal(readVariable('RELAY_BUYER_PRIVATE_KEY', { RELAY_BUYER_PRIVATE_KEY: key }), key);
+  assert.equal(readVariable('RELAY_BUYER_PRIVATE_KEY', {}), null);
   const zero = `0x${'0'.repeat(64)}`;
   const order = '0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141';
   for (const wrong of [key.slice(2), key.slice(0, -1), `${key}0`, `${key.slice(0, -1)}g`, zero, order]) {
     assert.throws(
-      () => readBuyerKey({ RELAY_BUYER_PRIVATE_KEY: wrong }),
+      () => readVariable('RELAY_BUYER_PRIVATE_KEY', { RELAY_BUYER_PRIVATE_KEY: wrong }),
       (error: unknown) =>
         error instanceof ConfigError &&
         error.message.includes('RELAY_BUYER_PRIVATE_KEY') &&

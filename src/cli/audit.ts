@@ -6,12 +6,12 @@ import { isObject } from '#src/lib/is-object.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { auditAgainstChain, type ChainChecked } from '#src/usecases/audit/audit-against-chain.ts';
 import type { Auditor, AuditSummary } from '#src/usecases/audit/audit-log.ts';
+import type { Integrity } from '#src/usecases/audit/check-integrity.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import type { Finding } from '../domain/audit/finding.ts';
 import type { KeptCheckpoint } from '../domain/audit/judge-checkpoint.ts';
 import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
 import type { EventScan, Scanned } from '../ports/event-scan.ts';
-import { checkIntegrity } from './audit-integrity.ts';
 import { auditReport } from './audit-report.ts';
 import { CannotRun } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
@@ -272,3 +272,45 @@ const noteLines = (notes: Audited['notes']): readonly string[] =>
   Object.entries(notes).flatMap(([name, count]) =>
     count === 0 ? [] : [`  note         ${NOTES[name as keyof typeof notes]}: ${count}`],
   );
+
+// ── --integrity: how the event log is stored, beside a running service too ─────────────────────────────
+
+/** Those compare what the log says. */
+const OTHERS = ['events', 'keys', 'checkpoint', 'rpc'] as const;
+
+async function checkIntegrity({ json, ...options }: Options): Promise<void> {
+  const other = OTHERS.find((name) => options[name] !== undefined);
+  if (other !== undefined) throw new CannotRun(`--integrity and --${other} cannot be combined`);
+  const report = auditReport(json === true);
+  const write = printer(json === true);
+  const progress = showProgress('reading the events', write);
+  const { checkStorage } = await import('#src/app/operator.ts');
+  try {
+    const integrity = await withLog(({ log }) =>
+      checkStorage(log, {
+        onFinding: report.found,
+        onProgress: (events, position, head) =>
+          progress.show({ events, eventsHere: events, share: shareOf(position, head) }),
+        onEventsRead() {
+          progress.end();
+          write('checking the files');
+        },
+      }),
+    );
+    report.end(integrity, integrityLines);
+  } finally {
+    progress.end();
+  }
+}
+
+function integrityLines(integrity: Integrity): readonly string[] {
+  const { events, streams, damaged, unchecked, head, filesChecked, findings } = integrity;
+  return [
+    findings === 0
+      ? `${mark(true)} ${paint('green', 'The log is stored as it was written.')}`
+      : `${mark(false)} ${paint('red', `${numbered(findings, 'problem')} found.`)} Keep the damaged file; put back a backup: see Damage in OPERATING.md.`,
+    `  events       ${numbered(events, 'event')} of ${numbered(streams, 'stream')}, up to ${shown(head ?? 'nothing')}; damaged: ${damaged}`,
+    `  checksums    ${unchecked === 0 ? 'of all events compared' : `compared, but ${numbered(unchecked, 'event')} of an older release ${unchecked === 1 ? 'has' : 'have'} none and ${unchecked === 1 ? 'is' : 'are'} not covered`}`,
+    `  files        ${filesChecked ? 'checked by SQLite' : 'EventStoreDB checks its own, and checksums of events are its own too'}`,
+  ];
+}

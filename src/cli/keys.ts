@@ -1,6 +1,6 @@
 // relay keys: the signing keys, in the key file and in the event log.
 import { resolve } from 'node:path';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
 import {
   type ListedKey,
@@ -10,9 +10,9 @@ import {
   windowOf,
 } from '#src/usecases/signing-keys/change-keys.ts';
 import { readConfig } from '../config.ts';
-import { readDate } from './dates.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
 import { withKeys } from './operator.ts';
+import { readDate, textOf } from './options.ts';
 import { plain, print, printJson, table } from './terminal.ts';
 
 type Json = { readonly json?: true };
@@ -80,12 +80,8 @@ export function addKeys(program: Command): void {
     .action(retire);
 }
 
-function readKeyId(text: string): string {
-  if (!/^[A-Za-z0-9_-]{43}$/.test(text)) throw new InvalidArgumentError('It must be 43 characters long.');
-  return text;
-}
+const readKeyId = textOf(/^[A-Za-z0-9_-]{43}$/, 'It must be 43 characters long.');
 
-/** Unix ms. A date is its beginning in UTC; a time needs a zone, or it would differ between machines. */
 /** For a person, to the minute; of a compromise to the second: a signature before it counts, one after it does not. */
 const utc = (instant: string | null, length = 16): string =>
   `${(instant ?? '').slice(0, length).replace('T', ' ')} UTC`;

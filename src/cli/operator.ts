@@ -1,6 +1,7 @@
-// The event log and the keys of an operator's command, as the configuration names them, opened and closed.
+// The event log, the keys and the chain of an operator's command, as the configuration names them, opened and closed.
+import type { operatorChain } from '#src/app/chain.ts';
 import type { OperatorLog } from '#src/app/operator.ts';
-import { readConfig, readLogConfig } from '#src/config.ts';
+import { readConfig, readLogConfig, readVariable } from '#src/config.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
 import { LogTakesNothing } from '#src/usecases/signing-keys/key-ring.ts';
@@ -44,4 +45,16 @@ export function shareOf(position: string | null, head: string | null): number | 
   const [at, of] = [position, head].map((text) => Number(/^\d+/.exec(text ?? '')?.[0] ?? Number.NaN));
   if (at === undefined || of === undefined || !(of > 0) || !(at <= of)) return null;
   return at / of;
+}
+
+type ChainDeps = JournalDeps & ReturnType<typeof operatorChain>;
+
+/** Runs `work` on the configured event log, which is closed afterwards, and chain. */
+export async function withChain<T>(work: (deps: ChainDeps) => Promise<T>): Promise<T> {
+  const rpcUrl = readVariable('X402_RPC_URL');
+  if (rpcUrl === null)
+    throw new CannotRun('X402_RPC_URL is not set: it names the node that is queried, as for the service');
+  const confirmations = readVariable('X402_CONFIRMATIONS');
+  const { operatorChain } = await import('#src/app/chain.ts');
+  return withLog((deps) => work({ ...deps, ...operatorChain({ rpcUrl, confirmations }, deps.logger) }));
 }

@@ -4,10 +4,11 @@ import { type Command, InvalidArgumentError } from 'commander';
 import type { Order, PurchaseResult } from '#src/app/buyer.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
-import { readBuyerKey } from '../config.ts';
+import { readVariable } from '../config.ts';
 import { isSpellableName } from '../domain/destination/url.ts';
 import { METHODS, PRICE } from '../domain/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
+import { textOf } from './options.ts';
 import { errorLine, type How, isGood, resultJson, resultLines } from './pay-report.ts';
 import { readJsonSource } from './read-source.ts';
 import { print, printError, printJson } from './terminal.ts';
@@ -135,10 +136,7 @@ function readPrice(text: string): bigint {
   return price;
 }
 
-function readAddress(text: string): string {
-  if (!/^0x[0-9a-fA-F]{40}$/.test(text)) throw new InvalidArgumentError('It must be 0x and 40 hex digits.');
-  return text;
-}
+const readAddress = textOf(/^0x[0-9a-fA-F]{40}$/, 'It must be 0x and 40 hex digits.');
 
 async function pay(url: string, options: Options): Promise<boolean> {
   const { dryRun, key = dryRun ? undefined : `pay-${randomUUID()}`, ledger: path, budgetUsd, json } = options;
@@ -146,7 +144,7 @@ async function pay(url: string, options: Options): Promise<boolean> {
   if (budgetUsd !== undefined && path === undefined)
     throw new CannotRun('--budget-usd needs --ledger FILE, which records what was paid before');
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
-  const privateKey = dryRun ? null : readBuyerKey();
+  const privateKey = dryRun ? null : readVariable('RELAY_BUYER_PRIVATE_KEY');
   if (!dryRun && privateKey === null)
     throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
   // Loaded on use: wallets and protocols are large for a command that pays nothing.

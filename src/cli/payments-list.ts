@@ -2,7 +2,12 @@
 import { isRefundDue } from '#src/domain/payment/ledger.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import { isWorkLeft } from '#src/usecases/payments/balance-payments.ts';
+import {
+  type Balance,
+  balanceOf,
+  contradictsItself,
+  isWorkLeft,
+} from '#src/usecases/payments/balance-payments.ts';
 import { listAllPayments, openPayments } from '#src/usecases/payments/list-payments.ts';
 import { isIn, isWithin, type PaymentRow, type Period } from '#src/usecases/payments/payment-row.ts';
 import { type Ledger, readLedger } from '#src/usecases/payments/read-ledger.ts';
@@ -10,7 +15,19 @@ import { sumPayments } from '#src/usecases/payments/sum-payments.ts';
 import { type TransferRow, unattributedTransfers } from '#src/usecases/payments/unattributed-transfers.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
-import { csvLine, jsonItem, plain, print, printAll, printer, printJson, table } from './terminal.ts';
+import {
+  csvLine,
+  csvTable,
+  jsonItem,
+  plain,
+  print,
+  printAll,
+  printError,
+  printer,
+  printJson,
+  recordTable,
+  table,
+} from './terminal.ts';
 
 type Filter = 'unserved' | 'refundable' | 'unknown' | 'missing' | 'corrected';
 type Form = { readonly csv?: true; readonly json?: true };
@@ -29,6 +46,8 @@ const FILTERS: Readonly<Record<Filter, (row: PaymentRow) => boolean>> = {
   missing: ({ state }) => state === 'missing',
   corrected: ({ statedTransaction }) => statedTransaction !== null,
 };
+
+const FILTER_NAMES = Object.keys(FILTERS) as Filter[];
 
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'refund', 'id'];
 
@@ -76,7 +95,7 @@ const FIELDS = [
 /** Exits with 3 if anything of the log is left to do, whatever is listed. */
 export async function list(options: ListOptions): Promise<void> {
   demandOneForm(options);
-  const filters = (Object.keys(FILTERS) as Filter[]).filter((name) => options[name]);
+  const filters = FILTER_NAMES.filter((name) => options[name]);
   if (options.all && filters.length > 0) throw new CannotRun(`use --all without --${filters[0]}`);
   const period = periodOf(options);
   async function* rowsOf(deps: JournalDeps, ledger: Ledger): AsyncGenerator<Row> {
@@ -124,20 +143,17 @@ const SUM_FIELDS = ['period', 'network', 'asset', 'charged', 'served', 'refunded
 
 export async function sum(by: 'day' | 'month', options: ListOptions): Promise<void> {
   demandOneForm(options);
-  const other = (['all', 'unserved', 'refundable', 'unknown', 'missing', 'corrected'] as const).find(
-    (name) => options[name],
-  );
+  const other = (['all', ...FILTER_NAMES] as const).find((name) => options[name]);
   if (other !== undefined) throw new CannotRun(`use --sum without --${other}: it sums up all payments`);
   const { rows, ledger } = await withLog(async ({ log }) => ({
     rows: await sumPayments(log, by, periodOf(options)),
     ledger: await readLedger(log),
   }));
   if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
-  const texts = rows.map((row) => SUM_FIELDS.map((name) => row[name]));
   if (options.json) printJson(rows);
-  else if (options.csv) print(...[SUM_FIELDS, ...texts].map(csvLine));
+  else if (options.csv) print(...csvTable(SUM_FIELDS, rows));
   else if (rows.length === 0) printer(!process.stdout.isTTY)('No payment was charged in this time.');
-  else print(...table(SUM_FIELDS, texts));
+  else print(...recordTable(SUM_FIELDS, rows));
 }
 
 function demandOneForm({ csv, json }: Form): void {
@@ -150,3 +166,34 @@ function periodOf({ since, until }: Pick<ListOptions, 'since' | 'until'>): Perio
   const instant = (ms: number | undefined) => (ms === undefined ? null : iso(ms));
   return { since: instant(since), until: instant(until) };
 }
+
+const BALANCE = [
+  'network',
+  'asset',
+  'charged',
+  'served',
+  'refunded',
+  'open',
+  'missing',
+  'corrected',
+  'unattributed',
+  'received',
+  'upToBlock',
+] as const;
+
+/** Exits with 3 if anything is left to do. Returns false if the books contradict themselves. */
+export async function balance({ json }: { readonly json?: true }): Promise<boolean> {
+  const ledger = await withLog(({ log }) => readLedger(log));
+  const rows = balanceOf(ledger);
+  if (json) printJson(rows);
+  else if (rows.length === 0) print('No payment was charged.');
+  else print(...recordTable(BALANCE, rows));
+  for (const row of rows.filter(({ balanced }) => !balanced)) printError(problemOf(row, ledger));
+  if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
+  return !contradictsItself(ledger);
+}
+
+const problemOf = (row: Balance, ledger: Ledger): string =>
+  contradictsItself(ledger, row)
+    ? `the sums of ${row.asset} on ${row.network} contradict each other: run relay audit`
+    : `the chain disagrees with the sums of ${row.asset} on ${row.network}: run relay payments reconcile, then relay audit --rpc`;

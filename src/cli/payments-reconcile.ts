@@ -1,5 +1,5 @@
 // relay payments reconcile: compares the books with the chain once, and prints what is open.
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { needsAction } from '#src/domain/payment/ledger.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
@@ -11,7 +11,8 @@ import { type Reconciled, reconcileOnce } from '#src/usecases/reconciliation/rec
 import { readConfig } from '../config.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
-import { numbered, plain, print, printer, printJson, row, shown, table } from './terminal.ts';
+import { textOf } from './options.ts';
+import { numbered, print, printer, printJson, recordTable, row } from './terminal.ts';
 
 type Options = { readonly from?: number; readonly json?: true };
 
@@ -38,10 +39,8 @@ export function addReconcile(payments: Command): void {
     .action(reconcile);
 }
 
-function readBlock(text: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('It must be the number of a block.');
-  return Number(text);
-}
+const readNumber = textOf(/^\d{1,15}$/, 'It must be the number of a block.');
+const readBlock = (text: string): number => Number(readNumber(text));
 
 async function reconcile({ from, json }: Options): Promise<void> {
   const { x402 } = readConfig();
@@ -96,8 +95,8 @@ function summaryOf(reconciled: Reconciled) {
   };
 }
 
-const OPEN_TITLES = ['state', 'since', 'amount', 'payer', 'job', 'id'];
-const STRANGER_TITLES = ['unattributed', 'block', 'sender', 'transaction'];
+const OPEN = ['state', 'since', 'amount', 'payer', 'job', 'id'] as const;
+const STRANGERS = ['unattributed', 'block', 'sender', 'transaction'] as const;
 
 function linesOf(reconciled: Reconciled, open: readonly PaymentRow[], isBalanced: boolean): string[] {
   const { fromBlock, toBlock, safeBlock, received, transfers, ...found } = summaryOf(reconciled);
@@ -112,35 +111,13 @@ function linesOf(reconciled: Reconciled, open: readonly PaymentRow[], isBalanced
     row('rejected', String(found.rejected.length)),
     row('balanced', isBalanced ? 'yes' : 'no: run relay payments --balance, then relay audit'),
   ];
-  const strangers = found.unattributed.map(({ amount, block, sender, transaction, transfers: count }) => [
-    amount,
-    String(block),
-    sender ?? `${count} more transfers`,
-    transaction ?? '-',
-  ]);
-  if (strangers.length > 0)
-    lines.push(
-      '',
-      ...table(
-        STRANGER_TITLES,
-        strangers.map((cells) => cells.map(shown)),
-      ),
-    );
-  const rows = open.map(({ state, since, amount, payer, jobId, id }) => [
-    state,
-    since,
-    amount,
-    payer,
-    jobId,
-    id,
-  ]);
-  if (rows.length > 0)
-    lines.push(
-      '',
-      ...table(
-        OPEN_TITLES,
-        rows.map((cells) => cells.map(plain)),
-      ),
-    );
+  const strangers = found.unattributed.map(({ amount: unattributed, sender, transfers: count, ...one }) => ({
+    ...one,
+    unattributed,
+    sender: sender ?? `${count} more transfers`,
+  }));
+  if (strangers.length > 0) lines.push('', ...recordTable(STRANGERS, strangers));
+  const rows = open.map(({ jobId: job, ...payment }) => ({ ...payment, job }));
+  if (rows.length > 0) lines.push('', ...recordTable(OPEN, rows));
   return lines;
 }

@@ -11,11 +11,10 @@ import {
   completeRefunds,
   type UncoveredRefund,
 } from '#src/usecases/payments/complete-refund.ts';
-import { readRefundFrom } from '../config.ts';
+import { readVariable } from '../config.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
-import { withLog } from './operator.ts';
-import { withChain } from './payments-chain.ts';
-import { csvLine, numbered, plain, print, printError, printJson, table } from './terminal.ts';
+import { withChain, withLog } from './operator.ts';
+import { csvTable, numbered, plain, print, printError, printJson, recordTable } from './terminal.ts';
 
 type BeginOptions = {
   readonly served?: true;
@@ -73,20 +72,13 @@ function duePayers(begun: readonly Begun[]): readonly Due[] {
   return [...payers.values()];
 }
 
-const DUE_FIELDS = ['payer', 'amount', 'network', 'asset', 'payee', 'payments'];
+const DUE_FIELDS = ['payer', 'amount', 'network', 'asset', 'payee', 'payments'] as const;
 
 function printDue(due: readonly Due[], { csv, json }: BeginOptions): void {
-  const cells = due.map(({ payer, amount, network, asset, payee, payments }) => [
-    payer,
-    amount,
-    network,
-    asset,
-    payee,
-    String(payments.length),
-  ]);
+  const rows = due.map((one) => ({ ...one, payments: one.payments.length }));
   if (json) printJson(due);
-  else if (csv) print(...[DUE_FIELDS, ...cells].map(csvLine));
-  else if (due.length > 0) print(...table(DUE_FIELDS, cells));
+  else if (csv) print(...csvTable(DUE_FIELDS, rows));
+  else if (due.length > 0) print(...recordTable(DUE_FIELDS, rows));
 }
 
 const BEGIN_REFUSED: Readonly<
@@ -136,7 +128,7 @@ type CompleteOptions = { readonly tx: string; readonly json?: true };
 
 /** Returns false if nothing is recorded. */
 export async function complete({ tx: transaction, json }: CompleteOptions): Promise<boolean> {
-  const refundFrom = readRefundFrom()?.toLowerCase() ?? null;
+  const refundFrom = readVariable('X402_REFUND_FROM')?.toLowerCase() ?? null;
   const completed = await withChain(({ findTransfers, ...deps }) =>
     completeRefunds(deps, { transaction, refundFrom, findTransfers }),
   );

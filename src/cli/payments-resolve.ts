@@ -3,7 +3,7 @@ import type { Statement } from '#src/domain/payment/resolve.ts';
 import { iso } from '#src/lib/iso.ts';
 import { type Resolved, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { CannotRun, FoundWrong } from './exit.ts';
-import { withChain } from './payments-chain.ts';
+import { withChain } from './operator.ts';
 import { print, printJson } from './terminal.ts';
 
 type ResolveOptions = {

@@ -1,9 +1,8 @@
 // relay payments: lists of payments, the balance, refunds, and the resolution of payments whose fate is open.
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { readDate } from './dates.ts';
 import { exiting } from './exit.ts';
-import { balance } from './payments-balance.ts';
-import { type ListOptions, list, sum } from './payments-list.ts';
+import { readDate, textOf } from './options.ts';
+import { balance, type ListOptions, list, sum } from './payments-list.ts';
 import { addReconcile } from './payments-reconcile.ts';
 import { begin, cancel, complete } from './payments-refund.ts';
 import { resolve } from './payments-resolve.ts';
@@ -131,21 +130,15 @@ type ShowOptions = ListOptions & {
 const show = ({ sum: period, balance: balanced, ...options }: ShowOptions) =>
   balanced ? balance(options) : period === undefined ? list(options) : sum(period, options);
 
-function readId(text: string): string {
-  if (!/^payment-[0-9a-f]{64}$/.test(text))
-    throw new InvalidArgumentError('It must be payment- and 64 hex digits.');
-  return text;
-}
+const readId = textOf(/^payment-[0-9a-f]{64}$/, 'It must be payment- and 64 hex digits.');
 
 /** Without repetitions. */
 const readIds = (text: string, before: readonly string[] = []): readonly string[] => [
   ...new Set([...before, readId(text)]),
 ];
 
-function readTransaction(text: string): string {
-  if (!/^0x[0-9a-fA-F]{64}$/.test(text)) throw new InvalidArgumentError('It must be 0x and 64 hex digits.');
-  return text.toLowerCase();
-}
+const readHash = textOf(/^0x[0-9a-fA-F]{64}$/, 'It must be 0x and 64 hex digits.');
+const readTransaction = (text: string): string => readHash(text).toLowerCase();
 
 const REASON_CHARACTERS = 500;
 

@@ -100,3 +100,25 @@ const WORDS = {
   surplus: 'should not exist',
   differs: 'differs in ',
 } as const;
+
+/** relay migrate: the tables that belong to no generation of read models. */
+export function addMigrate(program: Command): void {
+  program
+    .command('migrate')
+    .description('Apply the migrations to the database of DATABASE_URL.')
+    .action(migrate);
+}
+
+async function migrate(): Promise<void> {
+  const config = readConfig();
+  if (config.databaseUrl === null) {
+    throw new CannotRun('DATABASE_URL is not set; embedded read models are created when the service starts');
+  }
+  const { migrateDatabase } = await import('#src/app/rebuild.ts');
+  await migrateDatabase(config).catch((cause: unknown) => {
+    throw new CannotRun(`the database could not be migrated: ${oneLine(rootOf(cause))}`, { cause });
+  });
+  print(
+    'The database is migrated. `relay rebuild` builds the read models of this release before it is deployed.',
+  );
+}

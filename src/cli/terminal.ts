@@ -69,9 +69,9 @@ export const jsonItem = (value: unknown, index: number): string =>
   `${index === 0 ? '[\n' : ', '}${jsonText(value)}`;
 
 /** RFC 4180, without the line end. */
-export const csvLine = (cells: readonly (string | null)[]): string =>
+export const csvLine = (cells: readonly (string | number | null)[]): string =>
   cells
-    .map((cell) => plain(cell ?? ''))
+    .map((cell) => plain(String(cell ?? '')))
     .map((cell) => (/[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell))
     .join(',');
 
@@ -137,6 +137,19 @@ export function table(
       .trimEnd();
   return [heading(aligned(titles)), ...cells.map(aligned)];
 }
+
+type Records<N extends string> = readonly Readonly<Record<N, string | number | null>>[];
+
+/** The table of these members of each record; `-` in place of null. */
+export const recordTable = <N extends string>(names: readonly N[], records: Records<N>) =>
+  table(
+    names,
+    records.map((record) => names.map((name) => String(record[name] ?? '-'))),
+  );
+
+/** The same as CSV. */
+export const csvTable = <N extends string>(names: readonly N[], records: Records<N>) =>
+  [names, ...records.map((record) => names.map((name) => record[name]))].map(csvLine);
 
 export type Progress = {
   /** Events in all. */

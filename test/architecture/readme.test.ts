@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Command } from 'commander';
 import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
-import { ConfigError, readBuyerKey, readConfig } from '#src/config.ts';
+import { ConfigError, readConfig, readVariable } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
 import { healthReport } from '#src/domain/monitoring/health.ts';
 import { RESULTS_FILE, readmeSection, readmeTable, readResults } from '#test/bench/results.ts';
@@ -178,7 +178,7 @@ test('operating: the variables are those that config.ts reads', () => {
     },
   );
   readConfig(watched);
-  readBuyerKey(watched);
+  readVariable('RELAY_BUYER_PRIVATE_KEY', watched);
   assert.deepEqual(Object.keys(VARIABLES).sort(), [...read].sort());
 });
 

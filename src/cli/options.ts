@@ -1,4 +1,4 @@
-// Dates as options take them.
+// How the texts of options and arguments are read. Each throws `InvalidArgumentError`.
 import { InvalidArgumentError } from 'commander';
 
 const DATE = /^(\d{4})-(\d\d)-(\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
@@ -13,3 +13,11 @@ export function readDate(text: string): number {
     throw new InvalidArgumentError('It must be a date, or a time with its zone.');
   return ms;
 }
+
+/** Texts of this form, as they are. */
+export const textOf =
+  (form: RegExp, problem: string) =>
+  (text: string): string => {
+    if (form.test(text)) return text;
+    throw new InvalidArgumentError(problem);
+  };
