@@ -42,6 +42,30 @@ for (const [title, given, event, kinds] of [
     impossible,
   ],
   ['an end while a retry is due', [jobStarted(), attemptRetried()], jobCompleted(), impossible],
+  [
+    'an attempt with more announced than allowed',
+    [jobStarted({ attemptsAllowed: 1 })],
+    attemptRetried(),
+    impossible,
+  ],
+  [
+    'an attempt with an outcome against its category',
+    [jobStarted()],
+    attemptSucceeded({ outcome: 'failed' }),
+    impossible,
+  ],
+  [
+    'an end other than its last attempt',
+    [jobStarted(), attemptSucceeded()],
+    jobCompleted({ status: 'failed' }),
+    impossible,
+  ],
+  [
+    'an end after more attempts',
+    [jobStarted(), attemptSucceeded()],
+    jobCompleted({ attempts: 2 }),
+    impossible,
+  ],
   ['an attempt before the start', [], attemptSucceeded(), impossible],
   ['a receipt before the end', [jobStarted(), attemptSucceeded()], receiptSigned(), ['receipt_without_job']],
   [

@@ -28,6 +28,7 @@ import {
   paymentReserved,
   paymentSettled,
   refundBegun,
+  settlementRetried,
   settlementUnknown,
 } from '#test/support/given-events.ts';
 
@@ -78,6 +79,8 @@ for (const [title, events, kinds] of [
   ['settled twice', [paymentReserved(), paymentSettled(), paymentSettled()], bad],
   ['unknown to another job', [paymentReserved(), settlementUnknown(other)], bad],
   ['settled for another job', [paymentReserved(), paymentSettled(other)], bad],
+  ['rejected after the money is in', [paymentReserved(), paymentSettled(), paymentRejected()], bad],
+  ['retried after the money is in', [paymentReserved(), paymentSettled(), settlementRetried()], bad],
 ] as const) {
   test(`a payment ${title}: ${kinds.join() || 'nothing to find'}`, () => {
     assert.deepEqual(replay(...events).kinds, kinds);

@@ -88,26 +88,12 @@ describe('an honest record', () => {
 });
 
 describe('a record that was edited', () => {
-  for (const [what, n, change, expected] of [
-    ['a sum', 1, { received: '9000' }, ['chain_event_mismatch 1', 'books_unbalanced null']],
-    ['a count', 1, { transfers: 9 }, ['chain_event_mismatch 1']],
-    [
-      'a payment that the log does not have',
-      3,
-      { confirmed: [hex('c')], received: '3006', transfers: 2 },
-      ['chain_event_mismatch 3', 'chain_event_mismatch 3', 'books_unbalanced null'],
-    ],
-    ['its first block', 2, { fromBlock: 1040 }, ['chain_event_impossible 2']],
-    ['its last block', 2, { toBlock: 2000 }, ['chain_event_impossible 3', 'chain_event_impossible 3']],
-    ['its payee', 2, { payee: STRANGER }, ['stream_mismatch 2', 'chain_event_impossible 3']],
-  ] as const) {
-    test(`${what} of a round is found`, async () => {
-      const it = await record();
-      const events = edited(it.log.events, round(it, n), change as unknown as JsonObject);
-      const { texts } = await audit(events);
-      assert.deepEqual(new Set(texts), new Set(expected));
-    });
-  }
+  test('a payment that the log does not have is found in its round', async () => {
+    const it = await record();
+    const change = { confirmed: [hex('c')], received: '3006', transfers: 2 } as JsonObject;
+    const { texts } = await audit(edited(it.log.events, round(it, 3), change));
+    assert.deepEqual(texts, ['chain_event_mismatch 3', 'chain_event_mismatch 3', 'books_unbalanced null']);
+  });
 
   test('a round that is dropped is found', async () => {
     const it = await record();

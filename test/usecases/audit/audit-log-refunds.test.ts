@@ -18,7 +18,7 @@ import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
-import { hex, paymentRefunded, refundClaimed } from '#test/support/given-events.ts';
+import { hex, refundClaimed } from '#test/support/given-events.ts';
 import { begin, complete, REFUND_TX, refund, transactionOf, transferOf } from '#test/support/given-refund.ts';
 
 const OTHER_TX = `0x${hex('f')}`;
@@ -157,39 +157,6 @@ describe('clean', () => {
 });
 
 describe('found', () => {
-  test('a refund without a charge', async () => {
-    const { it, stream } = await refunded();
-    const charge = eventIn(it, 'PaymentSettled');
-    const found = await findings(renumbered(without(it.log.events, (event) => event === charge)));
-    assert.ok(found.includes(`payment_event_impossible ${stream} 2`), found.join());
-  });
-
-  test('a second refund', async () => {
-    const { it, stream } = await refunded();
-    const { data } = eventIn(it, 'PaymentRefunded');
-    await given(it.it, stream, paymentRefunded({ ...data, transaction: OTHER_TX }));
-    assert.deepEqual(await findings(it.log.events), [
-      `payment_event_impossible ${stream} 4`,
-      `refund_unclaimed ${stream} 4`,
-      'books_unbalanced null null',
-    ]);
-  });
-
-  test('a refund of another amount, payer or asset than the charge', async () => {
-    const { it, stream } = await refunded();
-    for (const [change, unbalanced] of [
-      [{ amount: '2999' }, 1],
-      [{ payer: '0x1' }, 0],
-      // Neither the asset that was charged nor the one that was returned.
-      [{ asset: '0x1' }, 2],
-    ] as const)
-      assert.deepEqual(await findings(edited(it.log.events, eventIn(it, 'PaymentRefunded'), change)), [
-        `payment_mismatch ${stream} 3`,
-        `refund_unclaimed ${stream} 3`,
-        ...Array(unbalanced).fill('books_unbalanced null null'),
-      ]);
-  });
-
   test('a job that is executed after the begin of its refund', async () => {
     const { it, stream } = await refunded();
     const start = eventIn(it, 'JobStarted');

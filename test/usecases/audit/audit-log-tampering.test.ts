@@ -19,7 +19,7 @@ import { failing, letPass, succeeding } from '#test/support/fakes.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { execute } from '#test/support/given-call.ts';
 import { decided, guided } from '#test/support/given-decision.ts';
-import { keyReleased, OTHER_JOB_ID, paymentRejected, settlementRetried } from '#test/support/given-events.ts';
+import { keyReleased, OTHER_JOB_ID } from '#test/support/given-events.ts';
 import { testKey } from '#test/support/primitives.ts';
 
 /** No transparency log: what is found is found without it. Jobs 0 and 1 are paid, 2 is guided, 3 was retried. */
@@ -127,20 +127,6 @@ describe('the order of the record', () => {
   );
 });
 
-describe('jobs', () => {
-  for (const [what, type, change] of [
-    ['with attempts that do not count on', 'AttemptMade', { number: 2 }],
-    ['with more attempts announced than allowed', 'AttemptMade', { willRetry: true, waitMs: 0 }],
-    ['with an outcome against its category', 'AttemptMade', { outcome: 'failed' }],
-    ['completed otherwise than its last attempt', 'JobCompleted', { status: 'failed' }],
-    ['completed after more attempts', 'JobCompleted', { attempts: 2 }],
-  ] as const) {
-    test(`a job ${what} is named`, async () => {
-      assert.ok((await kinds(edited(events, of(type), change))).includes('job_event_impossible'));
-    });
-  }
-});
-
 describe('receipts', () => {
   const receipt = () => of('ReceiptSigned');
   test('a receipt in the place of another names neither its job nor its history', async () => {
@@ -201,27 +187,6 @@ describe('receipts', () => {
 });
 
 describe('payments', () => {
-  const gone =
-    (stream: string): Change =>
-    (all) =>
-      renumbered(without(all, (event) => event.stream === stream));
-  const paid = of('PaymentReserved').stream;
-  const unbalanced = 'books_unbalanced null null';
-  finds('a payment’s stream that is removed is missed by its claim and its job', gone(paid), [
-    `payment_missing ${of('IdempotencyKeyClaimed').stream} 0`,
-    `payment_missing ${jobStream(0)} 0`,
-    unbalanced,
-  ]);
-  for (const [field, before, sums] of [
-    ['amount', [], [unbalanced]],
-    ['asset', [`stream_mismatch ${paid} 0`], [unbalanced, unbalanced]],
-  ] as const) {
-    finds(
-      `${field} of a reservation that is edited is not what the job was paid with, and the sums differ`,
-      () => edited(events, of('PaymentReserved'), { [field]: '7' }),
-      [...before, `payment_mismatch ${jobStream(0)} 0`, ...sums],
-    );
-  }
   test('a transaction that pays for two jobs is named, however it is spelled', async () => {
     const own = await givenRecord({ log: false });
     for (const transaction of ['0xab', '0xcd', '0xAB']) {
@@ -254,30 +219,10 @@ describe('payments', () => {
     const found = await audit(edited(events, of('JobStarted', 1), { payment, paymentStream }));
     assert.ok(findingTexts(found).includes(`payment_used_twice ${jobStream(1)} 0`));
   });
-  for (const [what, event] of [
-    ['a rejection after the money is in', paymentRejected({ jobId: jobOf(0) })],
-    ['a retry after the money is in', settlementRetried({ jobId: jobOf(0) })],
-  ] as const) {
-    test(`${what} cannot be`, async () => {
-      const more = { ...of('PaymentReserved'), ...event, id: crypto.randomUUID() } as RecordedEvent;
-      assert.deepEqual(findingTexts(await audit(renumbered([...events, more]))), [
-        `payment_event_impossible ${paid} 2`,
-      ]);
-    });
-  }
 });
 
 describe('claims and decisions', () => {
   const claim = of('IdempotencyKeyClaimed').stream;
-  for (const [what, release, kind] of [
-    ['after a payment that has not ended', keyReleased({ jobId: jobOf(0) }), 'claim_event_impossible'],
-    ['of another job', keyReleased({ jobId: OTHER_JOB_ID }), 'claim_event_impossible'],
-  ] as const) {
-    test(`a key that is given up ${what} cannot be`, async () => {
-      const more = { ...of('IdempotencyKeyClaimed'), ...release, id: crypto.randomUUID() } as RecordedEvent;
-      assert.deepEqual(findingTexts(await audit(renumbered([...events, more]))), [`${kind} ${claim} 1`]);
-    });
-  }
   test('a key that is taken from a job that still runs is named', async () => {
     const open = events.slice(0, events.indexOf(of('AttemptMade')));
     const release = {

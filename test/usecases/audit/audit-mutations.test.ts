@@ -185,7 +185,8 @@ const TABLE: Readonly<
   ],
   PaymentRefunded: [
     ['jobId doubled', 'payment_event_impossible'],
-    ['network asset amount payer transaction sender', 'refund_unclaimed'],
+    ['asset amount payer', 'payment_mismatch'],
+    ['network transaction sender', 'refund_unclaimed'],
     // As in a refund of version 1, which had no claim.
     ['sender→null', 'payment_shared'],
     ['evidence dropped', 'refund'],

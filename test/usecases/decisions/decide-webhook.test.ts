@@ -9,7 +9,7 @@ import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import type { DecideDeps } from '#src/usecases/decisions/decide-webhook.ts';
-import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
+import { shared, targetRules, world } from '#test/support/fakes-world.ts';
 import { decide, decided, plainAction } from '#test/support/given-decision.ts';
 import { decisionRecorded, T0 } from '#test/support/given-events.ts';
 import { runs } from '#test/support/property-runs.ts';
@@ -83,49 +83,20 @@ test('each request is a decision of its own, about the same action by the same h
 const blocking = { ...targetRules, mode: 'blocklist-quota', blockHosts: ['target.example'] } as const;
 const counting = { ...blocking, blockHosts: [] };
 
-for (const [verdict, why, spoil, action, rules] of [
-  ['unsafe_target', 'a private address', () => {}, { url: 'https://10.0.0.1/' }, targetRules],
-  ['unsafe_target', 'ourselves', () => {}, { url: 'https://relay.example/api/jobs' }, targetRules],
-  ['target_blocked', 'a blocked name', () => {}, {}, blocking],
-  ['target_not_allowed', 'not listed', () => {}, {}, { ...targetRules, mode: 'allowlist' }],
-  [
-    'target_unresolvable',
-    'a name without address',
-    (it) => it.resolver.answer({ outcome: 'not_found' }),
-    {},
-    targetRules,
-  ],
-  [
-    'target_unresolvable',
-    'a name for which no server answers',
-    (it) => it.resolver.answer({ outcome: 'failed', timedOut: true }),
-    {},
-    targetRules,
-  ],
-  [
-    'target_quota_exceeded',
-    'a host whose share is used up',
-    (it) => it.quota.exhaust('target', 1500),
-    {},
-    counting,
-  ],
-] as [string, string, (it: World) => void, Partial<WebhookRequest>, typeof targetRules][]) {
-  test(`${verdict}, ${why}, is a decision and no error, the same that a policy check returns`, async () => {
-    const it = world(shared(), { rules });
-    spoil(it);
-    const { decision } = await decided(it, { action: plainAction(action) });
-    assert.deepEqual([decision.recommendation, decision.confidence], ['do_not_pay', 'high']);
-    assert.deepEqual(
-      decision.blockingIssues.map(({ code }) => code),
-      [verdict],
-    );
-    assert.equal(decision.facts.policyVerdict, verdict);
-    const checked = await checkPolicy(it.deps, plainAction(action), null);
-    assert.ok(!isRefused(checked) && !checked.verdict.allowed);
-    assert.equal(checked.verdict.refusal.refused, verdict);
-    assert.equal(it.log.events.length, 1);
-  });
-}
+test('a refused target is a decision and no error, with the verdict of a policy check', async () => {
+  const it = world(shared(), { rules: blocking });
+  const { decision } = await decided(it);
+  assert.deepEqual([decision.recommendation, decision.confidence], ['do_not_pay', 'high']);
+  assert.deepEqual(
+    decision.blockingIssues.map(({ code }) => code),
+    ['target_blocked'],
+  );
+  assert.equal(decision.facts.policyVerdict, 'target_blocked');
+  const checked = await checkPolicy(it.deps, plainAction(), null);
+  assert.ok(!isRefused(checked) && !checked.verdict.allowed);
+  assert.equal(checked.verdict.refusal.refused, 'target_blocked');
+  assert.equal(it.log.events.length, 1);
+});
 
 test('requirePolicyPass false: the same refusal is a warning', async () => {
   const it = world(shared(), { rules: blocking });

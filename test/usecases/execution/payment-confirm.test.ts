@@ -96,21 +96,19 @@ test('never seen on the chain: 503 after 30 s with one event, and the payment co
   assert.equal(it.slots.inFlight(), 0);
 });
 
-for (const step of ['first', 'retry'] as const) {
-  for (const [finding, reason] of [
-    [{ outcome: 'cancelled' }, 'authorization_cancelled'],
-    [{ outcome: 'spent_elsewhere' }, 'authorization_spent_elsewhere'],
-  ] as const) {
-    test(`nonce used, to the ${step} call, and on chain ${finding.outcome}: rejected, 402, no free service`, async () => {
-      const it = step === 'first' ? world() : await meets(settlementUnknown());
-      if (step === 'retry') it.payments.scriptLookUp(unavailable);
-      it.payments.scriptSettle(nonceUsed);
-      it.payments.scriptLookUp(finding);
-      const answer = await refusalOf(it);
-      assert.deepEqual([answer.refused, answer.details], ['payment_required', { reason }]);
-      assert.equal(it.outbound.sent.length, 0);
-    });
-  }
+for (const [step, finding, reason] of [
+  ['first', { outcome: 'cancelled' }, 'authorization_cancelled'],
+  ['retry', { outcome: 'spent_elsewhere' }, 'authorization_spent_elsewhere'],
+] as const) {
+  test(`nonce used, to the ${step} call, and on chain ${finding.outcome}: rejected, 402, no free service`, async () => {
+    const it = step === 'first' ? world() : await meets(settlementUnknown());
+    if (step === 'retry') it.payments.scriptLookUp(unavailable);
+    it.payments.scriptSettle(nonceUsed);
+    it.payments.scriptLookUp(finding);
+    const { refused, details } = await refusalOf(it);
+    assert.deepEqual([refused, details], ['payment_required', { reason }]);
+    assert.equal(it.outbound.sent.length, 0);
+  });
 }
 
 // ── a final refusal is believed only if the chain agrees ────────────────────────────────────────────────

@@ -5,13 +5,7 @@ import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
-import {
-  PAYMENT_STREAM,
-  paymentSettled,
-  settlementRetried,
-  settlementUnknown,
-  T0,
-} from '#test/support/given-events.ts';
+import { PAYMENT_STREAM, paymentSettled, settlementUnknown } from '#test/support/given-events.ts';
 import {
   isUnconfirmed,
   meets,
@@ -21,7 +15,6 @@ import {
   ran,
   refusalOf,
   rejected,
-  SETTLEMENT_WATCH,
   unknown,
 } from '#test/support/given-payment.ts';
 
@@ -149,41 +142,3 @@ test('unknown, and the chain shows the transfer: settled by that evidence, not s
   const last = (await it.log.readStream(PAYMENT_STREAM)).at(-1);
   assert.deepEqual([last?.type, last?.data.evidence], ['PaymentSettled', 'chain']);
 });
-
-for (const [why, finding, reason] of [
-  ['cancelled', { outcome: 'cancelled' }, 'authorization_cancelled'],
-  [
-    'unused 61 s after validBefore',
-    { outcome: 'unused', chainTimeSeconds: T0 / 1000 + 120 + 61 },
-    'unused_after_expiry',
-  ],
-] as const) {
-  test(`unknown, and on chain ${why}: rejected, 402`, async () => {
-    const it = await meets(settlementUnknown());
-    it.payments.scriptLookUp(finding);
-    const answer = await refusalOf(it);
-    assert.deepEqual([answer.refused, answer.details], ['payment_required', { reason }]);
-    assert.equal(it.payments.calls.settle, 0);
-  });
-}
-
-test('unknown, and on chain unused but still valid: it is settled', async () => {
-  const it = await meets(settlementUnknown());
-  it.payments.scriptLookUp({ outcome: 'unused', chainTimeSeconds: T0 / 1000 + 120 + 60 });
-  assert.equal((await execute(it)).kind, 'ran');
-  assert.equal(it.payments.calls.settle, 1);
-});
-
-for (const [status, events] of [
-  ['reserved', []],
-  ['retried', [settlementUnknown(), settlementRetried({ owner: 'gone' })]],
-] as const) {
-  test(`${status} by one that is gone, and a terminal no to the retry: it counts as sent before, so it is no 402`, async () => {
-    const it = await meets(...events);
-    await execute(it);
-    it.clock.advance(SETTLEMENT_WATCH);
-    it.payments.scriptSettle(rejected);
-    await assert.rejects(execute(it), isUnconfirmed);
-    assert.equal((await paymentTypes(it)).includes('PaymentRejected'), false);
-  });
-}

@@ -10,8 +10,6 @@ import { afterOthers, dies, gate, type Interception } from '#test/support/fakes-
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import {
-  hex,
-  JOB_ID,
   PAYMENT_STREAM,
   paymentReserved,
   paymentSettled,
@@ -50,14 +48,6 @@ test('a header that is presented after the begin: refused, nothing sent, nothing
   assert.deepEqual([it.outbound.sent.length, it.payments.calls.settle], [0, 1]);
   assert.deepEqual(await sums(it), ['3000', '0', '0', '3000', true]);
   assert.equal(await stateOf(it), 'refunding');
-});
-
-test('begun twice: nothing more is recorded', async () => {
-  const it = await unserved();
-  await beginSample(it);
-  const again = await beginSample(it);
-  assert.ok(again.outcome === 'begun' && !again.isNew);
-  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
 });
 
 test('cancelled: the same header executes the call, once, without a new charge', async () => {
@@ -246,11 +236,4 @@ test('without a usable answer of the chain, the reason of the operator is record
   assert.deepEqual([last?.type, last?.data.statement], ['RefundBegun', statement]);
   // Printed again, also while the node does not answer.
   assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { lookUp })), 'begun');
-});
-
-test('a payment that is not in the log, or unconfirmed, is not begun', async () => {
-  const it = world();
-  assert.equal(reasonOf(await begin(it.deps, `payment-${hex('9')}`)), 'not_found');
-  await given(it, PAYMENT_STREAM, paymentReserved({ jobId: JOB_ID }));
-  assert.equal(reasonOf(await beginSample(it)), 'unconfirmed');
 });

@@ -67,13 +67,6 @@ test('several payers and several payments of one in one transaction: claimed fir
   assert.deepEqual([books?.refunded, books?.open, books?.balanced], ['9000', '0', true]);
 });
 
-test('completed again: nothing more is recorded', async () => {
-  const it = await begun(undefined);
-  await complete(it.deps);
-  assert.deepEqual(essence(await complete(it.deps)), recorded([1, false]));
-  assert.deepEqual(await refundsOf(it, 1), [[REFUND_TX]]);
-});
-
 test('a transaction that is used up refunds no payment that begins later; what is left of one does', async () => {
   const it = await begun(undefined);
   await complete(it.deps);

@@ -83,18 +83,6 @@ test('a refund that has begun is listed until it is recorded, also of a call tha
   assert.deepEqual(await stateOf([...begun, paymentRefunded()]), []);
 });
 
-test('a payment whose job runs is not listed', async () => {
-  assert.deepEqual(await stateOf(settled, [paidJob()]), []);
-});
-
-test('a completed job has bought what was paid for: succeeded, or failed at its target', async () => {
-  assert.deepEqual(await stateOf(settled, [paidJob(), jobCompleted()]), []);
-  for (const errorCategory of ['timeout', 'target_refused', 'target_server_error'] as const) {
-    const failed = jobCompleted({ status: 'failed', errorCategory });
-    assert.deepEqual(await stateOf(settled, [paidJob(), failed]), [], errorCategory);
-  }
-});
-
 test('a job closed as interrupted_unknown or not_executed makes its payment refundable', async () => {
   for (const errorCategory of ['interrupted_unknown', 'not_executed'] as const) {
     const closed = jobCompleted({ status: 'failed', errorCategory, completedAt: at(90) });
@@ -117,11 +105,6 @@ test('reserved or retried is unknown only when older than 45 s: before, it may b
   assert.deepEqual(await stateOf(retried, [], 45_007), [['unknown', at(6), null]]);
 });
 
-test('a payment that ended without money moving is not listed', async () => {
-  assert.deepEqual(await stateOf([paymentReserved(), paymentRejected()]), []);
-  assert.deepEqual(await stateOf([paymentReserved(), paymentReleased()]), []);
-});
-
 test('money that came to light after the payment had ended is unserved', async () => {
   const late = paymentSettled({ evidence: 'chain', settledAt: at(77) });
   const ended = [paymentReserved(), settlementUnknown(), paymentRejected()];
@@ -135,19 +118,6 @@ test('a settlement recorded twice, the second time after its job, opens nothing'
   await given(it, JOB_STREAM, paidJob(), jobCompleted());
   await given(it, PAYMENT_STREAM, paymentSettled());
   assert.deepEqual(await listOpenPayments(it.deps), []);
-});
-
-test('reserved again for another job, it is that job’s payment', async () => {
-  const again = [
-    paymentReserved(),
-    paymentReleased(),
-    paymentReserved({ jobId: OTHER_JOB_ID }),
-    paymentSettled({ jobId: OTHER_JOB_ID }),
-  ];
-  const [row] = await listed({ [PAYMENT_STREAM]: again }, 100);
-  assert.deepEqual([row?.state, row?.jobId], ['unserved', OTHER_JOB_ID]);
-  const started = paidJob({ jobId: OTHER_JOB_ID });
-  assert.deepEqual(await listed({ [PAYMENT_STREAM]: again, [`job-${OTHER_JOB_ID}`]: [started] }, 100), []);
 });
 
 test('settled with an unknown transaction: listed without one', async () => {

@@ -4,18 +4,14 @@ import { test } from 'node:test';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import type { Statement } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { findKnown } from '#src/usecases/execution/idempotency.ts';
 import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { listOpenPayments } from '#test/support/books.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer } from '#test/support/fakes-log.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import {
-  CLAIM_STREAM,
   hex,
-  keyClaimed,
   PAYMENT_STREAM,
-  paymentRejected,
   paymentReserved,
   paymentSettled,
   settlementRetried,
@@ -82,22 +78,6 @@ test('the hash that the facilitator named is looked at first', async () => {
   assert.deepEqual(resolving.asked, [hash]);
 });
 
-test('no statement takes a paid payment out of the lists: the chain answers', async () => {
-  const it = await meets(...UNKNOWN);
-  const refused = { kind: 'chain_answers', status: 'unknown', finding: 'paid' };
-  assert.deepEqual(await resolve(it, paid, NOT_SETTLED), refused);
-  assert.equal(await stateOf(it), 'unknown');
-});
-
-test('a payment that was given up by hand, and that the chain then shows as paid, is charged', async () => {
-  const it = await meets(...UNKNOWN);
-  assert.equal((await resolve(it, unavailable, NOT_SETTLED)).kind, 'recorded');
-  assert.deepEqual([(await last(it))?.data.evidence, (await last(it))?.data.statement], ['operator', REASON]);
-  assert.equal(await stateOf(it), null);
-  assert.equal((await resolve(it, paid)).kind, 'recorded');
-  assert.equal(await stateOf(it), 'unserved');
-});
-
 test('without an answer of the chain nothing is recorded, unless by hand', async () => {
   const it = await meets(...UNKNOWN);
   assert.deepEqual(await resolve(it, unavailable), { kind: 'chain_unavailable', status: 'unknown' });
@@ -127,6 +107,7 @@ test('a statement that names a transaction: refused without this transfer, the c
 test('a statement that the chain contradicts or confirms is not needed: the chain answers', async () => {
   const elsewhere: ChainFinding = { outcome: 'paid', transaction: `0x${hex('b')}` };
   for (const [finding, statement] of [
+    [paid, NOT_SETTLED],
     [never, SETTLED],
     [never, NOT_SETTLED],
     [elsewhere, SETTLED],
@@ -136,22 +117,6 @@ test('a statement that the chain contradicts or confirms is not needed: the chai
     assert.equal((await resolve(it, finding, statement)).kind, 'chain_answers');
     assert.equal((await last(it))?.type, 'SettlementUnknown');
   }
-});
-
-test('never to be paid: the key of its job is free', async () => {
-  const it = await meets(...UNKNOWN);
-  await given(it, CLAIM_STREAM, keyClaimed());
-  const lookup = {
-    paymentStream: null,
-    claimStream: CLAIM_STREAM,
-    fingerprint: hex('f'),
-    authorization: null,
-    payloadHash: null,
-  };
-  assert.equal((await findKnown(it.deps, lookup)).kind, 'held');
-  await resolve(it, never);
-  const known = await findKnown(it.deps, lookup);
-  assert.deepEqual([known.kind, known.kind === 'new' && known.streams.release], ['new', 'payment_rejected']);
 });
 
 test('nothing to resolve: the chain is not asked', async () => {
@@ -193,9 +158,4 @@ test('an append whose answer was lost is repeated and counts once', async () => 
   it.log.onNext('PaymentSettled', lostAnswer);
   assert.equal((await letPass(it.clock, resolve(it, paid))).kind, 'recorded');
   assert.equal((await it.log.readStream(PAYMENT_STREAM)).length, 3);
-});
-
-test('a rejected payment that the chain does not have either is confirmed', async () => {
-  const it = await meets(...UNKNOWN, paymentRejected());
-  assert.deepEqual(await resolve(it, never), { kind: 'confirmed', status: 'rejected' });
 });
