@@ -2,7 +2,6 @@
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
 import { fromJwkSet, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import { isObject } from '#src/lib/is-object.ts';
 import type { OpenedDisclosure } from '../domain/receipt/disclosures.ts';
 import {
   allChecksHold,
@@ -146,16 +145,14 @@ export const factLines = (facts: readonly { readonly ok: boolean; readonly words
   facts.map(({ ok, words }) => `  ${mark(ok)} ${shown(words)}`);
 
 /** With an inclusion proof, the leaf's index (from 0) and the size of the log. */
-function labelOf({ name, ok, details }: Check): string {
-  const isLogged = ok && name === 'receipt_logged' && isObject(details) && 'index' in details;
-  return isLogged
-    ? `It is in the transparency log, index ${plain(String(details.index))} of ${plain(String(details.size))}`
-    : CHECK_LABELS[name];
+function labelOf(check: Check): string {
+  if (check.name === 'receipt_logged' && check.details !== undefined && 'index' in check.details)
+    return `It is in the transparency log, index ${check.details.index} of ${check.details.size}`;
+  return CHECK_LABELS[check.name];
 }
 
 function comparedLines({ details }: Check): readonly string[] {
-  if (!isObject(details)) return [];
-  return Object.entries(details).map(([name, value]) => `      ${plain(name)}: ${shown(value)}`);
+  return Object.entries(details ?? {}).map(([name, value]) => `      ${plain(name)}: ${shown(value)}`);
 }
 
 /** `value`: a JSON array of disclosures, or an execution response that has them. Throws `CannotRun` for anything else. */

@@ -23,7 +23,16 @@ export async function declarations(source: Source, payload: object): Promise<str
 
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/canonical-json.ts': ['Json'],
-  'domain/receipt/report.ts': ['CheckName', 'Check', 'VerificationReport'],
+  'domain/receipt/report.ts': [
+    'Check',
+    'CheckName',
+    'ComparedCheck',
+    'KeyDetails',
+    'VersionDetails',
+    'LogCheck',
+    'LogDetails',
+    'VerificationReport',
+  ],
   'domain/receipt/disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
   'domain/transparency/tlog-proof.ts': ['ProofProblem'],
   'domain/receipt/document.ts': ['ReceiptReport'],

@@ -1,28 +1,68 @@
 // What a verification returns.
 import type { Json } from '../canonical-json.ts';
+import type { ProofProblem } from '../transparency/tlog-proof.ts';
 
-export type CheckName =
-  | 'receipt_present'
-  | 'signature_valid'
-  | 'key_valid_at_issue'
-  | 'payload_version_supported'
-  | 'payload_job_id'
-  | 'request_commitment_present'
-  | 'response_commitment_present'
-  | 'job_present'
-  | 'receipt_links_job'
-  | 'job_links_receipt'
-  | 'status_matches'
-  | 'method_matches'
-  | 'target_matches'
-  | 'attempts_match'
-  | 'decision_matches'
-  | 'payment_matches'
-  | 'event_chain_matches'
-  | 'receipt_logged';
+/** `details`: what was compared. */
+export type Check =
+  | {
+      readonly name: 'signature_valid' | 'request_commitment_present' | 'job_present';
+      readonly ok: boolean;
+      readonly details?: never;
+    }
+  | ComparedCheck
+  | { readonly name: 'key_valid_at_issue'; readonly ok: boolean; readonly details: KeyDetails }
+  | { readonly name: 'payload_version_supported'; readonly ok: boolean; readonly details: VersionDetails }
+  | LogCheck;
 
-/** `details`: the compared values, if the check compares two. */
-export type Check = { readonly name: CheckName; readonly ok: boolean; readonly details?: Json };
+export type CheckName = Check['name'];
+
+/** `response_commitment_present` has no details if the payload cannot be read. */
+export type ComparedCheck = {
+  readonly name:
+    | 'receipt_present'
+    | 'payload_job_id'
+    | 'response_commitment_present'
+    | 'receipt_links_job'
+    | 'job_links_receipt'
+    | 'status_matches'
+    | 'method_matches'
+    | 'target_matches'
+    | 'attempts_match'
+    | 'decision_matches'
+    | 'payment_matches'
+    | 'event_chain_matches';
+  readonly ok: boolean;
+  readonly details?: { readonly expected: Json; readonly receipt: Json };
+};
+
+/** All in Unix seconds. `key` null: the key or the payload is missing. */
+export type KeyDetails =
+  | {
+      readonly iat: number;
+      readonly notBefore: number;
+      readonly notAfter: number | null;
+      readonly compromisedAt: number | null;
+    }
+  | { readonly iat: number | null; readonly key: null };
+
+/** `receipt`: the version that the payload states; null: none that is a number. */
+export type VersionDetails = { readonly supported: readonly number[]; readonly receipt: number | null };
+
+/** Without details if the payload cannot be read. */
+export type LogCheck = {
+  readonly name: 'receipt_logged';
+  readonly ok: boolean;
+  readonly details?: LogDetails;
+};
+
+/**
+ * With a proof that holds, the leaf's `index` (from 0) and the `size` of the log. Without a proof, `dueBy` (Unix seconds), and
+ * the problem `future` if the receipt is dated over a day ahead. With a proof that does not hold, its problem.
+ */
+export type LogDetails =
+  | { readonly pending: false; readonly origin: string; readonly index: number; readonly size: number }
+  | { readonly pending: boolean; readonly dueBy: number; readonly problem?: 'future' }
+  | { readonly pending: false; readonly problem: ProofProblem };
 
 export type VerificationReport = {
   readonly ok: boolean;

@@ -1,8 +1,9 @@
 // A receipt and its checks as text, for people who see them for the first time.
 import { iso } from '../../lib/iso.ts';
+import type { ProofProblem } from '../transparency/tlog-proof.ts';
 import type { DisclosureProblem } from './disclosures.ts';
 import type { ReceiptPayload } from './payload.ts';
-import type { Check, CheckName } from './report.ts';
+import type { Check, CheckName, LogDetails } from './report.ts';
 
 export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   receipt_present: 'There is a receipt, and it is the requested one',
@@ -39,18 +40,23 @@ export type CheckRow = {
 };
 
 /** `holds`: the state of a check that holds. */
-export function checkRow(
-  { name, ok, details }: Check,
-  holds: 'ok' | 'verified',
-): CheckRow & Pick<Check, 'name'> {
-  const facts: Readonly<Record<string, unknown>> =
-    typeof details === 'object' && details !== null ? { ...details } : {};
-  const state = ok ? (facts.pending === true ? 'pending' : holds) : 'failed';
-  const more = name === 'receipt_logged' ? logText(ok, facts) : ok ? null : comparedText(details);
-  return { state, label: CHECK_LABELS[name], name, more };
+export function checkRow(check: Check, holds: 'ok' | 'verified'): CheckRow & Pick<Check, 'name'> {
+  const { name, ok } = check;
+  const label = CHECK_LABELS[name];
+  if (check.name === 'receipt_logged') {
+    const state = check.details?.pending === true ? 'pending' : holds;
+    return { state: ok ? state : 'failed', label, name, more: logText(check.details) };
+  }
+  if (ok) return { state: holds, label, name, more: null };
+  return {
+    state: 'failed',
+    label,
+    name,
+    more: check.details === undefined ? null : partsText(check.details),
+  };
 }
 
-const LOG_PROBLEMS: Readonly<Record<string, string>> = {
+const LOG_PROBLEMS: Readonly<Record<ProofProblem | 'future', string>> = {
   future: 'It is not in the log, and its date is more than a day ahead of this clock.',
   malformed: 'The given text is no proof file.',
   checkpoint: 'No checkpoint key of the key set has signed the checkpoint of the proof.',
@@ -58,23 +64,22 @@ const LOG_PROBLEMS: Readonly<Record<string, string>> = {
   inclusion: 'The receipt is not at the index that the proof states.',
 };
 
-function logText(ok: boolean, { problem, dueBy, index, size, origin }: Readonly<Record<string, unknown>>) {
-  const known = LOG_PROBLEMS[String(problem)];
-  if (known !== undefined) return known;
-  if (typeof dueBy === 'number') {
-    const due = iso(dueBy * 1000);
-    return ok ? `Not yet; it is due by ${due}. That is no error.` : `It is late: it was due by ${due}.`;
-  }
-  if (!ok) return 'There is no receipt.';
-  return index === undefined ? null : `Index ${index} in the first ${size} entries of ${origin}.`;
+function logText(details: LogDetails | undefined): string {
+  if (details === undefined) return 'There is no receipt.';
+  if ('index' in details)
+    return `Index ${details.index} in the first ${details.size} entries of ${details.origin}.`;
+  if (details.problem !== undefined) return LOG_PROBLEMS[details.problem];
+  const due = iso(details.dueBy * 1000);
+  return details.pending
+    ? `Not yet; it is due by ${due}. That is no error.`
+    : `It is late: it was due by ${due}.`;
 }
 
-/** What a failed check compared, in words; null if it compared nothing. `details`: of the check. */
-function comparedText(details: unknown): string | null {
-  if (typeof details !== 'object' || details === null || Array.isArray(details)) return null;
-  const parts = Object.entries(details).map(([name, value]) => `${wordsOf(name)}: ${valueText(value)}`);
-  return parts.length === 0 ? null : parts.join('; ');
-}
+/** Each member of the object with its value. */
+const partsText = (object: object): string =>
+  Object.entries(object)
+    .map(([name, value]) => `${wordsOf(name)}: ${valueText(value)}`)
+    .join('; ');
 
 /** `notBefore` as `not before`. */
 const wordsOf = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
@@ -83,7 +88,7 @@ function valueText(value: unknown): string {
   if (value === null || value === undefined) return 'none';
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(valueText).join(', ');
   if (typeof value !== 'object') return String(value);
-  return `(${comparedText(value) ?? 'nothing'})`;
+  return `(${partsText(value) || 'nothing'})`;
 }
 
 /** How the call ended, as a verified receipt states it. */

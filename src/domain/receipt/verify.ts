@@ -21,7 +21,7 @@ import {
   readReceipt,
   receiptAttempt,
 } from './payload.ts';
-import type { Check, CheckName, VerificationReport } from './report.ts';
+import type { Check, ComparedCheck, LogCheck, VerificationReport } from './report.ts';
 
 /** The job's facts from sources other than the receipt. */
 export type JobFacts = {
@@ -82,7 +82,7 @@ export async function verifyReceipt(
 }
 
 /** Compares two values; ok if they are equal, not null, and no text with a lone surrogate (of a forged payload). */
-function same(name: CheckName, expected: Json, receipt: Json): Check {
+function same(name: ComparedCheck['name'], expected: Json, receipt: Json): ComparedCheck {
   const held = receipt !== null && !(typeof receipt === 'string' && hasLoneSurrogate(receipt));
   return { name, ok: held && sameJson(expected, receipt), details: { expected, receipt } };
 }
@@ -190,7 +190,12 @@ function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
 }
 
 /** As `same`, but null is a value too (no decision, no payment). */
-function matches(name: CheckName, expected: Json, receipt: Json, payload: ReceiptPayload | null): Check {
+function matches(
+  name: ComparedCheck['name'],
+  expected: Json,
+  receipt: Json,
+  payload: ReceiptPayload | null,
+): ComparedCheck {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
 }
 
@@ -218,7 +223,7 @@ export async function logCheck(
   log: LogFacts,
   keys: readonly KeyRecord[],
   primitives: Primitives,
-): Promise<Check> {
+): Promise<LogCheck> {
   const name = 'receipt_logged';
   if (payload === null) return { name, ok: false };
   if (log.proof === null) {

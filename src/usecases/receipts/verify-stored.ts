@@ -54,10 +54,8 @@ export function storedReceiptVerifier(deps: VerifyDeps): VerifyStored {
   };
 }
 
-function isPending({ checks }: VerificationReport): boolean {
-  const details = checks.find(({ name }) => name === 'receipt_logged')?.details;
-  return typeof details === 'object' && details !== null && 'pending' in details && details.pending === true;
-}
+const isPending = ({ checks }: VerificationReport): boolean =>
+  checks.some((check) => check.name === 'receipt_logged' && check.details?.pending === true);
 
 export async function verifyStored(
   deps: VerifyDeps,

@@ -104,7 +104,7 @@ test('it says in words what the state means, and what a check that fails compare
   const mismatch = {
     name: 'status_matches',
     ok: false,
-    details: { job: 'failed', receipt: 'succeeded' },
+    details: { expected: 'failed', receipt: 'succeeded' },
   } as const;
   const cases = [
     [fakeWorld(), /<p class="lead">This relay says that every check of the receipt holds\.</],
@@ -118,7 +118,7 @@ test('it says in words what the state means, and what a check that fails compare
     ],
     [
       fakeWorld({ verifyJob: async () => report({ ok: false, checks: [mismatch] }) }),
-      /pill failed">failed<.*status_matches.*>job: failed; receipt: succeeded<.*0 of 1 checks hold/s,
+      /pill failed">failed<.*status_matches.*>expected: failed; receipt: succeeded<.*0 of 1 checks hold/s,
     ],
   ] as const;
   for (const [world, words] of cases) assert.match((await asked(world, `/proof/${JOB}`)).text, words);
