@@ -30,6 +30,14 @@ export type GenerationDeps = {
   readonly logger: Logger;
 };
 
+/** The rows or their handle are no longer those of this session: begin again from where they are. */
+export class RowsMoved extends Error {}
+/**
+ * The subscription to the log was interrupted (`cause`: its failure), or the log lacks an event of the rows, or rows were
+ * deleted: they are validated before they are read.
+ */
+export class RowsDoubted extends Error {}
+
 const MARK_USED_MS = 60_000;
 const UNUSED_MS = 7 * 86_400_000;
 /** A history counts as lost only if the log still lacks the event after this. */
@@ -39,6 +47,8 @@ type LiveOptions = {
   readonly ending: Cancel;
   /** Called before rows are replaced. */
   readonly onDoubt: () => void;
+  /** Called where there are no rows, before they are built from the first event. */
+  readonly beforeBuild: () => Promise<void>;
   /** Called when rows were compared with the log. `elsewhere`: notes of checkpoints in other generations of this log. */
   readonly onCompared: (elsewhere: readonly string[]) => void;
   readonly onEmptyLog: () => void;
@@ -61,7 +71,7 @@ export class LiveGeneration {
     this.#options = options;
   }
 
-  /** Waits until the log has an event. null: the rows were of no use, and are replaced by the next call. */
+  /** Waits until the log has an event; null: it has none at the end. Throws `RowsDoubted`: the next call replaces the rows. */
   async open(): Promise<OpenRows | null> {
     try {
       return await this.#open();
@@ -79,13 +89,9 @@ export class LiveGeneration {
     this.#generation = generation;
     const shared = await store.shared();
     this.isOpening = true;
-    const create = { statements: store.layout.statements, models: this.#models };
-    const schema =
-      (await currentSchema(shared, generation)) ??
-      (await shared.transaction((tx) => createGeneration(tx, generation, create, 'current')));
+    const schema = (await currentSchema(shared, generation)) ?? (await this.#build(generation));
     const db = await store.open(schema);
     const head = await this.#comparedHead(schema, db);
-    if (head === null) return null;
     await this.#markUsed(shared, schema);
     // Embedded rows are no evidence: a start may delete them, and the operator decides by the file beside the event log.
     if (store.disposable) await shared.transaction((tx) => pruneGenerations(tx, schema, 0, { lost: true }));
@@ -96,8 +102,7 @@ export class LiveGeneration {
     if (loss !== null) return this.#replace(schema, 'incomplete', { loss });
     this.#counted = db;
     // Another process may have projected meanwhile.
-    const counted = await this.#comparedHead(schema, db);
-    return counted && { schema, db, head: counted };
+    return { schema, db, head: await this.#comparedHead(schema, db) };
   }
 
   /** Whether rows and handle are still those of the generation; marks them as used. */
@@ -135,8 +140,17 @@ export class LiveGeneration {
     return null;
   }
 
-  /** null: the log lacks the rows' last event, or rows were deleted, and they are replaced. */
-  async #comparedHead(schema: string, db: Db): Promise<ProjectionHead | null> {
+  /** The schema of new rows, or of those that another process has built meanwhile. */
+  async #build(generation: Generation): Promise<string> {
+    const { store } = this.#deps;
+    await this.#options.beforeBuild();
+    const create = { statements: store.layout.statements, models: this.#models };
+    const shared = await store.shared();
+    return shared.transaction((tx) => createGeneration(tx, generation, create, 'current'));
+  }
+
+  /** Throws `RowsDoubted` if the log lacks the rows' last event, or rows were deleted. */
+  async #comparedHead(schema: string, db: Db): Promise<ProjectionHead> {
     const { log, clock } = this.#deps;
     const { ending, onDoubt } = this.#options;
     const missing = await findMissingTable(db, schema, tableShapes(this.#models));
@@ -146,7 +160,7 @@ export class LiveGeneration {
       // Another process may serve an older state of the log for a moment: what is missing must stay missing.
       onDoubt();
       await clock.sleep(LOST_AFTER_MS, ending);
-      if (ending.aborted || (await logHolds(log, head))) return null;
+      if (ending.aborted || (await logHolds(log, head))) throw new RowsDoubted();
       return this.#replace(schema, 'lost', { position: head.position });
     }
     return head.loss === null ? head : this.#replace(schema, 'incomplete', { loss: head.loss });
@@ -156,12 +170,12 @@ export class LiveGeneration {
     schema: string,
     state: 'lost' | 'incomplete',
     fields: Record<string, unknown>,
-  ): Promise<null> {
+  ): Promise<never> {
     const { store, logger } = this.#deps;
     this.#options.onDoubt();
     logger.warn(REPLACED[state], fields);
     await (await store.shared()).transaction((tx) => retire(tx, schema, state));
-    return null;
+    throw new RowsDoubted();
   }
 
   async #markUsed(shared: Db, schema: string): Promise<void> {

@@ -148,4 +148,4 @@ export class Progress {
 }
 
 /** Positions compare as text; null is before the first. */
-const isBefore = (a: string | null, b: string | null): boolean => b !== null && (a === null || a < b);
+export const isBefore = (a: string | null, b: string | null): boolean => b !== null && (a === null || a < b);

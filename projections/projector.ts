@@ -5,15 +5,16 @@ import { isDefect } from '#src/lib/defect.ts';
 import { type Latch, latch } from '#src/lib/latch.ts';
 import { Cancel, succeedsWithin, unlessAborted } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { type GenerationDeps, LiveGeneration } from './live-generation.ts';
+import { type GenerationDeps, LiveGeneration, RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
+import { LONGEST_MS, Pauses } from './pauses.ts';
 import { Progress } from './progress.ts';
 import type { JudgeReceipt } from './projection.ts';
 import { KEEP_ALL, makePurge, type Purge, type RetentionMs } from './purge.ts';
 import { unavailable } from './read-models.ts';
 import { READ_MODELS } from './registry.ts';
 import type { Db } from './rows.ts';
-import { type Role, RowsDoubted, RowsMoved, Session } from './session.ts';
+import { type Role, Session } from './session.ts';
 
 export type ProjectorDeps = GenerationDeps & { readonly judgeReceipt: JudgeReceipt };
 
@@ -26,22 +27,28 @@ export type ProjectorOptions = {
   readonly after?: Promise<void>;
 };
 
-/**
- * `damaged`: the rows stop before a damaged event. `opening`: rows are opened and compared with the log. `rebuilding`: rows that were read before are gone, and those that
- * replace them have not caught up. `log_failed`, `store_failed`: it pauses, and opens the rows again.
- */
-export type ProjectorState =
-  | Role
-  | 'damaged'
+/** What a projector does while no session runs. */
+type Between =
+  /** Until `ProjectorOptions.after` resolves. */
   | 'waiting'
+  /** The rows are opened, and compared with the log. */
   | 'opening'
-  | 'rebuilding'
+  /** After a failure it pauses, and opens the rows again. */
   | 'log_failed'
   | 'store_failed'
+  /** The same, but store and log answer. */
+  | 'batch_failed'
   | 'stopped';
 
+export type ProjectorState =
+  | Role
+  | Between
+  /** Rows that were read before are gone, and those that replace them have not caught up. */
+  | 'rebuilding'
+  /** The rows stop before a damaged event. */
+  | 'damaged';
+
 const BATCH_SIZE = 500;
-const PAUSE_MS = { first: 100, last: 1000 };
 const STOP_MS = 5000;
 /** Rows that were read within this time are readable. */
 const READ_MS = 30_000;
@@ -56,6 +63,7 @@ export class Projector {
   readonly #purge: Purge;
   readonly #generation: LiveGeneration;
   readonly #progress: Progress;
+  readonly #pauses = new Pauses();
   /** Notes of checkpoints in other generations of this log, since rows were compared with it. */
   readonly #compared: Latch<readonly string[]>;
   /** The schema of rows that were compared with the log and counted. */
@@ -63,9 +71,7 @@ export class Projector {
   readonly #ending = new Cancel();
   readonly #running: Promise<void>;
   #session: Session | null = null;
-  /** While there is no session. */
-  #between: Exclude<ProjectorState, Role | 'rebuilding'> = 'waiting';
-  #failures = 0;
+  #between: Between = 'waiting';
   /** Monotonic ms at which every table was read last. */
   #readAt = Number.NEGATIVE_INFINITY;
 
@@ -82,6 +88,7 @@ export class Projector {
     this.#generation = new LiveGeneration(deps, models, {
       ending: this.#ending,
       onDoubt: () => this.#invalidate(),
+      beforeBuild: () => this.#pause(this.#pauses.beforeBuild()),
       onCompared: (elsewhere) => this.#compared.set(elsewhere),
       onEmptyLog: () => this.#progress.begin(null, null),
     });
@@ -202,6 +209,7 @@ export class Projector {
         await this.#recover(error);
       }
     }
+    this.#session = null;
     this.#between = 'stopped';
   }
 
@@ -212,7 +220,7 @@ export class Projector {
     if (rows === null) return;
     const head = await log.head();
     if (this.#ending.aborted) return;
-    const session = new Session(rows, {
+    const session: Session = new Session(rows, {
       ...this.#deps,
       models: this.#models,
       batchSize: this.#batchSize,
@@ -220,39 +228,46 @@ export class Projector {
       purge: this.#purge,
       isCurrent: (current) => this.#generation.isCurrent(current),
       onDamage: (cause) => logger.error(STOPPED, { cause }),
-      onWork: () => this.#worked(),
-      onLook: () => this.#noteRead(),
+      onBatch: () => this.#endFailures(false),
+      onLook: () => {
+        this.#noteRead();
+        this.#endFailures(session.queue.isComplete && session.queue.size === 0);
+      },
     });
     this.#session = session;
-    this.#between = 'opening';
     this.#validated.set(rows.schema);
     this.#noteRead();
     // Only then: who finds the position reached reads these rows.
     this.#progress.begin(rows.head.position, head);
-    await session.run().finally(() => {
-      this.#session = null;
-    });
+    await session.run();
   }
 
   async #recover(error: unknown): Promise<void> {
-    if (error instanceof RowsDoubted) this.#invalidate();
-    if (error instanceof RowsMoved || (error instanceof RowsDoubted && error.cause === undefined)) return;
     const { clock, logger } = this.#deps;
-    const isOfLog = error instanceof RowsDoubted || error instanceof EventLogUnavailable;
-    this.#between = isOfLog ? 'log_failed' : 'store_failed';
-    if (!isOfLog) this.#generation.countAgain();
-    if (this.#failures++ === 0) {
+    const session = this.#session;
+    this.#session = null;
+    if (session !== null) this.#pauses.ended(this.#progress.position, clock.monotonic() - session.begunAt);
+    if (error instanceof RowsDoubted) this.#invalidate();
+    this.#between = stateAfter(error, session);
+    if (this.#between === 'opening') return;
+    if (this.#between !== 'log_failed') this.#generation.countAgain();
+    if (!this.#pauses.areGrowing) {
       const message = 'events cannot be projected into the read models; the projector retries';
       if (isDefect(error)) logger.bug(message, { cause: error });
       else logger.warn(message, { cause: error });
     }
-    await clock.sleep(Math.min(PAUSE_MS.last, PAUSE_MS.first * 2 ** (this.#failures - 1)), this.#ending);
+    const longest = this.#between === 'batch_failed' ? LONGEST_MS.defect : LONGEST_MS.unavailable;
+    await this.#pause(this.#pauses.afterFailure(longest));
   }
 
-  /** A store that opens proves nothing yet: only work that was done ends the failures and their growing pauses. */
-  #worked(): void {
-    if (this.#failures > 0) this.#deps.logger.info('the read models are projected again');
-    this.#failures = 0;
+  async #pause(ms: number): Promise<void> {
+    if (ms > 0) await this.#deps.clock.sleep(ms, this.#ending);
+  }
+
+  /** `isAll`: the rows contain all that the log has delivered. */
+  #endFailures(isAll: boolean): void {
+    if (this.#pauses.worked(this.#progress.position, isAll))
+      this.#deps.logger.info('the read models are projected again');
   }
 
   #noteRead(): void {
@@ -276,4 +291,12 @@ export class Projector {
     await succeedsWithin(LIMITS.answerWaitMs.max, looked);
     return isWhole;
   }
+}
+
+/** `session`: what failed; null: the rows could not be opened. */
+function stateAfter(error: unknown, session: Session | null): Between {
+  if (error instanceof RowsMoved) return 'opening';
+  if (error instanceof RowsDoubted) return error.cause === undefined ? 'opening' : 'log_failed';
+  if (error instanceof EventLogUnavailable) return 'log_failed';
+  return session === null ? 'store_failed' : 'batch_failed';
 }

@@ -17,6 +17,7 @@ import {
   retire,
   useSchema,
 } from './generations.ts';
+import { RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
 import { Progress } from './progress.ts';
 import { type ProjectionHead, readHead } from './projection.ts';
@@ -24,7 +25,7 @@ import type { ProjectorDeps } from './projector.ts';
 import { cut, readHorizon } from './purge.ts';
 import { READ_MODELS } from './registry.ts';
 import { type Db, rowsOf, tableShapes } from './rows.ts';
-import { RowsDoubted, RowsMoved, Session } from './session.ts';
+import { Session } from './session.ts';
 
 /** What was asked for cannot be done; nothing was changed. The message is for a person. */
 export class CannotRebuild extends OperatorError {}
@@ -228,9 +229,9 @@ async function begin(
       onDamage(damage) {
         throw damage;
       },
-      onWork(events) {
+      onBatch(events) {
         counted.events += events;
-        if (events > 0) report(shareOf(progress.position ?? '', end));
+        report(shareOf(progress.position ?? '', end));
       },
       onLook: () => undefined,
     },

@@ -4,7 +4,7 @@ import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { EventQueue } from './event-queue.ts';
 import { logHolds } from './generations.ts';
-import type { GenerationDeps, OpenRows } from './live-generation.ts';
+import { type GenerationDeps, type OpenRows, RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
 import type { Progress } from './progress.ts';
 import { type FoldedBatch, type JudgeReceipt, Projection, readHead } from './projection.ts';
@@ -24,8 +24,8 @@ export type SessionDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
   readonly isCurrent: (rows: OpenRows) => Promise<boolean>;
   /** Called once: no event at or behind this damage is projected. */
   readonly onDamage: (damage: NonNullable<EventQueue['damage']>) => void;
-  /** Called after each batch with its number of events, and with 0 when nothing is left to do. */
-  readonly onWork: (events: number) => void;
+  /** Called after each batch with its number of events. */
+  readonly onBatch: (events: number) => void;
   /** Called once a second: every table can be read, and no row is missing. */
   readonly onLook: () => void;
 };
@@ -54,20 +54,14 @@ const SMALL_BATCH = 64;
 /** How often store and log are checked. With events queued, rows that do not move for so long have lost their projector. */
 const LOOK_MS = 1000;
 
-/** The rows or their handle are no longer those of this session: begin again from where they are. */
-export class RowsMoved extends Error {}
-/**
- * The subscription to the log was interrupted (`cause`: its failure), or the log lacks an event of the rows, or rows were
- * deleted: they are validated before they are read.
- */
-export class RowsDoubted extends Error {}
-
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
 
 export class Session {
   readonly rows: OpenRows;
   readonly queue: EventQueue;
+  /** Monotonic ms. */
+  readonly begunAt: number;
   role: Role = 'projects';
   readonly #deps: SessionDeps;
   readonly #projection: Projection;
@@ -98,9 +92,10 @@ export class Session {
       judgeReceipt,
       cachedRows: CACHED_BATCHES * batchSize,
     });
-    this.#followedAt = clock.monotonic();
-    this.#movedAt = this.#followedAt;
-    this.#looksAt = this.#followedAt + LOOK_MS;
+    this.begunAt = clock.monotonic();
+    this.#followedAt = this.begunAt;
+    this.#movedAt = this.begunAt;
+    this.#looksAt = this.begunAt + LOOK_MS;
     const queued = { after: rows.head.position, capacity: QUEUED * batchSize, until };
     this.queue = new EventQueue(log, clock, { ...queued, onChange: () => this.ring() });
   }
@@ -224,6 +219,7 @@ export class Session {
       begunAt = now;
       this.queue.dropThrough(batch.last.position);
       this.#noteMoved(batch.events);
+      this.#deps.onBatch(batch.events);
       // An embedded store works in this thread: between two batches others get their turn.
       if (this.queue.size > 0) await clock.sleep(0);
       batch = this.#isEnded || this.#mustEnd() ? null : next;
@@ -300,12 +296,11 @@ export class Session {
 
   /** The rows are at the projection's position; `events`: how many of the way this process has projected. */
   #noteMoved(events: number): void {
-    const { progress, batchSize, onWork } = this.#deps;
+    const { progress, batchSize } = this.#deps;
     const { position } = this.#projection.head;
     if (position !== null && position !== progress.position) progress.moved(position, events);
     const { isComplete, size } = this.queue;
     if (isComplete && size === 0) progress.noteCaughtUp();
     if (isComplete && size <= batchSize) this.#isNearHead = true;
-    if (isComplete || events > 0) onWork(events);
   }
 }

@@ -76,9 +76,7 @@ async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): 
       isCurrent: async () => true,
       onDamage: assert.fail,
       onLook: () => {},
-      onWork: (events) => {
-        if (events > 0) batches.push(events);
-      },
+      onBatch: (events) => void batches.push(events),
     },
   );
   const running = session.run();
