@@ -200,16 +200,6 @@ function limitHeaders({ headers }: Response) {
   return { limit, remaining, reset, policy, retry: headers.get('retry-after') };
 }
 
-test('GET and DELETE are method_not_allowed: there is no stream and no session', async () => {
-  const { http } = untouched();
-  for (const method of ['GET', 'DELETE']) {
-    const response = await http.call('/mcp', { method, headers: { accept: 'text/event-stream' } });
-    assert.equal(response.headers.get('allow'), 'POST, OPTIONS');
-    const { status, code } = await errorOf(response);
-    assert.deepEqual([status, code], [405, 'method_not_allowed']);
-  }
-});
-
 test('browsers of any origin may send what an MCP client sends', async () => {
   const { http } = untouched();
   const preflight = await http.call('/mcp', {

@@ -110,9 +110,3 @@ test('ten times as many calls as of other routes, by client address, GET and POS
   assert.deepEqual([...counting.taken], [['client-canary 198.51.100.7', 4]]);
   assert.deepEqual([...new Set(rules)], [70]);
 });
-
-test('other methods are method_not_allowed', async () => {
-  const response = await clientOf(fakeWorld()).call(PATH, { method: 'PUT' });
-  assert.equal((await errorOf(response)).code, 'method_not_allowed');
-  assert.equal(response.headers.get('allow'), 'GET, POST, HEAD, OPTIONS');
-});

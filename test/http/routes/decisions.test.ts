@@ -212,31 +212,6 @@ test('the day is reported where less of it is left than of the minute', async ()
   assert.deepEqual(limitHeaders(response), ['200', '5', '43200', '200;w=86400', null]);
 });
 
-test('decisions are counted by client address, IPv6 by /64, apart from other routes', async () => {
-  const { quota, taken } = windows();
-  const client = clientOf(fakeWorld({ quota }));
-  const init = {
-    method: 'POST',
-    body: JSON.stringify({ action: ACTION }),
-    headers: { 'content-type': 'application/json' },
-  };
-  for (const address of ['2001:db8::1', '2001:db8:0:0:ffff::2', '198.51.100.7']) {
-    await client.call(DECIDE, init, address);
-  }
-  await client.post('/api/policy/check', ACTION);
-  await client.get('/api/decisions/recent');
-  assert.deepEqual(
-    [...taken],
-    [
-      ['client-decide 2001:db8:0:0::/64', 2],
-      ['client-decide-daily 2001:db8:0:0::/64', 2],
-      ['client-decide 198.51.100.7', 1],
-      ['client-decide-daily 198.51.100.7', 1],
-      ['client-policy-check 198.51.100.7', 1],
-    ],
-  );
-});
-
 test('a decision is read with what became of it', async () => {
   const { status, body } = await clientOf(fakeWorld()).get(`/api/decisions/${DECISION}`);
   assert.equal(status, 200);
@@ -253,19 +228,6 @@ test('a decision under way links to its job and to no receipt', async () => {
   const shown = body as { outcome: unknown; links: unknown };
   assert.deepEqual(shown.outcome, outcome);
   assert.deepEqual(shown.links, { ...OWN_LINKS, ...JOB_LINKS, receipt: null, verifyReceipt: null });
-});
-
-test('decision_not_found only once the read models have reached the head; before, 503', async () => {
-  const other = DECISION.replace(/d$/, 'e');
-  const known = await clientOf(fakeWorld()).call(`/api/decisions/${other}`);
-  assert.deepEqual(await errorOf(known).then(({ status, code }) => [status, code]), [
-    404,
-    'decision_not_found',
-  ]);
-  const behind = clientOf(fakeWorld({ progress: { reachedHead: async () => false } }));
-  const unknown = await behind.call(`/api/decisions/${other}`);
-  assert.equal(unknown.headers.get('retry-after'), '1');
-  assert.equal((await errorOf(unknown)).code, 'read_models_unavailable');
 });
 
 test('an id that was never given out is answered without asking anyone', async () => {
@@ -341,23 +303,5 @@ test('the list of decisions leaves out hashes, words and whatever else a row may
   for (const query of ['limit=0', 'limit=51', 'limit=ten', 'limit=1&limit=2']) {
     const refusal = await errorOf(await client.call(`/api/decisions/recent?${query}`));
     assert.deepEqual([refusal.status, refusal.code], [400, 'invalid_request'], query);
-  }
-});
-
-test('wrong methods are 405; unavailable read models are 503', async () => {
-  const client = clientOf(fakeWorld());
-  for (const [method, path, allow] of [
-    ['GET', DECIDE, 'POST, OPTIONS'],
-    ['POST', '/api/decisions/recent', 'GET, HEAD, OPTIONS'],
-    ['DELETE', `/api/decisions/${DECISION}`, 'GET, HEAD, OPTIONS'],
-  ] as const) {
-    const response = await client.call(path, { method });
-    assert.deepEqual([response.status, response.headers.get('allow')], [405, allow], path);
-  }
-  const away = () => Promise.reject(new Fault('read_models_unavailable', 'away'));
-  const gone = clientOf(fakeWorld({ reads: { decision: { find: away, recent: away } } }));
-  for (const path of ['/api/decisions/recent', `/api/decisions/${DECISION}`]) {
-    const { status, code } = await errorOf(await gone.call(path));
-    assert.deepEqual([status, code], [503, 'read_models_unavailable'], path);
   }
 });

@@ -7,6 +7,7 @@ import { ALL_WELL } from '#test/support/all-well.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import {
   BASE,
+  DECISION,
   fakeWorld,
   JOB,
   JWS,
@@ -27,6 +28,7 @@ const LINKS = {
   verifyReceipt: `${BASE}/api/verify/receipts/${RECEIPT}`,
 };
 const MONITORING = '/api/monitoring/executions';
+const UNKNOWN_DECISION = DECISION.replace(/d$/, 'e');
 
 test('a job shows the fields of the contract and nothing more that a row may hold', async () => {
   const stray = {
@@ -84,6 +86,7 @@ test('a miss is 404 once the read models have reached the head of the log', asyn
     [`/api/verify/jobs/${JOB}`, 'job_not_found'],
     [`/api/receipts/${RECEIPT}`, 'receipt_not_found'],
     [`/api/verify/receipts/${RECEIPT}`, 'receipt_not_found'],
+    [`/api/decisions/${UNKNOWN_DECISION}`, 'decision_not_found'],
   ] as const) {
     const { status, code } = await errorOf(await client.call(path));
     assert.deepEqual([status, code], [404, expected]);
@@ -96,7 +99,8 @@ test('a miss before that is read_models_unavailable with Retry-After', async () 
     verifyJob: async () => refused('receipt_not_ready', 'not yet'),
     progress: { reachedHead: async () => false },
   });
-  for (const path of [`/api/jobs/${JOB}`, `/api/verify/jobs/${JOB}`, `/proof/${JOB}`]) {
+  const paths = [`/api/jobs/${JOB}`, `/api/verify/jobs/${JOB}`, `/proof/${JOB}`];
+  for (const path of [...paths, `/api/decisions/${UNKNOWN_DECISION}`]) {
     const response = await clientOf(world).call(path);
     assert.equal(response.headers.get('retry-after'), '1');
     const { status, code } = await errorOf(response);
@@ -182,6 +186,7 @@ test('read models that are away are 503 read_models_unavailable everywhere', asy
     `/api/verify/jobs/${JOB}`,
     '/api/proofs/recent',
     '/api/decisions/recent',
+    `/api/decisions/${DECISION}`,
     MONITORING,
     '/api/trust',
     `/proof/${JOB}`,

@@ -187,12 +187,6 @@ test('the share of a host is the target’s: a returnUrl takes and needs none of
   );
 });
 
-test('invalid_handoff_actions: each action that lacks what its type needs, by its place', async () => {
-  const it = world();
-  const actions: HandoffRequest['actions'] = [{ type: 'navigate' }, { type: 'extract' }, { type: 'select' }];
-  assert.deepEqual(await refusalOf(it, { actions }), ['invalid_handoff_actions', '/actions/1', 2]);
-});
-
 test('invalid_request: a url that cannot be read as one of HTTPS, by its place', async () => {
   const it = world();
   for (const [changes, path] of [
