@@ -78,7 +78,7 @@ test('the index prices the paid operations alone, as configured, and says whethe
   assert.equal(enforced.payment.required, true);
 });
 
-test('the MCP manifest lists the server’s tools, and where a payment stands in a message', async () => {
+test('the MCP manifest lists the server’s tools, and the fields of a message that carry a payment', async () => {
   const client = await paid();
   const manifest = await bodyOf(client, ROUTES.mcpManifest.path);
   assert.equal(manifest.endpoint, `${BASE}${ROUTES.mcp.path}`);
