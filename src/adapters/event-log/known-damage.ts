@@ -1,11 +1,13 @@
 // The damaged events that this process has found: each is logged once, and health names the first.
 import { DAMAGE_CAUSE, type Damage, damagedCount, REMEDY } from '#src/domain/damage.ts';
-import type { DamagedEvents } from '#src/domain/monitoring/health.ts';
+import type { LogHealth, LogProblem } from '#src/domain/monitoring/health.ts';
 import { EventDamaged } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
 /** Places that are remembered, and of those that are logged. */
 const MOST = { kept: 10_000, logged: 20 };
+
+export type KnownDamage = ReturnType<typeof knownDamage>;
 
 /** `where`: what the log lines name beside the place. */
 export function knownDamage(logger: Logger | undefined, where: Readonly<Record<string, string>> = {}) {
@@ -39,7 +41,10 @@ export function knownDamage(logger: Logger | undefined, where: Readonly<Record<s
     noteError(error: unknown): void {
       if (error instanceof EventDamaged) note(error.damage);
     },
-    /** As a member of `LogHealth`; empty if no event is known to be damaged. */
-    health: (): { readonly damaged?: DamagedEvents } => (first === null ? {} : { damaged: { count, first } }),
+    /** `problem`: why the log accepts no events; null: it does. */
+    health: (problem: LogProblem | null): LogHealth => ({
+      ...(problem === null ? { ok: true } : { ok: false, problem }),
+      ...(first !== null && { damaged: { count, first } }),
+    }),
   };
 }

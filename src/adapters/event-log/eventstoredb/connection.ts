@@ -31,8 +31,22 @@ const noAnswer = (ms: number) => new Error(`no answer within ${ms} ms`);
 export const refusalIn = (error: unknown) =>
   error instanceof Error && isCommandError(error) && !NO_ANSWERS.includes(error.type) ? error : null;
 
+export const LEADER = { requiresLeader: true };
+
+export type EventStoreConnection = ReturnType<typeof eventStoreConnection>;
+
+export type ConnectionOptions = {
+  readonly timeLimitMs: number;
+  /** Called with each `EventLogUnavailable` that a call throws. */
+  readonly failed: (cause: EventLogUnavailable) => void;
+  readonly logger: Logger | undefined;
+};
+
 /** Its calls throw the package's error if it is one of `RESULTS`, and otherwise `EventLogUnavailable`. */
-export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: number, logger?: Logger) {
+export function eventStoreConnection(
+  settings: EventStoreSettings,
+  { timeLimitMs, failed, logger }: ConnectionOptions,
+) {
   let current = new Client(settings);
   const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
@@ -74,7 +88,9 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
       if (refusal === null) replace(client, settings);
       else if (refusal.type === ErrorType.NOT_LEADER)
         replace(client, { ...settings, hosts: [refusal.leader], discover: false });
-      throw new EventLogUnavailable({ cause: error });
+      const unavailable = new EventLogUnavailable({ cause: error });
+      failed(unavailable);
+      throw unavailable;
     } finally {
       running.delete(answer);
     }
@@ -88,6 +104,7 @@ export function eventStoreConnection(settings: EventStoreSettings, timeLimitMs: 
   }
 
   return {
+    timeLimitMs,
     call: <T>(run: (client: Client) => Promise<T>, limitMs = timeLimitMs): Promise<T> =>
       call((client) => withTimeout(run(client), limitMs, () => noAnswer(limitMs))),
     /** All events of a read. The time limit restarts with each event. */

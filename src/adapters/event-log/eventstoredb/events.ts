@@ -1,14 +1,9 @@
-// Converts events of the server to events of this log: which of them belong to it, their positions as text, and the head.
+// Converts events of the server to events of this log: which of them belong to it, and their positions as text.
 import { jsonEvent, type Position, type ResolvedEvent } from '@eventstore/db-client';
 import type { Damage } from '#src/domain/damage.ts';
 import { EVENT_TYPES } from '#src/domain/events.ts';
 import type { NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
 import type { Scanned } from '#src/ports/event-scan.ts';
-
-/** Events of one read of the whole log. */
-export const PAGE_EVENTS = 512;
-/** Events of the first read for the head: the server's standard projections write several events after each of ours. */
-const HEAD_EVENTS = 16;
 
 /**
  * `event` null: not part of this log, since it is the server's own or not a JSON object. `damaged`: it is of a type of this
@@ -21,34 +16,6 @@ export type ServerEvent = {
   readonly event: RecordedEvent | null;
   readonly damaged: boolean;
 };
-
-/**
- * Position of the last event of this log, null if there is none. On an idle server thousands of the server's own events
- * follow it, so a part of the log that was searched is not searched again. `from` null: the end.
- */
-export function headSearch(
-  readBackwards: (from: string | null, count: number) => Promise<ServerEvent[]>,
-): () => Promise<string | null> {
-  /** No event of this log is at or before `upTo` but after `head`. */
-  let searched: { readonly upTo: string; readonly head: string | null } = { upTo: '', head: null };
-
-  return async () => {
-    let read = await readBackwards(null, HEAD_EVENTS);
-    const upTo = read[0]?.position ?? '';
-    // The log ends before the part that was searched: the server was restored from a backup.
-    if (upTo < searched.upTo) searched = { upTo: '', head: null };
-    let head: string | null = null;
-    for (let count = HEAD_EVENTS; ; count = PAGE_EVENTS) {
-      const found = read.find(({ position, event }) => event !== null || position <= searched.upTo);
-      if (found !== undefined) head = found.event === null ? searched.head : found.position;
-      const last = read.at(-1);
-      if (found !== undefined || last === undefined || read.length < count) break;
-      read = await readBackwards(last.position, PAGE_EVENTS);
-    }
-    if (searched.upTo < upTo) searched = { upTo, head };
-    return head;
-  };
-}
 
 /** Both numbers in a fixed width, so that positions compare as text. */
 export function positionText({ commit, prepare }: Position): string {

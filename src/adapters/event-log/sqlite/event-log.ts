@@ -143,8 +143,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     async health() {
       if (closing !== null) return { ok: false, problem: 'unavailable' };
       const failure = await health.check();
-      if (failure === null) return { ok: true, ...damage.health() };
-      return { ok: false, problem: problemOf(failure.cause), ...damage.health() };
+      return damage.health(failure && problemOf(failure.cause));
     },
     lastPosition: scanner.lastPosition,
     scan: scanner.scan,

@@ -17,7 +17,8 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
-import { headSearch, type ServerEvent } from '#src/adapters/event-log/eventstoredb/events.ts';
+import type { ServerEvent } from '#src/adapters/event-log/eventstoredb/events.ts';
+import { headSearch } from '#src/adapters/event-log/eventstoredb/read.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import {
   rootCause,
