@@ -104,14 +104,6 @@ function repeatOf(found: readonly StoredEvent[], events: readonly EventRow[], fi
   };
 }
 
-export type GroupCommit = {
-  append(call: AppendCall): Promise<Appended>;
-  /** Resolves when no append is waiting. */
-  drained(): Promise<void>;
-  /** Writes and syncs, 64 kB after a failed commit, so that an append fits; throws if that fails. */
-  probe(): void;
-};
-
 export type GroupCommitOptions = {
   /** ms that an append waits for other processes' writes. */
   readonly lockTimeoutMs: number;
@@ -137,25 +129,121 @@ type Waiting = {
   readonly reject: (error: Error) => void;
 };
 
-export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): GroupCommit {
-  const append = appendRules(db, options.now);
-  const begin = db.prepare('BEGIN IMMEDIATE');
-  const commit = db.prepare('COMMIT');
-  const savepoint = db.prepare('SAVEPOINT one');
-  const release = db.prepare('RELEASE one');
-  const undo = db.prepare('ROLLBACK TO one');
-  const write = db.prepare('INSERT OR REPLACE INTO probe (one, bytes) VALUES (1, zeroblob(?))');
+export function groupCommit(db: DatabaseSync, options: GroupCommitOptions) {
+  const { inTransaction, probe } = transactions(db, options.assertWritable);
+  const attempt = attempts(db, options.now);
   let waiting: Waiting[] = [];
   let draining: Promise<void> | null = null;
+
+  /** Returns false if the file is locked or cannot be written: callers wait for it until their time limit is over. */
+  function commitGroup(): boolean {
+    let group: readonly Waiting[] = [];
+    let outcomes: readonly (Stored | Error)[] = [];
+    let stored = 0;
+    try {
+      inTransaction(() => {
+        group = waiting.splice(0, GROUP_MAX);
+        outcomes = group.map(({ call }) => attempt(call, group.length === 1));
+        stored = outcomes.filter((outcome) => !(outcome instanceof Error) && outcome.stored).length;
+        return stored > 0;
+      });
+    } catch (cause) {
+      const hasBegun = group.length > 0;
+      if (!hasBegun) {
+        const now = performance.now();
+        group = waiting.filter(({ until }) => until <= now);
+        waiting = waiting.filter(({ until }) => until > now);
+      }
+      if (group.length > 0) options.failed(cause);
+      for (const { reject } of group) reject(unavailable(cause));
+      return hasBegun;
+    }
+    if (stored > 0) options.committed(stored);
+    for (const [i, { resolve, reject }] of group.entries()) {
+      const outcome = outcomes[i];
+      if (outcome instanceof Error) reject(outcome);
+      else if (outcome !== undefined) resolve(outcome.appended);
+    }
+    return true;
+  }
+
+  async function drain(): Promise<void> {
+    // Appends of the current turn share the transaction.
+    await nextTurn();
+    for (let tries = 0; waiting.length > 0; ) {
+      if (commitGroup()) tries = 0;
+      else await pauseBetweenTries(tries++);
+      // Callers that just received a result can append to the next group, and other processes can take the lock.
+      await nextTurn();
+    }
+    draining = null;
+  }
+
+  return {
+    append: (call: AppendCall): Promise<Appended> =>
+      new Promise((resolve, reject) => {
+        waiting.push({ call, until: performance.now() + options.lockTimeoutMs, resolve, reject });
+        draining ??= drain();
+      }),
+    /** Resolves when no append is waiting. */
+    drained: async (): Promise<void> => {
+      while (draining !== null) await draining;
+    },
+    /** Writes and syncs; throws if that fails. */
+    probe,
+  };
+}
+
+/** Synchronous, so nothing else of this process happens between BEGIN and COMMIT. */
+function transactions(db: DatabaseSync, assertWritable: () => void) {
+  const begin = db.prepare('BEGIN IMMEDIATE');
+  const commit = db.prepare('COMMIT');
+  const write = db.prepare('INSERT OR REPLACE INTO probe (one, bytes) VALUES (1, zeroblob(?))');
   /** true from a failed commit until one succeeds. */
   let failing = false;
 
-  const rollBack = () => {
+  function rollBack(): void {
     if (db.isTransaction) db.exec('ROLLBACK');
-  };
+  }
 
-  /** Throws a fault that ended the whole transaction (disk full, I/O error); returns any other error of this call. */
-  function attempt(call: AppendCall, alone: boolean): Stored | Error {
+  /** `work` returns whether to commit. Throws if the file is locked or cannot be written, and what `work` throws. */
+  function inTransaction(work: () => boolean): void {
+    try {
+      // One whose ROLLBACK failed.
+      rollBack();
+      assertWritable();
+      begin.run();
+      if (work()) {
+        commit.run();
+        failing = false;
+      } else rollBack();
+    } catch (cause) {
+      if (!isSqliteBusy(cause)) failing = true;
+      // Immediately, since this connection's reads would return uncommitted events.
+      try {
+        rollBack();
+      } catch {}
+      throw cause;
+    }
+  }
+
+  return {
+    inTransaction,
+    /** 64 kB after a failed commit, so that an append fits. */
+    probe: () => inTransaction(() => write.run(failing ? PROBE_BYTES : 1).changes > 0),
+  };
+}
+
+/**
+ * Throws a fault that ended the whole transaction (disk full, I/O error); returns any other error of this call. `alone`: in
+ * its group.
+ */
+function attempts(db: DatabaseSync, now: () => number): (call: AppendCall, alone: boolean) => Stored | Error {
+  const append = appendRules(db, now);
+  const savepoint = db.prepare('SAVEPOINT one');
+  const release = db.prepare('RELEASE one');
+  const undo = db.prepare('ROLLBACK TO one');
+  return (call, alone) => {
     // A single INSERT needs no savepoint, since SQLite undoes a statement that fails; nor does a call alone in its group.
     const several = call.events.length > 1 && !alone;
     if (several) savepoint.run();
@@ -171,90 +259,5 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions): Grou
       }
       return error instanceof WrongExpectedVersion ? error : unavailable(error);
     }
-  }
-
-  /** Runs synchronously, so nothing else of this process happens between BEGIN and COMMIT. */
-  function commitGroup(group: readonly Waiting[]): void {
-    let outcomes: (Stored | Error)[];
-    let stored = 0;
-    try {
-      outcomes = group.map(({ call }) => attempt(call, group.length === 1));
-      stored = outcomes.filter((outcome) => !(outcome instanceof Error) && outcome.stored).length;
-      if (stored > 0) commit.run();
-      else rollBack();
-      if (stored > 0) failing = false;
-    } catch (cause) {
-      failing = true;
-      // Immediately, since this connection's reads would return uncommitted events. If ROLLBACK fails too, the next group
-      // repeats it before it begins.
-      try {
-        rollBack();
-      } catch {}
-      options.failed(cause);
-      for (const { reject } of group) reject(unavailable(cause));
-      return;
-    }
-    if (stored > 0) options.committed(stored);
-    for (const [i, { resolve, reject }] of group.entries()) {
-      const outcome = outcomes[i];
-      if (outcome instanceof Error) reject(outcome);
-      else if (outcome !== undefined) resolve(outcome.appended);
-    }
-  }
-
-  /** Commits the next group if the lock is free. Otherwise returns false and rejects callers whose time limit is over. */
-  function tryGroup(): boolean {
-    try {
-      rollBack();
-      options.assertWritable();
-      begin.run();
-    } catch (cause) {
-      if (!isSqliteBusy(cause)) failing = true;
-      const now = performance.now();
-      const over = waiting.filter(({ until }) => until <= now);
-      waiting = waiting.filter(({ until }) => until > now);
-      if (over.length > 0) options.failed(cause);
-      for (const { reject } of over) reject(unavailable(cause));
-      return false;
-    }
-    commitGroup(waiting.splice(0, GROUP_MAX));
-    return true;
-  }
-
-  async function drain(): Promise<void> {
-    // Appends of the current turn share the transaction.
-    await nextTurn();
-    for (let tries = 0; waiting.length > 0; ) {
-      if (tryGroup()) tries = 0;
-      else await pauseBetweenTries(tries++);
-      // Callers that just received a result can append to the next group, and other processes can take the lock.
-      await nextTurn();
-    }
-    draining = null;
-  }
-
-  return {
-    append: (call) =>
-      new Promise((resolve, reject) => {
-        waiting.push({ call, until: performance.now() + options.lockTimeoutMs, resolve, reject });
-        draining ??= drain();
-      }),
-    drained: async () => {
-      while (draining !== null) await draining;
-    },
-    probe: () => {
-      options.assertWritable();
-      begin.run();
-      try {
-        write.run(failing ? PROBE_BYTES : 1);
-        commit.run();
-        failing = false;
-      } catch (cause) {
-        failing = true;
-        throw cause;
-      } finally {
-        rollBack();
-      }
-    },
   };
 }
