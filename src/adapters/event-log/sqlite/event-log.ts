@@ -13,7 +13,7 @@ import { damageMark } from './damage-mark.ts';
 import { nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
 import { fileDamage, isLogDamage } from './file-damage.ts';
 import { FileReplaced, fileIdentity } from './file-identity.ts';
-import { LAST_REVISION, logReader, positionNumber } from './read.ts';
+import { logReader, positionNumber } from './read.ts';
 import { positionText } from './row.ts';
 import { logScanner } from './scan.ts';
 import { commitWatch, sqliteSubscription } from './subscribe.ts';
@@ -119,10 +119,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
         return failedBy(cause);
       });
     },
-    readStream: (stream, { from, direction = 'forwards', max = Number.MAX_SAFE_INTEGER } = {}) =>
-      read(() =>
-        reader.stream(stream, from ?? (direction === 'forwards' ? 0n : LAST_REVISION), direction, max),
-      ),
+    readStream: (stream, range = {}) => read(() => reader.stream(stream, range)),
     async readAll({ after, max, types }) {
       const events: RecordedEvent[] = [];
       let cursor = positionNumber(after);

@@ -1,7 +1,9 @@
 // An event as a row of the file, and the checksum by which damage to it is noticed.
 import { crc32 } from 'node:zlib';
+import type { Damage } from '#src/domain/damage.ts';
 import { isObject } from '#src/lib/is-object.ts';
 import { iso } from '#src/lib/iso.ts';
+import { isSqliteUnreadable } from '#src/lib/sqlite-error.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 
 export const positionText = (position: number): string => String(position).padStart(20, '0');
@@ -42,6 +44,29 @@ export const columnsOf = (hasChecksum: boolean): string =>
   `stream, revision, position, id, type, data, metadata, created, ${hasChecksum ? 'checksum' : 'NULL AS checksum'}`;
 
 export type Row = Readonly<Record<string, unknown>>;
+
+/** `unchecked`: an event of an older release, which has no checksum. */
+type Whole = { readonly event: RecordedEvent; readonly unchecked: boolean };
+export type Point = Whole | { readonly event: null; readonly unchecked: false; readonly damage: Damage };
+
+/** null: a row of them is damaged, or is not the one that was expected as the `i`th. */
+export function wholeRows(
+  select: () => readonly Row[],
+  isExpected: (row: Row, i: number) => boolean,
+): readonly Whole[] | null {
+  try {
+    const whole: Whole[] = [];
+    for (const row of select()) {
+      const event = isExpected(row, whole.length) ? recorded(row) : null;
+      if (event === null) return null;
+      whole.push({ event, unchecked: row.checksum === null });
+    }
+    return whole;
+  } catch (error) {
+    if (isSqliteUnreadable(error)) return null;
+    throw error;
+  }
+}
 
 /** null: the row is not as it was written. A row of an older release, without a checksum, need only be an event. */
 export function recorded(row: Row): RecordedEvent | null {

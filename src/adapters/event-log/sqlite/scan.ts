@@ -7,8 +7,8 @@ import { LogDamaged } from '#src/ports/event-log.ts';
 import type { EventScan, Scanned } from '#src/ports/event-scan.ts';
 import { nextTurn } from './file.ts';
 import type { FileDamage } from './file-damage.ts';
-import { type LogReader, logReader, type Point, positionNumber } from './read.ts';
-import { positionText } from './row.ts';
+import { type LogReader, logReader, positionNumber } from './read.ts';
+import { type Point, positionText } from './row.ts';
 
 export type ScanDependencies = {
   readonly file: string;
@@ -89,9 +89,7 @@ export function logScanner({
     const { reader } = opened;
     const head = headOf(opened);
     const until = Math.min(head, after + max);
-    const width = Math.max(0, until - after);
-    const points =
-      reader.range(after + 1, until) ?? Array.from({ length: width }, (_, n) => reader.point(after + 1 + n));
+    const points = reader.points(after + 1, until);
     const unindexed = !index
       ? []
       : points.flatMap(({ event }, n) =>
