@@ -20,7 +20,7 @@ import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
 import { keepRecovering } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
-import { firstComparison } from '#src/usecases/transparency/first-comparison.ts';
+import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
 import { wireApp } from './app.ts';
 import { verifierPrimitives, wireKeys } from './keys.ts';
 import { checkpointPath, logHistory } from './log-history.ts';

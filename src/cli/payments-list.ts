@@ -3,16 +3,23 @@ import { isRefundDue } from '#src/domain/payment/ledger.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import {
+  isIn,
+  isWithin,
+  listAllPayments,
+  openPayments,
+  type PaymentRow,
+  type Period,
+  type TransferRow,
+  unattributedTransfers,
+} from '#src/usecases/payments/list-payments.ts';
+import { type Ledger, readLedger } from '#src/usecases/payments/read-ledger.ts';
+import {
   type Balance,
   balanceOf,
   contradictsItself,
   isWorkLeft,
-} from '#src/usecases/payments/balance-payments.ts';
-import { listAllPayments, openPayments } from '#src/usecases/payments/list-payments.ts';
-import { isIn, isWithin, type PaymentRow, type Period } from '#src/usecases/payments/payment-row.ts';
-import { type Ledger, readLedger } from '#src/usecases/payments/read-ledger.ts';
-import { sumPayments } from '#src/usecases/payments/sum-payments.ts';
-import { type TransferRow, unattributedTransfers } from '#src/usecases/payments/unattributed-transfers.ts';
+  sumPayments,
+} from '#src/usecases/payments/sum-payments.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import {

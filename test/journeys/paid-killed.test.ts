@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { openOperatorLog } from '#src/app/operator.ts';
 import type { EventType } from '#src/domain/events.ts';
 import type { OpenState } from '#src/domain/payment/ledger.ts';
-import type { PaymentRow } from '#src/usecases/payments/payment-row.ts';
+import type { PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { listOpenPayments } from '#test/support/books.ts';
 import { IS_ALONE } from '#test/support/cells.ts';
 import type { Fault } from '#test/support/fault-proxy.ts';

@@ -1,9 +1,9 @@
 // The books of a log, from one read of all of it.
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { balanceOf } from '#src/usecases/payments/balance-payments.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
+import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 
 type Deps = { readonly log: EventLog; readonly clock: Pick<Clock, 'now'> };
 

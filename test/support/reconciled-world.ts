@@ -6,8 +6,8 @@ import { identityText, type PaymentReserved } from '#src/domain/events/payment.t
 import type { DomainEvent } from '#src/domain/events.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { accountKey } from '#src/domain/payment/reconciliation.ts';
+import type { PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { listAllPayments } from '#src/usecases/payments/list-payments.ts';
-import type { PaymentRow } from '#src/usecases/payments/payment-row.ts';
 import { openLedger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from '#src/usecases/reconciliation/judge-open.ts';
 import {

@@ -8,9 +8,8 @@ import {
   publicActions,
   walletActions,
 } from 'viem';
-import { devAccount, type LocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
+import { devAccount, type LocalChain, mined, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import contracts from '#src/demo/payments/contracts.json' with { type: 'json' };
-import { mined } from '#src/demo/payments/transactions.ts';
 
 /** In atomic units. */
 export type BatchTransfer = { readonly to: Hex; readonly amount: bigint };

@@ -8,8 +8,7 @@ import type { PaymentPayload, PaymentRequirements } from '@x402/core/types';
 import { toFacilitatorEvmSigner } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/facilitator';
 import { createWalletClient, http, publicActions } from 'viem';
-import { devAccount, viemChain } from './chain.ts';
-import { inNonceOrder, mined } from './transactions.ts';
+import { devAccount, inNonceOrder, mined, viemChain } from './chain.ts';
 
 export type LocalFacilitator = {
   /** As X402_FACILITATOR_URL takes it. */

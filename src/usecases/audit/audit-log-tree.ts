@@ -9,7 +9,7 @@ import { MAX_PENDING_SECONDS } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
 import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
-import type { AuditedKept } from './audit-log-kept.ts';
+import type { AuditedKept } from './audit-log-keys.ts';
 import type { StreamStates } from './stream-states.ts';
 
 /** About how many characters the JSON of a leaf has. */

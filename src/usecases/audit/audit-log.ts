@@ -27,13 +27,11 @@ import {
 } from '#src/domain/events.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
-import { auditChain } from './audit-log-chain.ts';
+import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
-import { auditKept } from './audit-log-kept.ts';
-import { auditKeys } from './audit-log-keys.ts';
+import { auditKept, auditKeys } from './audit-log-keys.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditOrder } from './audit-log-order.ts';
-import { auditRefunds } from './audit-log-refunds.ts';
 import { auditTree } from './audit-log-tree.ts';
 import { type ScratchRow, streamStates } from './stream-states.ts';
 

@@ -21,7 +21,7 @@ import {
   loadPayment,
   unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
-import { findClaimed } from './begun-refunds.ts';
+import { findClaimed } from './complete-refund.ts';
 
 /** `id`: name of the payment's stream. `isNew` false: it had begun before. */
 export type Begun =

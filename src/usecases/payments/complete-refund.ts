@@ -1,6 +1,5 @@
 // The second step of a refund: the transfers of one transaction are claimed for the refunds that have begun, and then these
 // are recorded. The claim decides what the transaction refunds: a run that ended between the two is continued by the next.
-
 import { refundId } from '#src/domain/events/refund.ts';
 import { STREAM } from '#src/domain/events.ts';
 import {
@@ -13,16 +12,17 @@ import {
   type Uncovered,
 } from '#src/domain/payment/refund.ts';
 import { isoNow } from '#src/lib/iso.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
 import {
   appendUntilKnown,
   envelope,
+  eventsOf,
   type JournalDeps,
   loadJob,
   loadPayment,
   loadRefundClaims,
   unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
-import { findBegunRefunds, findClaimed } from './begun-refunds.ts';
 
 export type CompleteRequest = {
   /** `0x` and 64 hex digits, lower case. */
@@ -132,4 +132,32 @@ async function record(
     const append = appendUntilKnown(deps, stream, expected, envelope(deps, events, jobId));
     if ((await unlessOvertaken(append)) !== null) return true;
   }
+}
+
+// ── the refunds that have begun, and the transactions claimed for them ──────────────────────────────
+
+/** Payment streams whose refund is neither cancelled nor recorded, the oldest first. Keeps only these in memory. */
+export async function findBegunRefunds(log: EventLog): Promise<ReadonlySet<string>> {
+  const begun = new Set<string>();
+  const types = ['RefundBegun', 'RefundCancelled', 'PaymentRefunded'] as const;
+  for await (const { recorded, event } of eventsOf(log, types)) {
+    begun.delete(recorded.stream);
+    if (event.type === 'RefundBegun') begun.add(recorded.stream);
+  }
+  return begun;
+}
+
+/** The transaction that is claimed for each of these payment streams; those without a claim are left out. */
+export async function findClaimed(
+  log: EventLog,
+  payments: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const claimed = new Map<string, string>();
+  for await (const { event } of eventsOf(log, ['RefundClaimed'])) {
+    const { transaction, transfers, released } = event.data;
+    for (const payment of released) if (claimed.get(payment) === transaction) claimed.delete(payment);
+    for (const { payment } of transfers.flatMap(({ refunds }) => refunds))
+      if (payments.has(payment)) claimed.set(payment, transaction);
+  }
+  return claimed;
 }

@@ -1,8 +1,7 @@
 // The ledger: the payments of an event log that are open, the charges that no comparison with the chain has confirmed yet,
 // and the sums of all of them.
-
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import type { PaymentReserved } from '#src/domain/events/payment.ts';
+import type { ChainReconciled, PaymentReserved } from '#src/domain/events/payment.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import {
   type Books,
@@ -24,9 +23,8 @@ import {
 } from '#src/domain/payment/reconciliation.ts';
 import { isSelfPaid, type Payment } from '#src/domain/payment/state.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { eventsOf, loadPayment } from '#src/usecases/event-streams.ts';
+import { eventIn, eventsOf, loadPayment } from '#src/usecases/event-streams.ts';
 import { readHistory } from './payment-histories.ts';
-import { standingRounds } from './standing-rounds.ts';
 
 /** A charge whose transfer is in no block that was compared so far. */
 export type UnconfirmedCharge = {
@@ -231,3 +229,35 @@ const CHANGES_CLOSED: ReadonlySet<string> = new Set([
   'PaymentRefunded',
   'SettlementCorrected',
 ]);
+
+// ── the rounds of a comparison with the chain that no later round replaced ──────────────────────────
+
+const PAGE = 256;
+
+/**
+ * The newest first, up to this revision, in constant memory. A round stands if each newer one that stands begins after its
+ * last block. Throws for an event that it cannot read.
+ */
+export async function* standingRounds(
+  log: EventLog,
+  stream: string,
+  account: ChainAccount,
+  upTo?: bigint,
+): AsyncGenerator<ChainReconciled, void, undefined> {
+  const key = accountKey(account);
+  let next = upTo;
+  let before = Number.POSITIVE_INFINITY;
+  for (;;) {
+    const from = next === undefined ? {} : { from: next };
+    const page = await log.readStream(stream, { ...from, direction: 'backwards', max: PAGE });
+    for (const recorded of page) {
+      const { type, data } = eventIn(recorded);
+      if (type !== 'ChainReconciled' || accountKey(data) !== key || data.toBlock >= before) continue;
+      before = data.fromBlock;
+      yield data;
+    }
+    const last = page.at(-1)?.revision ?? 0n;
+    if (last === 0n) return;
+    next = last - 1n;
+  }
+}

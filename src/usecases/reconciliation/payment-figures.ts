@@ -2,8 +2,8 @@
 import { noSums, type OpenState, openState } from '#src/domain/payment/ledger.ts';
 import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
 import type { OpenPayments, PaymentFigures } from '#src/ports/telemetry.ts';
-import { balanceOf } from '#src/usecases/payments/balance-payments.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 
 /** Its time grows with what is open. `nowMs`: Unix ms. */
 export function paymentFigures(ledger: Ledger, account: ChainAccount, nowMs: number): PaymentFigures {

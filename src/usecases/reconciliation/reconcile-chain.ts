@@ -16,7 +16,7 @@ import type { ChainScan, Scan } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { appendUntilKnown, envelope, unlessOvertaken } from '#src/usecases/event-streams.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
-import { standingRounds } from '#src/usecases/payments/standing-rounds.ts';
+import { standingRounds } from '#src/usecases/payments/read-ledger.ts';
 import { endKey, type JudgeDeps, type Judged, judgeOpen, type Turns } from './judge-open.ts';
 import { type SettledTransfers, settleTransfers } from './settle-transfers.ts';
 

@@ -1,11 +1,13 @@
 // Compares the books with the chain as long as the service runs: one round after the other until the newest block that
 // counts, then again after the interval. Of several processes the first one that finishes a round has made it; the others
 // wait an interval from then on.
-
 import { chainAccount } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
+import { STANDSTILL_MS } from '#src/domain/monitoring/health.ts';
+import { accountKey, type ChainAccount, type ChainBooks } from '#src/domain/payment/reconciliation.ts';
+import { iso } from '#src/lib/iso.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
+import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
@@ -13,7 +15,6 @@ import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from './judge-open.ts';
 import { agedFigures, paymentFigures } from './payment-figures.ts';
 import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
-import { standstill } from './standstill.ts';
 
 export type ReconcilerDeps = ReconcileDeps & {
   readonly payee: string;
@@ -200,6 +201,35 @@ function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
         const message = 'transfers to the payee pay for nothing in the books; see `relay payments --missing`';
         logger.warn(message, { transfers, fromBlock, toBlock });
       }
+    },
+  };
+}
+
+// ── whether no further block is compared, for whatever reason ───────────────────────────────────────
+
+/** `limitMs`: instead of `STANDSTILL_MS`. */
+function standstill(
+  { now, monotonic }: Pick<Clock, 'now' | 'monotonic'>,
+  intervalMs: number,
+  limitMs: number = STANDSTILL_MS,
+) {
+  const begun = { block: '', time: iso(now()), at: monotonic() };
+  /** The last progress. `time`: of its record; of the block itself, if an earlier process made it. */
+  let last: typeof begun | null = null;
+  return {
+    /** With the last block that any process has compared, as the event log has it; null: none. */
+    look(books: Pick<ChainBooks, 'blockHash' | 'blockTime'> | null): void {
+      const block = books?.blockHash ?? '';
+      if (block === last?.block) return;
+      const age = books === null ? 0 : Math.max(0, now() - Date.parse(books.blockTime));
+      if (last !== null) last = { block, time: iso(now()), at: monotonic() };
+      else if (books === null) last = begun;
+      else last = { block, time: books.blockTime, at: monotonic() - age };
+    },
+    /** RFC 3339, since when it stands still; null: it does not. */
+    since(): string | null {
+      const { time, at } = last ?? begun;
+      return monotonic() - at > limitMs + 2 * intervalMs ? time : null;
     },
   };
 }

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DomainEvent } from '#src/domain/events.ts';
-import { listAllPayments } from '#src/usecases/payments/list-payments.ts';
-import { isWithin, type PaymentRow } from '#src/usecases/payments/payment-row.ts';
+import { isWithin, listAllPayments, type PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { listOpenPayments } from '#test/support/books.ts';
 import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import {

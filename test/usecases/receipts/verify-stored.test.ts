@@ -11,7 +11,7 @@ import {
   upToCompletion,
   type VerifyDeps,
   verifyStored,
-} from '#src/usecases/receipts/verify-stored.ts';
+} from '#src/usecases/receipts/stored-receipts.ts';
 import { keyDirectory, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { failing, letPass } from '#test/support/fakes.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Cancel } from '#src/lib/time.ts';
-import { firstComparison } from '#src/usecases/transparency/first-comparison.ts';
+import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
 
 /** `opening`: whether another try makes sense, after each that came too early. */
 function scripted(...opening: readonly boolean[]) {
