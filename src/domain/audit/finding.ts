@@ -147,6 +147,8 @@ export type EventLocation = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'pos
 /** A finding without its location. `message`: without capital letter and full stop. */
 export type Fault = { readonly kind: FindingKind; readonly message: string };
 
+export const fault = (kind: FindingKind, message: string): Fault => ({ kind, message });
+
 /** A fault and its event. */
 export type Found = { readonly fault: Fault; readonly location: EventLocation };
 
@@ -198,7 +200,7 @@ export function streamFault({ type, data }: DomainEvent, stream: string): Fault 
     return /^[0-9a-f]{64}$/.test(stream.slice(named('').length)) ? null : misplaced(type);
   const id = idOf(data);
   if (stream === named(id ?? '')) return null;
-  return { kind: 'stream_mismatch', message: `the event is of ${id}, and the stream is not` };
+  return fault('stream_mismatch', `the event is of ${id}, and the stream is not`);
 }
 
 /** That the stream of the event is named after. */

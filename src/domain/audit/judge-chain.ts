@@ -12,7 +12,7 @@ import {
 } from '../payment/reconciliation.ts';
 import type { Transfer } from '../payment/refund.ts';
 import type { Payment } from '../payment/state.ts';
-import type { Fault } from './finding.ts';
+import { type Fault, fault } from './finding.ts';
 
 /** What has to follow the rounds that stand before it. null: there is none. */
 export type RoundBefore = Pick<ChainReconciled, 'toBlock'> | null;
@@ -23,7 +23,7 @@ export function orderFault(
   before: RoundBefore,
   replaced: number | null,
 ): Fault | null {
-  const impossible = (message: string): Fault => ({ kind: 'chain_event_impossible', message });
+  const impossible = (message: string): Fault => fault('chain_event_impossible', message);
   if (round.toBlock < round.fromBlock) return impossible('it ends before it begins');
   if (replaced !== null && round.fromBlock > replaced)
     return impossible(`it begins within a round, which began with block ${replaced}`);
@@ -46,7 +46,7 @@ export function roundFaults(
   confirmed: readonly ConfirmedPayment[],
 ): readonly Fault[] {
   const faults: Fault[] = [];
-  const mismatch = (message: string) => faults.push({ kind: 'chain_event_mismatch', message });
+  const mismatch = (message: string) => faults.push(fault('chain_event_mismatch', message));
   let paid = 0n;
   for (const { hash, payment, isTaken } of confirmed) {
     if (payment.status === 'absent') {
@@ -77,7 +77,7 @@ export function receivedFault(
 ): Fault | null {
   if (received <= charged - missing + unattributed) return null;
   const message = `more was received in ${asset} on ${network} than the books have: received ${received}, and charged ${charged} - missing ${missing} + unattributed ${unattributed} is less`;
-  return { kind: 'books_unbalanced', message };
+  return fault('books_unbalanced', message);
 }
 
 // ── against the chain ───────────────────────────────────────────────────────────────────────────────────
@@ -86,12 +86,12 @@ export function blockFault(round: ChainReconciled, block: ChainBlock | null): Fa
   if (block?.hash === round.blockHash) return null;
   const found = block === null ? 'no such block' : `the block ${block.hash}`;
   const message = `the round compared block ${round.toBlock} ${round.blockHash}, and the chain has ${found}`;
-  return { kind: 'chain_block_mismatch', message };
+  return fault('chain_block_mismatch', message);
 }
 
 /** `transfers`: those in the round's blocks. */
 export function transfersFault(round: ChainReconciled, transfers: readonly ChainTransfer[]): Fault | null {
-  const mismatch = (message: string): Fault => ({ kind: 'chain_transfers_mismatch', message });
+  const mismatch = (message: string): Fault => fault('chain_transfers_mismatch', message);
   const received = transfers.reduce((sum, { amount }) => sum + amount, 0n);
   if (received !== BigInt(round.received) || transfers.length !== round.transfers)
     return mismatch(
@@ -121,7 +121,7 @@ export function chargeFaults(
     const recorded = confirmed.has(hash) ? recordedOf(hash) : null;
     if (recorded === null || recorded.toLowerCase() === transfer.transaction) return [];
     const message = `payment-${hash} is recorded with transaction ${recorded}, and the chain has its transfer in ${transfer.transaction}`;
-    return [{ kind: 'charge_transaction_mismatch', message }];
+    return [fault('charge_transaction_mismatch', message)];
   });
 }
 
@@ -146,5 +146,5 @@ export function refundFault(stated: StatedRefund, transfers: readonly Transfer[]
   if (moved >= BigInt(amount)) return null;
   const found = transfers === null ? 'the chain has no such transaction' : `the chain has ${moved}`;
   const message = `${transaction} is recorded to have returned ${amount} to ${payer}, and ${found}`;
-  return { kind: 'refund_not_on_chain', message };
+  return fault('refund_not_on_chain', message);
 }

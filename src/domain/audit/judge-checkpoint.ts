@@ -5,7 +5,7 @@ import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
 import type { Primitives } from '../signing-keys/keys.ts';
 import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
-import type { Fault } from './finding.ts';
+import { type Fault, fault } from './finding.ts';
 
 /** `head`: the checkpoint's tree head, also if no key of the relay signed it; null if it cannot be read. */
 export type CheckpointVerdict = { readonly head: TreeHead | null; readonly faults: readonly Fault[] };
@@ -17,19 +17,18 @@ export async function judgeCheckpoint(
   primitives: Primitives,
 ): Promise<CheckpointVerdict> {
   const head = parseCheckpoint(note);
-  if (head === null)
-    return { head, faults: [{ kind: 'checkpoint_unreadable', message: 'its note is no checkpoint' }] };
+  if (head === null) return { head, faults: [fault('checkpoint_unreadable', 'its note is no checkpoint')] };
   const faults: Fault[] = [];
   if (origin !== head.origin || size !== String(head.size) || root !== toBase64(head.root)) {
     const message = 'origin, size or root of the event are not those of its note';
-    faults.push({ kind: 'checkpoint_event_mismatch', message });
+    faults.push(fault('checkpoint_event_mismatch', message));
   }
   const signer = await verifyCheckpoint(note, keys, primitives);
   const key = signer && keys.find((known) => known.keyId === signer.keyId);
   if (!key || key.keyId !== keyId || !keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000))) {
     const message =
       'it is not signed by the checkpoint key that the event names, or that key was not announced, not valid then, or compromised';
-    faults.push({ kind: 'checkpoint_signature_invalid', message });
+    faults.push(fault('checkpoint_signature_invalid', message));
   }
   return { head, faults };
 }
@@ -46,22 +45,20 @@ export type Logged = {
 /** The first of origin, size and root that does not fit, or that nothing is new; null if all fit. */
 export function fitFault(head: TreeHead, { last, leaves, root }: Logged): Fault | null {
   if (last !== null && last.origin !== head.origin) {
-    return { kind: 'checkpoint_origin_changed', message: `the log was called ${last.origin} before` };
+    return fault('checkpoint_origin_changed', `the log was called ${last.origin} before`);
   }
-  if (last !== null && head.size < last.size) {
-    const message = `${head.size} leaves, after a checkpoint of ${last.size}`;
-    return { kind: 'checkpoint_shrinks', message };
-  }
+  if (last !== null && head.size < last.size)
+    return fault('checkpoint_shrinks', `${head.size} leaves, after a checkpoint of ${last.size}`);
   if (head.size > leaves) {
     const message = `${head.size} leaves are signed, and the record has ${leaves} up to here`;
-    return { kind: 'checkpoint_ahead', message };
+    return fault('checkpoint_ahead', message);
   }
   if (root === null || !sameHash(root, head.root)) {
     const message = `the ${head.size} leaves before it are not those that were signed`;
-    return { kind: 'checkpoint_root_mismatch', message };
+    return fault('checkpoint_root_mismatch', message);
   }
   return head.size === last?.size
-    ? { kind: 'checkpoint_repeated', message: `a checkpoint before it covers the same ${head.size} leaves` }
+    ? fault('checkpoint_repeated', `a checkpoint before it covers the same ${head.size} leaves`)
     : null;
 }
 
@@ -75,13 +72,13 @@ export type KeptFacts = Pick<Logged, 'leaves' | 'root'> & { readonly origin: str
 export function keptFault({ source, origin, size, root }: KeptCheckpoint, facts: KeptFacts): Fault | null {
   if (origin !== facts.origin) {
     const message = `the checkpoint of ${source} is of ${origin}, the record of ${facts.origin ?? 'no transparency log'}`;
-    return { kind: 'kept_checkpoint_origin_mismatch', message };
+    return fault('kept_checkpoint_origin_mismatch', message);
   }
   if (facts.root === null) {
     const message = `the checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were removed, or the record is older than the checkpoint`;
-    return { kind: 'kept_checkpoint_ahead', message };
+    return fault('kept_checkpoint_ahead', message);
   }
   if (sameHash(facts.root, root)) return null;
   const message = `the first ${size} receipts and key events have the root ${toBase64(facts.root)}, and ${toBase64(root)} was signed (${source}): one of them was changed, added or removed since`;
-  return { kind: 'kept_checkpoint_root_mismatch', message };
+  return fault('kept_checkpoint_root_mismatch', message);
 }

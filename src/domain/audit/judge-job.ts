@@ -16,7 +16,7 @@ import { type ChainedEvent, logOf, type ReadReceipt, receiptPayload } from '../r
 import type { CheckName } from '../receipt/report.ts';
 import { chainOf, verifyReceipt } from '../receipt/verify.ts';
 import type { Primitives } from '../signing-keys/keys.ts';
-import type { Fault, FindingKind } from './finding.ts';
+import { type Fault, type FindingKind, fault } from './finding.ts';
 
 export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
   switch (event.type) {
@@ -34,7 +34,7 @@ export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
     }
     case 'ReceiptSigned':
       if (job.status !== 'completed') {
-        return [{ kind: 'receipt_without_job', message: 'a receipt precedes the completion of its job' }];
+        return [fault('receipt_without_job', 'a receipt precedes the completion of its job')];
       }
       return job.receipt === null ? [] : [RECEIPT_REPEATED];
     default:
@@ -42,12 +42,9 @@ export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {
   }
 }
 
-export const RECEIPT_REPEATED: Fault = {
-  kind: 'receipt_repeated',
-  message: 'the job has a receipt already',
-};
+export const RECEIPT_REPEATED: Fault = fault('receipt_repeated', 'the job has a receipt already');
 
-const impossible = (message: string): Fault => ({ kind: 'job_event_impossible', message });
+const impossible = (message: string): Fault => fault('job_event_impossible', message);
 
 function startFaults({ mode, route, payment, decisionId }: JobStarted): readonly Fault[] {
   if ((mode === 'x402') !== (payment !== null))
@@ -93,8 +90,7 @@ export async function receiptFaults(
   primitives: Primitives,
 ): Promise<readonly Fault[]> {
   const { payload } = read;
-  if (payload === null)
-    return [{ kind: 'receipt_unreadable', message: 'this release cannot read the receipt' }];
+  if (payload === null) return [fault('receipt_unreadable', 'this release cannot read the receipt')];
   const { jws, receiptId } = signed;
   const report = await verifyReceipt(
     { jws, receiptId: null, jobId: null, keys, job: null, log: null },
@@ -111,7 +107,7 @@ export async function receiptFaults(
     Math.floor(Date.parse(signed.signedAt) / 1000) !== payload.iat
   ) {
     const message = 'decision, key or time of the event are not those of its receipt';
-    faults.push({ kind: 'receipt_event_mismatch', message });
+    faults.push(fault('receipt_event_mismatch', message));
   }
   const last = events.at(-1);
   const stream = { id: last?.stream ?? '', revision: String(last?.revision), chain: chainOf(events) ?? '' };
@@ -121,7 +117,7 @@ export async function receiptFaults(
   const differing = Object.keys(expected).filter((name) => !sameJson(expected[name], stated[name]));
   if (differing.includes('stream')) {
     const message = 'the recorded history of the job is not the one that was signed';
-    faults.push({ kind: 'receipt_chain_mismatch', message });
+    faults.push(fault('receipt_chain_mismatch', message));
   }
   const content = differing.filter((name) => name !== 'stream').join(', ');
   if (content !== '')

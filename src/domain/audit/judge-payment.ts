@@ -14,7 +14,7 @@ import {
   type Sums,
 } from '../payment/ledger.ts';
 import { isReturned, type Payment } from '../payment/state.ts';
-import type { Fault } from './finding.ts';
+import { type Fault, fault } from './finding.ts';
 
 /**
  * A payment's stream as read so far. `servedBy`: the job that started with it. `startedRefunded`: after its refund had begun,
@@ -43,7 +43,7 @@ export function judgePayment(
 export const isEnd = ({ type }: PaymentEvent): boolean =>
   ['PaymentRejected', 'PaymentReleased', 'PaymentRefunded'].includes(type);
 
-const impossible = (message: string): Fault => ({ kind: 'payment_event_impossible', message });
+const impossible = (message: string): Fault => fault('payment_event_impossible', message);
 
 /** The fault of an event that the payment's state allows. */
 function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent): Fault | null {
@@ -60,10 +60,9 @@ function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent
   if (event.type !== 'PaymentRefunded') return null;
   const { network, asset, amount, payer, transaction } = event.data;
   const fields = differing({ network, asset, amount, payer }, reserved);
-  if (fields.length > 0)
-    return { kind: 'payment_mismatch', message: `refund and charge differ in ${fields.join(', ')}` };
+  if (fields.length > 0) return fault('payment_mismatch', `refund and charge differ in ${fields.join(', ')}`);
   return transactionOf(payment) === transaction
-    ? { kind: 'payment_mismatch', message: 'the refund names the transaction of the charge' }
+    ? fault('payment_mismatch', 'the refund names the transaction of the charge')
     : null;
 }
 
@@ -75,7 +74,7 @@ export function booksFault(sums: Sums): Fault | null {
   if (isBalanced(sums)) return null;
   const { network, asset, charged, served, refunded, open } = sums;
   const message = `the payments in ${asset} on ${network} do not balance: charged ${charged} is not served ${served} + refunded ${refunded} + open ${open}`;
-  return { kind: 'books_unbalanced', message };
+  return fault('books_unbalanced', message);
 }
 
 /** Contradictions between a job's start and its payment's stream. null: no such stream. */
@@ -83,14 +82,12 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   const { jobId, payment } = started;
   if (payment === null) return [];
   if (history === null || history.payment.status === 'absent') {
-    return [{ kind: 'payment_missing', message: 'the job names a payment that the log does not have' }];
+    return [fault('payment_missing', 'the job names a payment that the log does not have')];
   }
   const faults: Fault[] = [];
-  const mismatch = (message: string) => faults.push({ kind: 'payment_mismatch', message });
-  if (history.servedBy !== null) {
-    const message = `the payment has bought ${history.servedBy} already`;
-    faults.push({ kind: 'payment_used_twice', message });
-  }
+  const mismatch = (message: string) => faults.push(fault('payment_mismatch', message));
+  if (history.servedBy !== null)
+    faults.push(fault('payment_used_twice', `the payment has bought ${history.servedBy} already`));
   // A refund can be recorded while the job is being started; `refundedFault` requires that its request is not sent.
   if (history.payment.status !== 'settled' && !isReturned(history.payment)) {
     mismatch('the payment is not settled when the job starts');
@@ -114,10 +111,7 @@ export const refundedFault = (
 ): Fault | null =>
   boughtNothing(errorCategory) || !startedRefunded
     ? null
-    : {
-        kind: 'payment_mismatch',
-        message: 'the job was executed, and the refund of its payment had begun before it',
-      };
+    : fault('payment_mismatch', 'the job was executed, and the refund of its payment had begun before it');
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
@@ -125,9 +119,9 @@ export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, '
 export function decisionFaults(started: JobStarted, history: DecisionFacts | null): readonly Fault[] {
   if (started.decisionId === null) return [];
   if (history === null) {
-    return [{ kind: 'decision_missing', message: 'the job names a decision that the log does not have' }];
+    return [fault('decision_missing', 'the job names a decision that the log does not have')];
   }
-  const mismatch = (message: string): Fault[] => [{ kind: 'decision_mismatch', message }];
+  const mismatch = (message: string): Fault[] => [fault('decision_mismatch', message)];
   if (history.hash !== started.decisionHash)
     return mismatch('the decision is not the one whose hash the job has');
   if (history.recommendation !== 'pay_and_execute') return mismatch('the decision does not approve the job');
@@ -163,8 +157,8 @@ export function claimFault(
     if (paymentStream === null || hasEnded) return null;
     if (history?.payment.status !== 'absent' && history?.payment.reserved.jobId === jobId) return null;
     return history === null
-      ? { kind: 'payment_missing', message: 'the claim names a payment that the log does not have' }
-      : { kind: 'payment_mismatch', message: 'the claim names a payment that was not reserved for its job' };
+      ? fault('payment_missing', 'the claim names a payment that the log does not have')
+      : fault('payment_mismatch', 'the claim names a payment that was not reserved for its job');
   }
   const isRetention = event.data.reason === 'retention_over';
   if (isRetention ? isOver : hasEnded) return null;
@@ -172,7 +166,7 @@ export function claimFault(
   if (!isRetention && history?.payment.status === 'refunding' && history.payment.reserved.jobId === jobId)
     return null;
   const message = `the key is released, and ${isRetention ? `the log has no end of ${jobId}` : 'its payment has not ended'}`;
-  return { kind: 'claim_event_impossible', message };
+  return fault('claim_event_impossible', message);
 }
 
 /**
@@ -186,9 +180,9 @@ export function claimedFaults(
 ): readonly Fault[] {
   if (started.claimStream === null || payment?.payment.status === 'refunded') return [];
   if (claim === null) {
-    return [{ kind: 'claim_missing', message: 'the job names a claim that the log does not have' }];
+    return [fault('claim_missing', 'the job names a claim that the log does not have')];
   }
-  const mismatch = (message: string): Fault[] => [{ kind: 'claim_mismatch', message }];
+  const mismatch = (message: string): Fault[] => [fault('claim_mismatch', message)];
   if (claim.status === 'free' || claim.claimed.jobId !== started.jobId)
     return mismatch('the job starts and does not hold its key');
   if (claim.claimed.paymentStream !== started.paymentStream)

@@ -5,7 +5,7 @@ import type { RefundClaimed, RefundTransfer } from '../events/refund.ts';
 import type { EventOf } from '../events.ts';
 import { type Allocation, evolveClaims, NO_CLAIMS, potKey, type RefundClaims } from '../payment/refund.ts';
 import type { Payment } from '../payment/state.ts';
-import type { Fault } from './finding.ts';
+import { type Fault, fault } from './finding.ts';
 
 /** The claims of a transaction as read so far. `moved`: amount of each transfer as stated first, in atomic units. */
 export type RefundHistory = RefundClaims & {
@@ -25,7 +25,7 @@ export function judgeClaim(
   const { allocations } = evolveClaims(history, event);
   const moved = { ...history.moved };
   const faults: Fault[] = [];
-  const impossible = (message: string) => faults.push({ kind: 'refund_event_impossible', message });
+  const impossible = (message: string) => faults.push(fault('refund_event_impossible', message));
   for (const payment of released)
     if (!history.allocations.some((held) => held.payment === payment))
       impossible(`it releases ${payment}, which the transaction was not claimed for`);
@@ -60,10 +60,7 @@ function mismatch(
   payment: Payment | null,
 ): Fault | null {
   if (payment === null || payment.status === 'absent' || !('settled' in payment))
-    return {
-      kind: 'payment_missing',
-      message: `the claim is for ${stream}, which the log does not have as charged`,
-    };
+    return fault('payment_missing', `the claim is for ${stream}, which the log does not have as charged`);
   const { reserved } = payment;
   const fields = [
     reserved.network === network ? null : 'network',
@@ -74,7 +71,7 @@ function mismatch(
   ].filter((field) => field !== null);
   return fields.length === 0
     ? null
-    : { kind: 'payment_mismatch', message: `claim and charge of ${stream} differ in ${fields.join(', ')}` };
+    : fault('payment_mismatch', `claim and charge of ${stream} differ in ${fields.join(', ')}`);
 }
 
 /** null: the transaction was claimed for this refund. Version 1 had no claims. */
@@ -91,7 +88,7 @@ export function unclaimedFault(
   );
   return isClaimed
     ? null
-    : { kind: 'refund_unclaimed', message: `${transaction} was not claimed for this refund before it` };
+    : fault('refund_unclaimed', `${transaction} was not claimed for this refund before it`);
 }
 
 /** What is left of a claim at the end of the record: it is recorded, to be recorded, or void. */

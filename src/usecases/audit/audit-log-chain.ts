@@ -1,6 +1,6 @@
-// Comparisons with the chain in an audit: each against the rounds before it and the payments that it names. Rounds
-// are kept for an audit against a node.
-import type { EventLocation, Fault } from '#src/domain/audit/finding.ts';
+// What the record says of the chain: comparisons, each against the rounds before it and the payments that it names, and
+// refunds. Rounds and transfers are kept for an audit against a node.
+import { type EventLocation, type Fault, fault } from '#src/domain/audit/finding.ts';
 import {
   type ConfirmedPayment,
   orderFault,
@@ -164,4 +164,4 @@ export function auditRefunds(states: StreamStates) {
   };
 }
 
-const SHARED: Fault = { kind: 'payment_shared', message: 'its transfer has refunded another payer' };
+const SHARED: Fault = fault('payment_shared', 'its transfer has refunded another payer');

@@ -1,6 +1,6 @@
 // Jobs in an audit: each stream is folded from its start to its receipt, and its events are then forgotten.
 
-import type { EventLocation, Fault, Found } from '#src/domain/audit/finding.ts';
+import { type EventLocation, type Fault, type Found, fault } from '#src/domain/audit/finding.ts';
 import { jobFaults, RECEIPT_REPEATED, receiptFaults } from '#src/domain/audit/judge-job.ts';
 import { jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
@@ -32,10 +32,7 @@ type JobVerdict = {
   readonly verified: Promise<readonly Fault[]> | null;
 };
 
-const OVER: Fault = {
-  kind: 'job_event_impossible',
-  message: 'the job has ended: its receipt was recorded before',
-};
+const OVER: Fault = fault('job_event_impossible', 'the job has ended: its receipt was recorded before');
 
 export function auditJobs({ states, primitives, keys, leaves, started, completed }: JobDeps) {
   const counts = { jobs: 0, receipts: 0 };
@@ -80,8 +77,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
     if (damaged) return { ...NOTHING, payload: read.payload };
     const faults = [...jobFaults(job, event)];
     const other = states.otherOwner(`receipt ${receiptId}`, stream);
-    if (other !== null)
-      faults.push({ kind: 'receipt_id_repeated', message: `a receipt of ${other} has the same id` });
+    if (other !== null) faults.push(fault('receipt_id_repeated', `a receipt of ${other} has the same id`));
     if (job.status !== 'completed') return { ...NOTHING, faults };
     const chained = events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
     const verified = receiptFaults(job, chained, event.data, read, keys(), primitives);
@@ -129,7 +125,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
         const key = compromised.get(known.keyId);
         if (key === undefined || known.iat >= key.from || known.leaf < key.kept) continue;
         const message = `its key is compromised, and the checkpoint that you kept from before covers ${key.kept} leaves without it: a thief of the key can have dated it back`;
-        yield { fault: { kind: 'receipt_date_unproven', message }, location: known.last };
+        yield { fault: fault('receipt_date_unproven', message), location: known.last };
       }
     },
     /** After `unfinished`: jobs that run, or that were interrupted and are not closed yet. */
@@ -140,7 +136,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
         if (known.job === null || known.lost || known.damaged || known.job.status === 'absent') continue;
         const message = 'the job is completed and has no receipt';
         if (known.job.status !== 'completed') open++;
-        else yield { fault: { kind: 'receipt_missing', message }, location: known.last };
+        else yield { fault: fault('receipt_missing', message), location: known.last };
       }
     },
   };

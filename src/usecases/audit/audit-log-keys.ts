@@ -1,5 +1,6 @@
-// Signing keys in an audit: as the record announces them, within the windows of the keys that the auditor trusts.
-import type { Fault } from '#src/domain/audit/finding.ts';
+// The auditor's own evidence: the signing keys that it trusts, in whose windows those of the record are read, and the
+// checkpoints that it kept.
+import { type Fault, fault } from '#src/domain/audit/finding.ts';
 import { type KeptCheckpoint, type KeptFacts, keptFault } from '#src/domain/audit/judge-checkpoint.ts';
 import { sha256, toBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { KeyEvent } from '#src/domain/events.ts';
@@ -35,9 +36,9 @@ export function auditKeys(trusted: readonly KeyRecord[] | null) {
       const { x, purpose } = event.data;
       const faults: Fault[] = before === undefined ? [] : [impossible('the key was announced before')];
       if (toBase64url(sha256(utf8(thumbprintText(x)))) !== keyId)
-        faults.push({ kind: 'key_id_mismatch', message: 'the id of the key is not its thumbprint' });
+        faults.push(fault('key_id_mismatch', 'the id of the key is not its thumbprint'));
       if (trusted?.every((known) => known.keyId !== keyId || known.purpose !== purpose))
-        faults.push({ kind: 'key_untrusted', message: `the trusted key set lacks the key ${keyId}` });
+        faults.push(fault('key_untrusted', `the trusted key set lacks the key ${keyId}`));
       return { faults, ended: null };
     },
     /** At the end. */
@@ -51,7 +52,7 @@ export function auditKeys(trusted: readonly KeyRecord[] | null) {
   };
 }
 
-const impossible = (message: string): Fault => ({ kind: 'key_event_impossible', message });
+const impossible = (message: string): Fault => fault('key_event_impossible', message);
 
 // ── the checkpoints that the auditor kept ───────────────────────────────────────────────────────────
 
@@ -76,7 +77,7 @@ export function auditKept(kept: readonly KeptCheckpoint[], primitives: Primitive
         // Of a compromised key too: otherwise a relay could revoke its key and rewrite what the key has signed.
         if ((await verifyOwnCheckpoint(one.note, keys, primitives)) === null) {
           const message = `no trusted checkpoint key has signed the checkpoint of ${one.source}`;
-          faults.push({ kind: 'kept_checkpoint_signature_invalid', message });
+          faults.push(fault('kept_checkpoint_signature_invalid', message));
         }
         const unfit = keptFault(one, factsOf(one.size));
         if (unfit !== null) faults.push(unfit);

@@ -1,6 +1,6 @@
 // Payments, claims and decisions in an audit: each stream is checked alone, and against the jobs that name it.
 
-import type { Fault } from '#src/domain/audit/finding.ts';
+import { type Fault, fault } from '#src/domain/audit/finding.ts';
 import {
   booksFault,
   claimedFaults,
@@ -31,7 +31,7 @@ export function auditMoney(states: StreamStates) {
     if (event.type !== 'PaymentReserved') return null;
     const hash = toHex(sha256(utf8(identityText(event.data))));
     if (stream === STREAM.payment(hash)) return null;
-    return { kind: 'stream_mismatch', message: 'the stream is named after another authorization' };
+    return fault('stream_mismatch', 'the stream is named after another authorization');
   }
 
   function isOver(jobId: string): boolean {
@@ -58,20 +58,20 @@ export function auditMoney(states: StreamStates) {
       const holder = held.status === 'held' ? held.claimed : null;
       if (claim === before || holder === null) {
         const message = `${holder === null ? 'no job' : holder.jobId} holds the key at this event`;
-        return [{ kind: 'claim_event_impossible', message }];
+        return [fault('claim_event_impossible', message)];
       }
       const { jobId, paymentStream } = holder;
       const history = paymentStream === null ? null : states.get('payment', paymentStream);
       const hasEnded = states.get('ended', endName(paymentStream, jobId)) ?? false;
-      const fault = claimFault(holder, event, { history, hasEnded, isOver: isOver(jobId) });
-      return fault === null ? [] : [fault];
+      const found = claimFault(holder, event, { history, hasEnded, isOver: isOver(jobId) });
+      return found === null ? [] : [found];
     },
     decision(
       { stream, data }: RecordedEvent,
       { data: { recommendation } }: EventOf<'DecisionRecorded'>,
     ): readonly Fault[] {
       if (states.get('decision', stream) !== null) {
-        return [{ kind: 'decision_event_impossible', message: 'a decision is recorded once' }];
+        return [fault('decision_event_impossible', 'a decision is recorded once')];
       }
       const hash = toHex(sha256(utf8(canonicalJson(data))));
       states.put('decision', stream, { hash, recommendation });
@@ -101,7 +101,7 @@ export function auditMoney(states: StreamStates) {
       const other = states.otherOwner(transaction, jobId);
       if (other === null) return faults;
       const message = `its transaction has paid for ${other} already, unless a facilitator settles several payments in one`;
-      return [...faults, { kind: 'payment_shared', message }];
+      return [...faults, fault('payment_shared', message)];
     },
     /** Contradictions between a job's end and its payment. */
     completed(event: EventOf<'JobCompleted'>, { payment, paymentStream }: JobStarted): readonly Fault[] {

@@ -1,6 +1,6 @@
 // Checks that the record is complete and in order: positions and revisions, regardless of the events' data.
 
-import type { Fault } from '#src/domain/audit/finding.ts';
+import { type Fault, fault } from '#src/domain/audit/finding.ts';
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
 import { type Damage, damagedCount } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
@@ -12,15 +12,13 @@ export function auditOrder(states: StreamStates) {
 
   function positionFault(position: string): Fault | null {
     const before = counts.head;
-    if (before !== null && position <= before) {
-      const message = `position ${position} follows ${before}`;
-      return { kind: 'position_order', message };
-    }
+    if (before !== null && position <= before)
+      return fault('position_order', `position ${position} follows ${before}`);
     counts.head = position;
     const missing = missingBefore(before, position);
     return missing === 0
       ? null
-      : { kind: 'position_gap', message: `events are missing right before this one: ${missing}` };
+      : fault('position_gap', `events are missing right before this one: ${missing}`);
   }
 
   function revisionFault({ stream, revision }: RecordedEvent): Fault | null {
@@ -29,8 +27,8 @@ export function auditOrder(states: StreamStates) {
     if (next === 0) counts.streams++;
     if (at === next) return null;
     return at > next
-      ? { kind: 'revision_gap', message: `revision ${next} of the stream was expected here` }
-      : { kind: 'revision_repeated', message: `the stream had reached revision ${next - 1} before` };
+      ? fault('revision_gap', `revision ${next} of the stream was expected here`)
+      : fault('revision_repeated', `the stream had reached revision ${next - 1} before`);
   }
 
   return {
@@ -53,7 +51,7 @@ export function auditOrder(states: StreamStates) {
   };
 }
 
-const UNREADABLE: Fault = { kind: 'event_unreadable', message: 'no log has such a stream' };
+const UNREADABLE: Fault = fault('event_unreadable', 'no log has such a stream');
 
 /** Half a surrogate pair or U+0000: databases and UTF-8 do not distinguish such names. */
 const isNoName = (name: string): boolean =>

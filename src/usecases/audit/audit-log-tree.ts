@@ -1,6 +1,6 @@
 // The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
-import type { EventLocation, Fault, Found } from '#src/domain/audit/finding.ts';
+import { type EventLocation, type Fault, type Found, fault } from '#src/domain/audit/finding.ts';
 import { fitFault, judgeCheckpoint, type KeptFacts } from '#src/domain/audit/judge-checkpoint.ts';
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import { claimedTime, type DomainEvent, type EventOf } from '#src/domain/events.ts';
@@ -66,11 +66,11 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
       const faults: Fault[] = [];
       if (promise.mmdSeconds > MAX_PENDING_SECONDS) {
         const message = `the receipt promises its inclusion within ${promise.mmdSeconds} s; verifiers wait for at most ${MAX_PENDING_SECONDS} s`;
-        faults.push({ kind: 'receipt_promise_late', message });
+        faults.push(fault('receipt_promise_late', message));
       }
       if (promise.origin === origin) return faults;
       const message = `the receipt promises to be in ${promise.origin}, and the record ${origin === null ? 'has no checkpoint before it' : `is of ${origin}`}`;
-      return [...faults, { kind: 'receipt_origin_mismatch', message }];
+      return [...faults, fault('receipt_origin_mismatch', message)];
     },
     async checkpoint(
       { data }: EventOf<'CheckpointSigned'>,
@@ -107,7 +107,7 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
         if (location === undefined || due === null || due >= second) continue;
         const message =
           'no checkpoint covers it, and later receipts were issued after its promised time: checkpoints are missing, or the relay could not sign any';
-        return { fault: { kind: 'receipt_not_logged', message }, location };
+        return { fault: fault('receipt_not_logged', message), location };
       }
       return null;
     },

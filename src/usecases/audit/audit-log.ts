@@ -7,6 +7,7 @@ import {
   type Fault,
   type Finding,
   type Found,
+  fault,
   findingOf,
   jobOfStream,
   locationOf,
@@ -135,7 +136,7 @@ export class Auditor {
     this.#report(faults, location);
     for (const receipt of ended === null ? [] : this.#parts.jobs.revoked(...ended)) {
       const message = `issued after the end of its key, which ${location.stream} revision ${location.revision} records later`;
-      this.#report([{ kind: 'receipt_key_invalid', message }], receipt);
+      this.#report([fault('receipt_key_invalid', message)], receipt);
     }
   }
 
@@ -213,7 +214,7 @@ async function* endFindings(parts: Parts, { kept: evidence, scratch }: AuditDeps
     const space = place.indexOf(' ');
     const [revision, stream] = [place.slice(0, space), place.slice(space + 1)];
     const location = { stream, revision, jobId: jobOfStream(stream), position: null };
-    yield { fault: { kind: 'event_id_repeated', message: `another event has its id, ${value}` }, location };
+    yield { fault: fault('event_id_repeated', `another event has its id, ${value}`), location };
   }
   yield* nowhere(money.unbalanced());
   yield* nowhere(refunds.void());
@@ -226,7 +227,4 @@ async function* endFindings(parts: Parts, { kept: evidence, scratch }: AuditDeps
  */
 const VERIFICATIONS = 64;
 
-const UNREADABLE: Fault = {
-  kind: 'event_unreadable',
-  message: 'no released event type and version has such data',
-};
+const UNREADABLE: Fault = fault('event_unreadable', 'no released event type and version has such data');
