@@ -74,6 +74,9 @@ export function event<T extends EventType>(type: T, facts: EventFacts<T>): Event
   return { type, data: { v: EVENTS[type].latest, ...facts } } as unknown as EventOf<T>;
 }
 
+/** What a command decided: events to append, in their order. */
+export type Events<E extends readonly DomainEvent[]> = { readonly kind: 'events'; readonly events: E };
+
 const isOf =
   <E extends DomainEvent>(stream: StreamKind) =>
   (event: DomainEvent): event is E =>

@@ -25,11 +25,12 @@ function story<S, E extends AnyEvent>(initial: S, evolve: (state: S, event: E) =
         const result = command(state);
         return {
           thenEvents(...expected: readonly E[]) {
-            assert.deepEqual(result, expected);
+            const events = { kind: 'events', events: expected };
+            assert.deepEqual(result, Array.isArray(result) ? expected : events);
             expected.forEach(isDecodable);
           },
-          thenRefused(code: string) {
-            assert.deepEqual(result, { refusedCommand: code });
+          thenImpossible(why: string) {
+            assert.deepEqual(result, { kind: 'impossible', why });
           },
           thenAnswer(answer: object) {
             assert.deepEqual(result, answer);

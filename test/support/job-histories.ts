@@ -10,8 +10,7 @@ import {
   type AttemptFacts,
   closeInterrupted,
   completeJob,
-  isRefusedCommand,
-  type RefusedCommand,
+  type Impossible,
   recordAttempt,
   startJob,
 } from '#src/domain/job/commands.ts';
@@ -143,9 +142,9 @@ export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): Pl
   return { stream: STREAM.decision(recorded.data.decisionId), events: [recorded] };
 }
 
-function accepted<T extends object>(outcome: T | RefusedCommand): T {
-  if (isRefusedCommand(outcome)) throw new Error(`the plan is not valid: ${outcome.refusedCommand}`);
-  return outcome as T;
+function accepted<E>(outcome: { readonly kind: 'events'; readonly events: E } | Impossible): E {
+  if (outcome.kind === 'impossible') throw new Error(`the plan is not valid: ${outcome.why}`);
+  return outcome.events;
 }
 
 function startFacts(plan: JobPlan): Parameters<typeof startJob>[0] {

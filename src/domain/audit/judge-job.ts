@@ -3,14 +3,8 @@
 import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import { sameJson } from '../canonical-json.ts';
 import type { JobStarted, ReceiptSigned } from '../events/job.ts';
-import type { DomainEvent, JobEvent } from '../events.ts';
-import {
-  completeJob,
-  isRefusedCommand,
-  type JobRefusal,
-  type RefusedCommand,
-  recordAttempt,
-} from '../job/commands.ts';
+import type { DomainEvent, Events, JobEvent } from '../events.ts';
+import { completeJob, type Impossible, recordAttempt } from '../job/commands.ts';
 import type { CompletedJob, Job } from '../job/state.ts';
 import { type ChainedEvent, logOf, type ReadReceipt, receiptPayload } from '../receipt/payload.ts';
 import type { CheckName } from '../receipt/report.ts';
@@ -54,7 +48,7 @@ function startFaults({ mode, route, payment, decisionId }: JobStarted): readonly
   return [];
 }
 
-const REFUSALS: Readonly<Record<JobRefusal, string>> = {
+const WHY: Readonly<Record<Impossible['why'], string>> = {
   job_not_running: 'the job does not run here',
   attempt_out_of_order: 'attempts do not count 1, 2, 3',
   no_attempt_left: 'no attempt was due, or more are announced than are allowed',
@@ -63,11 +57,11 @@ const REFUSALS: Readonly<Record<JobRefusal, string>> = {
 
 /** `expected`: the event that the command would write. */
 function commandFaults(
-  expected: readonly [DomainEvent] | RefusedCommand,
+  expected: Events<readonly [DomainEvent]> | Impossible,
   data: JobEvent['data'],
 ): readonly Fault[] {
-  if (isRefusedCommand(expected)) return [impossible(REFUSALS[expected.refusedCommand])];
-  return sameJson(expected[0].data, data) ? [] : [impossible('it contradicts the events before it')];
+  if (expected.kind === 'impossible') return [impossible(WHY[expected.why])];
+  return sameJson(expected.events[0].data, data) ? [] : [impossible('it contradicts the events before it')];
 }
 
 /** The verifier's checks of the receipt alone; all others are made by comparing the whole payload. */

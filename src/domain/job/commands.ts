@@ -1,20 +1,18 @@
-// What may happen to a job: facts in, events or a refusal out. Time and ids are arguments.
+// What may happen to a job: facts in, events out, or why it is impossible. Time and ids are arguments.
 
 import type { AttemptMade, JobCompleted } from '../events/job.ts';
-import { type EventFacts, type EventOf, event } from '../events.ts';
+import { type EventFacts, type EventOf, type Events, event } from '../events.ts';
 import { TIMES } from '../limits.ts';
 import { longestRunMs } from './retry.ts';
 import { type Job, mayAttempt, type RunningJob } from './state.ts';
 
-/** Why a command is impossible: a programming error of the caller, not a response to a client. */
-export type JobRefusal = 'job_not_running' | 'attempt_out_of_order' | 'no_attempt_left' | 'attempt_pending';
-export type RefusedCommand = { readonly refusedCommand: JobRefusal };
+/** The job's state does not permit the command: a programming error of the caller, not a response to a client. */
+export type Impossible = {
+  readonly kind: 'impossible';
+  readonly why: 'job_not_running' | 'attempt_out_of_order' | 'no_attempt_left' | 'attempt_pending';
+};
 
-const refusedCommand = (reason: JobRefusal): RefusedCommand => ({ refusedCommand: reason });
-
-export function isRefusedCommand(value: object): value is RefusedCommand {
-  return 'refusedCommand' in value;
-}
+const impossible = (why: Impossible['why']): Impossible => ({ kind: 'impossible', why });
 
 /** How long a job may hold its lease, in ms: its longest run and a margin for the log. */
 export function leaseMs(attempts: number, timeoutMs: number): number {
@@ -30,14 +28,18 @@ export function startJob(facts: StartFacts): [EventOf<'JobStarted'>] {
 
 export type AttemptFacts = Omit<EventFacts<'AttemptMade'>, 'jobId' | 'outcome'>;
 
-export function recordAttempt(attempt: AttemptFacts, job: Job): [EventOf<'AttemptMade'>] | RefusedCommand {
-  if (job.status !== 'running') return refusedCommand('job_not_running');
-  if (!mayAttempt(job)) return refusedCommand('no_attempt_left');
-  if (attempt.number !== job.attempts.length + 1) return refusedCommand('attempt_out_of_order');
+export function recordAttempt(
+  attempt: AttemptFacts,
+  job: Job,
+): Events<[EventOf<'AttemptMade'>]> | Impossible {
+  if (job.status !== 'running') return impossible('job_not_running');
+  if (!mayAttempt(job)) return impossible('no_attempt_left');
+  if (attempt.number !== job.attempts.length + 1) return impossible('attempt_out_of_order');
   if (attempt.willRetry && attempt.number >= job.started.attemptsAllowed)
-    return refusedCommand('no_attempt_left');
+    return impossible('no_attempt_left');
   const outcome = attempt.errorCategory === null ? 'succeeded' : 'failed';
-  return [event('AttemptMade', { jobId: job.started.jobId, outcome, ...attempt })];
+  const made = event('AttemptMade', { jobId: job.started.jobId, outcome, ...attempt });
+  return { kind: 'events', events: [made] };
 }
 
 export type ResponseFacts = Pick<JobCompleted, 'responseBytes' | 'truncated' | 'responseCommitment'>;
@@ -47,11 +49,12 @@ export function completeJob(
   response: ResponseFacts,
   completedAt: string,
   job: Job,
-): [EventOf<'JobCompleted'>] | RefusedCommand {
-  if (job.status !== 'running') return refusedCommand('job_not_running');
+): Events<[EventOf<'JobCompleted'>]> | Impossible {
+  if (job.status !== 'running') return impossible('job_not_running');
   const last = job.attempts.at(-1);
-  if (last === undefined || last.willRetry) return refusedCommand('attempt_pending');
-  return [completion(job, last, { ...response, closedBy: 'owner', completedAt })];
+  if (last === undefined || last.willRetry) return impossible('attempt_pending');
+  const completed = completion(job, last, { ...response, closedBy: 'owner', completedAt });
+  return { kind: 'events', events: [completed] };
 }
 
 /** `last`: the job's last attempt, which decides the status. */
@@ -72,9 +75,9 @@ export function closeInterrupted(
   at: string,
   job: Job,
   closedBy: JobCompleted['closedBy'] = cause === 'not_executed' ? 'owner' : 'recovery',
-): [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>] | RefusedCommand {
-  if (job.status !== 'running') return refusedCommand('job_not_running');
-  if (!mayAttempt(job)) return refusedCommand('no_attempt_left');
+): Events<[EventOf<'AttemptMade'>, EventOf<'JobCompleted'>]> | Impossible {
+  if (job.status !== 'running') return impossible('job_not_running');
+  if (!mayAttempt(job)) return impossible('no_attempt_left');
   const known = cause === 'not_executed';
   const attempt = event('AttemptMade', {
     jobId: job.started.jobId,
@@ -96,5 +99,6 @@ export function closeInterrupted(
     waitMs: null,
   });
   const response = { responseBytes: null, truncated: false, responseCommitment: null };
-  return [attempt, completion(job, attempt.data, { ...response, closedBy, completedAt: at })];
+  const completed = completion(job, attempt.data, { ...response, closedBy, completedAt: at });
+  return { kind: 'events', events: [attempt, completed] };
 }

@@ -1,7 +1,7 @@
 // An idempotency key's claim: the job that a payer's key belongs to, and when the key is free again.
 
 import type { IdempotencyKeyClaimed } from '../events/payment.ts';
-import { type ClaimEvent, type EventFacts, type EventOf, event } from '../events.ts';
+import { type ClaimEvent, type EventFacts, type EventOf, type Events, event } from '../events.ts';
 import { TIMES } from '../limits.ts';
 
 export type Claim =
@@ -24,17 +24,18 @@ export function evolveClaim(claim: Claim, event: ClaimEvent): Claim {
 /** Why a held key may be taken from its holder. Nothing else ends a claim, and its age alone never does. */
 export type ReleaseReason = EventOf<'IdempotencyKeyReleased'>['data']['reason'];
 
+/** No events: the job holds the key already. `lost`: another job holds it. */
 export function claimKey(
   facts: EventFacts<'IdempotencyKeyClaimed'>,
   release: ReleaseReason | null,
   claim: Claim,
-): readonly ClaimEvent[] | { readonly lostTo: IdempotencyKeyClaimed } {
+): Events<readonly ClaimEvent[]> | { readonly kind: 'lost'; readonly holder: IdempotencyKeyClaimed } {
   const fresh = event('IdempotencyKeyClaimed', facts);
-  if (claim.status === 'free') return [fresh];
+  if (claim.status === 'free') return { kind: 'events', events: [fresh] };
   const holder = claim.claimed;
-  if (holder.jobId === facts.jobId) return [];
-  if (release === null) return { lostTo: holder };
-  return [releaseKey(holder.jobId, release, facts.claimedAt), fresh];
+  if (holder.jobId === facts.jobId) return { kind: 'events', events: [] };
+  if (release === null) return { kind: 'lost', holder };
+  return { kind: 'events', events: [releaseKey(holder.jobId, release, facts.claimedAt), fresh] };
 }
 
 export function releaseKey(

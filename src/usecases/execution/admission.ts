@@ -2,7 +2,7 @@
 // of a contract wallet.
 import { LIMITS } from '#src/domain/limits.ts';
 import { isBound, isSurelyOver } from '#src/domain/payment/state.ts';
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -40,8 +40,7 @@ export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Re
   await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
   const unconfirmed = waiting().length;
   const slot = deps.slots.take(caller, LIMITS.inFlightPerPayer.max - unconfirmed);
-  if (typeof slot !== 'function' && unconfirmed > 0) return confirmFirst();
-  if (typeof slot !== 'function') return slot;
+  if (isRefused(slot)) return unconfirmed > 0 ? confirmFirst() : slot;
   try {
     const rate = await deps.quota.take(PAYER_RATE, caller);
     if (rate.allowed) return slot;

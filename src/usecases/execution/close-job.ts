@@ -2,7 +2,7 @@
 import { utf8 } from '#src/domain/encoding.ts';
 import { type EventOf, event } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
-import { closeInterrupted, type Interruption, isRefusedCommand } from '#src/domain/job/commands.ts';
+import { closeInterrupted, type Interruption } from '#src/domain/job/commands.ts';
 import { type CompletedJob, evolveJob, type Job, type RunningJob } from '#src/domain/job/state.ts';
 import {
   type ChainedEvent,
@@ -94,8 +94,8 @@ export async function closeUnsent(
 ): Promise<CompletedJob | null> {
   const at = isoNow(deps);
   const closing = closeInterrupted(cause, at, view.state, closedBy);
-  if (isRefusedCommand(closing) || view.state.status !== 'running') return null;
-  return closeFirst(deps, { ...view, state: view.state }, closing, append);
+  if (closing.kind === 'impossible' || view.state.status !== 'running') return null;
+  return closeFirst(deps, { ...view, state: view.state }, closing.events, append);
 }
 
 async function signReceipt(

@@ -246,7 +246,7 @@ async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise
   demandSigningKey(deps);
   const { known } = state;
   const slot = state.passed.slot ?? (await takeSlot(deps, call, known));
-  if (typeof slot !== 'function') return slot;
+  if (isRefused(slot)) return slot;
   const passed = { ...state.passed, slot };
   if (known.kind === 'new') return { step: 'verify', known, passed };
   passed.turn?.();
@@ -306,18 +306,19 @@ async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise
   const { fingerprint, paymentStream } = call.lookup;
   const view = streams.claim;
   const facts = { jobId, fingerprint, paymentStream, claimedAt: isoNow(deps) };
-  const claiming = view === null ? [] : claimKey(facts, streams.release, view.state);
-  if ('lostTo' in claiming) {
-    await releasePayment(deps, call, jobId, claiming.lostTo.jobId);
+  const claiming = view && claimKey(facts, streams.release, view.state);
+  if (claiming?.kind === 'lost') {
+    await releasePayment(deps, call, jobId, claiming.holder.jobId);
     return { step: 'lookUp', passed };
   }
-  if (view !== null && claiming.length > 0) {
-    const events = envelope(deps, claiming, jobId);
+  const isNew = claiming !== null && claiming.events.length > 0;
+  if (view !== null && isNew) {
+    const events = envelope(deps, claiming.events, jobId);
     await call.deadline.forAppend(appendUntilKnown(deps, view.stream, view.expected, events));
   }
   passed.turn?.();
   // While the claim was appended, another call may have moved the payment: it is read again.
-  return { step: 'settle', passed, plan: claiming.length > 0 ? { ...plan, payment: null } : plan };
+  return { step: 'settle', passed, plan: isNew ? { ...plan, payment: null } : plan };
 }
 
 /** The money moves once, or is found to have moved. */

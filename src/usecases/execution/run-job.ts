@@ -6,7 +6,6 @@ import { type EventOf, STREAM } from '#src/domain/events.ts';
 import {
   completeJob,
   type Interruption,
-  isRefusedCommand,
   recordAttempt,
   type StartFacts,
   startJob,
@@ -111,19 +110,16 @@ function outcomeOf(deps: RunDeps, running: Running, startedAt: string, report: A
   const retry = planRetry(report, { attempt: number, attemptsAllowed, backoffMs, dice });
   const opened = discloseAttempt(deps, jobId, number, report);
   const facts = { number, startedAt, endedAt, ...recorded(report), ...retry, ...opened.commitments };
-  const made = recordAttempt(facts, running.state);
-  if (isRefusedCommand(made)) throw new Error(made.refusedCommand);
+  const recording = recordAttempt(facts, running.state);
+  if (recording.kind === 'impossible') throw new Error(recording.why);
+  const [made] = recording.events;
   const { disclosures } = opened;
-  if (retry.willRetry) return { kind: 'retry', made: made[0], disclosures, waitMs: retry.waitMs };
+  if (retry.willRetry) return { kind: 'retry', made, disclosures, waitMs: retry.waitMs };
   const response = discloseResponse(deps, jobId, report);
-  const completed = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made[0]));
-  if (isRefusedCommand(completed)) throw new Error(completed.refusedCommand);
-  return {
-    kind: 'final',
-    made: made[0],
-    disclosures: [...disclosures, ...response.disclosures],
-    completed: completed[0],
-  };
+  const completing = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made));
+  if (completing.kind === 'impossible') throw new Error(completing.why);
+  const [completed] = completing.events;
+  return { kind: 'final', made, disclosures: [...disclosures, ...response.disclosures], completed };
 }
 
 const recorded = ({

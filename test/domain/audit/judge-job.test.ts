@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jobFaults } from '#src/domain/audit/judge-job.ts';
-import { closeInterrupted, isRefusedCommand } from '#src/domain/job/commands.ts';
+import { closeInterrupted } from '#src/domain/job/commands.ts';
 import { givenJob } from '#test/support/given.ts';
 import {
   at,
@@ -15,9 +15,9 @@ import {
 
 const { state: running } = givenJob(jobStarted());
 function closing(cause: 'interrupted_unknown' | 'not_executed') {
-  const events = closeInterrupted(cause, at(9000), running);
-  assert.ok(!isRefusedCommand(events));
-  return events;
+  const closed = closeInterrupted(cause, at(9000), running);
+  assert.ok(closed.kind === 'events');
+  return closed.events;
 }
 const [unknownAttempt, unknownEnd] = closing('interrupted_unknown');
 const [unsentAttempt, unsentEnd] = closing('not_executed');

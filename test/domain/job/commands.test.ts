@@ -70,33 +70,33 @@ test('an announced retry is recorded under the next number', () => {
 test('job_not_running: no attempt before the start', () => {
   givenJob()
     .when((job) => recordAttempt(attemptFacts(attemptSucceeded()), job))
-    .thenRefused('job_not_running');
+    .thenImpossible('job_not_running');
 });
 
 test('job_not_running: no attempt after completion', () => {
   givenJob(...closed)
     .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number: 2 })), job))
-    .thenRefused('job_not_running');
+    .thenImpossible('job_not_running');
 });
 
 for (const number of [1, 3] as const) {
   test(`attempt_out_of_order: number ${number} after the first`, () => {
     givenJob(jobStarted(), attemptRetried())
       .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number })), job))
-      .thenRefused('attempt_out_of_order');
+      .thenImpossible('attempt_out_of_order');
   });
 }
 
 test('no_attempt_left: nothing follows an attempt that announced no retry', () => {
   givenJob(jobStarted(), failedLast(1))
     .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number: 2 })), job))
-    .thenRefused('no_attempt_left');
+    .thenImpossible('no_attempt_left');
 });
 
 test('no_attempt_left: the last allowed attempt announces no retry', () => {
   givenJob(jobStarted({ attemptsAllowed: 2 }), attemptRetried())
     .when((job) => recordAttempt(attemptFacts(attemptRetried({ number: 2 })), job))
-    .thenRefused('no_attempt_left');
+    .thenImpossible('no_attempt_left');
 });
 
 // ── completeJob ─────────────────────────────────────────────────────────────────────────────────────────
@@ -128,13 +128,13 @@ test('the last attempt decides: it failed, so the job did, with its status and c
 test('attempt_pending: a job without an attempt is not completed', () => {
   givenJob(jobStarted())
     .when((job) => completeJob(response, at(41), job))
-    .thenRefused('attempt_pending');
+    .thenImpossible('attempt_pending');
 });
 
 test('attempt_pending: nor while a retry is announced', () => {
   givenJob(jobStarted(), attemptRetried())
     .when((job) => completeJob(response, at(41), job))
-    .thenRefused('attempt_pending');
+    .thenImpossible('attempt_pending');
 });
 
 for (const [why, events] of [
@@ -144,12 +144,12 @@ for (const [why, events] of [
   test(`job_not_running: ${why} is not completed`, () => {
     givenJob(...events)
       .when((job) => completeJob(response, at(41), job))
-      .thenRefused('job_not_running');
+      .thenImpossible('job_not_running');
   });
   test(`job_not_running: ${why} is not closed as interrupted`, () => {
     givenJob(...events)
       .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
-      .thenRefused('job_not_running');
+      .thenImpossible('job_not_running');
   });
 }
 
@@ -211,12 +211,12 @@ test('not executed: its owner knows that nothing was sent, and closes it itself'
 test('no_attempt_left: a job whose last attempt is final was not interrupted', () => {
   givenJob(jobStarted(), failedLast(1))
     .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
-    .thenRefused('no_attempt_left');
+    .thenImpossible('no_attempt_left');
 });
 
 test('every event of a job names it', () => {
   const { state } = givenJob(jobStarted());
-  const events = closeInterrupted('interrupted_unknown', at(90), state);
-  assert.ok(Array.isArray(events));
-  for (const { data } of events) assert.equal(data.jobId, JOB_ID);
+  const closed = closeInterrupted('interrupted_unknown', at(90), state);
+  assert.ok(closed.kind === 'events');
+  for (const { data } of closed.events) assert.equal(data.jobId, JOB_ID);
 });

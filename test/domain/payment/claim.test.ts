@@ -27,7 +27,7 @@ test('a key that this very job holds is held: nothing to append', () => {
 test('a held key is lost to its holder, whatever its age', () => {
   givenClaim(others)
     .when((claim) => claimKey({ ...facts, claimedAt: at(400 * 86_400_000) }, null, claim))
-    .thenAnswer({ lostTo: others.data });
+    .thenAnswer({ kind: 'lost', holder: others.data });
 });
 
 for (const reason of ['payment_rejected', 'payment_released', 'retention_over'] as const) {
@@ -47,7 +47,7 @@ test('a released key is free for anyone', () => {
 test("another job's release frees nothing", () => {
   givenClaim(others, keyReleased({ jobId: JOB_ID }))
     .when((claim) => claimKey(facts, null, claim))
-    .thenAnswer({ lostTo: others.data });
+    .thenAnswer({ kind: 'lost', holder: others.data });
 });
 
 test('a second claim on a held key changes nothing', () => {
