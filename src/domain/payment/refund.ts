@@ -2,7 +2,7 @@
 // the transfers of one transaction are claimed for it; then it is recorded.
 
 import type { RefundTransfer } from '../events/refund.ts';
-import { type EventOf, event } from '../events.ts';
+import { type EventOf, type Events, event } from '../events.ts';
 import type { Job } from '../job/state.ts';
 import { boughtNothing, type LedgerEntry } from './ledger.ts';
 import { type ChainFinding, isMissing, isSelfPaid, type Payment } from './state.ts';
@@ -46,14 +46,14 @@ export type RefundablePayment = Extract<Payment, { status: 'settled' | 'refundin
 export function refundable(
   payment: Payment,
   { job, includeServed }: BeginFacts,
-): RefundablePayment | { readonly refused: BeginRefusal } {
+): { readonly kind: 'refundable'; readonly payment: RefundablePayment } | { readonly kind: BeginRefusal } {
   if (payment.status !== 'settled' && payment.status !== 'refunding')
-    return { refused: NOT_REFUNDABLE[payment.status] };
-  if (isSelfPaid(payment.reserved)) return { refused: 'self_paid' };
-  if (isMissing(payment)) return { refused: 'missing' };
-  if (payment.status === 'refunding') return payment;
-  if (job === 'running') return { refused: 'job_running' };
-  return job === 'executed' && !includeServed ? { refused: 'served' } : payment;
+    return { kind: NOT_REFUNDABLE[payment.status] };
+  if (isSelfPaid(payment.reserved)) return { kind: 'self_paid' };
+  if (isMissing(payment)) return { kind: 'missing' };
+  if (payment.status === 'refunding') return { kind: 'refundable', payment };
+  if (job === 'running') return { kind: 'job_running' };
+  return job === 'executed' && !includeServed ? { kind: 'served' } : { kind: 'refundable', payment };
 }
 
 const NOT_REFUNDABLE: Readonly<Record<Exclude<Payment, RefundablePayment>['status'], BeginRefusal>> = {
@@ -75,16 +75,17 @@ export type BeginRequest = {
   readonly at: string;
 };
 
-/** Money goes back only if it came. null: the refund has begun before. */
+/** Money goes back only if it came. No events: the refund has begun before. */
 export function beginRefund(
   payment: RefundablePayment,
   { job, finding, statement, at }: BeginRequest,
-): EventOf<'RefundBegun'> | { readonly refused: BeginRefusal } | null {
+): Events<readonly EventOf<'RefundBegun'>[]> | { readonly kind: BeginRefusal } {
   const isUnavailable = finding.outcome === 'unavailable';
-  if (!isUnavailable && finding.outcome !== 'paid') return { refused: 'not_on_chain' };
-  if (payment.status === 'refunding') return null;
-  if (isUnavailable && statement === null) return { refused: 'chain_unavailable' };
-  return refundBegun(payment, job === 'executed', isUnavailable ? statement : null, at);
+  if (!isUnavailable && finding.outcome !== 'paid') return { kind: 'not_on_chain' };
+  if (payment.status === 'refunding') return { kind: 'events', events: [] };
+  if (isUnavailable && statement === null) return { kind: 'chain_unavailable' };
+  const begun = refundBegun(payment, job === 'executed', isUnavailable ? statement : null, at);
+  return { kind: 'events', events: [begun] };
 }
 
 function refundBegun(
@@ -109,10 +110,11 @@ export function cancelRefund(
   payment: Payment,
   reason: EventOf<'RefundCancelled'>['data']['reason'],
   at: string,
-): EventOf<'RefundCancelled'> | { readonly refused: 'not_begun' | 'already_refunded' } {
-  if (payment.status === 'refunded') return { refused: 'already_refunded' };
-  if (payment.status !== 'refunding') return { refused: 'not_begun' };
-  return event('RefundCancelled', { jobId: payment.reserved.jobId, reason, cancelledAt: at });
+): Events<[EventOf<'RefundCancelled'>]> | { readonly kind: 'not_begun' | 'already_refunded' } {
+  if (payment.status === 'refunded') return { kind: 'already_refunded' };
+  if (payment.status !== 'refunding') return { kind: 'not_begun' };
+  const cancelled = event('RefundCancelled', { jobId: payment.reserved.jobId, reason, cancelledAt: at });
+  return { kind: 'events', events: [cancelled] };
 }
 
 // ── the transaction that moves the money back ───────────────────────────────────────────────────────────
@@ -282,18 +284,20 @@ export type RefundFacts = { readonly transaction: string; readonly served: boole
 
 /**
  * Records that a claimed transfer refunded the payment. Its money has moved, so a refund that was cancelled meanwhile begins
- * again. null: this transaction is recorded as its refund. `elsewhere`: another one is, or it was not charged.
+ * again. No events: this transaction is recorded as its refund. `elsewhere`: another one is, or it was not charged.
  */
 export function recordRefund(
   payment: Payment,
   { sender }: Pick<Allocation, 'sender'>,
   { transaction, served, at }: RefundFacts,
-): readonly EventOf<'RefundBegun' | 'PaymentRefunded'>[] | 'elsewhere' | null {
-  if (payment.status === 'refunded') return payment.refunded.transaction === transaction ? null : 'elsewhere';
+): Events<readonly EventOf<'RefundBegun' | 'PaymentRefunded'>[]> | { readonly kind: 'elsewhere' } {
+  if (payment.status === 'refunded' && payment.refunded.transaction === transaction)
+    return { kind: 'events', events: [] };
   if (payment.status !== 'refunding' && payment.status !== 'settled' && payment.status !== 'missing')
-    return 'elsewhere';
+    return { kind: 'elsewhere' };
   const { jobId, network, asset, amount, payer } = payment.reserved;
   const facts = { jobId, network, asset, amount, payer, transaction, sender };
   const refunded = event('PaymentRefunded', { ...facts, evidence: 'chain', refundedAt: at });
-  return payment.status === 'refunding' ? [refunded] : [refundBegun(payment, served, null, at), refunded];
+  const again = payment.status === 'refunding' ? [] : [refundBegun(payment, served, null, at)];
+  return { kind: 'events', events: [...again, refunded] };
 }

@@ -52,14 +52,16 @@ export async function beginPaymentRefund(
   for (;;) {
     const view = await loadPayment(deps.log, id);
     const job = await progress(deps, view.state);
-    const payment = refundable(view.state, { job, includeServed });
-    if ('refused' in payment) return { outcome: 'refused', id, reason: payment.refused };
+    const found = refundable(view.state, { job, includeServed });
+    if (found.kind !== 'refundable') return { outcome: 'refused', id, reason: found.kind };
+    const { payment } = found;
     const { transaction } = payment.settled;
     const finding = await deps.lookUp(payment.reserved, { transaction });
-    const event = beginRefund(payment, { job, finding, statement, at: isoNow(deps) });
-    if (event !== null && 'refused' in event) return { outcome: 'refused', id, reason: event.refused };
-    if (event !== null && (await unlessOvertaken(appendPayment(deps, view, event))) === null) continue;
-    const begun = await unlessOvertaken(confirm(deps, id, event !== null));
+    const beginning = beginRefund(payment, { job, finding, statement, at: isoNow(deps) });
+    if (beginning.kind !== 'events') return { outcome: 'refused', id, reason: beginning.kind };
+    const [event] = beginning.events;
+    if (event !== undefined && (await unlessOvertaken(appendPayment(deps, view, event))) === null) continue;
+    const begun = await unlessOvertaken(confirm(deps, id, event !== undefined));
     if (begun !== null) return begun;
   }
 }
@@ -80,7 +82,7 @@ async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<B
     if (fate === 'holds') return { outcome: 'begun', id, payment: state.reserved, isNew };
     if (fate === 'lost' || waited >= DECISION_MS) {
       const cancelled = cancelRefund(state, 'job_started', isoNow(deps));
-      if (!('refused' in cancelled)) await appendPayment(deps, view, cancelled);
+      if (cancelled.kind === 'events') await appendPayment(deps, view, cancelled.events[0]);
       return { outcome: 'refused', id, reason: job === 'running' ? 'job_running' : 'served' };
     }
     await deps.clock.sleep(PAUSE_MS, deps.ending);
@@ -104,10 +106,10 @@ export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promis
     const view = await loadPayment(deps.log, id);
     const { state } = view;
     const cancelled = cancelRefund(state, 'operator', isoNow(deps));
-    if ('refused' in cancelled) return { outcome: 'refused', id, reason: cancelled.refused };
+    if (cancelled.kind !== 'events') return { outcome: 'refused', id, reason: cancelled.kind };
     const transaction = await claimOf(deps, id);
     if (transaction !== null) return { outcome: 'claimed', id, transaction };
-    const after = await unlessOvertaken(appendPayment(deps, view, cancelled));
+    const after = await unlessOvertaken(appendPayment(deps, view, cancelled.events[0]));
     if (after === null) continue;
     // A claim that was stored meanwhile has read the refund as begun.
     const claimed = await claimOf(deps, id);

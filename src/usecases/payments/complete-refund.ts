@@ -81,9 +81,9 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
     const refunds: CompletedRefund[] = [];
     const elsewhere: string[] = [];
     for (const allocation of state.allocations) {
-      const recorded = await record(deps, allocation, transaction);
-      if (recorded === 'elsewhere') elsewhere.push(allocation.payment);
-      else refunds.push({ ...allocation, recorded });
+      const recording = await record(deps, allocation, transaction);
+      if (recording === 'elsewhere') elsewhere.push(allocation.payment);
+      else refunds.push({ ...allocation, recorded: recording === 'now' });
     }
     // Another transaction was recorded for these at the same moment: this one may refund others.
     if (elsewhere.length === 0)
@@ -114,23 +114,23 @@ async function loadBegun(deps: JournalDeps, network: string, transaction: string
   return begun;
 }
 
-/** Returns whether this call recorded it. */
+/** `before`: an earlier call recorded it. `elsewhere`: see `recordRefund`. */
 async function record(
   deps: JournalDeps,
   allocation: Allocation,
   transaction: string,
-): Promise<boolean | 'elsewhere'> {
+): Promise<'now' | 'before' | 'elsewhere'> {
   for (;;) {
     const { stream, state, expected } = await loadPayment(deps.log, allocation.payment);
     if (state.status === 'absent') return 'elsewhere';
     const { jobId } = state.reserved;
     const isCancelled = state.status === 'settled' || state.status === 'missing';
     const served = isCancelled && progressOf((await loadJob(deps.log, jobId)).state) === 'executed';
-    const events = recordRefund(state, allocation, { transaction, served, at: isoNow(deps) });
-    if (events === null) return false;
-    if (events === 'elsewhere') return events;
-    const append = appendUntilKnown(deps, stream, expected, envelope(deps, events, jobId));
-    if ((await unlessOvertaken(append)) !== null) return true;
+    const recording = recordRefund(state, allocation, { transaction, served, at: isoNow(deps) });
+    if (recording.kind === 'elsewhere') return recording.kind;
+    if (recording.events.length === 0) return 'before';
+    const append = appendUntilKnown(deps, stream, expected, envelope(deps, recording.events, jobId));
+    if ((await unlessOvertaken(append)) !== null) return 'now';
   }
 }
 

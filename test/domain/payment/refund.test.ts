@@ -1,7 +1,7 @@
 // Refunds: given a payment or claims, when an operator begins, cancels or completes one, then this is recorded.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { EventOf, PaymentEvent } from '#src/domain/events.ts';
+import type { DomainEvent, EventOf, PaymentEvent } from '#src/domain/events.ts';
 import {
   type Begun,
   beginRefund,
@@ -41,6 +41,7 @@ import {
 
 const charged = [paymentReserved(), paymentSettled()];
 const AT = at(80);
+const events = <E extends readonly DomainEvent[]>(...events: E) => ({ kind: 'events', events }) as const;
 
 describe('begin', () => {
   const paid: ChainFinding = { outcome: 'paid', transaction: paymentSettled().data.transaction ?? '' };
@@ -53,8 +54,9 @@ describe('begin', () => {
       statement = null,
     }: { includeServed?: boolean; finding?: ChainFinding; statement?: string | null } = {},
   ) => {
-    const payment = refundable(givenPayment(...events).state, { job, includeServed });
-    return 'refused' in payment ? payment : beginRefund(payment, { job, finding, statement, at: AT });
+    const found = refundable(givenPayment(...events).state, { job, includeServed });
+    if (found.kind !== 'refundable') return found;
+    return beginRefund(found.payment, { job, finding, statement, at: AT });
   };
 
   const cases: readonly [
@@ -63,49 +65,47 @@ describe('begin', () => {
     job: JobProgress,
     then: ReturnType<typeof beginRefund>,
   ][] = [
-    ['a charge whose call never started', charged, 'absent', refundBegun()],
-    ['a charge whose call was interrupted', charged, 'interrupted', refundBegun()],
-    ['a charge whose call runs', charged, 'running', { refused: 'job_running' }],
-    ['a charge whose call was made', charged, 'executed', { refused: 'served' }],
-    ['a refund that has begun', [...charged, refundBegun()], 'absent', null],
+    ['a charge whose call never started', charged, 'absent', events(refundBegun())],
+    ['a charge whose call was interrupted', charged, 'interrupted', events(refundBegun())],
+    ['a charge whose call runs', charged, 'running', { kind: 'job_running' }],
+    ['a charge whose call was made', charged, 'executed', { kind: 'served' }],
+    ['a refund that has begun', [...charged, refundBegun()], 'absent', events()],
     [
       'a refund that has begun of a charge that the chain does not have',
       [...charged, refundBegun(), paymentMissing()],
       'absent',
-      { refused: 'missing' },
+      { kind: 'missing' },
     ],
-    ['a cancelled refund', [...charged, refundBegun(), refundCancelled()], 'absent', refundBegun()],
+    ['a cancelled refund', [...charged, refundBegun(), refundCancelled()], 'absent', events(refundBegun())],
     [
       'a refunded charge',
       [...charged, refundBegun(), paymentRefunded()],
       'absent',
-      { refused: 'already_refunded' },
+      { kind: 'already_refunded' },
     ],
-    [
-      'a charge that the chain does not have',
-      [...charged, paymentMissing()],
-      'absent',
-      { refused: 'missing' },
-    ],
-    ['no payment', [], 'absent', { refused: 'not_found' }],
-    ['a reservation', [paymentReserved()], 'absent', { refused: 'unconfirmed' }],
-    ['an unknown settlement', [paymentReserved(), settlementUnknown()], 'absent', { refused: 'unconfirmed' }],
-    ['a rejected payment', [paymentReserved(), paymentRejected()], 'absent', { refused: 'not_charged' }],
-    ['a released payment', [paymentReserved(), paymentReleased()], 'absent', { refused: 'not_charged' }],
+    ['a charge that the chain does not have', [...charged, paymentMissing()], 'absent', { kind: 'missing' }],
+    ['no payment', [], 'absent', { kind: 'not_found' }],
+    ['a reservation', [paymentReserved()], 'absent', { kind: 'unconfirmed' }],
+    ['an unknown settlement', [paymentReserved(), settlementUnknown()], 'absent', { kind: 'unconfirmed' }],
+    ['a rejected payment', [paymentReserved(), paymentRejected()], 'absent', { kind: 'not_charged' }],
+    ['a released payment', [paymentReserved(), paymentReleased()], 'absent', { kind: 'not_charged' }],
   ];
-  for (const [given, events, job, then] of cases)
-    test(`${given}: ${then === null ? 'nothing more' : 'refused' in then ? then.refused : 'begun'}`, () => {
-      assert.deepEqual(begin(events, job), then);
-    });
+  for (const [given, recorded, job, then] of cases) {
+    const words = then.kind !== 'events' ? then.kind : then.events.length === 0 ? 'nothing more' : 'begun';
+    test(`${given}: ${words}`, () => assert.deepEqual(begin(recorded, job), then));
+  }
 
   test('a charge whose call was made, on demand: begun, and recorded so', () => {
-    assert.deepEqual(begin(charged, 'executed', { includeServed: true }), refundBegun({ served: true }));
+    assert.deepEqual(
+      begin(charged, 'executed', { includeServed: true }),
+      events(refundBegun({ served: true })),
+    );
   });
 
   const ownPayment = [paymentReserved({ payer: paymentReserved().data.payTo }), paymentSettled()];
   test('a charge that its own payee paid: refused, since no money came in', () => {
-    assert.deepEqual(begin(ownPayment, 'absent'), { refused: 'self_paid' });
-    assert.deepEqual(begin([...ownPayment, refundBegun()], 'absent'), { refused: 'self_paid' });
+    assert.deepEqual(begin(ownPayment, 'absent'), { kind: 'self_paid' });
+    assert.deepEqual(begin([...ownPayment, refundBegun()], 'absent'), { kind: 'self_paid' });
   });
 
   test('a charge without a transfer on the chain now: refused, also if its refund has begun, and whatever the operator states', () => {
@@ -115,19 +115,19 @@ describe('begin', () => {
       { outcome: 'spent_elsewhere' },
     ];
     for (const finding of others)
-      for (const events of [charged, [...charged, refundBegun()]])
-        assert.deepEqual(begin(events, 'absent', { finding, statement: 'sure' }), {
-          refused: 'not_on_chain',
+      for (const recorded of [charged, [...charged, refundBegun()]])
+        assert.deepEqual(begin(recorded, 'absent', { finding, statement: 'sure' }), {
+          kind: 'not_on_chain',
         });
   });
 
   test('the chain has no usable answer: refused, unless the operator states a reason, which is recorded', () => {
     const finding = { outcome: 'unavailable' } as const;
-    assert.deepEqual(begin(charged, 'absent', { finding }), { refused: 'chain_unavailable' });
+    assert.deepEqual(begin(charged, 'absent', { finding }), { kind: 'chain_unavailable' });
     const statement = 'A block explorer shows it.';
-    assert.deepEqual(begin(charged, 'absent', { finding, statement }), refundBegun({ statement }));
-    assert.deepEqual(begin(charged, 'absent', { statement }), refundBegun());
-    assert.equal(begin([...charged, refundBegun()], 'absent', { finding }), null);
+    assert.deepEqual(begin(charged, 'absent', { finding, statement }), events(refundBegun({ statement })));
+    assert.deepEqual(begin(charged, 'absent', { statement }), events(refundBegun()));
+    assert.deepEqual(begin([...charged, refundBegun()], 'absent', { finding }), events());
   });
 
   test('it holds by the job as read afterwards: what did not start by then sends nothing', () => {
@@ -141,11 +141,11 @@ describe('begin', () => {
 test('cancel: a refund that has begun, and no other', () => {
   const cancel = (...events: readonly PaymentEvent[]) =>
     cancelRefund(givenPayment(...events).state, 'operator', at(90));
-  assert.deepEqual(cancel(...charged, refundBegun()), refundCancelled());
-  for (const events of [charged, [], [...charged, refundBegun(), refundCancelled()]])
-    assert.deepEqual(cancel(...events), { refused: 'not_begun' });
+  assert.deepEqual(cancel(...charged, refundBegun()), events(refundCancelled()));
+  for (const recorded of [charged, [], [...charged, refundBegun(), refundCancelled()]])
+    assert.deepEqual(cancel(...recorded), { kind: 'not_begun' });
   const refunded = cancel(...charged, refundBegun(), paymentRefunded());
-  assert.deepEqual(refunded, { refused: 'already_refunded' });
+  assert.deepEqual(refunded, { kind: 'already_refunded' });
 });
 
 // ── claims ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -343,23 +343,23 @@ describe('given a claim, when it is recorded, then', () => {
     );
 
   test('the payment is refunded in full, with transaction and sender', () => {
-    assert.deepEqual(record(...charged, refundBegun()), [paymentRefunded()]);
+    assert.deepEqual(record(...charged, refundBegun()), events(paymentRefunded()));
   });
 
   test('a refund that was cancelled meanwhile begins again: the money has moved', () => {
     const begun = refundBegun({ begunAt: at(100) });
-    for (const events of [
+    for (const recorded of [
       [...charged, refundBegun(), refundCancelled()],
       [...charged, refundBegun(), paymentMissing(), refundCancelled()],
     ])
-      assert.deepEqual(record(...events), [begun, paymentRefunded()]);
+      assert.deepEqual(record(...recorded), events(begun, paymentRefunded()));
   });
 
   test('nothing more if it is recorded, and nothing if another transaction refunded it', () => {
-    assert.equal(record(...charged, refundBegun(), paymentRefunded()), null);
+    assert.deepEqual(record(...charged, refundBegun(), paymentRefunded()), events());
     const other = paymentRefunded({ transaction: `0x${hex('f')}` });
-    assert.equal(record(...charged, refundBegun(), other), 'elsewhere');
-    assert.equal(record(paymentReserved(), paymentRejected()), 'elsewhere');
+    assert.deepEqual(record(...charged, refundBegun(), other), { kind: 'elsewhere' });
+    assert.deepEqual(record(paymentReserved(), paymentRejected()), { kind: 'elsewhere' });
   });
 });
 
