@@ -10,7 +10,7 @@ export type QueueOptions = {
   readonly after: string | null;
   /** So many events are queued at most. */
   readonly capacity: number;
-  /** No event after this position is queued; null: all are. */
+  /** Position of the last event that is queued; null: all are. */
   readonly until: string | null;
   /** Called at every change but the removal of events. */
   readonly onChange: () => void;
@@ -29,14 +29,12 @@ export class EventQueue {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #options: QueueOptions;
   readonly #closing = new Cancel();
-  #until: string | null;
   #dropped: string;
   #makeRoom = () => {};
 
   constructor(log: Log, clock: Pick<Clock, 'monotonic'>, options: QueueOptions) {
     this.#clock = clock;
     this.#options = options;
-    this.#until = options.until;
     this.#dropped = options.after ?? '';
     void this.#deliver(log);
   }
@@ -79,19 +77,13 @@ export class EventQueue {
     this.#makeRoom();
   }
 
-  /** Events up to `position` are queued, too; null: all are. */
-  extend(position: string | null): void {
-    this.#until = position;
-    this.#makeRoom();
-  }
-
   close(): void {
     this.#closing.abort();
     this.#makeRoom();
   }
 
   async #deliver(log: Log): Promise<void> {
-    const { after, onChange } = this.#options;
+    const { after, until, onChange } = this.#options;
     try {
       for await (const message of log.subscribeAll({ after, signal: this.#closing })) {
         if (message.kind === 'caught_up') this.isComplete = true;
@@ -100,10 +92,11 @@ export class EventQueue {
           return onChange();
         } else {
           const { event } = message;
-          while (!this.#closing.aborted && (this.isFull || this.#isBeyond(event))) await this.#room();
+          while (!this.#closing.aborted && this.isFull) await this.#room();
           // Another process may have received and projected it before.
           if (this.#closing.aborted || event.position <= this.#dropped) continue;
           this.#items.push({ event, arrivedAt: this.#clock.monotonic() });
+          if (event.position === until) return onChange();
         }
         onChange();
       }
@@ -115,10 +108,6 @@ export class EventQueue {
       } else this.failure = error;
     }
     onChange();
-  }
-
-  #isBeyond({ position }: RecordedEvent): boolean {
-    return this.#until !== null && position > this.#until;
   }
 
   #room(): Promise<void> {

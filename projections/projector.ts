@@ -224,6 +224,7 @@ export class Projector {
       ...this.#deps,
       models: this.#models,
       batchSize: this.#batchSize,
+      until: null,
       progress: this.#progress,
       purge: this.#purge,
       isCurrent: (current) => this.#generation.isCurrent(current),

@@ -19,7 +19,7 @@ import {
 } from './generations.ts';
 import { RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
-import { Progress } from './progress.ts';
+import { isBefore } from './progress.ts';
 import { type ProjectionHead, readHead } from './projection.ts';
 import type { ProjectorDeps } from './projector.ts';
 import { cut, readHorizon } from './purge.ts';
@@ -36,16 +36,8 @@ export type RebuildOptions = {
   readonly check?: boolean;
   /** Events in one transaction. */
   readonly batchSize?: number;
-  /** Called at the start and after each transaction. */
-  readonly onProgress?: (progress: RebuildProgress) => void;
-};
-
-export type RebuildProgress = {
-  /** Events handled by this run, twice: other commands may continue an earlier run. */
-  readonly events: number;
-  readonly eventsHere: number;
-  /** 0 to 1; null if unknown. */
-  readonly share: number | null;
+  /** Called at the start and after each transaction. `events`: so many were handled by this run. */
+  readonly onProgress?: (events: number, position: string | null, head: string | null) => void;
 };
 
 export type RebuildResult = {
@@ -65,21 +57,6 @@ const LOCK = { tries: 20, pauseMs: 100 };
 /** Generations that no process has used for this long are dropped by `--prune`; a running service marks its own each minute. */
 const UNUSED_MS = 600_000;
 
-/** A generation beside the current one, and the session that projects into it. */
-type Build = {
-  readonly deps: ProjectorDeps;
-  readonly models: readonly ReadModel[];
-  readonly generation: Generation;
-  readonly schema: string;
-  readonly session: Session;
-  /** Position that the session projects up to, until it is extended. */
-  readonly end: string;
-  readonly counted: { events: number };
-  /** Resolves when the rows contain the event at `position`; throws what ended the session. */
-  reach(position: string | null): Promise<void>;
-  stop(): Promise<void>;
-};
-
 /**
  * Throws `CannotRebuild`, and what store and log throw; the current rows are as they were then. A rebuild that was ended in
  * the middle is continued by the next one.
@@ -94,15 +71,58 @@ export async function rebuild(deps: ProjectorDeps, options: RebuildOptions = {})
     const current = await validCurrent(deps, generation);
     if (check && current === null)
       throw new CannotRebuild('this release has no read models of this event log yet: nothing to compare');
-    // A comparison goes no further than the rows that it is made with.
-    const until = check && current !== null ? ((await headIn(store, current)).position ?? '') : null;
-    const build = await begin(deps, generation, options, until);
-    try {
-      return await (current !== null && until !== null ? compared(build, current, until) : flipped(build));
-    } finally {
-      await build.stop();
-    }
+    const schema = await scratchSchema(deps, generation, models, check);
+    const build = buildIn(deps, options, schema, await headIn(store, schema));
+    return check && current !== null ? compared(build, current) : flipped(build, generation);
   });
+}
+
+type Build = ReturnType<typeof buildIn>;
+
+/** What projects into a schema beside the current one, whose rows are at `head`. */
+function buildIn(deps: ProjectorDeps, options: RebuildOptions, schema: string, head: ProjectionHead) {
+  const { models = READ_MODELS, batchSize = BATCH_EVENTS, onProgress } = options;
+  const { store, log } = deps;
+  const state = { position: head.position, events: 0 };
+  const isCurrent = async () => {
+    await markUsed(await store.shared(), schema);
+    // A subscription waits while the log is unavailable; a person does not.
+    await log.head();
+    return true;
+  };
+  /** Projects up to the event at `end`. If the rows contain it, no query is made: an embedded store may be locked. */
+  async function reach(end: string | null): Promise<void> {
+    if (!isBefore(state.position, end)) return;
+    onProgress?.(state.events, state.position, end);
+    const db = await store.open(schema);
+    const rows = { schema, db, head: await readHead(db) };
+    const session: Session = new Session(rows, {
+      ...deps,
+      models,
+      batchSize,
+      until: end,
+      progress: null,
+      purge: null,
+      isCurrent,
+      onDamage(damage) {
+        throw damage;
+      },
+      onBatch(events) {
+        state.events += events;
+        state.position = session.head.position;
+        onProgress?.(state.events, state.position, end);
+      },
+      onLook: () => undefined,
+    });
+    try {
+      await session.run();
+    } catch (error) {
+      if (!(error instanceof RowsDoubted || error instanceof RowsMoved)) throw error;
+      const changed = 'the event log or the rows were changed meanwhile: run it again';
+      throw error.cause ?? new CannotRebuild(changed);
+    }
+  }
+  return { deps, models, schema, reach, events: () => state.events };
 }
 
 /** Drops the generations that no process uses; returns the names of their schemas. */
@@ -193,99 +213,21 @@ async function drop(shared: Db, schema: string): Promise<void> {
   });
 }
 
-/** Projects into a schema of its own from here on. `until`: no event after it, until the session is extended; null: the head. */
-async function begin(
-  deps: ProjectorDeps,
-  generation: Generation,
-  options: RebuildOptions,
-  until: string | null,
-): Promise<Build> {
-  const { models = READ_MODELS, batchSize = BATCH_EVENTS, check = false, onProgress } = options;
-  const { store, clock, logger } = deps;
-  const schema = await scratchSchema(deps, generation, models, check);
-  const db = await store.open(schema);
-  const head = await readHead(db);
-  const counted = { events: 0 };
-  const progress: Progress = new Progress({ clock, logger }, () => session.ring());
-  progress.begin(head.position, null);
-  const end = until ?? (await deps.log.head()) ?? '';
-  const report = (share: number | null) =>
-    onProgress?.({ events: counted.events, eventsHere: counted.events, share });
-  report(0);
-  const session: Session = new Session(
-    { schema, db, head },
-    {
-      ...deps,
-      models,
-      batchSize,
-      progress,
-      purge: null,
-      isCurrent: async () => {
-        await markUsed(await store.shared(), schema);
-        // A subscription waits while the log is unavailable; a person does not.
-        await deps.log.head();
-        return true;
-      },
-      onDamage(damage) {
-        throw damage;
-      },
-      onBatch(events) {
-        counted.events += events;
-        report(shareOf(progress.position ?? '', end));
-      },
-      onLook: () => undefined,
-    },
-    end,
-  );
-  const ended: Promise<void> = session.run().catch((error: unknown) => {
-    if (error instanceof RowsDoubted || error instanceof RowsMoved)
-      throw (
-        error.cause ?? new CannotRebuild('the event log or the rows were changed meanwhile: run it again')
-      );
-    throw error;
-  });
-  ended.catch(() => undefined);
-  return {
-    deps,
-    models,
-    generation,
-    schema,
-    session,
-    end,
-    counted,
-    async reach(position) {
-      if (position === null) return;
-      await Promise.race([ended, progress.reached(position, Number.POSITIVE_INFINITY)]);
-    },
-    stop() {
-      session.end();
-      return ended.catch(() => undefined);
-    },
-  };
-}
-
-/** Positions are opaque, but in both logs they begin with a number that grows with the log. */
-function shareOf(position: string, until: string): number | null {
-  const share = Number.parseInt(position, 10) / Number.parseInt(until, 10);
-  return Number.isFinite(share) ? Math.min(1, share) : null;
-}
-
 /** Makes the schema current. Its rows reach the position of the current rows first, under a lock that stops their projector. */
-async function flipped(build: Build): Promise<RebuildResult> {
-  const { deps, schema, generation, models, session, counted, reach } = build;
-  const { log, store } = deps;
+async function flipped(build: Build, generation: Generation): Promise<RebuildResult> {
+  const { schema, models } = build;
+  const { log, store } = build.deps;
+  await build.reach(await log.head());
   // Nothing is projected meanwhile: a batch and the indexes would wait for each other's tables.
-  await reach(build.end || null);
   await createIndexes(build);
-  await applyHorizon(build);
-  session.queue.extend(null);
+  await applyHorizon(build, generation);
   // What is left for the transaction is little, since the lock holds up readers that wait.
-  await reach(await log.head());
+  await build.reach(await log.head());
   await (await store.shared()).transaction(async (tx) => {
     await mayWait(tx);
     const current = await currentSchema(tx, generation);
     if (current !== null) {
-      await reach(await lockPosition(tx, current));
+      await build.reach(await lockPosition(tx, current));
       // Who projects into the rows that are replaced finds another version, and then another generation.
       await tx.execute(sql`update ${sql.identifier(current)}.projection set version = version + 1`);
       await tx.execute(
@@ -301,7 +243,7 @@ async function flipped(build: Build): Promise<RebuildResult> {
   });
   const { counts } = await headIn(store, schema);
   const rows = tableShapes(models).map(({ name }) => [name, counts[name] ?? 0]);
-  return { outcome: 'built', events: counted.events, rows: Object.fromEntries(rows), different: [] };
+  return { outcome: 'built', events: build.events(), rows: Object.fromEntries(rows), different: [] };
 }
 
 /** Position of the rows in `schema`, which stand still until the transaction `tx` ends. */
@@ -326,7 +268,7 @@ async function createIndexes({ deps: { store }, schema }: Build): Promise<void> 
  * Deletes what is behind the horizon of the current rows, or of those that another release has of this log. What the current
  * ones purge until the flip is deleted in the flip.
  */
-async function applyHorizon({ deps: { store }, schema, generation: { id, log } }: Build): Promise<void> {
+async function applyHorizon({ deps: { store }, schema }: Build, { id, log }: Generation): Promise<void> {
   const [from] = await rowsOf<{ schema: string }>(
     await store.shared(),
     sql`select "schema" from ${generations} where "log" = ${log} and "state" = 'current'
@@ -340,19 +282,14 @@ async function applyHorizon({ deps: { store }, schema, generation: { id, log } }
 }
 
 /** In one snapshot, taken while the current rows stand still at the position of the others. */
-async function compared(build: Build, current: string, until: string): Promise<RebuildResult> {
-  const { deps, schema, counted, session, reach } = build;
+async function compared(build: Build, current: string): Promise<RebuildResult> {
+  const { deps, schema } = build;
   const shared = await deps.store.shared();
-  const reachTo = async (position: string | null) => {
-    session.queue.extend(position ?? '');
-    await reach(position);
-  };
-  await reach(until);
   // What is left for the lock is little, since it holds up the projector of the current rows.
-  for (let again = 0; again < 2; again++) await reachTo((await headIn(deps.store, current)).position);
+  for (let times = 0; times < 3; times++) await build.reach((await headIn(deps.store, current)).position);
   const tables = await shared.transaction(async (lock) => {
     await mayWait(lock);
-    await reachTo(await lockPosition(lock, current));
+    await build.reach(await lockPosition(lock, current));
     if (deps.store.disposable) return compareTables(lock, build, current);
     const taken = Promise.withResolvers<void>();
     const comparing = shared.transaction(
@@ -368,12 +305,11 @@ async function compared(build: Build, current: string, until: string): Promise<R
     return { comparing };
   });
   const found = 'comparing' in tables ? await tables.comparing : tables;
-  await build.stop();
   await drop(shared, schema);
   const different = found.filter(({ differing }) => differing > 0);
   return {
     outcome: different.length === 0 ? 'equal' : 'different',
-    events: counted.events,
+    events: build.events(),
     rows: Object.fromEntries(found.map(({ table, rows }) => [table, rows])),
     different,
   };

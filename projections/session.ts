@@ -7,7 +7,13 @@ import { logHolds } from './generations.ts';
 import { type GenerationDeps, type OpenRows, RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
 import type { Progress } from './progress.ts';
-import { type FoldedBatch, type JudgeReceipt, Projection, readHead } from './projection.ts';
+import {
+  type FoldedBatch,
+  type JudgeReceipt,
+  Projection,
+  type ProjectionHead,
+  readHead,
+} from './projection.ts';
 import type { Purge } from './purge.ts';
 import { type TableShape, tableShapes } from './rows.ts';
 import { readTables } from './whole.ts';
@@ -17,8 +23,10 @@ export type SessionDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
   readonly models: readonly ReadModel[];
   /** Events in one transaction at most: it blocks the event loop of an embedded store for its length. */
   readonly batchSize: number;
-  readonly progress: Pick<Progress, 'position' | 'isAwaited' | 'moved' | 'noteCaughtUp'>;
-  /** null: of a rebuild. */
+  /** Position of an event after which the session ends; null: it does not. */
+  readonly until: string | null;
+  /** null, as `purge`: of a rebuild. */
+  readonly progress: Pick<Progress, 'position' | 'isAwaited' | 'moved' | 'noteCaughtUp'> | null;
   readonly purge: Purge | null;
   /** Whether the rows are still those to project into. */
   readonly isCurrent: (rows: OpenRows) => Promise<boolean>;
@@ -81,9 +89,8 @@ export class Session {
   #movedAt: number;
   #ring = () => {};
 
-  /** `until`: no event after this position is projected; null: all are. */
-  constructor(rows: OpenRows, deps: SessionDeps, until: string | null = null) {
-    const { log, models, judgeReceipt, batchSize, clock } = deps;
+  constructor(rows: OpenRows, deps: SessionDeps) {
+    const { log, models, judgeReceipt, batchSize, clock, until } = deps;
     this.rows = rows;
     this.#deps = deps;
     this.#shapes = tableShapes(models);
@@ -100,12 +107,17 @@ export class Session {
     this.queue = new EventQueue(log, clock, { ...queued, onChange: () => this.ring() });
   }
 
+  /** Where the rows are, as this session has read or written them. */
+  get head(): ProjectionHead {
+    return this.#projection.head;
+  }
+
   /** The damage before which the rows stop; null: they do not, or have not come so far. */
   get stoppedAt(): EventQueue['damage'] {
     return this.#isStopped ? this.queue.damage : null;
   }
 
-  /** Until `end`; throws what store and log threw, or one of the two errors above. */
+  /** Until `end`, or the rows are at `until`; throws what store and log threw, or one of the two errors above. */
   async run(): Promise<void> {
     try {
       while (!this.#isEnded) await this.#turn();
@@ -187,10 +199,11 @@ export class Session {
   #batchAt(): number {
     const { oldestArrival, last, failure, damage, size } = this.queue;
     if (oldestArrival === null || last === null) return Number.POSITIVE_INFINITY;
-    if (failure !== null || damage !== null) return 0;
-    const gathered = size >= this.#deps.batchSize ? 0 : oldestArrival + this.#lingerMs;
+    const { batchSize, progress, until } = this.#deps;
+    if (failure !== null || damage !== null || last === until) return 0;
+    const gathered = size >= batchSize ? 0 : oldestArrival + this.#lingerMs;
     const at = this.role === 'projects' ? gathered : Math.max(oldestArrival, this.#movedAt) + LOOK_MS;
-    return this.#deps.progress.isAwaited(last) ? Math.min(at, this.#restsUntil) : at;
+    return progress?.isAwaited(last) ? Math.min(at, this.#restsUntil) : at;
   }
 
   #followAt(): number {
@@ -296,11 +309,12 @@ export class Session {
 
   /** The rows are at the projection's position; `events`: how many of the way this process has projected. */
   #noteMoved(events: number): void {
-    const { progress, batchSize } = this.#deps;
-    const { position } = this.#projection.head;
-    if (position !== null && position !== progress.position) progress.moved(position, events);
+    const { progress, batchSize, until } = this.#deps;
+    const { position } = this.head;
+    if (position !== null && position === until) this.end();
+    if (position !== null && position !== progress?.position) progress?.moved(position, events);
     const { isComplete, size } = this.queue;
-    if (isComplete && size === 0) progress.noteCaughtUp();
+    if (isComplete && size === 0) progress?.noteCaughtUp();
     if (isComplete && size <= batchSize) this.#isNearHead = true;
   }
 }

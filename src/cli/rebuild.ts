@@ -6,6 +6,7 @@ import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
 import { CannotRun, exiting, oneLine, rootOf } from './exit.ts';
+import { shareOf } from './operator.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
 type Options = { readonly check?: true; readonly prune?: true; readonly json?: true };
@@ -55,7 +56,11 @@ async function run(config: Config, options: Options): Promise<RebuildResult> {
   const { rebuildReadModels } = await import('#src/app/rebuild.ts');
   const progress = showProgress(options.check ? 'comparing' : 'rebuilding', printer(options.json === true));
   try {
-    return await rebuildReadModels(config, { check: options.check === true, onProgress: progress.show });
+    return await rebuildReadModels(config, {
+      check: options.check === true,
+      onProgress: (events, position, head) =>
+        progress.show({ events, eventsHere: events, share: shareOf(position, head) }),
+    });
   } catch (error) {
     throw cannotRun(error, config);
   } finally {

@@ -200,16 +200,16 @@ async function rebuildTimes(records: readonly Records[], options: Options): Prom
       if (at === 0)
         world.filled = await fillSignedLog(world.dataDir, options.count(12_000, 4000, 200), world.filled);
       await resumeBuilding(url);
-      let [events, begun, ended] = [0, 0, 0];
+      let [handled, begun, ended] = [0, 0, 0];
       await rebuildReadModels(readConfig({ DATA_DIR: world.dataDir, DATABASE_URL: url }), {
-        onProgress(progress) {
-          if (progress.events === 0) begun = performance.now();
+        onProgress(events) {
+          if (events === 0) begun = performance.now();
           else ended = performance.now();
-          events = progress.events;
+          handled = events;
         },
       });
-      if (events < world.filled.events) throw new Error(`${events} events of ${world.filled.events}`);
-      return (1000 * (ended - begun)) / events;
+      if (handled < world.filled.events) throw new Error(`${handled} events of ${world.filled.events}`);
+      return (1000 * (ended - begun)) / handled;
     };
   }
   return interleaved(options, sides, 'rebuild');

@@ -181,7 +181,8 @@ function suite(harness: ReadStoreHarness): void {
           ['proofs', 1, [{ key: jobIdOf(2), kind: 'missing', columns: [] }]],
         ],
       );
-      assert.deepEqual(await allRows(db), before);
+      // An embedded store has one handle, which the check has set to its own rows.
+      assert.deepEqual(await allRows(await rowsFor(log, store)), before);
       await rebuilt(log, store);
       assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
     });
@@ -209,7 +210,7 @@ function suite(harness: ReadStoreHarness): void {
       const before = await allRows(db);
       const stopping = {
         batchSize: 10,
-        onProgress: ({ events }: { events: number }) => {
+        onProgress: (events: number) => {
           if (events >= 40) throw new Error('killed');
         },
       };
@@ -228,7 +229,7 @@ function suite(harness: ReadStoreHarness): void {
       await project(log, store);
       const stopping = {
         batchSize: 50,
-        onProgress: ({ events }: { events: number }) => assert.equal(events, 0),
+        onProgress: (events: number) => assert.equal(events, 0),
       };
       await assert.rejects(rebuilt(log, store, stopping));
       log.restore(backup);
@@ -254,7 +255,7 @@ function suite(harness: ReadStoreHarness): void {
       const log = await logOf(5);
       const leaves = {
         batchSize: 10,
-        onProgress: ({ events }: { events: number }) => log.setAway(events >= 10),
+        onProgress: (events: number) => log.setAway(events >= 10),
       };
       await assert.rejects(rebuilt(log, store, leaves), EventLogUnavailable);
       log.setAway(false);

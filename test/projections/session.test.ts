@@ -71,6 +71,7 @@ async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): 
       judgeReceipt: async () => true,
       models: [],
       batchSize: 500,
+      until: null,
       progress: { position: null, isAwaited, moved: () => {}, noteCaughtUp: () => {} },
       purge: null,
       isCurrent: async () => true,
