@@ -1,6 +1,6 @@
 // One process with embedded stores, in demo mode and paid, passes through the states in which no call can be executed or a
 // part of it fails.
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { FORGOTTEN, LOG_DOWN, testStates } from '#test/support/health-state-table.ts';
@@ -9,6 +9,7 @@ import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
 
 let paid: PaidWorld;
 const events = (tail = '') => join(paid.dataDir, `events.db${tail}`);
+const moved = () => join(paid.folder, 'moved.db');
 const backup = () => join(paid.folder, 'backup.db');
 /** The operator accepts the loss, as the operating guide says. */
 const acceptLoss = () => rmSync(join(paid.dataDir, 'checkpoint.note'));
@@ -46,6 +47,24 @@ testStates('one process with embedded stores', {
       },
       repaired: 'running',
       repair: () => unlock(),
+    },
+    {
+      name: 'the file of the event log is moved away while it is open',
+      isFullOnly: true,
+      made: 'running',
+      make: () => renameSync(events(), moved()),
+      seen: {
+        ...LOG_DOWN,
+        reason: 'replaced',
+        message: /removed or replaced while the service runs: no call is executed until/,
+        logged: {
+          level: 'error',
+          msg: /the event log accepts no events/,
+          cause: /was removed or replaced while it was open/,
+        },
+      },
+      repaired: 'stopped',
+      repair: () => renameSync(moved(), events()),
     },
     {
       name: 'acknowledged events are missing: an older backup',

@@ -7,14 +7,28 @@ import { type EventStoreServer, startEventStoreServer } from '#test/support/even
 import { FORGOTTEN, LOG_DOWN, testStates } from '#test/support/health-state-table.ts';
 import { makePaidWorld } from '#test/support/paid-world.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
+import { type ErrorBody, execute } from '#test/support/service-world.ts';
+
+const KNOWN = 'known';
 
 let cluster: Cluster;
 /** The server in use: that of the cluster, or the one restored from its backup. */
 let log: EventStoreServer;
 const logUrl = () => ({ EVENTSTORE_URL: log.url });
 
+/** A byte of the claim on the known key, which no read but that of a repeat needs. */
+function flipClaim(): void {
+  const [claim = assert.fail('no claim')] = log.events.filter(({ type }) => type === 'IdempotencyKeyClaimed');
+  const at = claim.data.indexOf('"'.charCodeAt(0)) + 1;
+  claim.data[at] = (claim.data[at] ?? 0) ^ 1;
+}
+
 testStates('over EventStoreDB and PostgreSQL', {
   needs: needsPostgres(),
+  holdStarts() {
+    log.faults.refuseType('JobStarted', true);
+    return () => log.faults.refuseType('JobStarted', false);
+  },
   async makeTier(script, settings) {
     const world = await makePaidWorld({ embedded: true, spawning: { script } });
     cluster = await makeCluster('eventstoredb+postgres', { world, ownPostgres: true });
@@ -43,6 +57,45 @@ testStates('over EventStoreDB and PostgreSQL', {
       },
       repaired: 'running',
       repair: () => log.faults.thaw(),
+    },
+    {
+      name: 'the event log’s server answers reads and refuses every append',
+      made: 'running',
+      make: () => log.faults.refuseAppends(Number.POSITIVE_INFINITY),
+      seen: {
+        ...LOG_DOWN,
+        reason: 'not_writable',
+        message: /accepts no events: no call is executed/,
+        logged: {
+          level: 'error',
+          msg: /the event log answers, and accepts no events: no call is executed/,
+          cause: /refuses an append.*time-?out/i,
+        },
+      },
+      repaired: 'running',
+      repair: () => log.faults.refuseAppends(0),
+    },
+    {
+      name: 'an event that the server has stored is damaged',
+      made: 'running',
+      async make() {
+        const known = { url: it.target.url('/known'), idempotencyKey: KNOWN };
+        assert.equal((await execute(it.service, known)).status, 200);
+        flipClaim();
+        const { status, body } = await execute(it.service, known);
+        assert.deepEqual([status, (body as Partial<ErrorBody>).error?.code], [503, 'event_log_unavailable']);
+      },
+      seen: {
+        status: 200,
+        part: 'eventLog',
+        reason: 'damaged_events',
+        message: /^1 event cannot be read as it was written: revision 0 of stream claim-/,
+        alert: 'RelayEventsDamaged',
+        logged: { level: 'error', msg: /^the event log has damage: what needs it fails/ },
+        call: [200],
+      },
+      repaired: 'stopped',
+      repair: flipClaim,
     },
     {
       name: 'PostgreSQL is down',

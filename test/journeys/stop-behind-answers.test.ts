@@ -6,13 +6,12 @@ import { startCli } from '#test/support/cli-process.ts';
 import { type Cluster, makeCluster } from '#test/support/cluster.ts';
 import type { EventStoreServer } from '#test/support/eventstore-server.ts';
 import { hitsOf } from '#test/support/fault-words.ts';
+import { STOP_LIMIT_MS } from '#test/support/health-states.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, spawnService, waitFor } from '#test/support/service.ts';
 import { execute } from '#test/support/service-world.ts';
 
 const needs = needsPostgres();
-/** 10 s of a silent log, one call's limit and the closing of the parts. */
-const GIVEN_UP_MS = 40_000;
 /** Far below the half minute that a start waits for a log. */
 const AT_ONCE_MS = 12_000;
 
@@ -94,7 +93,7 @@ describe('SIGTERM while the log is faulty', needs, () => {
       assert.deepEqual([code, stderr], [0, '']);
     }
     const took = performance.now() - begun;
-    assert.ok(took < GIVEN_UP_MS, `${took} ms`);
+    assert.ok(took < STOP_LIMIT_MS, `${took} ms`);
     await eventStore.start();
     assert.equal(stored().length, before);
     assert.equal(hitsOf(cluster.world, '/unknown'), 0);

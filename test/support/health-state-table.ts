@@ -104,6 +104,7 @@ export type StatesTier = {
 };
 
 export type StatesWorld = Watched & {
+  readonly target: PaidWorld['target'];
   /** A call that a checkpoint covers. */
   coveredCall(service: Service): Promise<void>;
 };
@@ -136,6 +137,9 @@ export function testStates(name: string, { needs, makeTier, states, holdStarts }
     const inFolder = (file: string) => join(tier.paid.folder, file);
 
     const it: StatesWorld = {
+      get target() {
+        return tier.paid.target;
+      },
       get service() {
         return running ?? assert.fail('the service has not started');
       },

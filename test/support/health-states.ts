@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import type { HealthReport } from '#src/domain/monitoring/health.ts';
+import { withTimeout } from '#src/lib/time.ts';
 import { ALERT_RULES, firing, isEvaluated } from './alert-rules.ts';
 import { type Figures, readFigures } from './figures.ts';
 import { LONG } from './property-runs.ts';
@@ -188,9 +189,16 @@ const partFigures = (figures: Figures, { part, reason }: Seen) => {
   ];
 };
 
-/** SIGTERM ends it, with code 0 and nothing on standard error. */
+/** ms: 10 s of a log that takes nothing, one call's limit and the closing of the parts. */
+export const STOP_LIMIT_MS = 40_000;
+
+/** SIGTERM ends it within its bound, with code 0 and nothing on standard error. */
 export async function assertStops(service: Service): Promise<void> {
-  const { code, signal, stderr } = await service.stop();
+  const { code, signal, stderr } = await withTimeout(
+    service.stop(),
+    STOP_LIMIT_MS,
+    () => new Error(`SIGTERM did not end it within ${STOP_LIMIT_MS} ms`),
+  );
   assert.deepEqual([code, signal, stderr], [0, null, '']);
 }
 
