@@ -16,11 +16,10 @@ let cluster: Cluster;
 let log: EventStoreServer;
 const logUrl = () => ({ EVENTSTORE_URL: log.url });
 
-/** A byte of the claim on the known key, which no read but that of a repeat needs. */
+/** The claim on the known key is no JSON any more, or again; no read but that of a repeat needs it. */
 function flipClaim(): void {
   const [claim = assert.fail('no claim')] = log.events.filter(({ type }) => type === 'IdempotencyKeyClaimed');
-  const at = claim.data.indexOf('"'.charCodeAt(0)) + 1;
-  claim.data[at] = (claim.data[at] ?? 0) ^ 1;
+  claim.data[0] = (claim.data[0] ?? 0) ^ 1;
 }
 
 testStates('over EventStoreDB and PostgreSQL', {
@@ -49,6 +48,7 @@ testStates('over EventStoreDB and PostgreSQL', {
   states: (it) => [
     {
       name: 'the event log’s server accepts connections and does not answer',
+      isFullOnly: true,
       made: 'running',
       make: () => log.faults.freeze(),
       seen: {
