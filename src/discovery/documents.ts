@@ -4,11 +4,10 @@ import { type Document, textFile } from './document.ts';
 import { capabilities } from './documents/capabilities.ts';
 import { catalog } from './documents/catalog.ts';
 import { apiIndex, discoveryIndex } from './documents/discovery-index.ts';
-import { handoffCapabilities, scheduleCapabilities } from './documents/free-surfaces.ts';
+import { handoffCapabilities, scheduleCapabilities, secretsPolicy } from './documents/free-surfaces.ts';
 import { mcpManifest } from './documents/mcp.ts';
 import { pricing } from './documents/pricing.ts';
 import { quickstart } from './documents/quickstart.ts';
-import { secretsPolicy } from './documents/secrets-policy.ts';
 import { snippets } from './documents/snippets.ts';
 import {
   agentManifest,

@@ -17,16 +17,20 @@ import { canaryRoutes } from '#src/http/routes/canary.ts';
 import { type DecisionDeps, decisionRoutes } from '#src/http/routes/decisions.ts';
 import { type DeploymentFacts, documentFacts, documentRoutes } from '#src/http/routes/documents.ts';
 import { type ExecuteDeps, executeRoutes } from '#src/http/routes/execute.ts';
-import { type HandoffDeps, handoffRoutes } from '#src/http/routes/handoff.ts';
 import { type HealthDeps, healthRoutes } from '#src/http/routes/health.ts';
 import { jobRoutes } from '#src/http/routes/jobs.ts';
 import { type KeyDeps, keyRoutes } from '#src/http/routes/keys.ts';
-import { monitoringRoutes, monitoringSummaries, type SummaryDeps } from '#src/http/routes/monitoring.ts';
+import {
+  monitoringRoutes,
+  monitoringSummaries,
+  type SummaryDeps,
+  type TrustDeps,
+  trustRoutes,
+} from '#src/http/routes/monitoring.ts';
+import { type PlanningDeps, planningRoutes } from '#src/http/routes/planning.ts';
 import { type PolicyDeps, policyRoutes } from '#src/http/routes/policy.ts';
 import { proofRoutes } from '#src/http/routes/proofs.ts';
-import { type ScheduleDeps, scheduleRoutes } from '#src/http/routes/schedules.ts';
 import { type TransparencyDeps, transparencyRoutes } from '#src/http/routes/transparency.ts';
-import { type TrustDeps, trustRoutes } from '#src/http/routes/trust.ts';
 import { type StandingDeps, verifyRoutes } from '#src/http/routes/verify.ts';
 import type { ReadsOf } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
@@ -38,7 +42,7 @@ export type AppDeps = {
   /** Before all routes. */
   readonly request: PipelineDeps & ReadLimitDeps;
   readonly execute: ExecuteDeps & DeploymentFacts & McpDeps;
-  readonly decisions: DecisionDeps & PolicyDeps & HandoffDeps & ScheduleDeps;
+  readonly decisions: DecisionDeps & PolicyDeps & PlanningDeps;
   readonly reads: StandingDeps & SummaryDeps & TrustDeps & ProofPageDeps & ReadsOf<'receipt'>;
   readonly log: TransparencyDeps & KeyDeps;
   readonly health: HealthDeps;
@@ -99,8 +103,7 @@ function endpointsOf(
     ...counted(trustRoutes(reads)),
     ...healthRoutes(health),
     ...paced(keyRoutes(log)),
-    ...handoffRoutes(decisions),
-    ...scheduleRoutes(decisions),
+    ...planningRoutes(decisions),
     ...paced(canaryRoutes(decisions)),
     ...paced(documentRoutes(facts, openapi)),
     ...counted(frontPageRoutes(reads, facts)),

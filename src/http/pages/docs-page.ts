@@ -9,8 +9,7 @@ import { type Endpoint, endpoint, type Operation } from '#src/http/endpoint.ts';
 import { errorsOf, parametersOf, UNPAID } from '#src/http/openapi.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import { ChallengeBody } from '#src/http/response/errors.ts';
-import { type Markup, markup } from './markup.ts';
-import { ASK_AGAIN, pagesFrom } from './page.ts';
+import { ASK_AGAIN, type Markup, markup, pagesFrom } from './page.ts';
 
 export function docsPageRoutes(
   facts: Facts,

@@ -10,8 +10,7 @@ import { contextOf } from '#src/http/request/request-context.ts';
 import { failureLog } from '#src/http/response/errors.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { type Markup, markup } from './markup.ts';
-import { CACHE_BRIEFLY, pagesFrom, RECENT_PROOFS, tooManyReads } from './page.ts';
+import { CACHE_BRIEFLY, type Markup, markup, pagesFrom, RECENT_PROOFS, tooManyReads } from './page.ts';
 
 export type FrontPageDeps = Moment &
   ReadsOf<'proof'> & { readonly logger: Logger; readonly verifyScript: string };

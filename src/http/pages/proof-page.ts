@@ -15,8 +15,15 @@ import { type Standing, type StandingDeps, standings } from '#src/http/routes/ve
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
-import { type Markup, markup } from './markup.ts';
-import { isBrowser, pagesFrom, RECENT_PROOFS, tooManyReads, unavailable } from './page.ts';
+import {
+  isBrowser,
+  type Markup,
+  markup,
+  pagesFrom,
+  RECENT_PROOFS,
+  tooManyReads,
+  unavailable,
+} from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
   Settings<'baseUrl'> & {

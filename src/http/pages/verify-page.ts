@@ -4,8 +4,7 @@ import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
-import { type Markup, markup } from './markup.ts';
-import { ASK_AGAIN, pagesFrom, styleRoute } from './page.ts';
+import { ASK_AGAIN, type Markup, markup, pagesFrom, styleRoute } from './page.ts';
 import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
 
 type VerifyPageDeps = {

@@ -22,7 +22,7 @@ import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
 import type { Moment } from '#src/http/response/response-cache.ts';
 import { shownBy } from '#src/http/response/shown.ts';
 import type { DecideInput } from '#src/usecases/decisions/decide-webhook.ts';
-import { type RedactionPolicy, recentEndpoint } from './recent.ts';
+import { type RedactionPolicy, recentEndpoint } from './proofs.ts';
 
 export const DecideRequest = Closed({
   action: WebhookRequest,

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { markup } from '#src/http/pages/markup.ts';
-import { pagesFrom } from '#src/http/pages/page.ts';
+import { markup, pagesFrom } from '#src/http/pages/page.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 import { PALETTE } from '#test/support/palette.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Bucket, type Plot, plot } from '#src/http/pages/status-plots.ts';
+import { type Bucket, type Plot, plot } from '#src/http/pages/status-page.ts';
 import { runs } from '#test/support/property-runs.ts';
 
 const MINUTE = 60_000;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { duration, percent } from '#src/http/pages/status-plots.ts';
+import { duration, percent } from '#src/http/pages/status-page.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import {
   failureRecord,

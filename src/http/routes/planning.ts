@@ -1,9 +1,10 @@
-// The schedule preview on the wire: 200 for every well-formed schedule of a well-formed webhook, whatever the verdict on
-// the target. Nothing is scheduled, stored or logged.
+// The free plans on the wire, a browser handoff and a schedule preview: 200 for every well-formed one, whatever the verdict
+// on the target. Nothing is scheduled, stored or logged.
 import { Type } from '@sinclair/typebox';
-import { SCHEDULE_EXAMPLES } from '#src/discovery/documents/free-surfaces.ts';
+import { HANDOFF_EXAMPLE, SCHEDULE_EXAMPLES } from '#src/discovery/documents/free-surfaces.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
 import {
   DailySchedule,
   OnceSchedule,
@@ -13,15 +14,38 @@ import {
   SchedulePreviewRequest,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
+import { Closed, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { invalid, MAX_FAULTS, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import { isObject } from '#src/lib/is-object.ts';
+import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
 import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
-import { normalizedShown, PolicyCheckResponse, Verdict, verdictShown, Warnings } from './policy.ts';
+import {
+  normalizedShown,
+  PolicyCheckResponse,
+  PolicyShown,
+  policyOf,
+  Verdict,
+  verdictShown,
+  Warnings,
+} from './policy.ts';
+
+const HandoffResponse = Closed({
+  ...Verdict,
+  handoff: Nullable(HandoffPackage),
+  policy: PolicyShown,
+  warnings: Warnings,
+  next: Closed({ capabilities: Link, secretsPolicy: Link, decide: Link }),
+});
+
+/** The actions are checked apart: their faults have a code of their own. */
+const taskCheck = schemaCheck(
+  Closed({ ...HandoffRequest.properties, actions: Type.Optional(Type.Unknown()) }),
+);
+const actionsCheck = schemaCheck(HandoffActions);
 
 const SchedulePreviewResponse = Closed({
   ...Verdict,
@@ -53,19 +77,50 @@ const typeCheck = schemaCheck(
 const onceCheck = schemaCheck(OnceSchedule);
 const dailyCheck = schemaCheck(DailySchedule);
 
-export type ScheduleDeps = ParseDeps &
-  Settings<'baseUrl' | 'rateLimitPerMinute'> & {
+export type PlanningDeps = ParseDeps &
+  Settings<'baseUrl' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute'> & {
+    handOffBrowser(
+      request: HandoffRequest,
+    ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
     previewSchedule(
       request: SchedulePreviewRequest,
     ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
   };
 
-export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
+export function planningRoutes(deps: PlanningDeps): Endpoint[] {
   const { settings } = deps;
   const links = linksFrom(settings.baseUrl);
   return [
+    bodyEndpoint(deps, ROUTES.handoff, {
+      check: taskCheck,
+      body: HandoffRequest,
+      example: HANDOFF_EXAMPLE,
+      rates: [rateRule('handoff', settings.rateLimitPerMinute)],
+      ok: ['The package, or why the target is refused.', HandoffResponse],
+      errors: { 400: 'The request is malformed, or an action is: see error.code.', 503: PART_UNAVAILABLE },
+      async answer({ actions, ...task }) {
+        if (!actionsCheck.matches(actions)) {
+          const message = 'The actions do not match their schema: see details.';
+          return invalid('invalid_handoff_actions', message, actionsCheck.faults(actions), '/actions');
+        }
+        const handedOff = await deps.handOffBrowser({ ...task, actions });
+        if (isRefused(handedOff)) return handedOff;
+        const { verdict, warnings } = handedOff;
+        return {
+          ...verdictShown(verdict),
+          handoff: verdict.allowed ? verdict.handoff : null,
+          policy: policyOf(settings),
+          warnings: [...warnings],
+          next: {
+            capabilities: links.at(ROUTES.handoffCapabilities.path),
+            secretsPolicy: links.at(ROUTES.secretsPolicy.path),
+            decide: links.at(ROUTES.decide.path),
+          },
+        } satisfies typeof HandoffResponse.static;
+      },
+    }),
     bodyEndpoint(deps, ROUTES.schedulePreview, {
-      check,
+      check: previewCheck,
       body: SchedulePreviewRequest,
       example: SCHEDULE_EXAMPLES[0]?.request,
       rates: [rateRule('schedule-preview', settings.rateLimitPerMinute)],
@@ -101,7 +156,7 @@ export function scheduleRoutes(deps: ScheduleDeps): Endpoint[] {
 }
 
 /** Beside other faults those of the schedule are listed too, so that a caller corrects all at once. */
-const check: typeof outerCheck = {
+const previewCheck: typeof outerCheck = {
   ...outerCheck,
   faults(value) {
     if (!isObject(value)) return outerCheck.faults(value).slice(0, MAX_FAULTS);
