@@ -59,6 +59,11 @@ export const endpointSchema = {
 };
 export const endpoint = ({ method, path, paid }: RouteFacts) => ({ method, path: pathTemplate(path), paid });
 
+/** The endpoint of an operation or tool, with its price if it is paid. */
+export function priced({ offer }: Facts, route: RouteFacts) {
+  return { ...endpoint(route), ...(route.paid ? { price: offer.price } : {}) };
+}
+
 export const termsSchema = {
   required: Type.Boolean({ description: 'Whether payment is enforced now.' }),
   scheme: Text,

@@ -1,9 +1,10 @@
 // Every document and file that the service publishes, in one list: HTTP serves it, OpenAPI describes it.
 import { readFileSync } from 'node:fs';
-import { type Document, textFile } from './document.ts';
+import { PURPOSE } from '#src/discovery/guidance.ts';
+import { SERVICE } from '#src/domain/limits.ts';
+import { addressOf, type Document, openDocument, paymentTerms, priced, textFile } from './document.ts';
 import { capabilities } from './documents/capabilities.ts';
 import { catalog } from './documents/catalog.ts';
-import { apiIndex, discoveryIndex } from './documents/discovery-index.ts';
 import { handoffCapabilities, scheduleCapabilities, secretsPolicy } from './documents/free-surfaces.ts';
 import { mcpManifest } from './documents/mcp.ts';
 import { pricing } from './documents/pricing.ts';
@@ -18,7 +19,46 @@ import {
   x402Manifest,
 } from './documents/well-known.ts';
 import type { Facts } from './facts.ts';
-import { ROUTES, type RouteFacts } from './routes.ts';
+import {
+  DOCUMENT_ROUTES,
+  LOG_ROUTES,
+  OPERATIONS,
+  PAGE_ROUTES,
+  ROUTES,
+  type RouteFacts,
+  WELL_KNOWN_ROUTES,
+} from './routes.ts';
+
+/** `id`: the document's name in the lists of this service. */
+const listed = (facts: Facts, routes: Readonly<Record<string, RouteFacts>>) =>
+  Object.entries(routes).map(([id, route]) => {
+    const { mediaType, description: purpose } = route;
+    return { id, address: addressOf(facts, route), mediaType, purpose };
+  });
+
+/** The index of all documents. */
+const discoveryIndex = openDocument([ROUTES.discovery, ROUTES.discoveryMetadata], (facts) => ({
+  description:
+    'Every document of this service. Each answers a GET, free; an address with braces is a template (RFC 6570). Those of the transparency log exist only if the relay has one.',
+  documents: listed(facts, DOCUMENT_ROUTES),
+  wellKnown: listed(facts, WELL_KNOWN_ROUTES),
+  transparencyLog: listed(facts, LOG_ROUTES),
+  pages: listed(facts, PAGE_ROUTES),
+}));
+
+/** The index of the interface: every operation. */
+const apiIndex = openDocument([ROUTES.index], (facts) => ({
+  version: SERVICE.version,
+  description: PURPOSE,
+  payment: paymentTerms(facts),
+  operations: OPERATIONS.map(([id, route]) => ({
+    id,
+    ...priced(facts, route),
+    address: addressOf(facts, route),
+    summary: route.summary,
+  })),
+  discovery: addressOf(facts, ROUTES.discovery),
+}));
 
 export const DOCUMENTS: readonly Document[] = [
   handoffCapabilities,

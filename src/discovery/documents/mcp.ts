@@ -1,11 +1,10 @@
 // The MCP server as it is published: its tools, its instructions for a model, and its manifest. A call of a tool is a call
 // of its route, and is described as that is; `use` is for a model that chooses between the tools of many servers.
-import { addressOf, openDocument, paymentTerms } from '#src/discovery/document.ts';
+import { addressOf, openDocument, paymentTerms, priced } from '#src/discovery/document.ts';
 import { type Facts, networkName } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES, HOW_TO_PAY_BY_MCP, PURPOSE, whenText } from '#src/discovery/guidance.ts';
 import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { priced } from './discovery-index.ts';
 
 const tool = <N extends string>(name: N, route: RouteFacts, use = '') => ({
   name,
