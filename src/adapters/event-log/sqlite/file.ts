@@ -113,7 +113,7 @@ function createSchema(db: DatabaseSync): void {
   }
 }
 
-const hasChecksumColumn = (db: DatabaseSync): boolean =>
+export const hasChecksumColumn = (db: DatabaseSync): boolean =>
   db.prepare("SELECT 1 FROM pragma_table_info('events') WHERE name = 'checksum'").get() !== undefined;
 
 /** Events that are stored already get none: that would declare damage among them to be right. */

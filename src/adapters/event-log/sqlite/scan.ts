@@ -5,10 +5,11 @@ import type { Damage } from '#src/domain/damage.ts';
 import { isSqliteUnreadable } from '#src/lib/sqlite-error.ts';
 import { LogDamaged } from '#src/ports/event-log.ts';
 import type { EventScan, Scanned } from '#src/ports/event-scan.ts';
-import { nextTurn } from './file.ts';
+import { damageNames } from './damage-names.ts';
+import { hasChecksumColumn } from './file.ts';
 import type { FileDamage } from './file-damage.ts';
 import { type LogReader, logReader, positionNumber } from './read.ts';
-import { type Point, positionText } from './row.ts';
+import { positionText } from './row.ts';
 
 export type ScanDependencies = {
   readonly file: string;
@@ -19,17 +20,6 @@ export type ScanDependencies = {
   readonly structure: Pick<FileDamage, 'noted' | 'wholeRead'>;
 };
 
-type Connection = {
-  readonly db: DatabaseSync;
-  readonly reader: LogReader;
-  /** Read once, if the last row itself is damaged. */
-  headByIndex: number | null;
-};
-
-/** Rows of the index in one turn: about a millisecond. */
-const INDEX_ROWS = 1024;
-/** Places whose names are kept from one search in the index. */
-const NAMED_AHEAD = 20_000;
 /** Lines of SQLite's check. */
 const PROBLEMS_MAX = 100;
 
@@ -42,33 +32,18 @@ export function logScanner({
   let connection: Connection | null = null;
   /** null: some of its events were not looked up in the index, or not found there. */
   let pass: { readonly next: string; readonly isWhole: () => void } | null = null;
-  /** Streams and revisions by position, from `from` to `to`, as the index has them. */
-  let names = { from: 0, to: -1, of: new Map<number, Pick<Damage, 'stream' | 'revision'>>() };
+  const names = damageNames((run) => read(() => run(open().db)));
 
   function open(): Connection {
-    if (connection !== null) return connection;
-    const db = new DatabaseSync(file, { readOnly: true, timeout: 0 });
-    try {
-      const hasChecksum = db
-        .prepare("SELECT 1 FROM pragma_table_info('events') WHERE name = 'checksum'")
-        .get();
-      connection = {
-        db,
-        reader: logReader(db, hasChecksum !== undefined),
-        headByIndex: null,
-      };
-      return connection;
-    } catch (error) {
-      db.close();
-      throw error;
-    }
+    connection ??= openReadOnly(file);
+    return connection;
   }
 
   /** What is read later comes from the file again. */
   function close(): void {
     connection?.db.close();
     connection = null;
-    names = { from: 0, to: -1, of: new Map() };
+    names.forget();
   }
 
   /** If the last row is damaged, the index still has its position. */
@@ -84,66 +59,18 @@ export function logScanner({
     }
   }
 
-  function part(after: number, { max, index }: Pick<Parameters<EventScan['scan']>[0], 'max' | 'index'>) {
+  function part(after: number, max: number, index: boolean) {
     const opened = open();
     const { reader } = opened;
     const head = headOf(opened);
     const until = Math.min(head, after + max);
     const points = reader.points(after + 1, until);
-    const unindexed = !index
-      ? []
-      : points.flatMap(({ event }, n) =>
-          event === null || reader.isFoundAt(event.stream, event.revision, after + 1 + n) ? [] : [event],
-        );
+    const unindexed = points.flatMap(({ event }, n) =>
+      !index || event === null || reader.isFoundAt(event.stream, event.revision, after + 1 + n)
+        ? []
+        : [event],
+    );
     return { points, unindexed, next: until < head ? positionText(until) : null };
-  }
-
-  /** Reads the index once for all places that follow, in short turns. */
-  async function namesFrom(first: number) {
-    if (first >= names.from && first <= names.to) return names.of;
-    const of = new Map<number, Pick<Damage, 'stream' | 'revision'>>();
-    const to = first + NAMED_AHEAD;
-    const sql =
-      'SELECT stream, revision, position FROM events WHERE (stream, revision) > (?, ?) ORDER BY stream, revision LIMIT ?';
-    let [stream, revision]: [string, number] = ['', -1];
-    for (let more = true; more; ) {
-      const rows = await read(() => {
-        try {
-          return open().db.prepare(sql).all(stream, revision, INDEX_ROWS);
-        } catch (error) {
-          // The rest has no names.
-          if (isSqliteUnreadable(error)) return [];
-          throw error;
-        }
-      });
-      for (const row of rows) {
-        const position = Number(row.position);
-        [stream, revision] = [String(row.stream), Number(row.revision)];
-        if (position >= first && position <= to) of.set(position, { stream, revision: String(revision) });
-      }
-      more = rows.length === INDEX_ROWS;
-      if (more) await nextTurn();
-    }
-    names = { from: first, to, of };
-    return of;
-  }
-
-  async function named(points: readonly Point[]): Promise<readonly Scanned[]> {
-    const found: Scanned[] = [];
-    for (const point of points) {
-      if (point.event !== null) {
-        found.push({ kind: 'event', event: point.event });
-        continue;
-      }
-      const position = Number(point.damage.from);
-      const name = point.damage.stream === null ? (await namesFrom(position)).get(position) : undefined;
-      const next = { ...point.damage, ...name };
-      const last = found.at(-1);
-      if (last?.kind === 'damaged' && isOneRun(last.damage, next))
-        found[found.length - 1] = { kind: 'damaged', damage: { ...last.damage, to: next.to } };
-      else found.push({ kind: 'damaged', damage: next });
-    }
-    return found;
   }
 
   return {
@@ -151,16 +78,15 @@ export function logScanner({
       const head = await read(() => headOf(open()));
       return head === 0 ? null : positionText(head);
     },
-    async scan({ after, ...options }) {
+    async scan({ after, max, index = false }) {
       const from = positionNumber(after);
       const begun = after === null ? structure.wholeRead() : pass?.next === after ? pass.isWhole : null;
-      const { points, unindexed, next } = await read(() => part(from, options));
-      const found = await named(points);
+      const { points, unindexed, next } = await read(() => part(from, max, index));
+      const found = await names.named(points);
       for (const one of found) if (one.kind === 'damaged') damage.note(one.damage);
       for (const { stream, revision } of unindexed)
         structure.noted(new LogDamaged({}, `its index lacks revision ${revision} of stream ${stream}`));
-      const isIndexed = unindexed.length === 0 && found.every(isNamed);
-      const isWhole = options.index && isIndexed ? begun : null;
+      const isWhole = index && unindexed.length === 0 && found.every(isNamed) ? begun : null;
       pass = isWhole === null || next === null ? null : { next, isWhole };
       if (next === null) {
         close();
@@ -186,12 +112,22 @@ export function logScanner({
   };
 }
 
+type Connection = {
+  readonly db: DatabaseSync;
+  readonly reader: LogReader;
+  /** Read once, if the last row itself is damaged. */
+  headByIndex: number | null;
+};
+
+function openReadOnly(file: string): Connection {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+  try {
+    return { db, reader: logReader(db, hasChecksumColumn(db)), headByIndex: null };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
 /** Also of a damaged event whose place the index has. */
 const isNamed = (one: Scanned): boolean => one.kind === 'event' || one.damage.stream !== null;
-
-/** Consecutive places without names. */
-const isOneRun = (before: Damage, after: Damage): boolean =>
-  before.stream === null &&
-  after.stream === null &&
-  before.problem === after.problem &&
-  Number(before.to) + 1 === Number(after.from);
