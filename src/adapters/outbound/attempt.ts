@@ -13,6 +13,8 @@ export class AttemptFailed extends Error {
   }
 }
 
+export const invalid = () => new AttemptFailed('protocol_error');
+
 /** An error of the language, which no network and no peer causes. */
 export const isDefect = (error: unknown): boolean =>
   error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError;

@@ -3,7 +3,8 @@
 // byte is bounded: the framing of chunks is read in place, without a string or an object for each of them.
 import { isHeaderName } from '../../domain/destination/headers.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { AttemptFailed } from './attempt.ts';
+import { invalid } from './attempt.ts';
+import { ChunkFraming } from './chunk-framing.ts';
 
 export type ResponseHead = {
   readonly status: number;
@@ -18,31 +19,13 @@ export type ResponseParts = {
   body(block: Buffer, start: number, end: number): void;
 };
 
-/**
- * Lines: status, header, trailer. Bytes of the body: of a known length, of a chunk, to the end of the connection. Between
- * chunks: the digits of a size, blanks after it, an extension, the LF of the size line, the CR and the LF after a chunk.
- */
-type Part =
-  | 'status'
-  | 'header'
-  | 'trailer'
-  | 'length'
-  | 'chunk'
-  | 'end'
-  | 'size'
-  | 'blanks'
-  | 'extension'
-  | 'size-lf'
-  | 'chunk-cr'
-  | 'chunk-lf'
-  | 'over';
+/** Lines: status, header, trailer. Bytes of the body: of a known length, of a chunk, to the end of the connection. */
+type Part = 'status' | 'header' | 'trailer' | 'length' | 'chunk' | 'end' | 'framing' | 'over';
 
 const LF = 0x0a;
-const CR = 0x0d;
 const VERSION = 'HTTP/1.';
 /** Chunks of one byte have five. */
 const LINE_BYTES_PER_BODY_BYTE = 8;
-const SIZE_DIGITS_MAX = 12;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -55,10 +38,8 @@ export class ResponseReader {
   #lineBytes = 0;
   /** Bytes left of the body or of the chunk. */
   #left = 0;
-  #sizeDigits = 0;
-  #version = '';
-  #status = 0;
-  #headers = new Map<string, string>();
+  readonly #framing = new ChunkFraming();
+  #head = { version: '', status: 0, headers: new Map<string, string>() };
 
   constructor(parts: ResponseParts) {
     this.#parts = parts;
@@ -116,7 +97,7 @@ export class ResponseReader {
       if (line === '') this.#part = 'over';
       else headerIn(line);
     } else if (line === '') this.#endHead();
-    else this.#readHeader(line);
+    else addHeader(this.#head.headers, line);
   }
 
   #countLine(bytes: number): void {
@@ -129,83 +110,33 @@ export class ResponseReader {
     this.#left -= end - at;
     this.#lineBytes = Math.max(0, this.#lineBytes - LINE_BYTES_PER_BODY_BYTE * (end - at));
     this.#parts.body(block, at, end);
-    if (this.#part !== 'end' && this.#left === 0) this.#part = this.#part === 'chunk' ? 'chunk-cr' : 'over';
+    if (this.#part !== 'end' && this.#left === 0) this.#part = this.#part === 'chunk' ? 'framing' : 'over';
     return end;
   }
 
   /** Reads from one chunk to the next. */
   #readFraming(block: Buffer, from: number): number {
     let at = from;
-    for (; at < block.length && this.#readFramingByte(block[at] ?? 0); at++);
-    const end = Math.min(at + 1, block.length);
-    this.#countLine(end - from);
-    return end;
-  }
-
-  /** Returns false after the last byte before a chunk or the trailers. */
-  #readFramingByte(byte: number): boolean {
-    switch (this.#part) {
-      case 'size': {
-        const digit = hexDigit(byte);
-        if (digit < 0) return this.#endSize(byte);
-        if (++this.#sizeDigits > SIZE_DIGITS_MAX) throw invalid();
-        this.#left = this.#left * 16 + digit;
-        return true;
-      }
-      case 'blanks':
-        return this.#endSize(byte);
-      case 'extension':
-        if (byte === CR) this.#part = 'size-lf';
-        else if (byte !== 0x09 && (byte < 0x20 || byte === 0x7f)) throw invalid();
-        return true;
-      case 'size-lf':
-        if (byte !== LF) throw invalid();
-        this.#sizeDigits = 0;
+    while (at < block.length && this.#part === 'framing')
+      if (this.#framing.read(block[at++] ?? 0)) {
+        this.#left = this.#framing.size;
         this.#part = this.#left === 0 ? 'trailer' : 'chunk';
-        return false;
-      case 'chunk-cr':
-        if (byte !== CR) throw invalid();
-        this.#part = 'chunk-lf';
-        return true;
-      default:
-        if (byte !== LF) throw invalid();
-        this.#part = 'size';
-        return true;
-    }
-  }
-
-  /** The first byte after the digits of a size, or after blanks that follow them. */
-  #endSize(byte: number): true {
-    if (this.#sizeDigits === 0) throw invalid();
-    if (byte === CR) this.#part = 'size-lf';
-    else if (byte === 0x3b) this.#part = 'extension';
-    else if (byte === 0x20 || byte === 0x09) this.#part = 'blanks';
-    else throw invalid();
-    return true;
+      }
+    this.#countLine(at - from);
+    return at;
   }
 
   #readStatus(line: string): void {
     const [, version, status] = STATUS_LINE.exec(line) ?? [];
     if (version === undefined) throw invalid();
-    this.#version = version;
-    this.#status = Number(status);
-    this.#headers = new Map();
+    this.#head = { version, status: Number(status), headers: new Map() };
     this.#part = 'header';
   }
 
-  #readHeader(line: string): void {
-    const [name, value] = headerIn(line);
-    const known = this.#headers.get(name);
-    if (known === undefined) this.#headers.set(name, value);
-    else if (name === 'content-length') throw invalid();
-    else if (name === 'transfer-encoding') this.#headers.set(name, `${known}, ${value}`);
-  }
-
   #endHead(): void {
-    const [status, headers] = [this.#status, this.#headers];
+    const { status, headers, version } = this.#head;
     const isInterim = status < 200 && status !== 101;
-    const framing =
-      isInterim || status === 204 || status === 304 ? NO_BODY : framingOf(headers, this.#version);
+    const framing = isInterim || status === 204 || status === 304 ? NO_BODY : framingOf(headers, version);
     this.#parts.head({ status, headers });
     if (!isInterim) this.#lineBytes = 0;
     this.#left = framing.length;
@@ -216,13 +147,12 @@ export class ResponseReader {
 /** Whether a line begins, as far as it has arrived, with the version. */
 const isVersion = (line: string) => VERSION.startsWith(line.slice(0, VERSION.length));
 
-const invalid = () => new AttemptFailed('protocol_error');
-
-/** -1: no hexadecimal digit. */
-function hexDigit(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const letter = byte | 0x20;
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x61 + 10 : -1;
+function addHeader(headers: Map<string, string>, line: string): void {
+  const [name, value] = headerIn(line);
+  const known = headers.get(name);
+  if (known === undefined) headers.set(name, value);
+  else if (name === 'content-length') throw invalid();
+  else if (name === 'transfer-encoding') headers.set(name, `${known}, ${value}`);
 }
 
 function headerIn(line: string): readonly [name: string, value: string] {
@@ -256,7 +186,7 @@ function framingOf(headers: ResponseHead['headers'], version: string): Framing {
     const chunked = codings.indexOf('chunked');
     const isOrdered = chunked < 0 || chunked === codings.length - 1;
     if (length !== undefined || version === '0' || !isOrdered || codings.includes('')) throw invalid();
-    return { part: chunked < 0 ? 'end' : 'size', length: 0 };
+    return { part: chunked < 0 ? 'end' : 'framing', length: 0 };
   }
   if (length === undefined) return { part: 'end', length: 0 };
   if (!/^\d{1,15}$/.test(length)) throw invalid();

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { AttemptFailed } from '#src/adapters/outbound/attempt.ts';
+import { Intake, RECEIVED_BYTES_MAX } from '#src/adapters/outbound/intake.ts';
 import {
   BYTES_PER_READ,
   BYTES_PER_TURN,
@@ -12,7 +13,7 @@ import {
   STEP_COST,
   WAITING_BYTES_MAX,
 } from '#src/adapters/outbound/read-turns.ts';
-import { connectTcp, RECEIVED_BYTES_MAX, TcpStream } from '#src/adapters/outbound/tcp-stream.ts';
+import { connectTcp, TcpStream } from '#src/adapters/outbound/tcp-stream.ts';
 import { until, withListener } from './lab.ts';
 
 /** A socket whose peer has `kernel` bytes more: they arrive in blocks while it is not paused, a block a turn. */
@@ -97,18 +98,24 @@ test('a connection that is held reads nothing ahead', async () => {
     const socket = connectTcp({ host: '127.0.0.1', port });
     // It ends with an error when it has read more than it may.
     socket.on('error', () => undefined);
-    const stream = new TcpStream(socket, newTurns(), () => false);
+    const intake = new Intake(
+      socket,
+      newTurns(),
+      () => false,
+      () => undefined,
+    );
     const peer = await accepted.promise;
     peer.write('first');
-    await until(() => stream.received > 0);
-    stream.hold();
+    await until(() => intake.received > 0);
+    intake.hold();
     // More than the kernel takes.
     while (peer.write(Buffer.alloc(RECEIVED_BYTES_MAX)));
     for (let n = 0; n < 50; n++) await setImmediate();
-    assert.deepEqual([stream.received, socket.readableLength], ['first'.length, 0]);
-    stream.release();
-    await until(() => stream.received > 'first'.length);
-    stream.destroy();
+    assert.deepEqual([intake.received, socket.readableLength], ['first'.length, 0]);
+    intake.release();
+    await until(() => intake.received > 'first'.length);
+    intake.stop();
+    socket.destroy();
   });
 });
 
