@@ -22,6 +22,7 @@ import {
   type JobPlan,
   jobAppends,
   jobIdOf,
+  PAY_AND_EXECUTE,
   PLAN,
   type PlannedAppend,
   RECEIPT_KEY_ID,
@@ -380,19 +381,7 @@ test('decision: what the record shows, and nothing of the buyer policy or of the
   const { actionHash, policyHash, ...rest } = found ?? {};
   assert.deepEqual(rest, {
     decisionId: decisionIdOf(0),
-    recommendation: 'pay_and_execute',
-    confidence: 'high',
-    blockingIssues: [],
-    warnings: [],
-    reasons: [{ code: 'because_pay_and_execute', message: 'So it is.' }],
-    facts: {
-      price: '$0.003',
-      network: 'eip155:8453',
-      payTo: '0x1111111111111111111111111111111111111111',
-      trustScore: 93.5,
-      recentFailureRate: 0.25,
-      policyVerdict: 'allowed',
-    },
+    ...PAY_AND_EXECUTE,
     createdAt: T(0),
     expiresAt: T(86_400_000),
     ...PENDING,

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { KEEP_ALL, makePurge, purgeOnce } from '#projections/purge.ts';
-import { readModels } from '#projections/read-models.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { isRefused } from '#src/domain/refusal.ts';
@@ -21,7 +20,7 @@ import {
   retentionOf,
   rowsFor,
   runnerOver,
-  silent,
+  servedBy,
 } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
 
@@ -134,12 +133,7 @@ test('purge: of a job that is gone its receipt is verified alone, and a repeat s
     now: () => now,
     retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
   });
-  const models = readModels({
-    store: runner,
-    clock: systemClock(),
-    logger: silent,
-    ready: () => runner.ready(),
-  });
+  const models = servedBy(runner);
   const list = () => [it.key.record];
   const rows = { receipt: models.receipt.find, job: models.job.findForVerification };
   const { verifyJob, verifyReceipt } = storedReceipts(rows, {

@@ -24,21 +24,21 @@ import {
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { LONG } from '#test/support/property-runs.ts';
-import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import {
   allRows,
+  assertFolded,
+  folded,
   pgliteHarness,
   postgresHarness,
   project,
   type ReadStoreHarness,
+  reached,
   rowsFor,
   runnerOver,
   schemaOf,
   silent,
 } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
-
-const PATIENCE_MS = 20_000;
 
 /** Another process's handle on a store; an embedded one has no second. */
 async function rebuildStoreOf(store: ReadStore<Db>): Promise<ReadStore<Db>> {
@@ -78,8 +78,6 @@ async function logOf(jobs: number) {
   await appendAll(log, [{ stream: 'keys-relay', events }]);
   return log;
 }
-
-const expected = async (log: ReturnType<typeof memoryLog>) => asStored(await rowsAfter(log.events));
 
 const schemas = async (store: ReadStore<Db>) =>
   rowsOf<{ schema: string; state: string }>(
@@ -131,12 +129,9 @@ function suite(harness: ReadStoreHarness): void {
           [result.outcome, result.events, result.rows.jobs, result.rows.decisions],
           ['built', log.events.length, 30, 30],
         );
-        assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+        await assertFolded(log, store);
         const runner = runnerOver(log, store);
-        assert.ok(
-          await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS),
-          'there is nothing left to do',
-        );
+        await reached(runner, await log.head());
         await runner.stop();
       }
     });
@@ -156,7 +151,7 @@ function suite(harness: ReadStoreHarness): void {
       assert.deepEqual(await indexesOf(store, built), indexes);
       const states = (await schemas(store)).map(({ state }) => state).sort();
       assert.deepEqual(states, ['current', 'replaced']);
-      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      await assertFolded(log, store);
       assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
     });
 
@@ -218,7 +213,7 @@ function suite(harness: ReadStoreHarness): void {
       assert.deepEqual(await allRows(await rowsFor(log, store)), before);
       const { events } = await rebuilt(log, store);
       assert.equal(events, log.events.length - 40);
-      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      await assertFolded(log, store);
     });
 
     test('of a log that was restored meanwhile nothing is continued, and no lost row stays current', async () => {
@@ -236,7 +231,7 @@ function suite(harness: ReadStoreHarness): void {
       await appendAll(log, jobAppends({ ...PLAN, seed: 8 }));
       await assert.rejects(rebuilt(log, store, { check: true }), CannotRebuild);
       assert.equal((await rebuilt(log, store)).outcome, 'built');
-      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      await assertFolded(log, store);
     });
 
     test('it ends at a damaged event, which its error names', async () => {
@@ -260,7 +255,7 @@ function suite(harness: ReadStoreHarness): void {
       await assert.rejects(rebuilt(log, store, leaves), EventLogUnavailable);
       log.setAway(false);
       assert.equal((await rebuilt(log, store)).outcome, 'built');
-      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      await assertFolded(log, store);
     });
 
     test('nothing to rebuild or to compare is said in a sentence', async () => {
@@ -305,7 +300,7 @@ function suite(harness: ReadStoreHarness): void {
       state.over = true;
       await Promise.all([...reading, writing]);
       for (const runner of runners) await runner.stop();
-      assert.deepEqual(await allRows(await project(log, store)), await expected(log));
+      assert.deepEqual(await allRows(await project(log, store)), await folded(log));
     });
 
     test('beside a live writer nothing is projected into the new rows until they have their indexes', async () => {
@@ -352,7 +347,7 @@ function suite(harness: ReadStoreHarness): void {
       assert.deepEqual(await indexesOf(store, after), await indexesOf(store, before));
       await waitFor('the new rows', () => service.reachedHead());
       await service.stop();
-      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      await assertFolded(log, store);
       await beside.close();
     });
 
@@ -406,7 +401,7 @@ function suite(harness: ReadStoreHarness): void {
       const [replaced] = (await schemas(store)).filter(({ state }) => state === 'replaced');
       assert.deepEqual(await prune(beside, log), [replaced?.schema]);
       await beside.close();
-      assert.deepEqual(await allRows(await rowsFor(log, store)), await expected(log));
+      await assertFolded(log, store);
     });
   });
 }

@@ -114,6 +114,23 @@ export function jobAppends(plan: JobPlan): readonly PlannedAppend[] {
 
 export const RECOMMENDATIONS = ['pay_and_execute', 'manual_review', 'do_not_pay'] as const;
 
+/** What readers are shown of decision 0, and of every third one. */
+export const PAY_AND_EXECUTE = {
+  recommendation: 'pay_and_execute',
+  confidence: 'high',
+  blockingIssues: [],
+  warnings: [],
+  reasons: [{ code: 'because_pay_and_execute', message: 'So it is.' }],
+  facts: {
+    price: '$0.003',
+    network: 'eip155:8453',
+    payTo: '0x1111111111111111111111111111111111111111',
+    trustScore: 93.5,
+    recentFailureRate: 0.25,
+    policyVerdict: 'allowed',
+  },
+};
+
 /** The one append that a decision makes. */
 export function decisionAppend(seed: number, createdAtMs = PLAN.startedAtMs): PlannedAppend {
   const sample = decisionRecorded().data;

@@ -5,28 +5,26 @@ import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { markUsed, pruneGenerations, retire } from '#projections/generations.ts';
 import type { ReadModel, Row } from '#projections/model.ts';
-import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, rowsOf } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { checkpointSigned } from './given-events.ts';
-import { appendAll, jobAppends, jobIdOf, PLAN, recorded } from './job-histories.ts';
+import { appendAll, jobAppends, jobIdOf, PLAN } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
-import { asStored, rowsAfter } from './read-model-rows.ts';
 import {
   allRows,
+  assertFolded,
+  folded,
   project,
   type ReadStoreHarness,
+  reached,
   rowsFor,
   runnerOver,
   schemaOf,
-  silent,
+  servedBy,
 } from './read-store.ts';
 import { waitFor } from './service.ts';
-
-/** Only a hanging test meets it. */
-const PATIENCE_MS = 20_000;
 
 const job = (seed: number) => jobAppends({ ...PLAN, seed });
 
@@ -53,12 +51,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     const second = memoryLog();
     await appendAll(second, [...job(8), ...job(9)]);
     const runner = runnerOver(second, store);
-    const models = readModels({
-      store: runner,
-      clock: systemClock(),
-      logger: silent,
-      ready: () => runner.ready(),
-    });
+    const models = servedBy(runner);
     // From the first moment on, not only once the rows have caught up.
     assert.equal(await models.job.find(jobIdOf(1)), null);
     await waitFor('the head', () => runner.reachedHead());
@@ -66,13 +59,10 @@ export function generationContract(harness: ReadStoreHarness): void {
     assert.equal((await models.job.find(jobIdOf(8)))?.status, 'succeeded');
     assert.deepEqual(await models.store.counts(), { jobs: 2, receipts: 2 });
     await runner.stop();
-    assert.deepEqual(
-      await allRows(await rowsFor(second, store)),
-      asStored(await rowsAfter(recorded(second))),
-    );
+    await assertFolded(second, store);
     // A shared store serves both; an embedded one builds again what it serves.
     assert.equal((await schemaOf(first, store)) !== null, !store.disposable);
-    assert.deepEqual(await allRows(await project(first, store)), asStored(await rowsAfter(recorded(first))));
+    assert.deepEqual(await allRows(await project(first, store)), await folded(first));
   });
 
   for (const [what, later] of [
@@ -89,12 +79,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       log.restore(backup);
       for (const seed of later) await appendAll(log, job(seed));
       const runner = runnerOver(log, store);
-      const models = readModels({
-        store: runner,
-        clock: systemClock(),
-        logger: silent,
-        ready: () => runner.ready(),
-      });
+      const models = servedBy(runner);
       const seen: unknown[] = [];
       const find = () =>
         models.job.find(jobIdOf(2)).then(
@@ -106,7 +91,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       assert.deepEqual(new Set(seen), new Set([null]));
       assert.equal((await models.job.find(jobIdOf(1)))?.status, 'succeeded');
       assert.deepEqual(await models.store.counts(), { jobs: 1 + later.length, receipts: 1 + later.length });
-      const expected = asStored(await rowsAfter(recorded(log)));
+      const expected = await folded(log);
       assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
       // The checkpoint that was signed over the lost history is not forgotten with its rows, unless those are disposable.
       const kept = store.disposable ? [] : [checkpointSigned().data.note];
@@ -120,12 +105,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     await appendAll(log, job(1));
     const backup = log.events.length;
     const runner = runnerOver(log, store);
-    const models = readModels({
-      store: runner,
-      clock: systemClock(),
-      logger: silent,
-      ready: () => runner.ready(),
-    });
+    const models = servedBy(runner);
     await appendAll(log, job(2));
     await waitFor('the head', () => runner.reachedHead());
     assert.equal((await models.job.find(jobIdOf(2)))?.status, 'succeeded');
@@ -145,8 +125,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     }
     assert.deepEqual(await models.store.counts(), { jobs: 4, receipts: 4 });
     await runner.stop();
-    const expected = asStored(await rowsAfter(recorded(log)));
-    assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+    await assertFolded(log, store);
   });
 
   test('a restored log whose interruption no process noticed: no event of it is projected over the lost history', async () => {
@@ -161,8 +140,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     for (const seed of [4, 5, 6]) await appendAll(log, job(seed));
     await waitFor('the head', async () => runner.reachedHead());
     await runner.stop();
-    const expected = asStored(await rowsAfter(recorded(log)));
-    assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+    await assertFolded(log, store);
   });
 
   test('an interruption of the log alone keeps the rows, and the events after it', async () => {
@@ -176,11 +154,10 @@ export function generationContract(harness: ReadStoreHarness): void {
     assert.equal(await runner.reachedHead(), false);
     await appendAll(log.again(), job(2));
     log.setAway(false);
-    assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+    await reached(runner, await log.head());
     await runner.stop();
     assert.equal(await schemaOf(log, store), schema);
-    const expected = asStored(await rowsAfter(recorded(log)));
-    assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
+    await assertFolded(log, store);
   });
 
   // An embedded store serves one process, which drops what is not its own.
@@ -252,7 +229,7 @@ export function generationContract(harness: ReadStoreHarness): void {
     assert.ok(store);
     const made = await rowsOf(await store.shared(), sql`select 1 from read_model_generations`);
     assert.equal(made.length, 1);
-    assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
+    await assertFolded(log, store);
   });
 
   test('a reader on a process that does not project gets what was just recorded at once', async () => {
@@ -267,12 +244,7 @@ export function generationContract(harness: ReadStoreHarness): void {
       await appendAll(log, job(seed));
       const begun = performance.now();
       await waitFor('the head', () => following.reachedHead());
-      const { store: counts } = readModels({
-        store: following,
-        clock: systemClock(),
-        logger: silent,
-        ready: () => following.ready(),
-      });
+      const { store: counts } = servedBy(following);
       assert.equal((await counts.counts()).jobs, seed);
       assert.ok(performance.now() - begun < 900);
     }

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { makePurge, purgeOnce } from '#projections/purge.ts';
-import { readModels } from '#projections/read-models.ts';
 import { storeQueries } from '#projections/store-query.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
@@ -17,26 +16,24 @@ import {
   jobIdOf,
   PLAN,
   receiptIdOf,
-  recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
-import { asStored, rowsAfter } from './read-model-rows.ts';
 import {
   allRows,
   commonLog,
   dropGenerations,
   emptyRows,
+  folded,
   project,
   type ReadStoreHarness,
+  reached,
   retentionOf,
   rowsFor,
   runnerOver,
-  silent,
+  servedBy,
 } from './read-store.ts';
 import { waitFor } from './service.ts';
 
-/** Only a hanging test meets it. */
-const PATIENCE_MS = 20_000;
 const DAY_MS = 86_400_000;
 const instant = (ms: number) => new Date(ms).toISOString();
 
@@ -86,7 +83,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
           await emptyRows(await rowsFor(log, store));
           await appendAll(log, appends);
           const db = await project(log, store);
-          const all = asStored(await rowsAfter(recorded(log)));
+          const all = await folded(log);
           for (let more = true; more; steps++) {
             const last = horizonsOf(await retentionOf(db));
             const purged = await purgeOnce(db, limits, maxRows);
@@ -170,12 +167,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
       ...jobAppends({ ...PLAN, seed: 3, ...recent }),
     ]);
     const runner = runnerOver(log, store, { retentionMs: { jobs: 7 * DAY_MS, receipts: null } });
-    const models = readModels({
-      store: runner,
-      clock: systemClock(),
-      logger: silent,
-      ready: () => runner.ready(),
-    });
+    const models = servedBy(runner);
     const db = await rowsFor(log, store);
     await waitFor('the purge', async () => (await retentionOf(db)).jobsPurged > 0);
     assert.equal(await models.job.find(jobIdOf(1)), null);
@@ -193,7 +185,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
       .flatMap(({ events }) => events)
       .filter(({ type }) => type === 'AttemptMade');
     const last = await appendAll(log, [{ stream: old[0]?.stream ?? '', events: late }]);
-    assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+    await reached(runner, last);
     assert.deepEqual((await allRows(db)).jobs, rows.jobs);
     assert.deepEqual((await allRows(db)).proofs, rows.proofs);
     await runner.stop();
@@ -241,12 +233,7 @@ export function purgeContract(harness: ReadStoreHarness): void {
     for (const _ of ['live', 'replayed']) {
       await dropGenerations(store);
       const runner = runnerOver(log, store, { retentionMs });
-      const models = readModels({
-        store: runner,
-        clock: systemClock(),
-        logger: silent,
-        ready: () => runner.ready(),
-      });
+      const models = servedBy(runner);
       await waitFor('the purge to end', async () => {
         const { jobs, receipts } = await models.store.counts();
         return jobs === left.jobs && receipts === left.receipts;

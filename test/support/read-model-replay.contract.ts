@@ -1,16 +1,11 @@
 // Part of the suite over every read store: what is answered and logged while the log is replayed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readModels } from '#projections/read-models.ts';
-import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
-import { dropGenerations, type ReadStoreHarness, runnerOver, silent } from './read-store.ts';
-
-/** Only a hanging test meets it. */
-const PATIENCE_MS = 20_000;
+import { type ReadStoreHarness, reached, runnerOver, servedBy } from './read-store.ts';
 
 export function replayContract(harness: ReadStoreHarness): void {
   test('lists and counts answer only once the log has been replayed; what is there is found before', async () => {
@@ -30,12 +25,7 @@ export function replayContract(harness: ReadStoreHarness): void {
       },
     };
     const runner = runnerOver(halting, store);
-    const models = readModels({
-      store: runner,
-      clock: systemClock(),
-      logger: silent,
-      ready: () => runner.ready(),
-    });
+    const models = servedBy(runner);
     const now = PLAN.startedAtMs + 60_000;
     const ofTheWhole = [
       () => models.proof.recent(5),
@@ -48,7 +38,7 @@ export function replayContract(harness: ReadStoreHarness): void {
       () => models.store.countUnverified(),
       () => models.decision.recent(5),
     ];
-    assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
+    await reached(runner, first);
     const unavailable = (error: unknown) =>
       error instanceof Fault &&
       error.code === 'read_models_unavailable' &&
@@ -68,27 +58,5 @@ export function replayContract(harness: ReadStoreHarness): void {
     // Behind again, in a process that had caught up: that is lag, and shown as such.
     await appendAll(log, jobAppends({ ...PLAN, seed: 3 }));
     assert.deepEqual(await models.store.counts(), { jobs: 2, receipts: 2 });
-  });
-
-  test('a long replay is logged, a short one is not', async () => {
-    const store = await harness.fresh();
-    const log = memoryLog();
-    const lines: string[] = [];
-    const logger = { ...silent, info: (message: string) => void lines.push(message) };
-    for (const [from, to] of [
-      [0, 10],
-      [10, 600],
-    ] as const) {
-      await dropGenerations(store);
-      for (let seed = from; seed < to; seed++)
-        await appendAll(log, jobAppends({ ...PLAN, seed, answers: [500, 200] }));
-      const runner = runnerOver(log, store, { logger });
-      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
-      assert.equal(await runner.ready(), true);
-      await runner.stop();
-      if (from === 0) assert.deepEqual(lines, []);
-    }
-    assert.equal(lines[0], 'replaying the event log into the read models');
-    assert.equal(lines.at(-1), 'the read models have caught up with the event log');
   });
 }

@@ -14,13 +14,12 @@ import {
   PLAN,
   type PlannedAppend,
   RECEIPT_KEY_ID,
-  recorded,
 } from './job-histories.ts';
-import { asStored, rowsAfter } from './read-model-rows.ts';
 import {
   allRows,
   commonLog,
   emptyRows,
+  folded,
   modelsOver,
   project,
   type ReadStoreHarness,
@@ -146,7 +145,7 @@ export function revokedContract(harness: ReadStoreHarness): void {
     const { store, log, db, also, verified } = await given(...JOBS);
     await also(retired('03:04:20.500'), ...signedAt('03:07:00.000', 6));
     const shown = await verified();
-    const expected = asStored(await rowsAfter(recorded(log)));
+    const expected = await folded(log);
     assert.deepEqual(expected.revoked_keys?.length, 1);
     assert.deepEqual(await allRows(db), expected);
     await emptyRows(await rowsFor(log, store));

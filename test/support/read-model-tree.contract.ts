@@ -13,6 +13,7 @@ import {
   dropGenerations,
   project,
   type ReadStoreHarness,
+  reached,
   rowsFor,
   runnerOver,
 } from './read-store.ts';
@@ -57,7 +58,7 @@ export function treeContract(harness: ReadStoreHarness): void {
       runners.push(start(2 + turn));
     }
     const head = (await log.head()) ?? '';
-    for (const runner of runners) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
+    for (const runner of runners) await reached(runner, head);
     for (const runner of runners) await runner.stop();
     assert.deepEqual(await treeRowsOf(await rowsFor(log, store)), rows());
   });
@@ -105,12 +106,12 @@ export function treeContract(harness: ReadStoreHarness): void {
     const { log, grow, rows, leaves } = leafyLog();
     await grow(20);
     const runner = runnerOver(log, store);
-    assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+    await reached(runner, await log.head());
     assert.equal(runner.role(), 'projects');
     const before = { size: leaves(), position: await log.head() };
     const read = await withTree(await runner.open(), async ({ tree, position, readTile }) => {
       await grow(10);
-      assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+      await reached(runner, await log.head());
       const root = await treeReader(readTile).root(0, tree.size);
       assert.deepEqual(root, rootOf(tree));
       return { size: tree.size, position };

@@ -5,25 +5,24 @@ import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import type { Projector } from '#projections/projector.ts';
 import { purgeOnce } from '#projections/purge.ts';
-import { readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, tableShapes } from '#projections/rows.ts';
 import { findLoss } from '#projections/whole.ts';
-import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { Fault, isRefused, refused } from '#src/domain/refusal.ts';
 import { findForSure } from '#src/http/request/read.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf, recorded } from './job-histories.ts';
+import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from './job-histories.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
-import { asStored, rowsAfter } from './read-model-rows.ts';
 import {
   allRows,
+  folded,
   project,
   type ReadStoreHarness,
   rowsFor,
   runnerOver,
   schemaOf,
+  servedBy,
   silent,
 } from './read-store.ts';
 import { waitFor } from './service.ts';
@@ -33,12 +32,7 @@ const LOSSES = ['truncate jobs', 'truncate receipts', 'delete from transparency_
 
 /** A runner, and what readers are answered for the jobs, as `GET /api/jobs/{id}` is. */
 function given(log: MemoryLog, runner: Projector) {
-  const models = readModels({
-    store: runner,
-    clock: systemClock(),
-    logger: silent,
-    ready: () => runner.ready(),
-  });
+  const models = servedBy(runner);
   const missing = refused('job_not_found', 'There is no such job.');
   const faultOf = (error: unknown) => {
     assert.ok(error instanceof Fault && error.code === 'read_models_unavailable', String(error));
@@ -59,7 +53,7 @@ function given(log: MemoryLog, runner: Projector) {
     for (const answer of given) assert.ok(answer === null || !isRefused(answer), 'what exists is not found');
     return given.every((answer) => answer !== null);
   };
-  const rows = async () => asStored(await rowsAfter(recorded(log)));
+  const rows = async () => await folded(log);
   return { answers, rows };
 }
 

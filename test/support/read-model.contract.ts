@@ -29,10 +29,10 @@ import {
   jobAppends,
   jobIdOf,
   newEvent,
+  PAY_AND_EXECUTE,
   PLAN,
   type PlannedAppend,
   receiptIdOf,
-  recorded,
 } from './job-histories.ts';
 import { memoryLog } from './memory-log.ts';
 import { generationContract } from './read-model-generations.contract.ts';
@@ -40,16 +40,17 @@ import { hoursContract } from './read-model-hours.contract.ts';
 import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { revokedContract } from './read-model-revoked.contract.ts';
-import { asStored, rowsAfter } from './read-model-rows.ts';
 import { treeContract } from './read-model-tree.contract.ts';
 import { wholeContract } from './read-model-whole.contract.ts';
 import {
   allRows,
   commonLog,
   emptyRows,
+  folded,
   modelsOver,
   project,
   type ReadStoreHarness,
+  reached,
   rowsFor,
   runnerOver,
   silent,
@@ -89,10 +90,10 @@ function runnerContract(harness: ReadStoreHarness): void {
           const runner = runnerOver(log, store, { batchSize });
           await appendAll(log, rest);
           const head = await log.head();
-          if (head !== null) assert.ok(await runner.caughtUp(head, PATIENCE_MS));
+          if (head !== null) await reached(runner, head);
           await runner.stop();
         }
-        const expected = asStored(await rowsAfter(recorded(log)));
+        const expected = await folded(log);
         assert.deepEqual(await allRows(await rowsFor(log, store)), expected);
         await emptyRows(await rowsFor(log, store));
         assert.deepEqual(await allRows(await project(log, store, { batchSize: 200 })), expected);
@@ -131,7 +132,7 @@ function runnerContract(harness: ReadStoreHarness): void {
     }
     assert.ok(decoded > 100, `only ${decoded} odd events decode`);
     const runner = runnerOver(log, store);
-    assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+    await reached(runner, await log.head());
     await runner.stop();
   });
 
@@ -149,7 +150,7 @@ function runnerContract(harness: ReadStoreHarness): void {
         const last = await appendAll(log, [
           { stream: `${stream}-${encodeURIComponent(jobId)}`, events: named },
         ]);
-        assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+        await reached(runner, last);
         await runner.stop();
       }
     }
@@ -172,11 +173,11 @@ function runnerContract(harness: ReadStoreHarness): void {
     const [started, ended] = jobAppends(PLAN);
     assert.ok(started && ended);
     const first = await appendAll(log, [started]);
-    assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
+    await reached(runner, first);
     assert.equal((await models.job.find(jobIdOf(1)))?.status, 'running');
     assert.equal(await runner.caughtUp(`${first}9`, 20), false, 'no event is at that position');
     const [last] = await Promise.all([appendAll(log, [ended]), runner.reachedHead()]);
-    assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+    await reached(runner, last);
     assert.equal((await models.job.find(jobIdOf(1)))?.receiptId, receiptIdOf(1));
     assert.equal(await runner.reachedHead(), true);
     assert.deepEqual(runner.lag(), { lagEvents: 0, lagMs: 0 });
@@ -197,7 +198,7 @@ function runnerContract(harness: ReadStoreHarness): void {
     const runner = runnerOver(log, store);
     assert.equal(await runner.reachedHead(), false);
     log.setAway(false);
-    assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+    await reached(runner, await log.head());
     await runner.stop();
   });
 }
@@ -316,19 +317,7 @@ function queryContract(harness: ReadStoreHarness): void {
     assert.deepEqual(summary, recent[0]);
     assert.deepEqual(summary, {
       decisionId: decisionIdOf(3),
-      recommendation: 'pay_and_execute',
-      confidence: 'high',
-      blockingIssues: [],
-      warnings: [],
-      reasons: [{ code: 'because_pay_and_execute', message: 'So it is.' }],
-      facts: {
-        price: '$0.003',
-        network: 'eip155:8453',
-        payTo: '0x1111111111111111111111111111111111111111',
-        trustScore: 93.5,
-        recentFailureRate: 0.25,
-        policyVerdict: 'allowed',
-      },
+      ...PAY_AND_EXECUTE,
       createdAt: new Date(at(3)).toISOString(),
       expiresAt: new Date(at(3) + 86_400_000).toISOString(),
       outcome: {

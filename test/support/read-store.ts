@@ -1,4 +1,5 @@
 // Read stores for tests: empty rows in the embedded one or in PostgreSQL, and a runner over them.
+import { deepEqual, ok } from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,6 +27,7 @@ import { judgeBySignature, newEvent } from './job-histories.ts';
 import { type MemoryLog, memoryLog } from './memory-log.ts';
 import { type PostgresServer, postgresServer } from './postgres.ts';
 import { runs } from './property-runs.ts';
+import { asStored, rowsAfter } from './read-model-rows.ts';
 
 const nothing = () => undefined;
 export const silent: Logger = { info: nothing, warn: nothing, error: nothing, bug: nothing };
@@ -190,6 +192,26 @@ export async function allRows(db: Db): Promise<Record<string, readonly unknown[]
   }
   return all;
 }
+
+/** The rows of a log by the pure fold, as `allRows` reads them from a store. */
+export const folded = async (log: MemoryLog) => asStored(await rowsAfter(log.events));
+
+/** The store has the rows of the log, and no other. */
+export async function assertFolded(log: MemoryLog, store: ReadStore<Db>): Promise<void> {
+  deepEqual(await allRows(await rowsFor(log, store)), await folded(log));
+}
+
+/** Only a hanging test waits so long. */
+export const PATIENCE_MS = 60_000;
+
+/** Waits until the rows are at this position. */
+export async function reached(runner: Projector, position: string | null): Promise<void> {
+  ok(await runner.caughtUp(position ?? '', PATIENCE_MS));
+}
+
+/** The read models over a runner, as a process serves them. */
+export const servedBy = (runner: Projector): ReadModels =>
+  readModels({ store: runner, clock: systemClock(), logger: silent, ready: () => runner.ready() });
 
 export function runnerOver(
   log: EventLog,

@@ -4,16 +4,22 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sql } from 'drizzle-orm';
-import { readModels } from '#projections/read-models.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { countFailures } from '#src/adapters/read-store/pglite-failures.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
-import { allRows, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
+import {
+  allRows,
+  project,
+  reached,
+  rowsFor,
+  runnerOver,
+  servedBy,
+  silent,
+} from '#test/support/read-store.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
-const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
 const place = testFolder('pglite-damage');
 
@@ -49,13 +55,8 @@ for (const who of ['the projector', 'readers'] as const) {
       await before.store.close();
       const { store, directory, damages } = given(before.directory);
       const runner = runnerOver(log, store);
-      const models = readModels({
-        store: runner,
-        clock: systemClock(),
-        logger: silent,
-        ready: () => runner.ready(),
-      });
-      assert.ok(await runner.caughtUp(head, PATIENCE_MS));
+      const models = servedBy(runner);
+      await reached(runner, head);
       assert.deepEqual(await store.health(), { ok: true });
       spoilTables(directory);
       if (who === 'the projector') await appendAll(log, jobs(9, 12));
@@ -121,7 +122,7 @@ test('pglite: files that failed a statement are not believed at the next start',
   const { store, directory } = given();
   const log = memoryLog();
   const runner = runnerOver(log, store);
-  assert.ok(await runner.caughtUp((await appendAll(log, jobs(0, 3))) ?? '', PATIENCE_MS));
+  await reached(runner, await appendAll(log, jobs(0, 3)));
   await runner.stop();
   const db = await store.shared();
   await fails(db.transaction((tx) => tx.execute(sql`select * from no_such_table`)));

@@ -15,10 +15,9 @@ import { startProgram } from '#test/support/event-log-process.ts';
 import { appendAll, jobAppends, PLAN } from '#test/support/job-histories.ts';
 import { LONG } from '#test/support/property-runs.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
-import { allRows, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
+import { allRows, reached, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
-const PATIENCE_MS = 60_000;
 const slow = { timeout: 180_000 };
 const place = testFolder('pglite-directory');
 const fresh = () => mkdtempSync(join(place, 'case-'));
@@ -33,7 +32,7 @@ async function filledLog(file: string, jobs: number): Promise<EventLog> {
 
 async function assertReplayed(log: EventLog, store: ReadStore<Db>): Promise<void> {
   const runner = runnerOver(log, store);
-  assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
+  await reached(runner, await log.head());
   await runner.stop();
   const events = await log.readAll({ after: null, max: 1_000_000 });
   assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(events)));

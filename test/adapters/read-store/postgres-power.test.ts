@@ -28,7 +28,17 @@ import {
 import { memoryLog } from '#test/support/memory-log.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
-import { allRows, modelsOver, project, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
+import {
+  allRows,
+  assertFolded,
+  modelsOver,
+  project,
+  reached,
+  rowsFor,
+  runnerOver,
+  servedBy,
+  silent,
+} from '#test/support/read-store.ts';
 
 const PATIENCE_MS = 30_000;
 const needs = needsPostgres();
@@ -62,7 +72,7 @@ describe('postgres stops and starts, and several processes share it', needs, () 
       ready: async () => true,
     });
     const first = await appendAll(log, jobAppends({ ...PLAN, seed: 1 }));
-    assert.ok(await runner.caughtUp(first ?? '', PATIENCE_MS));
+    await reached(runner, first);
     assert.deepEqual(await store.health(), { ok: true });
     await power.stop();
     assert.deepEqual(await store.health(), { ok: false });
@@ -74,9 +84,9 @@ describe('postgres stops and starts, and several processes share it', needs, () 
     assert.equal(await runner.caughtUp(second ?? '', 50), false);
     await until('the lag to show', () => runner.lag().lagMs > 0);
     await power.start();
-    assert.ok(await runner.caughtUp(second ?? '', PATIENCE_MS));
+    await reached(runner, second);
     assert.equal((await models.job.find(jobIdOf(4)))?.status, 'succeeded');
-    assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
+    await assertFolded(log, store);
     await runner.stop();
     await store.close();
   });
@@ -90,17 +100,9 @@ describe('postgres stops and starts, and several processes share it', needs, () 
     const log = memoryLog();
     const last = await appendAll(log, jobAppends(PLAN));
     const runner = runnerOver(log, store);
-    await assert.rejects(
-      readModels({
-        store: runner,
-        clock: systemClock(),
-        logger: silent,
-        ready: () => runner.ready(),
-      }).proof.recent(1),
-      unavailable,
-    );
+    await assert.rejects(servedBy(runner).proof.recent(1), unavailable);
     await power.start();
-    assert.ok(await runner.caughtUp(last ?? '', PATIENCE_MS));
+    await reached(runner, last);
     await runner.stop();
     await store.close();
   });
@@ -152,7 +154,7 @@ describe('postgres stops and starts, and several processes share it', needs, () 
     assert.deepEqual(reached, [true, true, true]);
     const [store] = stores;
     assert.ok(store);
-    assert.deepEqual(await allRows(await rowsFor(log, store)), asStored(await rowsAfter(recorded(log))));
+    await assertFolded(log, store);
     for (const runner of runners) await runner.stop();
     for (const one of stores) await one.close();
   });
