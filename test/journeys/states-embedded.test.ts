@@ -1,11 +1,14 @@
 // One process with embedded stores, in demo mode and paid, passes through the states in which no call can be executed or a
 // part of it fails.
+import assert from 'node:assert/strict';
 import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { FORGOTTEN, LOG_DOWN, testStates } from '#test/support/health-state-table.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { FORGOTTEN, LOG_DOWN, type StatesWorld, testStates } from '#test/support/health-state-table.ts';
 import { holdBack } from '#test/support/held-appends.ts';
 import { makePaidWorld, type PaidWorld } from '#test/support/paid-world.ts';
+import { waitFor } from '#test/support/service.ts';
 
 let paid: PaidWorld;
 const events = (tail = '') => join(paid.dataDir, `events.db${tail}`);
@@ -14,6 +17,16 @@ const backup = () => join(paid.folder, 'backup.db');
 /** The operator accepts the loss, as the operating guide says. */
 const acceptLoss = () => rmSync(join(paid.dataDir, 'checkpoint.note'));
 let unlock = () => {};
+/** A call whose checkpoint is kept outside of the log, then kill -9. */
+async function callAndKill(it: StatesWorld): Promise<void> {
+  const service = await it.start();
+  const covering = parseCheckpoint(await it.coveredCall(service))?.size ?? assert.fail();
+  await waitFor('the checkpoint is kept', () => {
+    const kept = parseCheckpoint(readFileSync(join(paid.dataDir, 'checkpoint.note'), 'utf8'));
+    return (kept?.size ?? 0) >= covering;
+  });
+  await service.kill();
+}
 
 testStates('one process with embedded stores', {
   needs: { skip: false },
@@ -72,9 +85,7 @@ testStates('one process with embedded stores', {
       made: 'stopped',
       async make() {
         cpSync(events(), backup());
-        const service = await it.start();
-        await it.coveredCall(service);
-        await service.kill();
+        await callAndKill(it);
         for (const tail of ['', '-wal', '-shm']) rmSync(events(tail), { force: true });
         cpSync(backup(), events());
       },
@@ -86,9 +97,7 @@ testStates('one process with embedded stores', {
       name: 'acknowledged events are missing: the write-ahead log is damaged',
       made: 'stopped',
       async make() {
-        const service = await it.start();
-        await it.coveredCall(service);
-        await service.kill();
+        await callAndKill(it);
         // SQLite reads no frame behind a damaged header.
         writeFileSync(events('-wal'), readFileSync(events('-wal')).fill(0, 0, 32));
       },

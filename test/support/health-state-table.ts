@@ -105,8 +105,8 @@ export type StatesTier = {
 
 export type StatesWorld = Watched & {
   readonly target: PaidWorld['target'];
-  /** A call that a checkpoint covers. */
-  coveredCall(service: Service): Promise<void>;
+  /** A call that a checkpoint covers. Resolves with the checkpoint's note. */
+  coveredCall(service: Service): Promise<string>;
 };
 
 type StatesOptions = {
@@ -158,9 +158,9 @@ export function testStates(name: string, { needs, makeTier, states, holdStarts }
       call: (service) => (isPaid ? paidCall(service) : demoCall(service, '/state')),
       async coveredCall(service) {
         const { receipt } = (await demoCall(service, '/covered')).body;
-        await waitFor('a checkpoint covers it', async () => {
+        return waitFor('a checkpoint covers it', async () => {
           const stored = await get<{ checkpoint: unknown }>(`${service.url}/api/receipts/${receipt.id}`);
-          return typeof stored.body.checkpoint === 'string';
+          return typeof stored.body.checkpoint === 'string' && stored.body.checkpoint;
         });
       },
     };
