@@ -14,6 +14,7 @@ import {
   type TargetRules,
 } from '#src/domain/destination/policy.ts';
 import { hostOf, ownHostOf } from '#src/domain/destination/url.ts';
+import { isRefused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 
@@ -60,7 +61,7 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
     freeResolver: cachingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, { isCallable }),
     outbound: httpsOutbound({
       resolver: resolverFor(maxInFlight),
-      permits: (target) => judgeTarget(target, describeAddress, rules) === null,
+      permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),
       chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
       secureContext: outboundTlsContext(config.egress.caPem),
       clock,

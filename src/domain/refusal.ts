@@ -40,7 +40,11 @@ export type FaultCode =
   | 'event_log_unavailable'
   | 'read_models_unavailable';
 
+declare const brand: unique symbol;
+
+/** Only `refused` makes one. */
 export type Refused<C extends RefusalCode = RefusalCode> = {
+  readonly [brand]: true;
   readonly refused: C;
   /** For people; never contains a secret, an internal address or a stack trace. */
   readonly message: string;
@@ -54,12 +58,16 @@ export function refused<C extends RefusalCode>(
   message: string,
   extra: { details?: unknown; retryAfterSeconds?: number } = {},
 ): Refused<C> {
-  return { refused: code, message, ...extra };
+  return { refused: code, message, ...extra } as Refused<C>;
 }
 
 export function isRefused(value: object): value is Refused {
   return 'refused' in value;
 }
+
+/** The answer of a check that refuses nothing. */
+export const ALLOWED = { kind: 'allowed' } as const;
+export type Allowed = typeof ALLOWED;
 
 /** A limit of this process is reached: of executions, or of DNS queries under way. */
 export const tooManyInFlight = () =>

@@ -65,7 +65,7 @@ export function createApp(deps: AppDeps): App {
     ({ code, error, request }) => {
       if (code === 'NOT_FOUND') {
         const paced = limits.pace();
-        return paced === null ? routeNotFound() : paced.then(routeNotFound);
+        return paced instanceof Promise ? paced.then(routeNotFound) : routeNotFound();
       }
       logFailure(contextOf(request).id, error);
       return faultAnswer(error);

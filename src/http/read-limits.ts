@@ -1,7 +1,7 @@
 // What keeps readers from the thread of paid calls: a rate limit of reads for each client address, and a pace of all reads
 // together while calls are executed.
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import type { Call, Endpoint, Operation } from '#src/http/endpoint.ts';
 import { refusalAnswer } from '#src/http/response/errors.ts';
@@ -36,25 +36,25 @@ export function readLimits({ settings: { readsPerMinute }, clock, executionsInFl
   let pacedUntil = Number.NEGATIVE_INFINITY;
   let waiting = 0;
 
-  /** null: the read may begin at once. */
-  function pace(): Promise<TooManyReads | null> | null {
+  /** No promise: the read may begin at once. */
+  function pace(): Allowed | Promise<Allowed | TooManyReads> {
     const now = clock.monotonic();
     if (executionsInFlight() > 0) pacedUntil = now + PACED_FOR_MS;
-    if (now >= pacedUntil) return null;
+    if (now >= pacedUntil) return ALLOWED;
     const { allowed, waitMs } = all.take('', LIMITS.readWaitMs.max);
     if (!allowed) return Promise.resolve(tooMany('This relay is busy with executions', waitMs));
-    return waitMs === 0 ? null : clock.sleep(waitMs).then(() => null);
+    return waitMs === 0 ? ALLOWED : clock.sleep(waitMs).then(() => ALLOWED);
   }
 
-  /** null: the read is one of those that the address may make. Callers on this machine are not counted. */
-  function count({ client, headers }: RequestContext): TooManyReads | null {
-    if (isLoopback(client)) return null;
+  /** Callers on this machine are not counted. */
+  function count({ client, headers }: RequestContext): Allowed | TooManyReads {
+    if (isLoopback(client)) return ALLOWED;
     const { allowed, remaining, waitMs, fullMs } = byClient.take(countedAs(client));
     headers.set('ratelimit-limit', String(burst));
     headers.set('ratelimit-remaining', String(remaining));
     headers.set('ratelimit-reset', String(seconds(fullMs)));
     headers.set('ratelimit-policy', `${burst};w=${seconds((burst * 60_000) / readsPerMinute)}`);
-    return allowed ? null : tooMany('Too many reads from this address', waitMs);
+    return allowed ? ALLOWED : tooMany('Too many reads from this address', waitMs);
   }
 
   async function refuse(endpoint: Endpoint, call: Call, refusal: TooManyReads): Promise<Response> {
@@ -69,9 +69,9 @@ export function readLimits({ settings: { readsPerMinute }, clock, executionsInFl
 
   function answerPaced(endpoint: Endpoint, call: Call): Response | Promise<Response> {
     const paced = pace();
-    if (paced === null) return endpoint.answer(call);
-    return paced.then((refusal) =>
-      refusal === null ? endpoint.answer(call) : refuse(endpoint, call, refusal),
+    if (!(paced instanceof Promise)) return endpoint.answer(call);
+    return paced.then((verdict) =>
+      isRefused(verdict) ? refuse(endpoint, call, verdict) : endpoint.answer(call),
     );
   }
 
@@ -90,8 +90,8 @@ export function readLimits({ settings: { readsPerMinute }, clock, executionsInFl
     /** What reads rows or the event log: also counted for the client's address. */
     counted: (endpoints: readonly Endpoint[]) =>
       ofReads(endpoints, COUNTED, (endpoint, call) => {
-        const refusal = count(contextOf(call.request));
-        return refusal === null ? answerPaced(endpoint, call) : refuse(endpoint, call, refusal);
+        const counting = count(contextOf(call.request));
+        return isRefused(counting) ? refuse(endpoint, call, counting) : answerPaced(endpoint, call);
       }),
   };
 }

@@ -2,7 +2,7 @@
 import type { FacilitatorHealth } from '#src/domain/monitoring/health.ts';
 import type { Mode } from '../domain/event-fields.ts';
 import type { ChainFinding, SettleAnswer } from '../domain/payment/state.ts';
-import type { Refused } from '../domain/refusal.ts';
+import type { Allowed, Refused } from '../domain/refusal.ts';
 import type { AbortSignalLike } from './event-log.ts';
 
 /** A payment as presented with one request: its form, network, asset and signature checked without any network call. */
@@ -50,12 +50,12 @@ export type Verified =
 export interface Payments {
   readonly mode: Mode;
   /**
-   * Compares amount and payee with the current terms; null if they are equal. Only for a payment without a stream, since
-   * price and payee may have changed after it was accepted.
+   * Compares amount and payee with the current terms. Only for a payment without a stream, since price and payee may have
+   * changed after it was accepted.
    */
-  validateTerms(payment: PresentedPayment): Refused<'payment_required'> | null;
-  /** Validates the terms, then the time window, of a new payment. null if both are valid. */
-  validateNew(payment: PresentedPayment, nowMs: number): Refused<'payment_required'> | null;
+  validateTerms(payment: PresentedPayment): Allowed | Refused<'payment_required'>;
+  /** Validates the terms, then the time window, of a new payment. */
+  validateNew(payment: PresentedPayment, nowMs: number): Allowed | Refused<'payment_required'>;
   /** Calls the facilitator. Bounded in time; throws only for a defect of this program, and nothing was charged then. */
   verify(payment: PresentedPayment): Promise<Verified>;
   /** Moves the money. Called once per claim, after the claim is durable. Bounded in time, never throws. */

@@ -54,7 +54,8 @@ async function withRelay(
           [resolver, freeResolver].map((each) => judgeRequest({ ...deps, resolver: each }, target, null)),
         );
         assert.deepEqual(before, free);
-        return free == null ? ALLOWED : `${free.refused}: ${free.message}`;
+        assert.ok(free !== undefined);
+        return isRefused(free) ? `${free.refused}: ${free.message}` : ALLOWED;
       },
       async lookAgain() {
         const looks = clock.slept.length;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tracedLog, tracedPayments } from '#src/app/telemetry.ts';
-import { refused } from '#src/domain/refusal.ts';
+import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { SpanFacts, Tracer } from '#src/ports/telemetry.ts';
 import { presentedPayment } from '#test/support/fakes-payments.ts';
@@ -31,7 +31,7 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
   const stranger = 'canary of a stranger';
   const payments: Payments = {
     mode: 'x402',
-    validateTerms: () => null,
+    validateTerms: () => ALLOWED,
     validateNew: () => refused('payment_required', 'expired'),
     verify: async () => ({ outcome: 'invalid', reason: stranger }),
     settle: async () => ({ outcome: 'unknown', cause: stranger, transaction: stranger }),
@@ -41,7 +41,7 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
   const traced = tracedPayments(payments, tracer);
   const payment = presentedPayment();
   assert.equal(traced.mode, 'x402');
-  assert.equal(traced.validateTerms(payment), null);
+  assert.equal(traced.validateTerms(payment), ALLOWED);
   assert.deepEqual(traced.validateNew(payment, 1), payments.validateNew(payment, 1));
   assert.deepEqual(await traced.verify(payment), await payments.verify(payment));
   assert.deepEqual(await traced.settle(payment), await payments.settle(payment));

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { ALLOWED, isRefused } from '#src/domain/refusal.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 import { shared, world } from '#test/support/fakes-world.ts';
@@ -21,7 +21,7 @@ async function commitsOf(request: Partial<WebhookRequest>): Promise<{ commits: n
       route: 'execute/webhook',
       decisionId: null,
       decisionHash: null,
-      notApproved: null,
+      approval: ALLOWED,
       presented: null,
       payer: 'demo',
       client: '198.51.100.1',

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { identityText } from '#src/domain/events/payment.ts';
 import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
+import { ALLOWED } from '#src/domain/refusal.ts';
 import type { Authorization, Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Trace } from './fakes.ts';
 import { paymentReserved, T0 } from './given-events.ts';
@@ -96,11 +97,11 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
     scriptLookUp: (...more) => {
       lookUps.push(...more);
     },
-    validateTerms: () => terms.shift() ?? null,
+    validateTerms: () => terms.shift() ?? ALLOWED,
     validateNew() {
       calls.judge++;
       steps.push('payment');
-      return judged.shift() ?? null;
+      return judged.shift() ?? ALLOWED;
     },
     async verify(payment) {
       calls.verify++;

@@ -1,6 +1,6 @@
 // One paid call as a test makes it, through the real execution, and the streams that it will be known by.
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { ALLOWED, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { readRequest } from '#src/usecases/decisions/judge-request.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
@@ -36,7 +36,7 @@ export function callInput({ request, key = 'k1', ...changes }: CallChanges = {})
     route: 'execute/webhook',
     decisionId: null,
     decisionHash: null,
-    notApproved: null,
+    approval: ALLOWED,
     payer: presented?.payer ?? 'demo',
     client: '198.51.100.1',
     via: null,

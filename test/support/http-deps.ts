@@ -8,7 +8,7 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
-import { refused } from '#src/domain/refusal.ts';
+import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type App, type AppDeps, createApp } from '#src/http/app.ts';
 import type { HttpSettings, Progress, Reads, ReceiptFound } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -174,7 +174,7 @@ export const proofRecord = (changes: Partial<ProofRecord> = {}): ProofRecord => 
 });
 
 export const policyCheck = (changes: Partial<PolicyCheck> = {}): PolicyCheck => ({
-  verdict: { allowed: true },
+  verdict: ALLOWED,
   target: { protocol: 'https:', hostname: 'a.example', port: 443 },
   normalized: {
     method: 'POST',
@@ -191,7 +191,7 @@ export const policyCheck = (changes: Partial<PolicyCheck> = {}): PolicyCheck => 
 
 export const handoff = (changes: Partial<Handoff> = {}): Handoff => ({
   verdict: {
-    allowed: true,
+    ...ALLOWED,
     handoff: {
       id: HANDOFF,
       status: 'ready_for_external_browser_agent',

@@ -7,14 +7,16 @@ import {
   type TargetRules,
 } from '#src/domain/destination/policy.ts';
 import { judgeUrl, readTarget, type Target, type UrlRules } from '#src/domain/destination/url.ts';
-import type { Refused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 
 export function judgeUrlText(
   text: string,
   rules: UrlRules,
 ): Target | Refused<'invalid_request' | 'unsafe_target'> {
   const target = readTarget(text);
-  return 'refused' in target ? target : (judgeUrl(target, rules) ?? target);
+  if (isRefused(target)) return target;
+  const verdict = judgeUrl(target, rules);
+  return isRefused(verdict) ? verdict : target;
 }
 
 export function judgeTargetText(
@@ -23,5 +25,7 @@ export function judgeTargetText(
   rules: TargetRules,
 ): Target | Refused<'invalid_request'> | TargetRefusal {
   const target = readTarget(text);
-  return 'refused' in target ? target : (judgeTarget(target, describe, rules) ?? target);
+  if (isRefused(target)) return target;
+  const verdict = judgeTarget(target, describe, rules);
+  return isRefused(verdict) ? verdict : target;
 }

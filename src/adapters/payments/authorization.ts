@@ -9,7 +9,7 @@ import { fromUtf8 } from '#src/domain/encoding.ts';
 import { identityText } from '#src/domain/events/payment.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { payloadHash } from '#src/domain/payment/payload-hash.ts';
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import { readIdentifier } from './payment-identifier.ts';
@@ -79,7 +79,7 @@ export async function readPayment(
   const json = parseHeader(text);
   if (json === undefined) return refuse('invalid_payment_header', 'the payment header is not base64 of JSON');
   const decoded = readForm(terms, v2 === null ? 1 : 2, json);
-  if ('refused' in decoded) return decoded;
+  if (isRefused(decoded)) return decoded;
   const { carried, identifier, x402Version } = decoded;
   const { authorization } = carried.signed;
   const byKey = withUsualV(carried.signed);
@@ -133,7 +133,7 @@ function readForm(terms: Terms, x402Version: 1 | 2, value: unknown): Decoded | U
   if (accepted !== null && accepted.asset.toLowerCase() !== terms.asset)
     return refuse('asset_mismatch', `the asset is ${requirements.asset}`);
   const signed = readSigned(form.data.payload);
-  if ('refused' in signed) return signed;
+  if (isRefused(signed)) return signed;
   const { to, value: amount } = signed.authorization;
   if (accepted !== null && accepted.payTo.toLowerCase() !== to)
     return refuse('recipient_mismatch', 'the recipient of the authorization is not the accepted one');
@@ -207,9 +207,9 @@ const sha256Hex = (text: string): string => createHash('sha256').update(text, 'u
 
 const { min: SHORTEST_SECONDS, max: LONGEST_SECONDS } = LIMITS.authorizationSeconds;
 
-/** Validate a new payment: payee and amount as configured, time window valid now. null if it is valid. */
+/** Validate a new payment: payee and amount as configured, time window valid now. */
 export function termsValidators(terms: Terms): Pick<Payments, 'validateTerms' | 'validateNew'> {
-  const validateTerms = ({ payer, payTo, amount }: PresentedPayment): Refusal | null => {
+  const validateTerms = ({ payer, payTo, amount }: PresentedPayment): Allowed | Refusal => {
     if (payTo !== terms.payTo) {
       return refuse('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
     }
@@ -218,15 +218,18 @@ export function termsValidators(terms: Terms): Pick<Payments, 'validateTerms' | 
     if (amount !== terms.amount) {
       return refuse('amount_mismatch', `the authorization must be of exactly ${terms.amount}`);
     }
-    return null;
+    return ALLOWED;
   };
   return {
     validateTerms,
-    validateNew: (payment, nowMs) => validateTerms(payment) ?? validateTimeWindow(payment, nowMs),
+    validateNew(payment, nowMs) {
+      const verdict = validateTerms(payment);
+      return isRefused(verdict) ? verdict : validateTimeWindow(payment, nowMs);
+    },
   };
 }
 
-function validateTimeWindow(payment: PresentedPayment, nowMs: number): Refusal | null {
+function validateTimeWindow(payment: PresentedPayment, nowMs: number): Allowed | Refusal {
   const { validAfter, validBefore } = carriedOf(payment).signed.authorization;
   const now = Math.floor(nowMs / 1000);
   if (Number(validBefore) <= now + SHORTEST_SECONDS) {
@@ -243,5 +246,5 @@ function validateTimeWindow(payment: PresentedPayment, nowMs: number): Refusal |
   }
   if (Number(validAfter) > now)
     return refuse('authorization_not_yet_valid', 'the authorization is not valid yet');
-  return null;
+  return ALLOWED;
 }

@@ -1,12 +1,13 @@
 // Payments in demo mode: calls are free, so no payment is presented, verified or settled.
+import { ALLOWED } from '#src/domain/refusal.ts';
 import type { Payments } from '#src/ports/payments.ts';
 
 /** Only `mode` and `health` are used: in demo mode the use case never has a payment. */
 export function demoPayments(): Payments {
   return {
     mode: 'demo',
-    validateTerms: () => null,
-    validateNew: () => null,
+    validateTerms: () => ALLOWED,
+    validateNew: () => ALLOWED,
     verify: async () => ({ outcome: 'valid' }),
     settle: async () => ({ outcome: 'unknown', cause: 'demo_mode', transaction: null }),
     lookUp: async () => ({ outcome: 'unavailable' }),

@@ -5,7 +5,7 @@ import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { NormalRequest } from '#src/domain/job/webhook-request.ts';
 import { canonicalJson, type JsonObject } from '../canonical-json.ts';
 import type { DecisionRecorded } from '../events/decision.ts';
-import { type Refused, refused } from '../refusal.ts';
+import { ALLOWED, type Allowed, type Refused, refused } from '../refusal.ts';
 import type { BuyerPolicy } from './requests.ts';
 
 export type NotApproved = Refused<
@@ -19,11 +19,11 @@ export type AskedApproval = {
   readonly nowMs: number;
 };
 
-/** null: it approves. `decision` null: there is none of that id. */
+/** `decision` null: there is none of that id. */
 export function judgeApproval(
   decision: DecisionRecorded | null,
   { actionHash, nowMs }: AskedApproval,
-): NotApproved | null {
+): Allowed | NotApproved {
   if (decision === null) return refused('decision_not_found', 'There is no decision of this id.');
   if (decision.recommendation !== 'pay_and_execute') {
     return refused('decision_not_approved', 'The decision does not recommend to pay and execute.');
@@ -36,7 +36,7 @@ export function judgeApproval(
     const message = 'The action is not the one that was decided on: every field of it counts.';
     return refused('decision_action_mismatch', message);
   }
-  return null;
+  return ALLOWED;
 }
 
 /** HMAC under the secret that never leaves; labels keep its uses apart. */

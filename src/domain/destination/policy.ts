@@ -1,6 +1,6 @@
 // The target policy of policy check, decision and execution: a verdict on the URL, then on the DNS answer,
 // and which IP addresses may be dialled, by their bytes and their registered range.
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { isWithin, judgeUrl, matchesHost, type Target, type UrlRules, unsafeTarget } from './url.ts';
 
 export type PolicyMode = 'open-public-https' | 'blocklist-quota' | 'allowlist';
@@ -30,32 +30,32 @@ export type DnsAnswer =
 /** The address to dial. `exempted`: non-public, and allowed by configuration. */
 export type Dial = { readonly address: AddressFacts; readonly exempted: boolean };
 
-/** The verdict before any DNS look-up: text, name, port, literal address, the mode's lists. null: allowed so far. */
+/** The verdict before any DNS look-up: text, name, port, literal address, the mode's lists. */
 export function judgeTarget(
   target: Target,
   describe: DescribeAddress,
   rules: TargetRules,
-): TargetRefusal | null {
-  const refusal = judgeUrl(target, rules.url);
-  if (refusal !== null) return refusal;
+): Allowed | TargetRefusal {
+  const verdict = judgeUrl(target, rules.url);
+  if (isRefused(verdict)) return verdict;
   if (target.literal && chooseDial(target, [target.hostname], describe, rules) === null)
     return unsafeTarget();
   return judgeHost(target, rules);
 }
 
-function judgeHost(target: Target, rules: TargetRules): TargetRefusal | null {
+function judgeHost(target: Target, rules: TargetRules): Allowed | TargetRefusal {
   switch (rules.mode) {
     case 'open-public-https':
-      return null;
+      return ALLOWED;
     case 'blocklist-quota':
       return rules.blockHosts.some(
         (host) => isWithin(target.hostname, host) || matchesHost(target.hostname, host),
       )
         ? refused('target_blocked', 'The target host is on the block list of this service.')
-        : null;
+        : ALLOWED;
     case 'allowlist':
       return rules.allowHosts.some((host) => matchesHost(target.hostname, host))
-        ? null
+        ? ALLOWED
         : refused('target_not_allowed', 'The target host is not on the allow list of this service.');
     default:
       return rules.mode satisfies never;

@@ -1,5 +1,5 @@
 // Which target URLs may be called, by the URL's text, parts and host name alone. policy.ts judges addresses.
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, type Refused, refused } from '#src/domain/refusal.ts';
 
 /** A URL, parsed once: this value is judged, called, hashed and recorded. */
 export type Target = {
@@ -57,12 +57,12 @@ export function readTarget(text: string, place = '/url'): Target | Refused<'inva
   return targetOf(parts, text);
 }
 
-/** null: the URL may be called as far as its text and parts show. */
-export function judgeUrl(target: Target, rules: UrlRules): Refused<'unsafe_target'> | null {
+/** The verdict on the URL's text and parts. */
+export function judgeUrl(target: Target, rules: UrlRules): Allowed | Refused<'unsafe_target'> {
   const { plain, port, hostname, literal, href } = target;
   if (!plain || isBadPort(port) || rules.ports?.includes(port) === false) return unsafeTarget();
   if (!literal && (!isSpellableName(hostname) || isReservedName(hostname))) return unsafeTarget();
-  return hostname === rules.own.hostname && href !== rules.own.canary ? unsafeTarget() : null;
+  return hostname === rules.own.hostname && href !== rules.own.canary ? unsafeTarget() : ALLOWED;
 }
 
 /** Backslashes, blanks, control characters, a wrong number of slashes, or an `@` before the host. */

@@ -77,6 +77,7 @@ export interface Calendar {
 }
 
 export type Preview = {
+  readonly kind: 'preview';
   /** With the zone's name in its canonical case. */
   readonly schedule: Schedule;
   /** Strictly increasing, each later than now: ms since the Unix epoch. */
@@ -84,35 +85,41 @@ export type Preview = {
 };
 
 /** `path`: JSON pointer into the schedule. */
-export type ScheduleFault = { readonly path: string; readonly message: string };
+export type ScheduleFault = { readonly kind: 'fault'; readonly path: string; readonly message: string };
 
-export function previewOf(
-  schedule: Schedule,
-  nowMs: number,
-  calendar: Calendar,
-): Preview | { readonly fault: ScheduleFault } {
+export function previewOf(schedule: Schedule, nowMs: number, calendar: Calendar): Preview | ScheduleFault {
   return schedule.type === 'once'
     ? previewOnce(schedule, nowMs, calendar)
     : previewDaily(schedule, nowMs, calendar);
 }
 
-function previewOnce(schedule: Static<typeof OnceSchedule>, nowMs: number, calendar: Calendar) {
+function previewOnce(
+  schedule: Static<typeof OnceSchedule>,
+  nowMs: number,
+  calendar: Calendar,
+): Preview | ScheduleFault {
   const at = calendar.findInstant(schedule.runAt);
-  const fault = (message: string) => ({ fault: { path: '/runAt', message } });
   if (at === null)
-    return fault('Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
-  if (at <= nowMs) return fault('Expected an instant in the future');
-  return { schedule, runs: [at] };
+    return fault(
+      '/runAt',
+      'Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00',
+    );
+  if (at <= nowMs) return fault('/runAt', 'Expected an instant in the future');
+  return { kind: 'preview', schedule, runs: [at] };
 }
 
-function previewDaily(daily: Static<typeof DailySchedule>, nowMs: number, calendar: Calendar) {
+function previewDaily(
+  daily: Static<typeof DailySchedule>,
+  nowMs: number,
+  calendar: Calendar,
+): Preview | ScheduleFault {
   const timezone = calendar.findZone(daily.timezone);
-  if (timezone === null) {
-    return { fault: { path: '/timezone', message: 'Expected the name of an IANA time zone' } };
-  }
+  if (timezone === null) return fault('/timezone', 'Expected the name of an IANA time zone');
   const schedule = { ...daily, timezone };
-  return { schedule, runs: dailyRuns(schedule, nowMs, calendar) };
+  return { kind: 'preview', schedule, runs: dailyRuns(schedule, nowMs, calendar) };
 }
+
+const fault = (path: string, message: string): ScheduleFault => ({ kind: 'fault', path, message });
 
 /**
  * Starts at the day before: if the clock skips midnight, the run of that day is after midnight. If a zone skips a whole

@@ -2,7 +2,7 @@
 // and only then whose payment it is.
 import type { Static, TSchema } from '@sinclair/typebox';
 import { LIMITS } from '#src/domain/limits.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
@@ -64,8 +64,8 @@ async function readBytes(
   { rates, maxBytes = LIMITS.requestBodyBytes.max }: Pick<BodyRules<TSchema>, 'rates' | 'maxBytes'>,
 ): Promise<Uint8Array | Refused> {
   const context = contextOf(request);
-  const limited = await limitRate(deps.quota, rates, context);
-  if (limited !== null) return limited;
+  const rate = await limitRate(deps.quota, rates, context);
+  if (isRefused(rate)) return rate;
   return readBody(request, deps.clock, maxBytes);
 }
 
@@ -106,7 +106,7 @@ export async function limitRate(
   quota: Quota,
   rules: readonly QuotaRule[],
   { client, headers }: Pick<RequestContext, 'client' | 'headers'>,
-): Promise<Refused<'rate_limited'> | null> {
+): Promise<Allowed | Refused<'rate_limited'>> {
   let nearest: QuotaState | null = null;
   for (const rule of rules) {
     const state = await quota.take(rule, countedAs(client));
@@ -120,7 +120,7 @@ export async function limitRate(
     nearest = state;
     setRateHeaders(headers, rule, state);
   }
-  return null;
+  return ALLOWED;
 }
 
 function setRateHeaders(headers: RequestContext['headers'], rule: QuotaRule, state: QuotaState): void {
@@ -144,7 +144,7 @@ export async function readBody(
   maxBytes = LIMITS.requestBodyBytes.max,
 ): Promise<Uint8Array | Unread> {
   const read = await readWithin(request, clock, maxBytes);
-  if ('refused' in read) contextOf(request).headers.set('connection', 'close');
+  if (isRefused(read)) contextOf(request).headers.set('connection', 'close');
   return read;
 }
 

@@ -1,9 +1,11 @@
 // The canary: a free target to test against, the one address of ours that the relay itself may call. It returns the
 // size and hash of what arrived, and keeps and logs nothing.
+
 import { Type } from '@sinclair/typebox';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { FACTORS, SERVICE } from '#src/domain/limits.ts';
+import { isRefused } from '#src/domain/refusal.ts';
 import { Closed, Count, Instant, OneOf } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
@@ -35,10 +37,10 @@ export function canaryRoutes(deps: ParseDeps & Settings<'rateLimitPerMinute'>): 
   const rates = [rateRule('canary', settings.rateLimitPerMinute * FACTORS.generousRate)];
   const echo = async (request: Request, method: 'GET' | 'POST') => {
     const context = contextOf(request);
-    const limited = await limitRate(quota, rates, context);
-    if (limited !== null) return limited;
+    const rate = await limitRate(quota, rates, context);
+    if (isRefused(rate)) return rate;
     const bytes = await readBody(request, clock);
-    if (!(bytes instanceof Uint8Array)) return bytes;
+    if (isRefused(bytes)) return bytes;
     return {
       ok: true,
       service: SERVICE.name,

@@ -6,7 +6,7 @@ import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import { GuidedRequest } from '#src/domain/decision/requests.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { ALLOWED, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { BODY_ERRORS, type ParseDeps, parsePaidRequest, rateRule } from '#src/http/request/parse-request.ts';
@@ -50,7 +50,7 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
         409: 'The idempotency key (idempotencyKey, or the id of the extension payment-identifier in the payment of a request that has none) or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved), not confirmed yet (unconfirmed) or being refunded (refunding); nothing was charged for this one.',
       },
       async execute(request, caller) {
-        const unguided = { decisionId: null, decisionHash: null, notApproved: null } as const;
+        const unguided = { decisionId: null, decisionHash: null, approval: ALLOWED } as const;
         const execution = await deps.execute({ route: 'execute/webhook', ...unguided, request, ...caller });
         if (isRefused(execution)) return execution;
         return { execution, shown: () => executionShown(execution, links, checkpoint()) };

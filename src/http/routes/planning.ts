@@ -108,7 +108,7 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
         const { verdict, warnings } = handedOff;
         return {
           ...verdictShown(verdict),
-          handoff: verdict.allowed ? verdict.handoff : null,
+          handoff: isRefused(verdict) ? null : verdict.handoff,
           policy: policyOf(settings),
           warnings: [...warnings],
           next: {

@@ -109,8 +109,8 @@ export function policyRoutes(deps: PolicyDeps): Endpoint[] {
 export const normalizedShown = shownBy(PolicyCheckResponse.properties.normalized);
 
 export function verdictShown(verdict: PolicyCheck['verdict']) {
-  if (verdict.allowed) return { ok: true, allowed: true };
-  const { refused: code, message, details } = verdict.refusal;
+  if (!isRefused(verdict)) return { ok: true, allowed: true };
+  const { refused: code, message, details } = verdict;
   const error = { code, message, ...(details === undefined ? {} : { details }) };
   return { ok: false, allowed: false, error };
 }

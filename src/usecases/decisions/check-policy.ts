@@ -1,6 +1,6 @@
 // The policy check: the verdict that a decision and an execution would get, and what would be sent, free of charge.
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { isRefused, type Refused, type Warning, warningsIf } from '#src/domain/refusal.ts';
+import { type Allowed, isRefused, type Refused, type Warning, warningsIf } from '#src/domain/refusal.ts';
 import {
   type JudgeDeps,
   judgeRequest,
@@ -10,7 +10,7 @@ import {
 } from './judge-request.ts';
 
 export type PolicyCheck = {
-  readonly verdict: { readonly allowed: true } | { readonly allowed: false; readonly refusal: TargetRefused };
+  readonly verdict: Allowed | TargetRefused;
   readonly target: { readonly protocol: 'https:'; readonly hostname: string; readonly port: number };
   readonly normalized: {
     readonly method: string;
@@ -33,10 +33,10 @@ export async function checkPolicy(
 ): Promise<PolicyCheck | Refused<'invalid_request'>> {
   const read = readRequest(request, place);
   if (isRefused(read)) return read;
-  const refusal = await judgeRequest(deps, read.target, payer);
+  const verdict = await judgeRequest(deps, read.target, payer);
   const { target, headers, request: normal } = read;
   return {
-    verdict: refusal === null ? { allowed: true } : { allowed: false, refusal },
+    verdict,
     target: { protocol: 'https:', hostname: target.hostname, port: target.port },
     normalized: {
       method: normal.method,

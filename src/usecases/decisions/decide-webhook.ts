@@ -8,7 +8,7 @@ import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { TIMES } from '#src/domain/limits.ts';
-import { Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
+import { type Allowed, Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
@@ -55,7 +55,7 @@ export async function decideWebhook(
     judgeRequest(deps, read.target, deps.payer),
     marketOrUnknown(deps),
   ]);
-  if (verdict !== null && !isAboutTarget(verdict)) return verdict;
+  if (isRefused(verdict) && !isAboutTarget(verdict)) return verdict;
   const policy = normalisePolicy(buyerPolicy);
   const facts = factsOf(deps, read, verdict, market);
   const now = deps.clock.now();
@@ -91,7 +91,7 @@ function isAboutTarget({ refused }: TargetRefused): boolean {
 function factsOf(
   { offer }: DecideDeps,
   { request, headers }: ReadRequest,
-  verdict: TargetRefused | null,
+  verdict: Allowed | TargetRefused,
   { measured, trustScore, recentFailureRate, recentFinishedJobs }: Measured,
 ): DecisionFacts {
   return {
@@ -101,7 +101,7 @@ function factsOf(
     trustScore,
     recentFailureRate,
     recentFinishedJobs,
-    policyVerdict: verdict?.refused ?? 'allowed',
+    policyVerdict: isRefused(verdict) ? verdict.refused : verdict.kind,
     method: request.method,
     idempotencyKeyPresent: request.idempotencyKey !== null,
     strippedHeaders: headers.stripped.length,

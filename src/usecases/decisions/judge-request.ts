@@ -17,7 +17,14 @@ import {
   type WebhookRequest,
 } from '#src/domain/job/webhook-request.ts';
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
-import { type Refused, refused, tooManyInFlight } from '#src/domain/refusal.ts';
+import {
+  ALLOWED,
+  type Allowed,
+  isRefused,
+  type Refused,
+  refused,
+  tooManyInFlight,
+} from '#src/domain/refusal.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
@@ -49,9 +56,9 @@ export type ReadRequest = {
 /** Checks what no schema can: the URL parses, the headers are well-formed. `place`: JSON pointer in the body. */
 export function readRequest(request: WebhookRequest, place = ''): ReadRequest | Refused<'invalid_request'> {
   const target = readTarget(request.url, `${place}/url`);
-  if ('refused' in target) return target;
+  if (isRefused(target)) return target;
   const headers = judgeHeaders(request.headers ?? {}, `${place}/headers`);
-  if ('refused' in headers) return headers;
+  if (isRefused(headers)) return headers;
   return { target, headers, request: normaliseRequest(request, target.href) };
 }
 
@@ -64,43 +71,47 @@ export function fingerprint(
   return toHex(keyedHash.mac('fingerprint', fingerprintText(request, route, decisionId)));
 }
 
-/** null: allowed. `payer` null if it is unknown who will pay (policy check): then only the host's quota is read. */
+/** `payer` null if it is unknown who will pay (policy check): then only the host's quota is read. */
 export async function judgeRequest(
   deps: JudgeDeps,
   target: Target,
   payer: string | null,
-): Promise<TargetRefused | null> {
-  const refusal = await judgePlace(deps, target);
-  if (refusal !== null) return refusal;
+): Promise<Allowed | TargetRefused> {
+  const verdict = await judgePlace(deps, target);
+  if (isRefused(verdict)) return verdict;
   const states = await Promise.all(
     quotas(deps, target, payer).map(([rule, key]) => deps.quota.look(rule, key)),
   );
-  return quotaRefusal(states);
+  return judgeQuota(states);
 }
 
 /** Whether the target may be called at all, whatever its quota: text, name, mode, DNS. */
 export async function judgePlace(
   { describeAddress, rules, resolver }: Pick<JudgeDeps, 'describeAddress' | 'rules' | 'resolver'>,
   target: Target,
-): Promise<TargetRefused | null> {
-  const refusal = judgeTarget(target, describeAddress, rules);
-  if (refusal !== null || target.literal) return refusal;
+): Promise<Allowed | TargetRefused> {
+  const verdict = judgeTarget(target, describeAddress, rules);
+  if (isRefused(verdict) || target.literal) return verdict;
   const answer = await resolver.resolve(target.hostname, LIMITS.policyDnsMs.max);
   if (answer.outcome === 'busy') return tooManyInFlight();
   const dial = judgeAnswer(target, answer, describeAddress, rules);
-  return 'refused' in dial ? dial : null;
+  return isRefused(dial) ? dial : ALLOWED;
 }
 
 /**
  * Takes one unit of each quota of the target, once per new execution. The payer's own comes first: a payer that has used
  * it up takes nothing from the other payers' share of the host.
  */
-export async function takeQuota(deps: JudgeDeps, target: Target, payer: string): Promise<Refused | null> {
+export async function takeQuota(
+  deps: JudgeDeps,
+  target: Target,
+  payer: string,
+): Promise<Allowed | Refused<'target_quota_exceeded'>> {
   for (const [rule, key] of quotas(deps, target, payer)) {
-    const refusal = quotaRefusal([await deps.quota.take(rule, key)]);
-    if (refusal !== null) return refusal;
+    const verdict = judgeQuota([await deps.quota.take(rule, key)]);
+    if (isRefused(verdict)) return verdict;
   }
-  return null;
+  return ALLOWED;
 }
 
 const WINDOW_MS = 60_000;
@@ -119,9 +130,9 @@ function quotas(deps: JudgeDeps, target: Target, payer: string | null): [QuotaRu
   return payer === null ? [all] : [[perPayer, `${payer} ${target.hostname}`], all];
 }
 
-function quotaRefusal(states: readonly QuotaState[]): Refused<'target_quota_exceeded'> | null {
+function judgeQuota(states: readonly QuotaState[]): Allowed | Refused<'target_quota_exceeded'> {
   const full = states.filter((state) => !state.allowed);
-  if (full.length === 0) return null;
+  if (full.length === 0) return ALLOWED;
   const resetMs = Math.max(...full.map((state) => state.resetMs));
   return refused('target_quota_exceeded', 'The quota of this target is used up.', {
     retryAfterSeconds: Math.max(1, Math.ceil(resetMs / 1000)),

@@ -2,7 +2,7 @@
 // of a contract wallet.
 import { LIMITS } from '#src/domain/limits.ts';
 import { isBound, isSurelyOver } from '#src/domain/payment/state.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -89,13 +89,13 @@ const WALLET_FAILURES = {
 
 type WalletCall = { readonly payer: string; readonly client: string };
 
-/** null: another attempt is allowed. */
+/** Whether another attempt is allowed. */
 export async function checkWalletFailures(
   quota: Quota,
   { payer, client }: WalletCall,
-): Promise<Refused | null> {
+): Promise<Allowed | Refused<'rate_limited'>> {
   const { allowed, resetMs } = await quota.look(WALLET_FAILURES, `${client} ${payer}`);
-  return allowed ? null : rateLimited(resetMs);
+  return allowed ? ALLOWED : rateLimited(resetMs);
 }
 
 export const countWalletFailure = (quota: Quota, { payer, client }: WalletCall) =>

@@ -39,7 +39,7 @@ export async function executeGuidedWebhook(
     route: 'execute/guided-webhook',
     decisionId,
     decisionHash: found?.hash ?? null,
-    notApproved: judgeApproval(found?.decision ?? null, {
+    approval: judgeApproval(found?.decision ?? null, {
       actionHash: actionHash(read.request, deps.keyedHash),
       nowMs: deps.clock.now(),
     }),

@@ -10,7 +10,7 @@ import { isOwnLoop } from '#src/domain/destination/headers.ts';
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { claimKey } from '#src/domain/payment/claim.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
@@ -208,8 +208,8 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
   const { passed } = state;
   const known = await findKnown(deps, call.lookup);
   if (known.kind !== 'new' && known.by === 'key' && call.presented !== null) {
-    const foreign = deps.payments.validateTerms(call.presented);
-    if (foreign !== null) return foreign;
+    const terms = deps.payments.validateTerms(call.presented);
+    if (isRefused(terms)) return terms;
     if (call.presented.signer === 'contract' && !passed.verified) {
       const verified = await verifyPayment(deps, call);
       if (isRefused(verified)) return verified;
@@ -235,9 +235,11 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
     return refused('relay_loop', 'This request came through this relay already: it would call itself.');
   }
   const { presented, payer } = call;
-  const unfit = presented === null ? null : deps.payments.validateNew(presented, deps.clock.now());
-  const refusal = unfit ?? call.notApproved ?? (await judgeRequest(deps, call.read.target, payer));
-  return refusal ?? { ...state, step: 'admit' };
+  const paying = presented === null ? ALLOWED : deps.payments.validateNew(presented, deps.clock.now());
+  if (isRefused(paying)) return paying;
+  if (isRefused(call.approval)) return call.approval;
+  const verdict = await judgeRequest(deps, call.read.target, payer);
+  return isRefused(verdict) ? verdict : { ...state, step: 'admit' };
 }
 
 /** A slot in flight; a payer also has limits of its own (in demo mode all callers are one payer). */
@@ -285,8 +287,8 @@ async function verify(deps: ExecuteDeps, call: Call, state: At<'verify'>): Promi
     return { ...state, passed: { ...passed, ...verified } };
   }
   if (passed.counted) return { ...state, step: 'reserve' };
-  const exceeded = await takeQuota(deps, call.read.target, call.payer);
-  return exceeded ?? { ...state, step: 'reserve', passed: { ...passed, counted: true } };
+  const quota = await takeQuota(deps, call.read.target, call.payer);
+  return isRefused(quota) ? quota : { ...state, step: 'reserve', passed: { ...passed, counted: true } };
 }
 
 /** PaymentReserved: from here on the payment buys this job and no other. */

@@ -6,7 +6,7 @@ import { STREAM } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
-import type { Fault, Refused } from '#src/domain/refusal.ts';
+import type { Allowed, Fault, Refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { logFault } from '#src/ports/outage.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
@@ -25,8 +25,8 @@ export type ExecuteInput = {
   readonly decisionId: string | null;
   /** SHA-256 of JCS of DecisionRecorded's data, hex. */
   readonly decisionHash: string | null;
-  /** Why the decision does not approve this call, judged for new calls only; null: it does, or none is required. */
-  readonly notApproved: Refused | null;
+  /** By the decision, where one is required: judged for new calls only. */
+  readonly approval: Allowed | Refused;
   /** Decoded and locally checked; null in demo mode. */
   readonly presented: PresentedPayment | null;
   /** The payer's address, or `demo`. */

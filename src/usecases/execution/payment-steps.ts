@@ -19,7 +19,7 @@ import {
   settlementUnknown,
   surelyOverAt,
 } from '#src/domain/payment/state.ts';
-import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { iso, isoNow } from '#src/lib/iso.ts';
 import { underSignals } from '#src/lib/time.ts';
 import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
@@ -62,8 +62,8 @@ export async function verifyPayment(
   call: Call,
 ): Promise<{ readonly verified: boolean } | Refused> {
   if (call.presented === null) return { verified: true };
-  const tooMany = isContract(call) ? await checkWalletFailures(deps.quota, call) : null;
-  if (tooMany !== null) return tooMany;
+  const failures = isContract(call) ? await checkWalletFailures(deps.quota, call) : ALLOWED;
+  if (isRefused(failures)) return failures;
   const waitMs = Math.min(LIMITS.verifyWaitMs.max, call.deadline.left());
   const caller = { client: call.client, payer: unprovenPayer(call) };
   const place = await deps.verifies.enter(caller, waitMs, deps.stopping);

@@ -10,7 +10,7 @@ import {
   makePackage,
   missingMembers,
 } from '#src/domain/planning/handoff.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
@@ -30,9 +30,7 @@ export type HandoffDeps = JudgeDeps & {
 };
 
 export type Handoff = {
-  readonly verdict:
-    | { readonly allowed: true; readonly handoff: HandoffPackage }
-    | { readonly allowed: false; readonly refusal: TargetRefused };
+  readonly verdict: (Allowed & { readonly handoff: HandoffPackage }) | TargetRefused;
   readonly warnings: PolicyCheck['warnings'];
 };
 
@@ -52,12 +50,11 @@ export async function handOffBrowser(
   if (returnPage !== null && isRefused(returnPage)) return returnPage;
   const idempotencyKey = key ?? null;
   const warnings = handoffWarnings(actions, idempotencyKey);
-  const returnRefusal = returnPage === null ? null : await judgePlace(deps, returnPage.target);
-  const refusal =
-    returnRefusal === null
-      ? await judgeRequest(deps, page.target, deps.payer)
-      : { ...returnRefusal, message: `returnUrl: ${returnRefusal.message}` };
-  if (refusal !== null) return { verdict: { allowed: false, refusal }, warnings };
+  const returning = returnPage === null ? ALLOWED : await judgePlace(deps, returnPage.target);
+  const verdict = isRefused(returning)
+    ? { ...returning, message: `returnUrl: ${returning.message}` }
+    : await judgeRequest(deps, page.target, deps.payer);
+  if (isRefused(verdict)) return { verdict, warnings };
   const now = deps.clock.now();
   const { url, pathname } = page;
   const { origin, hostname } = page.target;
@@ -69,7 +66,7 @@ export async function handOffBrowser(
     returnUrl: returnPage === null ? null : returnPage.url,
     idempotencyKey,
   };
-  return { verdict: { allowed: true, handoff: makePackage(facts, actions) }, warnings };
+  return { verdict: { ...verdict, handoff: makePackage(facts, actions) }, warnings };
 }
 
 /** `url`: the target's normalised address for the browser, with the fragment, which is not sent to servers. */

@@ -33,9 +33,7 @@ export async function previewSchedule(
   { webhook, schedule }: SchedulePreviewRequest,
 ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>> {
   const preview = previewOf(schedule, deps.clock.now(), deps.calendar);
-  if ('fault' in preview) {
-    return refuse(preview.fault, readRequest(webhook, '/webhook'));
-  }
+  if (preview.kind === 'fault') return refuse(preview, readRequest(webhook, '/webhook'));
   const checked = await checkPolicy(deps, webhook, deps.payer, '/webhook');
   if (isRefused(checked)) return checked;
   return {

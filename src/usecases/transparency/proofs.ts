@@ -1,7 +1,7 @@
 // Public reads of the transparency log: its newest checkpoint, its tiles, and proofs over them. They are computed from the
 // rows and not verified here: clients verify them against the signed checkpoint.
 import { concatBytes, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
-import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { TRANSPARENCY, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
@@ -99,8 +99,8 @@ export function transparency({ rows, keys, primitives, latest, clock, stands }: 
     async consistency(from: number, to: number) {
       const newest = await rows.checkpoint();
       if (newest === null) return null;
-      const refusal = outside(from, to, newest.size);
-      if (refusal !== null) return refusal;
+      const range = checkRange(from, to, newest.size);
+      if (isRefused(range)) return range;
       demandStanding();
       return read(newest.note, async (reader) => ({
         from,
@@ -147,12 +147,12 @@ function entryBundle(entries: Uint8Array): Uint8Array {
 }
 
 /** `details` as of every refused input. */
-function outside(from: number, to: number, size: number): Refused<'invalid_request'> | null {
+function checkRange(from: number, to: number, size: number): Allowed | Refused<'invalid_request'> {
   const faults = [
     { path: '/to', value: to, max: size },
     { path: '/from', value: from, max: Math.min(to, size) },
   ].filter(({ value, max }) => !isCount(value) || value > max);
-  if (faults.length === 0) return null;
+  if (faults.length === 0) return ALLOWED;
   const message = `Expected 0 <= from <= to <= ${size}, the size of the newest checkpoint.`;
   return refused('invalid_request', message, { details: faults.map(({ path }) => ({ path, message })) });
 }

@@ -1,4 +1,5 @@
 // An outbound call without fakes: a TLS target, a DNS server, the resolver and the adapter.
+
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { describeAddress, parseCidr } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
@@ -6,6 +7,7 @@ import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import { type Cidr, chooseDial, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
+import { isRefused } from '#src/domain/refusal.ts';
 import { sleep } from '#src/lib/time.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
@@ -65,7 +67,7 @@ export function outboundWith(parts: {
   const rules = rulesWith({ allow: parts.allow ?? LOOPBACK });
   return httpsOutbound({
     resolver: parts.resolver,
-    permits: (target) => judgeTarget(target, describeAddress, rules) === null,
+    permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),
     chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
     secureContext: outboundTlsContext(parts.caPem),
     clock: parts.clock ?? clock,

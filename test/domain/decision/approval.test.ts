@@ -2,16 +2,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { judgeApproval } from '#src/domain/decision/approval.ts';
+import { isRefused } from '#src/domain/refusal.ts';
 import { decisionRecorded, hex, T0 } from '#test/support/given-events.ts';
 
 const { data: decision } = decisionRecorded();
 const END = T0 + 86_400_000;
 const asked = { actionHash: decision.actionHash, nowMs: T0 };
-const codeOf = (...args: Parameters<typeof judgeApproval>) => judgeApproval(...args)?.refused ?? null;
+function codeOf(...args: Parameters<typeof judgeApproval>) {
+  const verdict = judgeApproval(...args);
+  return isRefused(verdict) ? verdict.refused : verdict.kind;
+}
 
 test('a recommended action is approved until the decision expires, not a millisecond longer', () => {
-  assert.equal(codeOf(decision, asked), null);
-  assert.equal(codeOf(decision, { ...asked, nowMs: END - 1 }), null);
+  assert.equal(codeOf(decision, asked), 'allowed');
+  assert.equal(codeOf(decision, { ...asked, nowMs: END - 1 }), 'allowed');
   assert.equal(codeOf(decision, { ...asked, nowMs: END }), 'decision_expired');
 });
 

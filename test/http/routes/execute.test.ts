@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fault, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, Fault, refused } from '#src/domain/refusal.ts';
 import type { ExecutionResponse } from '#src/http/response/execution-response.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, execution, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
@@ -75,7 +75,7 @@ test('the use case gets the request as sent, the payer, a key of the client addr
       route: 'execute/webhook',
       decisionId: null,
       decisionHash: null,
-      notApproved: null,
+      approval: ALLOWED,
       presented: null,
       payer: 'demo',
       client: 'key of 198.51.100.7',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { refused } from '#src/domain/refusal.ts';
+import { isRefused, refused } from '#src/domain/refusal.ts';
 import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
@@ -43,7 +43,7 @@ test('a package is answered whole, with the policy in force and absolute links',
   assert.equal(response.headers.get('cache-control'), 'no-store');
   assert.deepEqual(asked, [sent]);
   const { verdict, warnings } = handoff();
-  assert.ok(verdict.allowed);
+  assert.ok(!isRefused(verdict));
   assert.deepEqual(await response.json(), {
     ok: true,
     allowed: true,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS } from '#src/domain/limits.ts';
-import { isRefused } from '#src/domain/refusal.ts';
+import { ALLOWED, isRefused } from '#src/domain/refusal.ts';
 import { checkPolicy, type PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
@@ -65,10 +65,10 @@ for (const [why, verdict, spoil, request, changes] of [
     spoil(it);
     const checked = (await check(it, request)).verdict;
     const answer = await execute(it, { ...DEMO, request });
-    assert.equal(checked.allowed ? 'allowed' : checked.refusal.refused, verdict);
-    if (checked.allowed) assert.equal(answer.kind, 'ran');
-    else assert.deepEqual(answer, { kind: 'refused', refusal: checked.refusal });
-    assert.equal(it.outbound.sent.length, checked.allowed ? 1 : 0);
+    assert.equal(isRefused(checked) ? checked.refused : checked.kind, verdict);
+    if (!isRefused(checked)) assert.equal(answer.kind, 'ran');
+    else assert.deepEqual(answer, { kind: 'refused', refusal: checked });
+    assert.equal(it.outbound.sent.length, isRefused(checked) ? 0 : 1);
   });
 }
 
@@ -82,7 +82,7 @@ test('an address written as such is not looked up; a name is, once, for 2 s at m
 
 test('a check writes nothing and takes nothing, however often', async () => {
   const it = world(shared(), { rules: counting, targetQuotaPerMinute: 1 });
-  for (let i = 0; i < 30; i++) assert.equal((await check(it, {}, 'demo')).verdict.allowed, true);
+  for (let i = 0; i < 30; i++) assert.equal((await check(it, {}, 'demo')).verdict, ALLOWED);
   assert.deepEqual([it.trace, it.quota.calls.filter(({ how }) => how === 'take')], [[], []]);
 });
 
@@ -131,10 +131,10 @@ test('target_quota_exceeded says when the last of the full windows ends, in whol
   const it = world(shared(), { rules: counting });
   it.quota.exhaust('target', 0);
   const first = (await check(it, {}, 'demo')).verdict;
-  assert.equal(!first.allowed && first.refusal.retryAfterSeconds, 1);
+  assert.equal(isRefused(first) && first.retryAfterSeconds, 1);
   it.quota.exhaust('target-per-payer', 4001);
   const second = (await check(it, {}, 'demo')).verdict;
-  assert.equal(!second.allowed && second.refusal.retryAfterSeconds, 5);
+  assert.equal(isRefused(second) && second.retryAfterSeconds, 5);
 });
 
 test('20 calls a minute of one payer to one host; the next takes nothing from the others’ share of it', async () => {

@@ -93,8 +93,8 @@ test('a refused target is a decision and no error, with the verdict of a policy 
   );
   assert.equal(decision.facts.policyVerdict, 'target_blocked');
   const checked = await checkPolicy(it.deps, plainAction(), null);
-  assert.ok(!isRefused(checked) && !checked.verdict.allowed);
-  assert.equal(checked.verdict.refusal.refused, 'target_blocked');
+  assert.ok(!isRefused(checked) && isRefused(checked.verdict));
+  assert.equal(checked.verdict.refused, 'target_blocked');
   assert.equal(it.log.events.length, 1);
 });
 

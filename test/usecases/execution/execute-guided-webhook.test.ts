@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decisionHash } from '#src/domain/decision/approval.ts';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { Fault } from '#src/domain/refusal.ts';
+import { Fault, refused } from '#src/domain/refusal.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { letPass } from '#test/support/fakes.ts';
@@ -175,7 +175,7 @@ test('the order of a new call’s refusals: loop, the payment, decision, target'
   const it = world(shared(), { rules: { ...targetRules, mode: 'allowlist' } });
   const unknown = decisionRecorded().data.decisionId;
   assert.equal(await guided(it, unknown, { via: '1.1 relay.example' }), 'relay_loop');
-  it.payments.scriptNew({ refused: 'payment_required', message: 'expired' });
+  it.payments.scriptNew(refused('payment_required', 'expired'));
   assert.equal(await guided(it, unknown), 'payment_required');
   assert.equal(await guided(it, unknown), 'decision_not_found');
 });

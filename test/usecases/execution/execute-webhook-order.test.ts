@@ -1,7 +1,7 @@
 // What an execution asks, in which order, and what is never asked again of a request that was accepted once.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { refused } from '#src/domain/refusal.ts';
+import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { scriptedQuota, tracedSlots } from '#test/support/fakes-admission.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -74,7 +74,7 @@ test('where everything is wrong: loop, the payment’s terms and time window, po
   it.payments.scriptNew(late, late);
   assert.deepEqual(await refusalAfter(via), ['relay_loop']);
   assert.deepEqual(await refusalAfter(), ['payment_required', 'payment']);
-  it.payments.scriptNew(null);
+  it.payments.scriptNew(ALLOWED);
   await refusalAfter();
   assert.deepEqual(await refusalAfter(), ['target_blocked', 'payment']);
   const mended = { rules: counting, resolver: it.resolver, quota };
@@ -218,17 +218,17 @@ test('a call that loses races goes in rounds, yet is judged, verified and counte
 
 // ── a decision's approval ───────────────────────────────────────────────────────────────────────────────
 
-const notApproved = refused('decision_expired', 'Too old.');
+const approval = refused('decision_expired', 'Too old.');
 
 test('a decision that does not approve: after loop, terms and time window, before policy and DNS; nothing is charged', async () => {
   const it = world(shared(), { rules: blocking });
   const late = refused('payment_required', 'Too late.', { details: { reason: 'expired' } });
   it.payments.scriptNew(late);
-  const loop = { notApproved, via: '1.1 relay.example' };
+  const loop = { approval, via: '1.1 relay.example' };
   assert.equal(outcomeOf(await execute(it, loop)), 'relay_loop');
-  assert.equal(outcomeOf(await execute(it, { notApproved })), 'payment_required');
+  assert.equal(outcomeOf(await execute(it, { approval })), 'payment_required');
   it.steps.length = 0;
-  assert.equal(outcomeOf(await execute(it, { notApproved })), 'decision_expired');
+  assert.equal(outcomeOf(await execute(it, { approval })), 'decision_expired');
   assert.deepEqual(it.steps, ['payment']);
 });
 
@@ -236,7 +236,7 @@ test('a decision that has expired since locks no caller out: its replay and its 
   const it = world();
   it.payments.scriptSettle(unknown);
   await assert.rejects(execute(it), isUnconfirmed);
-  assert.equal(outcomeOf(await execute(it, { notApproved })), 'ran');
-  assert.equal(outcomeOf(await execute(it, { notApproved })), 'replayed');
-  assert.equal(outcomeOf(await execute(it, paidWith(otherPayment(), { notApproved }))), 'replayed');
+  assert.equal(outcomeOf(await execute(it, { approval })), 'ran');
+  assert.equal(outcomeOf(await execute(it, { approval })), 'replayed');
+  assert.equal(outcomeOf(await execute(it, paidWith(otherPayment(), { approval }))), 'replayed');
 });

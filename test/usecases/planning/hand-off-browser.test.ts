@@ -29,7 +29,7 @@ async function given(it: World, changes: Partial<HandoffRequest> = {}): Promise<
 
 async function packageOf(it: World, changes: Partial<HandoffRequest> = {}) {
   const { verdict } = await given(it, changes);
-  assert.ok(verdict.allowed);
+  assert.ok(!isRefused(verdict));
   return verdict.handoff;
 }
 
@@ -90,8 +90,8 @@ const counting = { ...blocking, blockHosts: [] };
 test('a refused target: the verdict of the policy check, and no package', async () => {
   const it = world(shared(), { rules: blocking });
   const { verdict } = await given(it);
-  assert.ok(!verdict.allowed);
-  assert.equal(verdict.refusal.refused, 'target_blocked');
+  assert.ok(isRefused(verdict));
+  assert.equal(verdict.refused, 'target_blocked');
   const checked = await checkPolicy(it.deps, { url: task().targetUrl }, null);
   assert.ok(!isRefused(checked));
   assert.deepEqual(checked.verdict, verdict);
@@ -111,8 +111,8 @@ test('the quota that is looked at is the payer’s, where it is known', async ()
   const it = world(shared(), { rules: counting });
   it.quota.exhaust('target-per-payer', 1000);
   const answer = await ask(it, {}, 'demo');
-  assert.ok(!isRefused(answer) && !answer.verdict.allowed);
-  assert.equal((await given(it)).verdict.allowed, true);
+  assert.ok(!isRefused(answer) && isRefused(answer.verdict));
+  assert.ok(!isRefused((await given(it)).verdict));
 });
 
 test('target and returnUrl are looked up once each, and nothing where the request is refused by its text', async () => {
@@ -152,12 +152,9 @@ test('a returnUrl whose name has no public address gets no package, in one text 
   for (const answer of answers) {
     assert.ok(!isRefused(answer));
     assert.deepEqual(answer.verdict, {
-      allowed: false,
-      refusal: {
-        refused: 'target_unresolvable',
-        message: 'returnUrl: The target host has no public address.',
-        details: { retryable: false },
-      },
+      refused: 'target_unresolvable',
+      message: 'returnUrl: The target host has no public address.',
+      details: { retryable: false },
     });
   }
 });
@@ -173,8 +170,8 @@ test('a returnUrl that the mode does not let through, or that cannot be looked u
     [world(), local, 'unsafe_target'],
   ] as const) {
     const { verdict } = await given(it, changes);
-    assert.ok(!verdict.allowed);
-    assert.equal(verdict.refusal.refused, code);
+    assert.ok(isRefused(verdict));
+    assert.equal(verdict.refused, code);
   }
 });
 
@@ -209,7 +206,7 @@ test('warnings come with a refused target, too', async () => {
   assert.ok(!isRefused(answer));
   const codes = answer.warnings.map(({ code }) => code);
   assert.deepEqual(
-    [answer.verdict.allowed, codes],
-    [false, ['idempotency_key_missing', 'typed_text_may_be_secret']],
+    [isRefused(answer.verdict), codes],
+    [true, ['idempotency_key_missing', 'typed_text_may_be_secret']],
   );
 });

@@ -212,7 +212,7 @@ test('the webhook is returned as the policy check returns it, allowed or not, wi
     const answer = await ask(it, 0, daily('09:00', 'UTC'), request);
     assert.ok(!isRefused(answer));
     assert.deepEqual(answer.webhook, await checkPolicy(it.deps, request, null));
-    assert.equal(answer.webhook.verdict.allowed, allowed);
+    assert.equal(isRefused(answer.webhook.verdict), !allowed);
     assert.doesNotMatch(JSON.stringify(answer), /secret/);
   }
 });
