@@ -64,4 +64,21 @@ test('house: no file re-exports another whole', () => {
   );
 });
 
+test('house: what permits is never null, and a refusal is recognised in one way', () => {
+  const sources = PRODUCTION.map((file) => ({ file, source: withoutComments(read(file)) }));
+  const aliases = sources.flatMap(({ source }) =>
+    [...source.matchAll(/\btype (\w+) = Refused\b/g)].map(([, name]) => name),
+  );
+  assert.ok(aliases.length >= 4, `${aliases.length} names of refusals`);
+  const refusal = `(?:${['Refused', ...aliases].join('|')})\\b(?:<[^>]*>)?`;
+  // With a third member, as in `string | Refused | null`, null is an absence.
+  const permitsByNull = new RegExp(
+    `(?<!\\|\\s*)\\b(?:${refusal}\\s*\\|\\s*null\\b|null\\s*\\|\\s*${refusal})`,
+  );
+  const found = sources.filter(({ source }) => permitsByNull.test(source)).map(({ file }) => file);
+  assert.deepEqual(found, []);
+  const recognised = sources.filter(({ source }) => /'refused' in\b/.test(source)).map(({ file }) => file);
+  assert.deepEqual(recognised, ['src/domain/refusal.ts']);
+});
+
 const withoutComments = (source: string) => source.replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, '');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fault, isRefused, refused } from '#src/domain/refusal.ts';
+import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 
 test('a refusal is data: its code, its message, and only the given extras', () => {
   const plain = refused('unsafe_target', 'No.');
@@ -12,6 +12,12 @@ test('a refusal is data: its code, its message, and only the given extras', () =
   ]);
   assert.equal(isRefused(plain), true);
   assert.equal(isRefused({ href: 'https://a.example/' }), false);
+});
+
+test('only `refused` makes a refusal: an object of the same shape does not compile', () => {
+  // @ts-expect-error: it lacks the brand.
+  const made: Refused = { refused: 'rate_limited', message: 'Later.' };
+  assert.deepEqual(made, refused('rate_limited', 'Later.'));
 });
 
 test('a fault keeps its cause for the operator and shows the caller code and message only', () => {

@@ -244,7 +244,7 @@ async function confirm(
         const end = concludeSettlement(answer, finding, payment, { first, at });
         return end ?? (isNoted ? null : settlementUnknown(payment, answer, at));
       });
-      if (!('view' in recorded)) return recorded;
+      if (isRefused(recorded) || recorded.kind !== 'open') return recorded;
       view = recorded.view;
       isNoted = true;
       if (clock.monotonic() + POLL_MS > until) return null;
@@ -291,7 +291,7 @@ function holderUnconfirmed(payment: BoundPayment, nowMs: number): Refused {
 // ── what is recorded ────────────────────────────────────────────────────────────────────────────────────
 
 /** The payment's end is still unknown. */
-type Open = { readonly view: View<Payment> };
+type Open = { readonly kind: 'open'; readonly view: View<Payment> };
 
 /**
  * Appends the fact at the revision in hand (null: nothing to append). On a conflict the stream is read again and the fact
@@ -329,7 +329,7 @@ async function record(
     if (isReturned(payment) || payment.status === 'absent') return LOOK_UP;
     const found = factOf(view === inHand);
     if (!ours && found?.type !== 'PaymentSettled') return LOOK_UP;
-    if (found === null) return { view };
+    if (found === null) return { kind: 'open', view };
     // The money is the reservation's, whichever job's call moved it.
     const fact =
       found.type === 'PaymentSettled'
@@ -338,7 +338,7 @@ async function record(
     try {
       const appended = await appendPayment(deps, view, fact);
       return fact.type === 'SettlementUnknown'
-        ? { view: appended }
+        ? { kind: 'open', view: appended }
         : conclude(deps, it, ours ? payment : null, fact);
     } catch (error) {
       if (!(error instanceof WrongExpectedVersion)) throw error;
