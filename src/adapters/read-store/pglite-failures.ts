@@ -1,6 +1,5 @@
 // What failed statements say of the files of an embedded store: that they are damaged, or only that they are not to be
 // believed at the next start.
-import type { PGlite } from '@electric-sql/pglite';
 
 /** Internal and system errors of the database, and what it answers after a panic. */
 const DAMAGED = /^(XX|58|F0|24000)/;
@@ -36,25 +35,6 @@ export function countFailures(
       onDamage(cause);
     },
   };
-}
-
-/** Of the statements of this handle, from now on. */
-export function watchFailures(pg: PGlite, onDamage: (cause: unknown) => void): Failures {
-  const failures = countFailures(onDamage, () => performance.now());
-  const counting = async <T>(answer: Promise<T>): Promise<T> => {
-    try {
-      return await answer;
-    } catch (cause) {
-      failures.add(cause);
-      throw cause;
-    }
-  };
-  const [query, transaction] = [pg.query.bind(pg), pg.transaction.bind(pg)];
-  Object.assign(pg, {
-    query: (...given: Parameters<PGlite['query']>) => counting(query(...given)),
-    transaction: (...given: Parameters<PGlite['transaction']>) => counting(transaction(...given)),
-  });
-  return failures;
 }
 
 /** PGlite itself stopped: a trap of its WebAssembly, or an exit. */

@@ -6,10 +6,10 @@ import { succeedsWithin } from '#src/lib/time.ts';
 import type { Logger } from '../../ports/logger.ts';
 import type { ReadStore, TableLayout } from '../../ports/read-store.ts';
 import { sharedMigrations, tableLayout } from './migrations.ts';
+import { PgliteClient } from './pglite-client.ts';
 import { type PgliteDirectory, takePgliteDirectory } from './pglite-directory.ts';
-import { type Failures, watchFailures } from './pglite-failures.ts';
+import { countFailures, type Failures } from './pglite-failures.ts';
 import { PGLITE_SETTINGS, unpackPgliteImage } from './pglite-image.ts';
-import { prepareStatements } from './pglite-prepared.ts';
 
 export type PgliteOptions = {
   /** Made where it is missing; nothing else may be in it. */
@@ -114,9 +114,8 @@ async function openFiles(files: string, onDamage: (cause: unknown) => void): Pro
   ]);
   const pg = await PGlite.create({ dataDir: files, postgresqlconf: PGLITE_SETTINGS });
   try {
-    prepareStatements(pg);
-    const failures = watchFailures(pg, onDamage);
-    const db = drizzle(pg);
+    const failures = countFailures(onDamage, () => performance.now());
+    const db = drizzle(new PgliteClient(pg, failures.add).pglite);
     await migrate(db, sharedMigrations());
     await pg.exec('set enable_seqscan = off');
     return { pg, db, failures, schema: null };

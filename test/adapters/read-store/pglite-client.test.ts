@@ -6,20 +6,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { PGlite } from '@electric-sql/pglite';
+import { PgliteClient } from '#src/adapters/read-store/pglite-client.ts';
 import { PGLITE_SETTINGS, unpackPgliteImage } from '#src/adapters/read-store/pglite-image.ts';
-import { prepareStatements } from '#src/adapters/read-store/pglite-prepared.ts';
 
-const scratch = mkdtempSync(join(tmpdir(), 'relay-pglite-prepared-'));
+const scratch = mkdtempSync(join(tmpdir(), 'relay-pglite-client-'));
 let plain: PGlite;
-let prepared: PGlite;
+let pg: PGlite;
+let prepared: PgliteClient;
 before(async () => {
   plain = await opened('plain');
-  prepared = await opened('prepared');
-  prepareStatements(prepared);
+  pg = await opened('prepared');
+  prepared = new PgliteClient(pg);
 });
 after(async () => {
   await plain.close();
-  await prepared.close();
+  await pg.close();
   rmSync(scratch, { recursive: true, force: true });
 });
 
@@ -32,7 +33,7 @@ async function opened(name: string): Promise<PGlite> {
 /** Several times: first unprepared, then prepared. */
 const TIMES = [1, 2, 3];
 
-test('pglite-prepared: rows, numbers of rows and types are those of an unprepared statement', async () => {
+test('pglite-client: rows, numbers of rows and types are those of an unprepared statement', async () => {
   const table =
     'create table kinds (id text primary key, n int, big bigint, yes boolean, doc jsonb, list int[], at timestamptz)';
   const statements: readonly (readonly [string, unknown[]])[] = [
@@ -56,7 +57,7 @@ test('pglite-prepared: rows, numbers of rows and types are those of an unprepare
   }
 });
 
-test('pglite-prepared: a statement that fails leaves the connection and the statement usable', async () => {
+test('pglite-client: a statement that fails leaves the connection and the statement usable', async () => {
   await prepared.query('create table once (id int primary key)');
   for (const id of TIMES) await prepared.query('insert into once values ($1)', [id]);
   await rejects(prepared.query('insert into once values ($1)', [1]), { code: '23505' });
@@ -66,7 +67,7 @@ test('pglite-prepared: a statement that fails leaves the connection and the stat
   equal((await prepared.query('select * from once')).rows.length, 4);
 });
 
-test('pglite-prepared: a transaction that fails is rolled back, and no other statement gets into one', async () => {
+test('pglite-client: a transaction that fails is rolled back, and no other statement gets into one', async () => {
   await prepared.query('create table booked (id int primary key)');
   const book = 'insert into booked values ($1)';
   for (const id of TIMES) {
@@ -82,15 +83,15 @@ test('pglite-prepared: a transaction that fails is rolled back, and no other sta
   deepEqual((await prepared.query('select count(*)::int as n from booked')).rows, [{ n: 1 }]);
 });
 
-test('pglite-prepared: a prepared statement reads the schema that the search path names now', async () => {
+test('pglite-client: a prepared statement reads the schema that the search path names now', async () => {
   for (const name of ['one', 'two']) {
-    await prepared.exec(
+    await pg.exec(
       `create schema ${name}; create table ${name}.word (text text); insert into ${name}.word values ('${name}')`,
     );
   }
   for (const name of ['one', 'one', 'two', 'one']) {
-    await prepared.exec(`set search_path to ${name}`);
+    await pg.exec(`set search_path to ${name}`);
     deepEqual((await prepared.query('select text from word')).rows, [{ text: name }]);
   }
-  await prepared.exec('set search_path to public');
+  await pg.exec('set search_path to public');
 });
