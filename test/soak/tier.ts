@@ -27,7 +27,7 @@ export type Minute = {
   readonly memory: Sample | null;
 };
 
-/** Means of the first and the last third of the measured minutes. */
+/** Lowest deciles of the first and the last third of the measured minutes, as `compared` explains. */
 export type Thirds = { readonly first: number; readonly last: number; readonly ratio: number };
 
 export type TierResult = {
@@ -119,7 +119,7 @@ export async function soakTier(
   try {
     const urls = () => services().map(({ url }) => url);
     const load = await startLoad(world, urls);
-    if (minutes >= WARM_UP_FROM_MINUTES) await load.warmUp(WARM_UP_RECEIPTS);
+    if (minutes >= WARM_UP_FROM_MINUTES) await load.warmUp(WARM_UP_RECEIPTS * services().length);
     const warmAt = Date.now();
     load.begin();
     const faults = faultsOf({
@@ -293,7 +293,7 @@ function percentile(values: readonly number[], share = 0.99): number | null {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null;
 }
 
-/** The largest of the bounded caches has room for 4,096 valid signatures, one for each receipt and checkpoint. */
+/** For each process: the largest of its bounded caches has room for 4,096 valid signatures, one for each receipt and checkpoint. */
 const WARM_UP_RECEIPTS = 4500;
 /** A shorter soak does not compare memory in earnest. */
 const WARM_UP_FROM_MINUTES = 10;
