@@ -6,8 +6,7 @@ import type { AppDeps } from '#src/http/app.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import { decideWebhook } from '#src/usecases/decisions/decide-webhook.ts';
 import { marketFacts } from '#src/usecases/decisions/market-facts.ts';
-import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
-import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
+import { handOffBrowser, previewSchedule } from '#src/usecases/planning/free-plans.ts';
 import type { AppParts, Shared } from './app-parts.ts';
 import { tracedResolver } from './telemetry.ts';
 

@@ -7,7 +7,7 @@ import type { PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
-import { type Reconciled, reconcileOnce } from '#src/usecases/reconciliation/reconcile-once.ts';
+import { type Reconciled, reconcileOnce } from '#src/usecases/reconciliation/reconcile-chain.ts';
 import { readConfig } from '../config.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';

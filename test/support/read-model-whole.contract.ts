@@ -9,7 +9,7 @@ import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, tableShapes } from '#projections/rows.ts';
 import { findLoss } from '#projections/whole.ts';
 import { Fault, isRefused, refused } from '#src/domain/refusal.ts';
-import { findForSure } from '#src/http/request/read.ts';
+import { findForSure } from '#src/http/records.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from './job-histories.ts';

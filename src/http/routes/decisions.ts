@@ -11,12 +11,12 @@ import { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, HttpStatus, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
-import { bodyEndpoint, type Endpoint, endpoint } from '#src/http/endpoint.ts';
+import { bodyEndpoint, type Endpoint } from '#src/http/endpoint.ts';
+import { findById, recordEndpoint } from '#src/http/records.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
-import { findForSure } from '#src/http/request/read.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
 import type { Moment } from '#src/http/response/response-cache.ts';
@@ -104,9 +104,6 @@ const DECISION_REDACTION_POLICY: RedactionPolicy = {
   ],
 };
 
-const missing = refused('decision_not_found', 'There is no such decision, or it is no longer retained.');
-const DECISION_ID = new RegExp(ID_PATTERN.decision);
-
 export type DecisionDeps = ParseDeps &
   Moment &
   ReadsOf<'decision'> &
@@ -149,19 +146,10 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
         return decisions.map((decision) => summaryShown({ ...linked(decision), publicFieldsOnly: true }));
       },
     }),
-    endpoint(
-      ROUTES.decision,
-      {
-        id: { description: 'Identifier of the decision.' },
-        answers: { 200: ['The decision.', DecisionResponse] },
-        errors: { 404: 'No such decision.', 503: 'The read models are unavailable or not up to date.' },
-      },
-      async ({ id }) => {
-        if (!DECISION_ID.test(id)) return missing;
-        const decision = await findForSure(progress, () => reads.decision.find(id), missing, isExecuted);
-        return isRefused(decision) ? decision : decisionShown(linked(decision));
-      },
-    ),
+    recordEndpoint(ROUTES.decision, 'decision', DecisionResponse, async (id) => {
+      const decision = await findById(progress, 'decision', id, reads.decision.find, isExecuted);
+      return isRefused(decision) ? decision : decisionShown(linked(decision));
+    }),
   ];
 }
 

@@ -6,11 +6,11 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/event-fields.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { isRefused, refused } from '#src/domain/refusal.ts';
+import { isRefused } from '#src/domain/refusal.ts';
 import { Closed, Commitment, HttpStatus, Instant, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
-import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { findForSure } from '#src/http/request/read.ts';
+import type { Endpoint } from '#src/http/endpoint.ts';
+import { findById, recordEndpoint } from '#src/http/records.ts';
 import { JobLinks, jobLinks, linksFrom } from '#src/http/response/links.ts';
 import { shownBy } from '#src/http/response/shown.ts';
 
@@ -71,68 +71,38 @@ export const ReceiptResponse = Closed({
   links: JobLinks,
 });
 
-export const jobMissing = refused('job_not_found', 'There is no such job, or it is no longer retained.');
-export const receiptMissing = refused(
-  'receipt_not_found',
-  'There is no such receipt, or it is no longer retained.',
-);
-
-export const isJobId = (id: string) => JOB_ID.test(id);
-export const isReceiptId = (id: string) => RECEIPT_ID.test(id);
-
-const JOB_ID = new RegExp(ID_PATTERN.job);
-const RECEIPT_ID = new RegExp(ID_PATTERN.receipt);
-
 export type JobDeps = ReadsOf<'job'> & ProgressOf<'reachedHead'>;
 
 export function loadJob({ reads, progress }: JobDeps, id: string) {
   const isFinished = ({ status, receiptId }: JobRecord) => status !== 'running' && receiptId !== null;
-  return isJobId(id) ? findForSure(progress, () => reads.job.find(id), jobMissing, isFinished) : jobMissing;
+  return findById(progress, 'job', id, reads.job.find, isFinished);
 }
 
 const jobShown = shownBy(JobResponse);
-const BEHIND = 'The read models are unavailable or not up to date.';
 
 export function jobRoutes(deps: JobDeps & ReadsOf<'receipt'> & Settings<'baseUrl'>): Endpoint[] {
   const { reads, progress, settings } = deps;
   const links = linksFrom(settings.baseUrl);
   return [
-    endpoint(
-      ROUTES.job,
-      {
-        id: { description: 'Identifier of the job.', pattern: ID_PATTERN.job },
-        answers: { 200: ['The job.', JobResponse] },
-        errors: { 404: 'No such job.', 503: BEHIND },
-      },
-      async ({ id }) => {
-        const job = await loadJob(deps, id);
-        if (isRefused(job)) return job;
-        return jobShown({ ...job, links: jobLinks(links, id, job.receiptId, job.decisionId) });
-      },
-    ),
-    endpoint(
-      ROUTES.receipt,
-      {
-        id: { description: 'Identifier of the receipt.', pattern: ID_PATTERN.receipt },
-        answers: { 200: ['The receipt.', ReceiptResponse] },
-        errors: { 404: 'No such receipt.', 503: BEHIND },
-      },
-      async ({ id }) => {
-        if (!isReceiptId(id)) return receiptMissing;
-        const receipt = await findForSure(progress, () => reads.receipt.find(id), receiptMissing);
-        if (isRefused(receipt)) return receipt;
-        const { keyId, payload, jws, signature, verified, checkpoint, jobId, decisionId } = receipt;
-        return {
-          id,
-          keyId,
-          payload,
-          jws,
-          signature,
-          verified,
-          checkpoint,
-          links: jobLinks(links, jobId, id, decisionId),
-        } satisfies typeof ReceiptResponse.static;
-      },
-    ),
+    recordEndpoint(ROUTES.job, 'job', JobResponse, async (id) => {
+      const job = await loadJob(deps, id);
+      if (isRefused(job)) return job;
+      return jobShown({ ...job, links: jobLinks(links, id, job.receiptId, job.decisionId) });
+    }),
+    recordEndpoint(ROUTES.receipt, 'receipt', ReceiptResponse, async (id) => {
+      const receipt = await findById(progress, 'receipt', id, reads.receipt.find);
+      if (isRefused(receipt)) return receipt;
+      const { keyId, payload, jws, signature, verified, checkpoint, jobId, decisionId } = receipt;
+      return {
+        id,
+        keyId,
+        payload,
+        jws,
+        signature,
+        verified,
+        checkpoint,
+        links: jobLinks(links, jobId, id, decisionId),
+      } satisfies typeof ReceiptResponse.static;
+    }),
   ];
 }

@@ -21,8 +21,7 @@ import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { invalid, MAX_FAULTS, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
 import { isObject } from '#src/lib/is-object.ts';
-import type { Handoff } from '#src/usecases/planning/hand-off-browser.ts';
-import type { SchedulePreview } from '#src/usecases/planning/preview-schedule.ts';
+import type { Handoff, SchedulePreview } from '#src/usecases/planning/free-plans.ts';
 import {
   normalizedShown,
   PolicyCheckResponse,

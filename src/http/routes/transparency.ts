@@ -5,12 +5,11 @@ import { isRefused, refused } from '#src/domain/refusal.ts';
 import { parseTilePath } from '#src/domain/transparency/tiles.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { findForSure } from '#src/http/request/read.ts';
+import { findForSure, isIdOf, notFound } from '#src/http/records.ts';
 import { invalidRequest, readInteger } from '#src/http/request/validation.ts';
 import { taggedAnswer } from '#src/http/response/conditional-get.ts';
 import { routeNotFound } from '#src/http/response/errors.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
-import { isReceiptId, receiptMissing } from './jobs.ts';
 
 /** The log grows: C2SP tlog-tiles wants no more than a few seconds. */
 const FEW_SECONDS = { 'cache-control': 'public, max-age=2' } as const;
@@ -56,13 +55,12 @@ export function transparencyRoutes({ transparency, progress }: TransparencyDeps)
       return findForSure(progress, find, noTile);
     }),
     endpoint(ROUTES.logProof, null, async ({ request, id }) => {
-      if (!isReceiptId(id)) return receiptMissing;
       const disposition = { 'content-disposition': `inline; filename="${id}.tlog-proof"` };
       const find = async () => {
         const proof = await transparency.prove(id);
         return typeof proof === 'string' ? text(request, proof, disposition) : proof;
       };
-      return findForSure(progress, find, noLog);
+      return isIdOf('receipt', id) ? findForSure(progress, find, noLog) : notFound('receipt');
     }),
     endpoint(ROUTES.logConsistency, null, async ({ request }) => {
       const [from, to] = [readInteger(request.url, size('from')), readInteger(request.url, size('to'))];

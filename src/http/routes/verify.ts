@@ -9,8 +9,8 @@ import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { Closed, Nullable } from '#src/domain/schema-parts.ts';
 import type { ProgressOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { findForSure } from '#src/http/request/read.ts';
-import { isJobId, isReceiptId, type JobDeps, jobMissing, loadJob, receiptMissing } from './jobs.ts';
+import { findById, isIdOf } from '#src/http/records.ts';
+import { type JobDeps, loadJob } from './jobs.ts';
 
 export const VerificationResponse = Closed({
   ok: Type.Boolean({ description: 'Every check is ok.' }),
@@ -37,15 +37,11 @@ export type VerifyDeps = ProgressOf<'reachedHead'> & {
   verifyReceipt(receiptId: string): Promise<VerificationReport | Refused>;
 };
 
-function verifyJob(deps: VerifyDeps, id: string) {
-  return isJobId(id) ? findForSure(deps.progress, () => deps.verifyJob(id), jobMissing) : jobMissing;
-}
+const verifyJob = ({ progress, verifyJob: verify }: VerifyDeps, id: string) =>
+  findById(progress, 'job', id, verify);
 
-function verifyReceipt(deps: VerifyDeps, id: string) {
-  return isReceiptId(id)
-    ? findForSure(deps.progress, () => deps.verifyReceipt(id), receiptMissing)
-    : receiptMissing;
-}
+const verifyReceipt = ({ progress, verifyReceipt: verify }: VerifyDeps, id: string) =>
+  findById(progress, 'receipt', id, verify);
 
 export function verifyRoutes(deps: VerifyDeps): Endpoint[] {
   const answers = {
@@ -95,7 +91,7 @@ export function standings(deps: StandingDeps): (id: string) => Promise<Standing 
     return job;
   };
   return async (id) => {
-    if (isReceiptId(id)) {
+    if (isIdOf('receipt', id)) {
       const report = await verifyReceipt(deps, id);
       if (isRefused(report)) return report;
       const job = await jobOf(report);

@@ -32,8 +32,8 @@ import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditKept, auditKeys } from './audit-log-keys.ts';
 import { auditMoney } from './audit-log-money.ts';
-import { auditOrder } from './audit-log-order.ts';
 import { auditTree } from './audit-log-tree.ts';
+import { auditOrder } from './check-integrity.ts';
 import { type ScratchRow, streamStates } from './stream-states.ts';
 
 export type AuditDeps = {

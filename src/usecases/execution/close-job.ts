@@ -13,7 +13,7 @@ import {
   signingInput,
 } from '#src/domain/receipt/payload.ts';
 import { iso, isoNow } from '#src/lib/iso.ts';
-import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Signer } from '#src/ports/signer.ts';
 import {
   appendUntilKnown,
@@ -21,6 +21,7 @@ import {
   type JobView,
   type JournalDeps,
   loadJob,
+  unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
 
 export type CloseDeps = JournalDeps & {
@@ -66,15 +67,11 @@ async function closeFirst(
   const ending = envelope(deps, closing, jobId, last.id);
   const signed = await signReceipt(deps, running, closing, ending);
   const events = [...ending, ...envelope(deps, [signed], jobId, ending.at(-1)?.id)];
-  try {
-    await append(deps, running.stream, last.revision, events);
-    const job = [...closing, signed].reduce<Job>(evolveJob, running.state);
-    if (job.status !== 'completed') throw new Error('the closing events do not complete the job');
-    return job;
-  } catch (error) {
-    if (error instanceof WrongExpectedVersion) return null;
-    throw error;
-  }
+  const appended = await unlessOvertaken(append(deps, running.stream, last.revision, events));
+  if (appended === null) return null;
+  const job = [...closing, signed].reduce<Job>(evolveJob, running.state);
+  if (job.status !== 'completed') throw new Error('the closing events do not complete the job');
+  return job;
 }
 
 /** Returns the stored job, which is known to be completed. */

@@ -22,7 +22,7 @@ import {
 import { ALLOWED, Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { iso, isoNow } from '#src/lib/iso.ts';
 import { underSignals } from '#src/lib/time.ts';
-import { type AbortSignalLike, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import {
@@ -30,6 +30,7 @@ import {
   type JournalDeps,
   loadPayment,
   loadPaymentSurely,
+  unlessOvertaken,
   type View,
 } from '#src/usecases/event-streams.ts';
 import { checkWalletFailures } from './admission.ts';
@@ -335,14 +336,11 @@ async function record(
       found.type === 'PaymentSettled'
         ? { ...found, data: { ...found.data, jobId: payment.reserved.jobId } }
         : found;
-    try {
-      const appended = await appendPayment(deps, view, fact);
-      return fact.type === 'SettlementUnknown'
-        ? { kind: 'open', view: appended }
-        : conclude(deps, it, ours ? payment : null, fact);
-    } catch (error) {
-      if (!(error instanceof WrongExpectedVersion)) throw error;
-    }
+    const appended = await unlessOvertaken(appendPayment(deps, view, fact));
+    if (appended === null) continue;
+    return fact.type === 'SettlementUnknown'
+      ? { kind: 'open', view: appended }
+      : conclude(deps, it, ours ? payment : null, fact);
   }
 }
 

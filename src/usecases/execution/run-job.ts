@@ -14,7 +14,7 @@ import { planRetry } from '#src/domain/job/retry.ts';
 import { absentJob, type CompletedJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import { type NewEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { NewEvent } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import {
   type AttemptReport,
@@ -23,7 +23,13 @@ import {
   type OutboundRequest,
 } from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { appendUntilKnown, envelope, loadJob, loadPaymentSurely } from '#src/usecases/event-streams.ts';
+import {
+  appendUntilKnown,
+  envelope,
+  loadJob,
+  loadPaymentSurely,
+  unlessOvertaken,
+} from '#src/usecases/event-streams.ts';
 import {
   asChained,
   type CloseDeps,
@@ -154,12 +160,8 @@ async function announceRetry(
   if (last === undefined) throw new Error('a running job has its JobStarted');
   const begun = deps.clock.monotonic();
   const events = envelope(deps, [made], jobId, last.id);
-  try {
-    await appendUntilKnown(deps, running.stream, last.revision, events);
-  } catch (error) {
-    if (error instanceof WrongExpectedVersion) return closeNotExecuted(deps, jobId);
-    throw error;
-  }
+  const append = appendUntilKnown(deps, running.stream, last.revision, events);
+  if ((await unlessOvertaken(append)) === null) return closeNotExecuted(deps, jobId);
   await deps.clock.sleep(waitMs);
   // Acknowledged or awake too late: a recovering process may have closed the job, so nothing may be sent.
   if (deps.clock.monotonic() - begun >= leaseMs) return closeNotExecuted(deps, jobId);

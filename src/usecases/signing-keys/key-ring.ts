@@ -13,9 +13,15 @@ import {
 import { iso, isoNow } from '#src/lib/iso.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
-import { appendUntilKnown, envelope, eventIn, type JournalDeps } from '#src/usecases/event-streams.ts';
+import {
+  appendUntilKnown,
+  envelope,
+  eventIn,
+  type JournalDeps,
+  unlessOvertaken,
+} from '#src/usecases/event-streams.ts';
 
 /** The key file contains other keys or another secret than the event log: the process must not start, nor change keys. */
 export class KeyMismatch extends OperatorError {}
@@ -130,18 +136,9 @@ export async function announce(
       return clock.sleep(ms, signal);
     },
   };
-  try {
-    await appendUntilKnown(
-      { ...deps, clock: limited },
-      STREAM.keys,
-      revision,
-      envelope(deps, events, correlationId),
-    );
-    return true;
-  } catch (error) {
-    if (error instanceof WrongExpectedVersion) return false;
-    throw error;
-  }
+  const made = envelope(deps, events, correlationId);
+  const append = appendUntilKnown({ ...deps, clock: limited }, STREAM.keys, revision, made);
+  return (await unlessOvertaken(append)) !== null;
 }
 
 type Announced = { readonly key: Pick<HeldKey, 'keyId' | 'x'>; readonly purpose: KeyPurpose };

@@ -22,9 +22,14 @@ import { signNote } from '#src/domain/transparency/note.ts';
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
 import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import { iso } from '#src/lib/iso.ts';
-import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { CheckpointSigner } from '#src/ports/signer.ts';
-import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
+import {
+  appendUntilKnown,
+  envelope,
+  type JournalDeps,
+  unlessOvertaken,
+} from '#src/usecases/event-streams.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import {
   type CheckpointFact,
@@ -166,14 +171,12 @@ export async function openCheckpoints(deps: CheckpointDeps) {
   async function sign(head: TreeHead, key: CheckpointKey, last: bigint | 'no_stream') {
     const event = await signedCheckpoint(head, key, clock.now());
     const events = envelope(deps, [event], key.keyId);
-    try {
-      if (last === 'no_stream') await log.append(STREAM.receiptLog, last, events);
-      else await appendUntilKnown(deps, STREAM.receiptLog, last, events);
-      return { ...head, note: event.data.note, place: null, signedAt: event.data.signedAt };
-    } catch (error) {
-      if (error instanceof WrongExpectedVersion) return null;
-      throw error;
-    }
+    const append =
+      last === 'no_stream'
+        ? log.append(STREAM.receiptLog, last, events)
+        : appendUntilKnown(deps, STREAM.receiptLog, last, events);
+    if ((await unlessOvertaken(append)) === null) return null;
+    return { ...head, note: event.data.note, place: null, signedAt: event.data.signedAt };
   }
 
   /**

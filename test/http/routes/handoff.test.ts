@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HandoffRequest } from '#src/domain/planning/handoff.ts';
 import { isRefused, refused } from '#src/domain/refusal.ts';
-import { handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
+import { handOffBrowser } from '#src/usecases/planning/free-plans.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, countingQuota, fakeWorld, HANDOFF, handoff } from '#test/support/http-deps.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
 import { refused } from '#src/domain/refusal.ts';
-import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
+import { previewSchedule } from '#src/usecases/planning/free-plans.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, countingQuota, fakeWorld, policyCheck, schedulePreview } from '#test/support/http-deps.ts';

@@ -8,7 +8,7 @@ import { isRefused } from '#src/domain/refusal.ts';
 import type { Resolution } from '#src/ports/resolver.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
-import { type Handoff, handOffBrowser } from '#src/usecases/planning/hand-off-browser.ts';
+import { type Handoff, handOffBrowser } from '#src/usecases/planning/free-plans.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 
 const task = (changes: Partial<HandoffRequest> = {}): HandoffRequest => ({

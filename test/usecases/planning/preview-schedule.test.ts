@@ -6,7 +6,7 @@ import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import type { SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { checkPolicy } from '#src/usecases/decisions/check-policy.ts';
-import { previewSchedule } from '#src/usecases/planning/preview-schedule.ts';
+import { previewSchedule } from '#src/usecases/planning/free-plans.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 import { webhook } from '#test/support/given-call.ts';
 import { runs } from '#test/support/property-runs.ts';

@@ -1,5 +1,6 @@
-// Builds a package of steps for an external browser agent. The target is checked as for an execution; nothing is called,
-// stored or recorded.
+// The free plans: the preview of a schedule, and a package of steps for an external browser agent. Targets are checked as for
+// an execution; nothing is scheduled, called, stored or recorded.
+
 import { readTarget, type Target } from '#src/domain/destination/url.ts';
 import { makeId } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -10,24 +11,76 @@ import {
   makePackage,
   missingMembers,
 } from '#src/domain/planning/handoff.ts';
-import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import {
+  type Calendar,
+  previewOf,
+  type Schedule,
+  type ScheduleFault,
+  type SchedulePreviewRequest,
+} from '#src/domain/planning/schedule.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused, warningsIf } from '#src/domain/refusal.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
-import type { PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
+import { checkPolicy, type PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
 import {
   type JudgeDeps,
   judgePlace,
   judgeRequest,
+  readRequest,
   type TargetRefused,
 } from '#src/usecases/decisions/judge-request.ts';
 
 /** `resolver`: the one for lookups of free routes. */
-export type HandoffDeps = JudgeDeps & {
+type PlanDeps = JudgeDeps & {
   readonly clock: Pick<Clock, 'now'>;
-  readonly entropy: Pick<Entropy, 'bytes'>;
   /** The payer whose quota of the target is checked; null if unknown. */
   readonly payer: string | null;
 };
+
+// ── schedules ───────────────────────────────────────────────────────────────────────────────────────────
+
+export type SchedulePreview = {
+  readonly schedule: Schedule;
+  /** RFC 3339, UTC, milliseconds; in order. */
+  readonly nextRuns: readonly string[];
+  readonly webhook: PolicyCheck;
+  readonly warnings: PolicyCheck['warnings'];
+};
+
+export async function previewSchedule(
+  deps: PlanDeps & { readonly calendar: Calendar },
+  { webhook, schedule }: SchedulePreviewRequest,
+): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>> {
+  const preview = previewOf(schedule, deps.clock.now(), deps.calendar);
+  if (preview.kind === 'fault') return refuse(preview, readRequest(webhook, '/webhook'));
+  const checked = await checkPolicy(deps, webhook, deps.payer, '/webhook');
+  if (isRefused(checked)) return checked;
+  return {
+    schedule: preview.schedule,
+    nextRuns: preview.runs.map((run) => iso(run)),
+    webhook: checked,
+    warnings: [...checked.warnings, ...warningsOf(preview.schedule, checked)],
+  };
+}
+
+/** Errors of the webhook are listed first, under their own code. */
+function refuse(
+  { path, message }: ScheduleFault,
+  read: ReturnType<typeof readRequest>,
+): Refused<'invalid_request' | 'invalid_schedule'> {
+  const fault = { path: `/schedule${path}`, message };
+  if (isRefused(read) && Array.isArray(read.details)) return { ...read, details: [...read.details, fault] };
+  return refused('invalid_schedule', 'The schedule is invalid: see details.', { details: [fault] });
+}
+
+const warningsOf = ({ type }: Schedule, { normalized }: PolicyCheck) =>
+  warningsIf([
+    type === 'daily' && normalized.idempotencyKeyPresent,
+    'idempotency_key_shared_by_runs',
+    'With one idempotencyKey every later run is a replay of the first: give each run its own.',
+  ]);
+
+// ── browser handoffs ────────────────────────────────────────────────────────────────────────────────────
 
 export type Handoff = {
   readonly verdict: (Allowed & { readonly handoff: HandoffPackage }) | TargetRefused;
@@ -35,7 +88,7 @@ export type Handoff = {
 };
 
 export async function handOffBrowser(
-  deps: HandoffDeps,
+  deps: PlanDeps & { readonly entropy: Pick<Entropy, 'bytes'> },
   { targetUrl, actions, returnUrl, idempotencyKey: key }: HandoffRequest,
 ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>> {
   const missing = missingMembers(actions);
