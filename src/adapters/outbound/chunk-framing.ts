@@ -5,54 +5,54 @@ const LF = 0x0a;
 const CR = 0x0d;
 const SIZE_DIGITS_MAX = 12;
 
+/** The digits of a size, blanks after it, an extension, the LF of the size line, the CR and the LF after a chunk. */
+type Part = 'size' | 'blanks' | 'extension' | 'lf' | 'chunk-cr' | 'chunk-lf';
+
 export class ChunkFraming {
-  /** The digits of a size, blanks after it, an extension, the LF of the size line, the CR and the LF after a chunk. */
-  #part: 'size' | 'blanks' | 'extension' | 'lf' | 'chunk-cr' | 'chunk-lf' = 'size';
+  #part: Part = 'size';
   #digits = 0;
   /** Of the chunk that follows; 0: the trailers follow. */
   size = 0;
 
-  /** Returns true after the last byte before a chunk or the trailers. */
-  read(byte: number): boolean {
-    switch (this.#part) {
-      case 'size': {
+  /** Returns where the chunk or the trailers begin; -1: not in this block. Throws `AttemptFailed`. */
+  read(block: Buffer, from: number): number {
+    let part = this.#part;
+    for (let at = from; at < block.length; at++) {
+      const byte = block[at] ?? 0;
+      if (part === 'size') {
         const digit = hexDigit(byte);
-        if (digit < 0) this.#endSize(byte);
-        else if (++this.#digits > SIZE_DIGITS_MAX) throw invalid();
-        else this.size = this.size * 16 + digit;
-        break;
-      }
-      case 'blanks':
-        this.#endSize(byte);
-        break;
-      case 'extension':
-        if (byte === CR) this.#part = 'lf';
+        if (digit < 0) part = this.#afterSize(byte);
+        else this.#addDigit(digit);
+      } else if (part === 'blanks') part = this.#afterSize(byte);
+      else if (part === 'extension') {
+        if (byte === CR) part = 'lf';
         else if (byte !== 0x09 && (byte < 0x20 || byte === 0x7f)) throw invalid();
-        break;
-      case 'lf':
-        if (byte !== LF) throw invalid();
-        this.#part = 'chunk-cr';
-        return true;
-      case 'chunk-cr':
-        if (byte !== CR) throw invalid();
-        this.#part = 'chunk-lf';
-        break;
-      default:
-        if (byte !== LF) throw invalid();
-        this.#part = 'size';
-        this.#digits = 0;
-        this.size = 0;
+      } else {
+        if (byte !== (part === 'chunk-cr' ? CR : LF)) throw invalid();
+        if (part === 'lf') {
+          this.#part = 'chunk-cr';
+          return at + 1;
+        }
+        if (part === 'chunk-lf') this.#digits = this.size = 0;
+        part = part === 'chunk-cr' ? 'chunk-lf' : 'size';
+      }
     }
-    return false;
+    this.#part = part;
+    return -1;
   }
 
-  /** The first byte after the digits of a size, or after blanks that follow them. */
-  #endSize(byte: number): void {
+  #addDigit(digit: number): void {
+    if (++this.#digits > SIZE_DIGITS_MAX) throw invalid();
+    this.size = this.size * 16 + digit;
+  }
+
+  /** `byte`: the first one after the digits of a size, or after blanks that follow them. */
+  #afterSize(byte: number): Part {
     if (this.#digits === 0) throw invalid();
-    if (byte === CR) this.#part = 'lf';
-    else if (byte === 0x3b) this.#part = 'extension';
-    else if (byte === 0x20 || byte === 0x09) this.#part = 'blanks';
-    else throw invalid();
+    if (byte === CR) return 'lf';
+    if (byte === 0x3b) return 'extension';
+    if (byte === 0x20 || byte === 0x09) return 'blanks';
+    throw invalid();
   }
 }
 

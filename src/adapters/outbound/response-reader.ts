@@ -116,14 +116,13 @@ export class ResponseReader {
 
   /** Reads from one chunk to the next. */
   #readFraming(block: Buffer, from: number): number {
-    let at = from;
-    while (at < block.length && this.#part === 'framing')
-      if (this.#framing.read(block[at++] ?? 0)) {
-        this.#left = this.#framing.size;
-        this.#part = this.#left === 0 ? 'trailer' : 'chunk';
-      }
-    this.#countLine(at - from);
-    return at;
+    const start = this.#framing.read(block, from);
+    const end = start < 0 ? block.length : start;
+    this.#countLine(end - from);
+    if (start < 0) return end;
+    this.#left = this.#framing.size;
+    this.#part = this.#left === 0 ? 'trailer' : 'chunk';
+    return end;
   }
 
   #readStatus(line: string): void {
