@@ -1,0 +1,114 @@
+// What this process knows of the checkpoints: read from the event log, and from what is kept outside of it.
+import { toBase64 } from '#src/domain/encoding.ts';
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import { STREAM } from '#src/domain/events.ts';
+import { type CheckpointProblem, parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import {
+  type CheckpointFact,
+  evolveCheckpoints,
+  NO_CHECKPOINTS,
+  problemOf,
+  type StoredNote,
+} from './checkpoint-state.ts';
+import { type RollbackCheckDeps, rollbackCheck } from './rollback-check.ts';
+
+export type KnownCheckpointsDeps = RollbackCheckDeps & { readonly log: Pick<EventLog, 'readStream'> };
+
+/** Its functions throw what a read of the log throws. */
+export function knownCheckpoints({ log, logger, ...kept }: KnownCheckpointsDeps) {
+  const rollback = rollbackCheck({ logger, ...kept });
+  let state = NO_CHECKPOINTS;
+
+  function record(fact: CheckpointFact): void {
+    const before = problemOf(state);
+    state = evolveCheckpoints(state, fact);
+    if (problemOf(state) !== before) report(problemOf(state));
+  }
+
+  function report(problem: CheckpointProblem | null): void {
+    if (problem === null) {
+      logger.info('checkpoints are signed again: the last one is a part of the tree');
+      return;
+    }
+    const place = problem === 'checkpoint_forgotten' ? state.newest?.place : null;
+    const hint = place
+      ? `. It is kept in ${place}: removing that and starting again continues a history that every published checkpoint contradicts`
+      : '';
+    logger.error(`no checkpoint is signed: ${PROBLEMS[problem]}${hint}`, {
+      problem,
+      stream: STREAM.receiptLog,
+    });
+  }
+
+  /** The last event of the log's stream, null if there is none. `stored` null: it cannot be read. */
+  async function refresh() {
+    if (state.log === null) {
+      const [first] = await log.readStream(STREAM.receiptLog, { max: 1 });
+      if (first === undefined) return null;
+      record({ is: 'log_found', origin: storedNote(first)?.origin ?? null });
+      await recall([]);
+    }
+    // What is known now was published before the log is read, which therefore contains it.
+    const { newest } = state;
+    const [last] = await log.readStream(STREAM.receiptLog, { direction: 'backwards', max: 1 });
+    if (last === undefined) return null;
+    const stored = storedNote(last);
+    if (stored !== null) {
+      record({ is: 'log_read', last: stored, known: newest });
+      await remember(stored);
+    }
+    return { revision: last.revision, position: last.position, stored };
+  }
+
+  /** Reads what is kept outside of the event log. */
+  async function recall(elsewhere: readonly string[]): Promise<void> {
+    const origin = state.log?.origin ?? null;
+    if (origin === null) return;
+    const notes = elsewhere.map((note) => rollback.own(note, origin, ELSEWHERE));
+    // The file comes last: it is what an operator can remove.
+    for (const checkpoint of await Promise.all([...notes, rollback.read(origin)]))
+      if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
+  }
+
+  /** Compares what is kept outside of the event log, and in `elsewhere`, with the log; needs no rows. */
+  async function compareKept(elsewhere: readonly string[]): Promise<void> {
+    await recall(elsewhere);
+    await refresh();
+  }
+
+  /** What was published once stays the newest, whatever the log contains later. */
+  async function remember(stored: StoredNote): Promise<void> {
+    if (stored.origin !== state.log?.origin || stored.size <= (state.newest?.size ?? -1)) return;
+    record({ is: 'checkpoint_found', checkpoint: stored });
+    const checkpoint = await rollback.write(stored);
+    if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
+  }
+
+  return { state: () => state, record, refresh, recall, compareKept, remember };
+}
+
+/** Rows of a history that the event log no longer has show what it once contained. */
+const ELSEWHERE = 'another generation of the read models, which `relay rebuild --prune` drops';
+
+const PROBLEMS: Readonly<Record<CheckpointProblem, string>> = {
+  checkpoint_unreadable: 'the last checkpoint of the event log cannot be read',
+  checkpoint_forgotten:
+    'the event log no longer contains a checkpoint that it contained: it was restored or edited',
+  checkpoint_not_signed:
+    'the last checkpoint of the event log is not signed by a checkpoint key of this relay',
+  history_cut: 'receipts or key events that the last checkpoint is over are missing',
+  history_rewritten:
+    'receipts or key events are not those that the last checkpoint is over, or the rows are damaged',
+};
+
+/** null if this version cannot read the event, or if its note differs from the event. */
+function storedNote(recorded: Parameters<typeof decodeEvent>[0]): StoredNote | null {
+  const event = decodeEvent(recorded);
+  if (event?.type !== 'CheckpointSigned') return null;
+  const { note, origin, size, root, signedAt } = event.data;
+  const head = parseCheckpoint(note);
+  if (head === null || head.origin !== origin) return null;
+  const isSame = String(head.size) === size && toBase64(head.root) === root;
+  return isSame ? { ...head, note, place: null, signedAt } : null;
+}
