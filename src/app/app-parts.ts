@@ -32,8 +32,7 @@ export type AppParts = {
   readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
   readonly recordIsWhole: RecordDeps['recordIsWhole'];
   readonly telemetry: Telemetry;
-  /** null: the event log verifies its files itself. */
-  readonly scrub: Pick<Scrub, 'lastPass'> | null;
+  readonly scrub: Pick<Scrub, 'lastPass'>;
   readonly standstillMs: number | undefined;
 };
 

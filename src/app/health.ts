@@ -50,7 +50,7 @@ export function wireHealth(
     return telemetry.figures.exposition({
       storage: stores.driver,
       checks,
-      eventLog: { damagedEvents: damaged?.count ?? 0, scrubbedAt: scrub?.lastPass() ?? null },
+      eventLog: { damagedEvents: damaged?.count ?? 0, scrubbedAt: scrub.lastPass() },
       checkpoint: newest && { size: newest.size, signedAt: newest.signedAt, waitingMs },
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),

@@ -187,11 +187,7 @@ function startWork(
     { retentionMs: { jobs: jobs * DAY_MS, receipts: receipts * DAY_MS }, after: listens },
   );
   ending.push(() => projector.stop());
-  // EventStoreDB verifies its files itself.
-  const scrub =
-    config.eventStoreUrl === null
-      ? scrubLog({ ...journal, log: stores.log, after: listens, everyMs: scrubEveryMs })
-      : null;
+  const scrub = scrubLog({ ...journal, log: stores.log, after: listens, everyMs: scrubEveryMs });
   const models = readModels({ store: projector, clock, logger, ready: () => projector.ready() });
   const comparison = {
     compared: () => projector.compared(),
@@ -237,7 +233,7 @@ async function listen(
     await untilIdle({ slots, ...journal }, ending.left());
     await signing?.stop();
     ending.abort();
-    await Promise.all([recovery.ended, scrub?.ended]);
+    await Promise.all([recovery.ended, scrub.ended]);
   });
   ending.signal.throwIfAborted();
   // The port is known only once it is bound, and the links of all answers need it.
