@@ -66,14 +66,8 @@ export class EventQueue {
   /** Drops every event at or before `position`, those that are yet to be delivered included. */
   dropThrough(position: string): void {
     if (position > this.#dropped) this.#dropped = position;
-    let count = 0;
-    // In order of position.
-    for (let end = this.size; count < end; ) {
-      const middle = (count + end) >> 1;
-      if ((this.#items[middle]?.event.position ?? '') <= position) count = middle + 1;
-      else end = middle;
-    }
-    this.#items.splice(0, count);
+    const kept = this.#items.findIndex(({ event }) => event.position > position);
+    this.#items.splice(0, kept === -1 ? this.size : kept);
     this.#makeRoom();
   }
 

@@ -34,22 +34,19 @@ async function pagesOf(db: Db, schema: string, shapes: readonly TableShape[]): P
   return new Map(found.map(({ name, pages }) => [name, pages]));
 }
 
-function missingOf(found: Pages): string | null {
-  for (const [name, pages] of found) if (pages === null) return `no table ${name}`;
-  return null;
-}
-
 /** Returns which table of `schema` is missing, as in `no table jobs`; null: none is. */
 export async function findMissingTable(
   db: Db,
   schema: string,
   shapes: readonly TableShape[],
 ): Promise<string | null> {
-  return missingOf(await pagesOf(db, schema, shapes));
+  for (const [name, pages] of await pagesOf(db, schema, shapes))
+    if (pages === null) return `no table ${name}`;
+  return null;
 }
 
 /**
- * Returns why the rows of `schema` are not complete, or null if they are. Counts all rows, in one snapshot. `turn` is called
+ * Returns why the rows of `schema`, which has all tables, are not complete; null if they are. Counts all rows, in one snapshot. `turn` is called
  * between two statements: other work of the thread continues.
  */
 export async function findLoss(
@@ -61,8 +58,6 @@ export async function findLoss(
   return db.transaction(
     async (tx) => {
       const found = await pagesOf(tx, schema, shapes);
-      const missing = missingOf(found);
-      if (missing !== null) return missing;
       const head = await readHead(tx);
       if (head.loss !== null) return head.loss;
       for (const { name } of shapes) {
