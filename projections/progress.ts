@@ -27,10 +27,7 @@ export class Progress {
   #replay: Replay | null = null;
   #ended = false;
 
-  constructor(
-    deps: { readonly clock: Clock; readonly logger: Logger },
-    onWait: () => void = () => undefined,
-  ) {
+  constructor(deps: { readonly clock: Clock; readonly logger: Logger }, onWait: () => void) {
     this.#clock = deps.clock;
     this.#logger = deps.logger;
     this.#onWait = onWait;

@@ -117,7 +117,7 @@ export class Projector {
     return this.#session?.role ?? null;
   }
 
-  /** Whether rows could be read within the last 30 s. true before the first try, and while only the event log is unavailable. */
+  /** Whether rows could be read within the last 30 s. true before the first try, and while the store has not failed. */
   readable(): boolean {
     if (this.#session === null && this.#between !== 'store_failed') return true;
     const isRecent = this.#deps.clock.monotonic() - this.#readAt <= READ_MS;
@@ -176,7 +176,9 @@ export class Projector {
     try {
       const head = await log.head();
       if (head === null) return true;
-      return (await this.caughtUp(head, LIMITS.answerWaitMs.max)) && (await this.#areRowsWhole());
+      if (!(await this.caughtUp(head, LIMITS.answerWaitMs.max)) || this.#session === null) return false;
+      // A row that was deleted is not missing, but lost.
+      return await succeedsWithin(LIMITS.answerWaitMs.max, this.#session.demandWhole());
     } catch (cause) {
       if (!(cause instanceof EventLogUnavailable))
         logger.bug('the head of the event log could not be read', { cause });
@@ -279,18 +281,6 @@ export class Projector {
   #invalidate(): void {
     this.#validated.clear();
     this.#progress.lost();
-  }
-
-  /** A row that was deleted is not missing, but lost. */
-  async #areRowsWhole(): Promise<boolean> {
-    const session = this.#session;
-    if (session === null) return false;
-    let isWhole = false;
-    const looked = session.isWhole().then((whole) => {
-      isWhole = whole;
-    });
-    await succeedsWithin(LIMITS.answerWaitMs.max, looked);
-    return isWhole;
   }
 }
 

@@ -136,12 +136,13 @@ export class Session {
     this.#ring();
   }
 
-  /** Whether no row was deleted. Otherwise the session ends. */
-  async isWhole(): Promise<boolean> {
+  /** Throws `RowsDoubted` if rows were deleted, and ends the session. */
+  async demandWhole(): Promise<void> {
     const { loss } = await readHead(this.rows.db);
-    this.#isDoubted ||= loss !== null;
+    if (loss === null) return;
+    this.#isDoubted = true;
     this.ring();
-    return loss === null;
+    throw new RowsDoubted();
   }
 
   /** Does the one thing that is due, or waits until something is. */
@@ -172,16 +173,13 @@ export class Session {
   async #untilDue(): Promise<void> {
     const { clock } = this.#deps;
     const at = this.#dueAt();
-    const timer = new Cancel();
-    const rung = new Promise<void>((resolve) => {
-      this.#ring = () => {
-        if (this.#isEnded || this.#mustEnd() || this.#dueAt() < at) resolve();
-      };
-    });
+    const bell = new Cancel();
+    this.#ring = () => {
+      if (this.#isEnded || this.#mustEnd() || this.#dueAt() < at) bell.abort();
+    };
     this.#ring();
-    await Promise.race([rung, clock.sleep(at - clock.monotonic(), timer)]);
+    await clock.sleep(at - clock.monotonic(), bell);
     this.#ring = () => {};
-    timer.abort();
   }
 
   /** Events that arrived before an interruption may be of a lost history; those before a failure are not. */

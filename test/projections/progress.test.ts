@@ -20,7 +20,7 @@ function given() {
     ...silent,
     info: (message: string, fields?: unknown) => void lines.push([message, fields]),
   };
-  return { progress: new Progress({ clock, logger }), lines, time };
+  return { progress: new Progress({ clock, logger }, () => {}), lines, time };
 }
 
 test('catch up: not before the first session, and not before the head that it found', async () => {
@@ -38,7 +38,7 @@ test('catch up: not before the first session, and not before the head that it fo
 test('catch up: a waiting caller gets the result at once', async () => {
   let answered: boolean | null = null;
   const clock = { now: () => 0, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
-  const waiting = new Progress({ clock, logger: collectingLogger() });
+  const waiting = new Progress({ clock, logger: collectingLogger() }, () => {});
   waiting.begin(null, '1');
   const asked = waiting.ready(1000).then((ready) => {
     answered = ready;
