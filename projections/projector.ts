@@ -10,11 +10,11 @@ import type { ReadModel } from './model.ts';
 import { LONGEST_MS, Pauses } from './pauses.ts';
 import { Progress } from './progress.ts';
 import type { JudgeReceipt } from './projection.ts';
-import { KEEP_ALL, makePurge, type Purge, type RetentionMs } from './purge.ts';
+import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { unavailable } from './read-models.ts';
 import { READ_MODELS } from './registry.ts';
 import type { Db } from './rows.ts';
-import { type Role, Session } from './session.ts';
+import { type Role, Session, type SessionDeps } from './session.ts';
 
 export type ProjectorDeps = GenerationDeps & { readonly judgeReceipt: JudgeReceipt };
 
@@ -57,13 +57,10 @@ const STOPPED =
 
 export class Projector {
   readonly #deps: ProjectorDeps;
-  readonly #after: Promise<void> | undefined;
-  readonly #models: readonly ReadModel[];
-  readonly #batchSize: number;
-  readonly #purge: Purge;
   readonly #generation: LiveGeneration;
   readonly #progress: Progress;
   readonly #pauses = new Pauses();
+  readonly #ofSession: SessionDeps;
   /** Notes of checkpoints in other generations of this log, since rows were compared with it. */
   readonly #compared: Latch<readonly string[]>;
   /** The schema of rows that were compared with the log and counted. */
@@ -78,10 +75,6 @@ export class Projector {
   constructor(deps: ProjectorDeps, options: ProjectorOptions = {}) {
     const { models = READ_MODELS, batchSize = BATCH_SIZE, retentionMs = KEEP_ALL, after } = options;
     this.#deps = deps;
-    this.#after = after;
-    this.#models = models;
-    this.#batchSize = batchSize;
-    this.#purge = makePurge(deps, retentionMs);
     this.#progress = new Progress(deps, () => this.#session?.ring());
     this.#compared = latch(deps.clock);
     this.#validated = latch(deps.clock);
@@ -92,7 +85,22 @@ export class Projector {
       onCompared: (elsewhere) => this.#compared.set(elsewhere),
       onEmptyLog: () => this.#progress.begin(null, null),
     });
-    this.#running = this.#run();
+    this.#ofSession = {
+      ...deps,
+      models,
+      batchSize,
+      until: null,
+      progress: this.#progress,
+      purge: makePurge(deps, retentionMs),
+      isCurrent: (rows) => this.#generation.isCurrent(rows),
+      onDamage: (cause) => deps.logger.error(STOPPED, { cause }),
+      onBatch: () => this.#endFailures(false),
+      onLook: ({ isComplete, size }) => {
+        this.#noteRead();
+        this.#endFailures(isComplete && size === 0);
+      },
+    };
+    this.#running = this.#run(after);
   }
 
   /**
@@ -201,8 +209,8 @@ export class Projector {
     this.#progress.end();
   }
 
-  async #run(): Promise<void> {
-    if (this.#after !== undefined) await unlessAborted(this.#after, this.#ending);
+  async #run(after: Promise<void> | undefined): Promise<void> {
+    if (after !== undefined) await unlessAborted(after, this.#ending);
     this.#between = 'opening';
     while (!this.#ending.aborted) {
       try {
@@ -217,26 +225,11 @@ export class Projector {
 
   /** Opens the rows and projects into them what the log has after their position, until something fails or changes. */
   async #project(): Promise<void> {
-    const { log, logger } = this.#deps;
     const rows = await this.#generation.open();
     if (rows === null) return;
-    const head = await log.head();
+    const head = await this.#deps.log.head();
     if (this.#ending.aborted) return;
-    const session: Session = new Session(rows, {
-      ...this.#deps,
-      models: this.#models,
-      batchSize: this.#batchSize,
-      until: null,
-      progress: this.#progress,
-      purge: this.#purge,
-      isCurrent: (current) => this.#generation.isCurrent(current),
-      onDamage: (cause) => logger.error(STOPPED, { cause }),
-      onBatch: () => this.#endFailures(false),
-      onLook: () => {
-        this.#noteRead();
-        this.#endFailures(session.queue.isComplete && session.queue.size === 0);
-      },
-    });
+    const session = new Session(rows, this.#ofSession);
     this.#session = session;
     this.#validated.set(rows.schema);
     this.#noteRead();

@@ -35,7 +35,7 @@ export type SessionDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
   /** Called after each batch with its number of events. */
   readonly onBatch: (events: number) => void;
   /** Called once a second: every table can be read, and no row is missing. */
-  readonly onLook: () => void;
+  readonly onLook: (queue: EventQueue) => void;
 };
 
 /** `projects`: this process wrote last. `follows`: another one did; this one takes over if that one stops. */
@@ -272,7 +272,7 @@ export class Session {
     await this.#follow();
     await this.#assertHistory();
     await readTables(this.rows.db, this.#shapes);
-    this.#deps.onLook();
+    this.#deps.onLook(this.queue);
     this.#looksAt = this.#deps.clock.monotonic() + LOOK_MS;
   }
 
