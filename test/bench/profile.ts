@@ -14,6 +14,9 @@ type Profile = {
   readonly timeDeltas: readonly number[];
 };
 
+/** Of a sample. Bun samples every millisecond, and not while it waits: the next delta contains the wait. */
+const LONGEST_US = 2000;
+
 export function timeByRoom(directory: string): string {
   const [file] = globSync('*.cpuprofile', { cwd: directory });
   if (file === undefined) throw new Error('the service wrote no CPU profile');
@@ -32,7 +35,7 @@ export function timeByRoom(directory: string): string {
   const times = new Map<string, number>();
   samples.forEach((id, n) => {
     const room = rooms.get(id) ?? 'unknown';
-    times.set(room, (times.get(room) ?? 0) + (timeDeltas[n] ?? 0));
+    times.set(room, (times.get(room) ?? 0) + Math.min(timeDeltas[n] ?? 0, LONGEST_US));
   });
   times.delete('idle');
   const total = [...times.values()].reduce((sum, time) => sum + time, 0);
