@@ -2,8 +2,8 @@
 // scripted, payers with coins, and the books: who paid what, and what the target saw of it.
 import assert from 'node:assert/strict';
 import type { Hex } from 'viem';
-import { type LocalChain, startLocalChain } from '#src/demo/payments/chain.ts';
 import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { IS_ALONE, PROCESSES } from './cells.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { type NodeFront, startNodeFront } from './node-front.ts';
@@ -35,7 +35,7 @@ export type Sample = {
 export type PaidWorld = World & {
   /** Of the deployment on the world's data directory. */
   readonly log: PaidLog;
-  readonly chain: LocalChain;
+  readonly chain: ControlledChain;
   /** Through which the service looks at the chain. */
   readonly node: NodeFront;
   readonly proxy: FaultProxy;
@@ -95,7 +95,7 @@ export async function makePaidWorld({
     return log;
   }
   const log = await logOf(world.dataDir);
-  const chain = await startLocalChain();
+  const chain = await startControlledChain();
   const facilitator = await startLocalFacilitator({
     rpcUrl: chain.url,
     ...(facilitatorWaitMs === undefined ? {} : { waitMs: facilitatorWaitMs }),

@@ -1,4 +1,4 @@
-// The local chain: it has Base's chain id and a token at USDC's address; callers can mint coins and set its clock.
+// The local chain: it has Base's chain id and a token at USDC's address, of which callers can mint coins.
 import {
   type Address,
   createTestClient,
@@ -27,15 +27,12 @@ const MULTICALL: Address = '0xcA11bde05977b3631167028862bE2a173976CA11';
 const tokenAbi = parseAbi([
   'function mint(address to, uint256 value)',
   'function balanceOf(address owner) view returns (uint256)',
-  'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
-  'function cancelAuthorization(address authorizer, bytes32 nonce, bytes signature)',
 ]);
 const multicallAbi = parseAbi([
   'struct Call { address target; bytes callData; }',
   'struct Result { bool success; bytes returnData; }',
   'function tryAggregate(bool requireSuccess, Call[] calls) payable returns (Result[] results)',
 ]);
-const walletAbi = parseAbi(['function own(address first)']);
 
 /** An account of anvil's public default mnemonic; each has 10,000 worthless ether. */
 export const devAccount = (index: number) =>
@@ -43,25 +40,14 @@ export const devAccount = (index: number) =>
 /** Sends the transactions of this module; the facilitator has its own account. */
 const OPERATOR = devAccount(1);
 
-/** Amounts are in atomic units (6 decimals), times in Unix seconds of the chain's clock. */
+/** Amounts are in atomic units (6 decimals). */
 export type LocalChain = {
   /** JSON-RPC, as X402_RPC_URL takes it. */
   readonly url: string;
   balanceOf(owner: Address): Promise<bigint>;
   /** Mints `amount` for each owner, in one transaction. */
   mint(owners: readonly Address[], amount: bigint): Promise<void>;
-  /** Whether the authorization was used or cancelled. */
-  isSpent(authorizer: Address, nonce: Hex): Promise<boolean>;
-  /** Cancels by the authorizer's signature over CancelAuthorization; rejects if the token refuses it. */
-  cancel(authorizer: Address, nonce: Hex, signature: Hex): Promise<void>;
-  /** Places a contract wallet (ERC-1271) of this owner at an address. */
-  placeWallet(at: Address, owner: Address): Promise<void>;
-  time(): Promise<number>;
-  /** Moves the chain's clock forward, and mines a block. */
-  advance(seconds: number): Promise<void>;
-  /** true (the default): every transaction is mined at once; false: only `mine` mines a block. */
-  automine(on: boolean): Promise<void>;
-  mine(): Promise<void>;
+
   /** Stops the chain; its state is lost. */
   stop(): Promise<void>;
 };
@@ -81,37 +67,22 @@ export async function startLocalChain(blockSeconds: number | null = null): Promi
   const withNonce = inNonceOrder(() =>
     client.getTransactionCount({ address: OPERATOR.address, blockTag: 'pending' }),
   );
-  const done = async (send: (nonce: number) => Promise<Hex>) => {
-    const { status } = await mined(client, await withNonce(send));
-    if (status !== 'success') throw new Error('the local chain refused the transaction');
-  };
   const token = { address: TOKEN, abi: tokenAbi } as const;
   return {
     url: anvil.url,
     balanceOf: (owner) => client.readContract({ ...token, functionName: 'balanceOf', args: [owner] }),
-    mint(owners, amount) {
+    async mint(owners, amount) {
       const calls = owners.map((to) => ({
         target: TOKEN,
         callData: encodeFunctionData({ abi: tokenAbi, functionName: 'mint', args: [to, amount] }),
       }));
       const aggregate = { address: MULTICALL, abi: multicallAbi, functionName: 'tryAggregate' } as const;
-      return done((nonce) => client.writeContract({ ...aggregate, args: [true, calls], nonce }));
+      const hash = await withNonce((nonce) =>
+        client.writeContract({ ...aggregate, args: [true, calls], nonce }),
+      );
+      const { status } = await mined(client, hash);
+      if (status !== 'success') throw new Error('the local chain refused the transaction');
     },
-    isSpent: (...args) => client.readContract({ ...token, functionName: 'authorizationState', args }),
-    cancel: (...args) =>
-      done((nonce) => client.writeContract({ ...token, functionName: 'cancelAuthorization', args, nonce })),
-    async placeWallet(at, owner) {
-      await client.setCode({ address: at, bytecode: contracts.LocalWallet as Hex });
-      const own = { address: at, abi: walletAbi, functionName: 'own', args: [owner] } as const;
-      await done((nonce) => client.writeContract({ ...own, nonce }));
-    },
-    time: async () => Number((await client.getBlock()).timestamp),
-    async advance(seconds) {
-      await client.increaseTime({ seconds });
-      await client.mine({ blocks: 1 });
-    },
-    automine: (on) => client.setAutomine(on),
-    mine: () => client.mine({ blocks: 1 }),
     stop: anvil.stop,
   };
 }

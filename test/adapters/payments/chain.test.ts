@@ -5,9 +5,10 @@ import { createWalletClient, type Hex, parseAbi, publicActions, http as rpc } fr
 import type { PrivateKeyAccount } from 'viem/accounts';
 import { rpcChain } from '#src/adapters/payments/chain.ts';
 import type { X402 } from '#src/adapters/payments/x402.ts';
-import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
+import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { type NodeFront, startNodeFront } from '#test/support/node-front.ts';
@@ -31,10 +32,10 @@ const abi = parseAbi([
 ]);
 
 describe('the look-up of a payment', needs, () => {
-  let chain: LocalChain;
+  let chain: ControlledChain;
   let x402: X402 & { readonly lines: readonly { fields: unknown; message: string }[] };
   before(async () => {
-    chain = await startLocalChain();
+    chain = await startControlledChain();
     x402 = await lab({ x402: { rpcUrl: chain.url } });
   });
   after(async () => chain?.stop());
@@ -200,7 +201,7 @@ test('a node that is unreachable: unavailable, logged once, without its address'
 const payment2999 = (payment: PresentedPayment): PresentedPayment => ({ ...payment, amount: '2999' });
 
 /** Look-ups through a front of the node. */
-async function frontOf({ url }: LocalChain, path = '') {
+async function frontOf({ url }: ControlledChain, path = '') {
   const front = await startNodeFront(url);
   const logger = collectingLogger();
   const chain = rpcChain({ rpcUrl: `${front.url}${path}`, logger });

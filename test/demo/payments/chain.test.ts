@@ -14,7 +14,8 @@ import {
   toHex,
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { devAccount, type LocalChain, startLocalChain, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
+import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { runtimeName } from '#test/support/runtime.ts';
 import { waitFor } from '#test/support/service.ts';
@@ -49,7 +50,7 @@ const typed = (types: Readonly<Record<string, string>>) =>
 const ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 describe('the local token', needs, () => {
-  let chain: LocalChain;
+  let chain: ControlledChain;
   const payer = newPayer();
   const payee = newPayer().address;
   const connect = () =>
@@ -62,7 +63,7 @@ describe('the local token', needs, () => {
   let client: ReturnType<typeof connect>;
 
   before(async () => {
-    chain = await startLocalChain();
+    chain = await startControlledChain();
     client = connect();
     await chain.mint([payer.address], 1_000_000n);
   });
@@ -192,7 +193,7 @@ describe('the local token', needs, () => {
 });
 
 test('a stopped chain does not answer; stopping it again has no effect', needs, async () => {
-  const chain = await startLocalChain();
+  const chain = await startControlledChain();
   await chain.stop();
   await chain.stop();
   await assert.rejects(fetch(chain.url, { method: 'POST' }));

@@ -6,9 +6,10 @@ import { HTTPFacilitatorClient } from '@x402/core/http';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { type PaymentPayload, type PaymentRequirements, x402Client } from '@x402/fetch';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { type LocalChain, startLocalChain, TOKEN } from '#src/demo/payments/chain.ts';
+import { TOKEN } from '#src/demo/payments/chain.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { sleep } from '#src/lib/time.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 
 const needs = needsAnvil();
@@ -34,7 +35,7 @@ function pay(payer: Payer, asked: PaymentRequirements): Promise<PaymentPayload> 
 }
 
 describe('the local chain and facilitator', needs, () => {
-  let chain: LocalChain;
+  let chain: ControlledChain;
   let local: LocalFacilitator;
   let facilitator: HTTPFacilitatorClient;
   const payers = Array.from({ length: 40 }, newPayer);
@@ -42,7 +43,7 @@ describe('the local chain and facilitator', needs, () => {
   const [rich] = payers;
 
   before(async () => {
-    chain = await startLocalChain();
+    chain = await startControlledChain();
     local = await startLocalFacilitator({ rpcUrl: chain.url });
     facilitator = new HTTPFacilitatorClient({ url: local.url });
     await chain.mint(

@@ -5,8 +5,9 @@ import { HTTPFacilitatorClient } from '@x402/core/http';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } from 'viem';
 import { singleExchange } from '#src/adapters/payments/exchange.ts';
-import { type LocalChain, mined, startLocalChain, TOKEN } from '#src/demo/payments/chain.ts';
+import { mined, TOKEN } from '#src/demo/payments/chain.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
+import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { jsonOf, type LoopbackServer, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
 import { makePayment, newPayer } from '#test/support/payer.ts';
@@ -38,14 +39,14 @@ test('a failed request is not repeated', async () => {
 });
 
 describe('the local facilitator', needs, () => {
-  let chain: LocalChain;
+  let chain: ControlledChain;
   let front: LoopbackServer;
   let local: LocalFacilitator;
   /** Called for each request to the chain; the answer waits for the promise. */
   let onRequest: (method: string, params: readonly unknown[]) => Promise<void> | undefined = () => undefined;
 
   before(async () => {
-    chain = await startLocalChain();
+    chain = await startControlledChain();
     front = await loopbackServer(async (request, response) => {
       const body = await jsonOf<{ method: string; params?: readonly unknown[] }>(request);
       const answer = await singleExchange({ url: chain.url, body, timeoutMs: 30_000 });
