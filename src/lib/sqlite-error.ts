@@ -1,4 +1,5 @@
 // What an error of node:sqlite states. Deno omits the code where the failing call was exec(), hence the messages.
+import { OperatorError } from './operator-error.ts';
 
 /** The primary result code of SQLite; null if the error is not SQLite's, or has no code. */
 function resultCode(error: Error): number | null {
@@ -36,8 +37,16 @@ const isSqliteFull = stating([13], /database or disk is full/);
 /** SQLITE_IOERR: among others a full disk, where the -shm cannot grow. */
 const isSqliteIoError = stating([10], /disk I\/O error/);
 
-/** Why SQLite cannot use a file, and what to do, for its path to precede; null: not for a reason of the system. */
-export function sqliteFileProblem(error: unknown): string | null {
+/**
+ * The error for the operator if SQLite cannot use the file at `path` for a reason of the system, or because it is damaged
+ * (`ifDamaged`: what to do then); any other error is returned as it is.
+ */
+export function sqliteFileError(path: string, cause: unknown, ifDamaged?: string): unknown {
+  const problem = isSqliteDamage(cause) ? ifDamaged : systemProblem(cause);
+  return problem == null ? cause : new OperatorError(`${path} ${problem}`, { cause });
+}
+
+function systemProblem(error: unknown): string | null {
   if (isSqliteDenied(error))
     return 'cannot be opened for writing: correct owner and mode of the file, of its -wal and -shm, and of their folder';
   if (isSqliteFull(error)) return 'cannot be written: the disk is full';

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { DatabaseSync } from 'node:sqlite';
 import { flush } from '#src/lib/files/durable.ts';
-import { OperatorError } from '#src/lib/operator-error.ts';
-import { isSqliteBusy, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
+import { isSqliteBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import { ReadStoreInUse } from '#src/ports/read-store.ts';
 
 export type PgliteDirectory = {
@@ -68,7 +67,8 @@ function takeLock(path: string, pidFile: string): DatabaseSync {
     } catch (error) {
       state.close();
       if (isSqliteBusy(error)) throw new ReadStoreInUse(readPid(pidFile));
-      if (lastTry || sqliteFileProblem(error) !== null) throw stateError(path, error);
+      const named = sqliteFileError(path, error);
+      if (lastTry || named !== error) throw named;
       // No database any more: nothing in it is worth more than a replay.
       rmSync(path, { force: true });
     }
@@ -80,13 +80,8 @@ function openState(path: string): DatabaseSync {
   try {
     return new DatabaseSync(path);
   } catch (error) {
-    throw stateError(path, error);
+    throw sqliteFileError(path, error);
   }
-}
-
-function stateError(path: string, cause: unknown): unknown {
-  const problem = sqliteFileProblem(cause);
-  return problem === null ? cause : new OperatorError(`${path} ${problem}`, { cause });
 }
 
 function readPid(pidFile: string): number | null {

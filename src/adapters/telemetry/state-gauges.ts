@@ -27,7 +27,7 @@ const STATE: readonly Row[] = [
   ],
   [
     'relay_event_log_scrubbed_timestamp_seconds',
-    'When all stored events were last read to find damage, Unix time; absent before, and with EventStoreDB.',
+    'When all stored events were last read to find damage, Unix time; absent before.',
     ({ eventLog: { scrubbedAt } }) => scrubbedAt && scrubbedAt / 1000,
   ],
   [

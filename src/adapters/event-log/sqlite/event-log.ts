@@ -9,7 +9,6 @@ import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { knownDamage } from '../known-damage.ts';
 import { eventRow, groupCommit } from './append.ts';
-import { damageMark } from './damage-mark.ts';
 import { nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
 import { fileDamage, isLogDamage } from './file-damage.ts';
 import { FileReplaced, fileIdentity } from './file-identity.ts';
@@ -52,7 +51,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
   const assertInPlace = fileIdentity(file);
   const reader = logReader(db, hasChecksum);
   const damage = knownDamage(logger, { file });
-  const structure = fileDamage(damageMark(file, now, logger), (found) => health.failed(found));
+  const structure = fileDamage({ file, now, logger, onFound: (found) => health.failed(found) });
   const watch = commitWatch(db);
   const commits = groupCommit(db, {
     lockTimeoutMs,

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { REMEDY } from '#src/domain/damage.ts';
 import { createPrivateFile } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { isSqliteBusy, isSqliteDamage, isSqliteDenied, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
+import { isSqliteBusy, isSqliteDenied, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import { sleep } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
@@ -55,7 +55,7 @@ export function openLogFile(file: string): LogFile {
   try {
     return openDatabase(file);
   } catch (error) {
-    throw openingError(file, error);
+    throw sqliteFileError(`event log ${file}`, error, `is damaged, or not a database: ${REMEDY.short}`);
   }
 }
 
@@ -73,20 +73,12 @@ function openDatabase(file: string): LogFile {
     // Damage to a page is noticed when it is read, before it can spread.
     db.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384');
     db.exec('PRAGMA cell_size_check = ON');
-    if (versionOf(db) === 0) createSchema(db);
+    if (versionOf(db) === 0) changeOnce(db, () => versionOf(db) !== 0, SCHEMA);
     return { db, hasChecksum: hasChecksumColumn(db) || addChecksumColumn(db) };
   } catch (error) {
     db.close();
     throw error;
   }
-}
-
-/** An error that SQLite has at opening, as the operator reads it. */
-function openingError(file: string, cause: unknown): unknown {
-  const problem = isSqliteDamage(cause)
-    ? `is damaged, or not a database: ${REMEDY.short}`
-    : sqliteFileProblem(cause);
-  return problem === null ? cause : new OperatorError(`event log ${file} ${problem}`, { cause });
 }
 
 function refuseForeign(db: DatabaseSync, file: string): void {
@@ -101,11 +93,11 @@ function refuseForeign(db: DatabaseSync, file: string): void {
   }
 }
 
-function createSchema(db: DatabaseSync): void {
+/** Unless another process has changed it already. */
+function changeOnce(db: DatabaseSync, isChanged: () => boolean, sql: string): void {
   db.exec('BEGIN IMMEDIATE');
   try {
-    // Another process may have created it already.
-    if (versionOf(db) === 0) db.exec(SCHEMA);
+    if (!isChanged()) db.exec(sql);
     db.exec('COMMIT');
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK');
@@ -119,13 +111,9 @@ export const hasChecksumColumn = (db: DatabaseSync): boolean =>
 /** Events that are stored already get none: that would declare damage among them to be right. */
 function addChecksumColumn(db: DatabaseSync): boolean {
   try {
-    db.exec('BEGIN IMMEDIATE');
-    // Another process may have added it.
-    if (!hasChecksumColumn(db)) db.exec('ALTER TABLE events ADD COLUMN checksum INTEGER');
-    db.exec('COMMIT');
+    changeOnce(db, () => hasChecksumColumn(db), 'ALTER TABLE events ADD COLUMN checksum INTEGER');
     return true;
   } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK');
     // A command that only reads can do so without checksums.
     if (isSqliteDenied(error)) return false;
     throw error;

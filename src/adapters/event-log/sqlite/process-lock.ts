@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { isSqliteBusy, isSqliteDamage, sqliteFileProblem } from '#src/lib/sqlite-error.ts';
+import { isSqliteBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import { retryWhileBusy } from './file.ts';
 
 export type ProcessLock = { release(): void };
@@ -37,21 +37,18 @@ export async function acquireProcessLock(file: string, mode: ProcessLockMode): P
   } catch (error) {
     lock.close();
     if (isSqliteBusy(error)) throw new LogInUse(mode);
-    throw lockError(file, error);
+    throw sqliteFileError(file, error, IF_DAMAGED);
   }
 }
+
+const IF_DAMAGED = 'is no lock file: delete it';
 
 function openLock(file: string): DatabaseSync {
   try {
     return new DatabaseSync(file, { timeout: 0 });
   } catch (error) {
-    throw lockError(file, error);
+    throw sqliteFileError(file, error, IF_DAMAGED);
   }
-}
-
-function lockError(file: string, cause: unknown): unknown {
-  const problem = isSqliteDamage(cause) ? 'is no lock file: delete it' : sqliteFileProblem(cause);
-  return problem === null ? cause : new OperatorError(`${file} ${problem}`, { cause });
 }
 
 function lockFile(lock: DatabaseSync, mode: ProcessLockMode): void {
