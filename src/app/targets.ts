@@ -56,9 +56,9 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
   return {
     rules,
     /** For an execution's check before its attempts: remembers misses for a while. */
-    resolver: cachingMisses(resolverFor(maxInFlight), clock, { isCallable }),
+    resolver: cachingMisses(resolverFor(maxInFlight), clock, isCallable),
     /** For free checks, which must not keep executions from theirs. */
-    freeResolver: cachingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, { isCallable }),
+    freeResolver: cachingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, isCallable),
     outbound: httpsOutbound({
       resolver: resolverFor(maxInFlight),
       permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),

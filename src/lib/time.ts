@@ -107,15 +107,10 @@ export async function underSignals<T>(
   signals: readonly (AbortSignalLike | undefined)[],
   work: (signal: AbortSignalLike) => Promise<T>,
 ): Promise<T> {
-  const either = new Cancel();
-  const abort = () => either.abort();
+  const either = anyOf(...signals.filter((signal) => signal !== undefined));
   try {
-    for (const signal of signals) {
-      if (signal?.aborted) abort();
-      signal?.addEventListener('abort', abort, { once: true });
-    }
-    return await work(either);
+    return await work(either.signal);
   } finally {
-    for (const signal of signals) signal?.removeEventListener('abort', abort);
+    either.release();
   }
 }

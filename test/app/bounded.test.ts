@@ -65,7 +65,7 @@ const CASES: readonly Case[] = [
     bound: 10_000,
     make() {
       const resolver = { resolve: async () => ({ outcome: 'not_found' }) as const };
-      const misses = cachingMisses(resolver, clock, { isCallable: () => true });
+      const misses = cachingMisses(resolver, clock, () => true);
       return (n) => misses.resolve(name(n), 1000);
     },
   },

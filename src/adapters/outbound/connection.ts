@@ -81,7 +81,7 @@ export function openConnection(
       part.once('close', () => fail(null));
     }
     // Bun ends TLS in order when the connection below it is reset: a body without a length would be complete.
-    tcp.on('error', (error) => stream.afterArrived(() => socket.destroy(error)));
+    tcp.on('error', (error) => stream.intake.afterArrived(() => socket.destroy(error)));
     const onConnect = () => {
       attempt.timings.connectMs = attempt.lap();
       attempt.phase = 'tls';
@@ -106,7 +106,7 @@ export function openConnection(
     stream,
     ready,
     destroy() {
-      stream.stop();
+      stream.intake.stop();
       socket.destroy();
       tcp.destroy();
     },

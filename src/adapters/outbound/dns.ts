@@ -1,6 +1,7 @@
 // DNS over the network with the runtime's Resolver. The destination policy decides which addresses may be dialled.
 import { Resolver as RuntimeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import type { Clock } from '../../ports/clock.ts';
@@ -65,22 +66,18 @@ function noneIfMissing(error: unknown): string[] {
   throw error;
 }
 
-export type MissOptions = {
-  /** Whether the name may be called at these addresses. If not, it counts as a miss. */
-  readonly isCallable: (name: string, addresses: readonly string[]) => boolean;
-  readonly keepMs?: number;
-  readonly maxNames?: number;
-};
+const MISS_MS = 60_000;
+const MISSES_MAX = 10_000;
 
 /**
- * For checks before an attempt: caches misses, and nothing else, for `keepMs`. Many checks of one bad name query once, and
+ * For checks before an attempt: caches misses, and nothing else, for a minute. Many checks of one bad name query once, and
  * the time of an answer does not reveal whether a name has a non-public address or none. An attempt must query each time
- * and uses the resolver without this cache.
+ * and uses the resolver without this cache. `isCallable`: a name that may not be called at its addresses is a miss too.
  */
 export function cachingMisses(
   resolver: Resolver,
   clock: Pick<Clock, 'monotonic'>,
-  { isCallable, keepMs = 60_000, maxNames = 10_000 }: MissOptions,
+  isCallable: (name: string, addresses: readonly string[]) => boolean,
 ): Resolver {
   const misses = new Map<string, number>();
   return {
@@ -92,9 +89,8 @@ export function cachingMisses(
       const refused = answer.outcome === 'addresses' && !isCallable(name, answer.addresses);
       const resolution: Resolution = refused ? { outcome: 'not_found' } : answer;
       if (resolution.outcome === 'not_found') {
-        // A Map keeps the order of insertion: the first is the oldest.
-        if (misses.size >= maxNames) misses.delete(misses.keys().next().value ?? name);
-        misses.set(name, clock.monotonic() + keepMs);
+        misses.set(name, clock.monotonic() + MISS_MS);
+        if (misses.size > MISSES_MAX) deleteOldest(misses);
       }
       return resolution;
     },

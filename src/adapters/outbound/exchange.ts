@@ -22,11 +22,11 @@ export function exchange(
   const bytes = requestBytes(request);
   return new Promise<void>((resolve, reject) => {
     const complete = () => {
-      stream.stop();
+      stream.intake.stop();
       resolve();
     };
     const fail = (error: unknown) => {
-      stream.stop();
+      stream.intake.stop();
       reject(error);
     };
     /** Bytes of the request wait for the kernel. */
@@ -47,7 +47,7 @@ export function exchange(
         if (keepBody(attempt, block, start, end)) complete();
       },
     });
-    const before = stream.received;
+    const before = stream.intake.received;
     const read = (block: Buffer) => {
       try {
         if (reader.read(block)) complete();
@@ -66,7 +66,7 @@ export function exchange(
     };
     socket.on('data', (block: Buffer) => {
       // It arrived before the request was written, so it does not answer it.
-      if (stream.passedOn <= before) fail(new AttemptFailed('protocol_error'));
+      if (stream.intake.passedOn <= before) fail(new AttemptFailed('protocol_error'));
       else if (early !== null) early.push(block);
       else if (attempt.phase !== 'body' && stream.writableLength > 0) {
         early = [block];

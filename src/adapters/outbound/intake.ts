@@ -30,8 +30,9 @@ export class Intake implements Source {
   #isStopped = false;
   #reads = 0;
   #collecting: NodeJS.Timeout | undefined;
+  /** Bytes that have arrived. */
   received = 0;
-  /** Bytes that were passed on. */
+  /** Of these, the bytes that were passed on. */
   passedOn = 0;
 
   /** `isOver`: whether the time limit of the attempt is over. Then nothing more is passed on. */
@@ -47,12 +48,17 @@ export class Intake implements Source {
     socket.on('data', (chunk: Buffer) => this.#arrive(chunk));
   }
 
+  /**
+   * Runs `action` in a later turn of the event loop, after everything that has arrived was passed on; at once if this is
+   * stopped.
+   */
   afterArrived(action: () => void): void {
     this.#following.push(action);
     if (this.#isStopped) for (const next of this.#following.splice(0)) next();
     else if (!this.#isWaiting) this.#follow();
   }
 
+  /** From now on nothing that arrives is passed on. */
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;

@@ -11,41 +11,20 @@ import type { ReadTurns } from './read-turns.ts';
  */
 export class TcpStream extends Duplex {
   readonly #socket: Socket;
-  readonly #intake: Intake;
+  /** What arrives. After its `stop` the connection has to be closed. */
+  readonly intake: Intake;
   /** The peer has closed the connection, and TLS was informed. */
   hasEnded = false;
 
-  /** `isOver`: whether the time limit of the attempt is over. Then nothing more is passed on. */
+  /** `isOver`: as of `Intake`. */
   constructor(socket: Socket, turns: ReadTurns, isOver: () => boolean) {
     super({ emitClose: false });
     this.#socket = socket;
-    this.#intake = new Intake(socket, turns, isOver, (piece) => this.emit('data', piece));
-    socket.on('end', () => this.afterArrived(() => this.#end()));
+    this.intake = new Intake(socket, turns, isOver, (piece) => this.emit('data', piece));
+    socket.on('end', () => this.intake.afterArrived(() => this.#end()));
     socket.on('close', (...values: readonly unknown[]) =>
-      this.afterArrived(() => this.emit('close', ...values)),
+      this.intake.afterArrived(() => this.emit('close', ...values)),
     );
-  }
-
-  /** Bytes that have arrived. */
-  get received(): number {
-    return this.#intake.received;
-  }
-  /** Of these, the bytes that TLS has. */
-  get passedOn(): number {
-    return this.#intake.passedOn;
-  }
-
-  /**
-   * Runs `action` in a later turn of the event loop, after everything that has arrived was passed on; at once if the stream
-   * is stopped.
-   */
-  afterArrived(action: () => void): void {
-    this.#intake.afterArrived(action);
-  }
-
-  /** From now on nothing that arrives is passed on. The connection has to be closed. */
-  stop(): void {
-    this.#intake.stop();
   }
 
   #end(): void {
@@ -60,7 +39,7 @@ export class TcpStream extends Duplex {
     this.#socket.end(done);
   }
   override resume(): this {
-    this.#intake.resume();
+    this.intake.resume();
     return this;
   }
   override pause(): this {
@@ -68,7 +47,7 @@ export class TcpStream extends Duplex {
     return this;
   }
   override destroy(): this {
-    this.stop();
+    this.intake.stop();
     this.#socket.destroy();
     return this;
   }

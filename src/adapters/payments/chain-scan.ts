@@ -1,13 +1,6 @@
 // Reads blocks, and the transfers of one asset to a payee, from the chain's node.
 
-import {
-  BlockNotFoundError,
-  type Hex,
-  type PublicClient,
-  pad,
-  TransactionReceiptNotFoundError,
-  toEventSelector,
-} from 'viem';
+import { BlockNotFoundError, type Hex, type PublicClient, pad, toEventSelector } from 'viem';
 import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainBlock, ChainTransfer } from '#src/domain/payment/reconciliation.ts';
 import { type ChainScan, ChainUnavailable, type Scan, type ScanRequest } from '#src/ports/chain-scan.ts';
@@ -25,7 +18,7 @@ import {
   readRanges,
   USED,
 } from './chain-logs.ts';
-import { NoAnswer, queryNode } from './node.ts';
+import { demandNetwork, findReceipt, NoAnswer, queryNode } from './node.ts';
 import { lowerHex } from './requirements.ts';
 
 export type ChainScanOptions = {
@@ -53,16 +46,14 @@ const FIRST_RANGE = 100;
 
 export function chainScan({ rpcUrl, network, asset, confirmations, clock }: ChainScanOptions): ChainScan {
   const sizes = rangeSizes(FIRST_RANGE);
-  const query = async <T>(
+  const query = <T>(
     ms: number,
     signal: AbortSignalLike | undefined,
     work: (client: PublicClient) => Promise<T>,
-  ): Promise<T> => {
-    return queryNode(rpcUrl, { ms, signal }, work).catch(unavailable);
-  };
+  ): Promise<T> => queryNode(rpcUrl, { ms, signal }, work).catch(unavailable);
 
   async function safeBlock(client: PublicClient): Promise<ChainBlock> {
-    if (`eip155:${await client.getChainId()}` !== network) throw new NoAnswer('other_chain');
+    await demandNetwork(client, network);
     return shown(await finalBlock(client, confirmations));
   }
 
@@ -114,7 +105,8 @@ export function chainScan({ rpcUrl, network, asset, confirmations, clock }: Chai
   };
 }
 
-function unavailable(error: unknown): never {
+/** Throws the error as users of the port read it. */
+export function unavailable(error: unknown): never {
   throw error instanceof NoAnswer ? new ChainUnavailable(error.code) : error;
 }
 
@@ -139,12 +131,8 @@ async function findBlock(client: PublicClient, number: number): Promise<ChainBlo
 }
 
 async function findBlockOf(client: PublicClient, transaction: string): Promise<number | null> {
-  try {
-    return Number((await client.getTransactionReceipt({ hash: transaction as Hex })).blockNumber);
-  } catch (error) {
-    if (error instanceof TransactionReceiptNotFoundError) return null;
-    throw error;
-  }
+  const receipt = await findReceipt(client, transaction as Hex);
+  return receipt && Number(receipt.blockNumber);
 }
 
 // ── logs ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,5 @@
 // Reads from the chain the state of an authorization: unused, paid to us, cancelled, or spent elsewhere.
-import { type Hex, type PublicClient, pad, parseAbi, TransactionReceiptNotFoundError } from 'viem';
+import { type Hex, type PublicClient, pad, parseAbi } from 'viem';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -14,7 +14,7 @@ import {
   readRanges,
   USED,
 } from './chain-logs.ts';
-import { NoAnswer, queryNode } from './node.ts';
+import { demandNetwork, findReceipt, NoAnswer, queryNode } from './node.ts';
 import { lowerHex } from './requirements.ts';
 import { type DataLog, readTransfer, type TransferLog } from './transfer-log.ts';
 
@@ -62,12 +62,11 @@ type Node = { readonly client: PublicClient; readonly sizes: RangeSizes; readonl
 async function look(node: Node, payment: Authorization, transaction: string | null): Promise<ChainFinding> {
   const { client } = node;
   const asset = lowerHex(payment.asset);
-  const [chainId, latest, named] = await Promise.all([
-    client.getChainId(),
+  const [, latest, named] = await Promise.all([
+    demandNetwork(client, payment.network),
     client.getBlock({ blockTag: 'latest' }),
     transaction === null ? null : transferIn(client, { ...payment, asset }, transaction as Hex),
   ]);
-  if (`eip155:${chainId}` !== payment.network) throw new NoAnswer('other_chain');
   if (named !== null && isToPayee(named, payment)) {
     return { outcome: 'paid', transaction: lowerHex(transaction ?? '') };
   }
@@ -94,11 +93,10 @@ export async function isSettledBy(
   const search = { ...payment, asset: lowerHex(payment.asset) };
   try {
     return await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal: undefined }, async (client) => {
-      const [chainId, transfer] = await Promise.all([
-        client.getChainId(),
+      const [, transfer] = await Promise.all([
+        demandNetwork(client, payment.network),
         transferIn(client, search, transaction as Hex),
       ]);
-      if (`eip155:${chainId}` !== payment.network) throw new NoAnswer('other_chain');
       return transfer !== null && isToPayee(transfer, payment);
     });
   } catch {
@@ -178,7 +176,7 @@ async function transferIn(
   transaction: Hex,
 ): Promise<TransferLog | null> {
   const { asset, payer } = search;
-  const logs = await logsOf(client, transaction);
+  const logs = (await findReceipt(client, transaction))?.logs ?? [];
   const use = Object.values(topicsOf(search));
   const at = logs.findIndex((log) => isLog(log, asset, use));
   const log = at < 0 ? undefined : logs[at + 1];
@@ -190,13 +188,3 @@ const isLog = (log: DataLog, asset: Hex, topics: readonly Hex[]): boolean =>
   lowerHex(log.address) === asset &&
   log.topics.length === topics.length &&
   log.topics.every((topic, index) => lowerHex(topic) === topics[index]);
-
-/** Empty if the transaction is not in a block. */
-async function logsOf(client: PublicClient, hash: Hex): Promise<readonly DataLog[]> {
-  try {
-    return (await client.getTransactionReceipt({ hash })).logs;
-  } catch (error) {
-    if (error instanceof TransactionReceiptNotFoundError) return [];
-    throw error;
-  }
-}

@@ -1,5 +1,12 @@
 // The client of the chain's node: JSON-RPC calls that end with their caller's signal.
-import { createPublicClient, http, type PublicClient } from 'viem';
+import {
+  createPublicClient,
+  type Hex,
+  http,
+  type PublicClient,
+  type TransactionReceipt,
+  TransactionReceiptNotFoundError,
+} from 'viem';
 import { type AbortSignalLike, withTimeout } from '#src/lib/time.ts';
 import { UnusableTerms } from './requirements.ts';
 
@@ -53,5 +60,24 @@ export async function queryNode<T>(
   } finally {
     signal?.removeEventListener('abort', stop);
     calls.abort();
+  }
+}
+
+/** CAIP-2. */
+export const networkOf = async (client: PublicClient): Promise<string> =>
+  `eip155:${await client.getChainId()}`;
+
+/** Throws `NoAnswer` if the node serves another chain. */
+export async function demandNetwork(client: PublicClient, network: string): Promise<void> {
+  if ((await networkOf(client)) !== network) throw new NoAnswer('other_chain');
+}
+
+/** null: the transaction is in no block. */
+export async function findReceipt(client: PublicClient, hash: Hex): Promise<TransactionReceipt | null> {
+  try {
+    return await client.getTransactionReceipt({ hash });
+  } catch (error) {
+    if (error instanceof TransactionReceiptNotFoundError) return null;
+    throw error;
   }
 }

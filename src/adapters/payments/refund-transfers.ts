@@ -1,8 +1,8 @@
 // All transfers of one transaction, of whatever token.
-import { type Hex, type PublicClient, TransactionReceiptNotFoundError } from 'viem';
+import type { Hex, PublicClient } from 'viem';
 import type { FoundTransfers } from '#src/domain/payment/refund.ts';
 import { finalBlock } from './chain-blocks.ts';
-import { NoAnswer, queryNode } from './node.ts';
+import { findReceipt, NoAnswer, networkOf, queryNode } from './node.ts';
 import { readTransfer } from './transfer-log.ts';
 
 const LOOK_UP_MS = 8000;
@@ -27,11 +27,7 @@ export async function findTransfers(
 }
 
 async function read(client: PublicClient, hash: Hex, confirmations: number | null): Promise<FoundTransfers> {
-  const [chainId, receipt] = await Promise.all([
-    client.getChainId(),
-    client.getTransactionReceipt({ hash }).catch(absent),
-  ]);
-  const network = `eip155:${chainId}`;
+  const [network, receipt] = await Promise.all([networkOf(client), findReceipt(client, hash)]);
   if (receipt === null) return { outcome: 'missing', network };
   if (receipt.status !== 'success') return { outcome: 'failed' };
   const [{ timestamp }, final] = await Promise.all([
@@ -47,9 +43,4 @@ async function read(client: PublicClient, hash: Hex, confirmations: number | nul
     return [{ asset, sender, recipient, amount }];
   });
   return { outcome: 'found', network, atSeconds: Number(timestamp), transfers };
-}
-
-function absent(error: unknown): null {
-  if (error instanceof TransactionReceiptNotFoundError) return null;
-  throw error;
 }

@@ -1,4 +1,5 @@
 // Whether a payer's address is a contract: only then can a signature that is not by its key be valid.
+import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { queryNode } from './node.ts';
 import type { Hex } from './requirements.ts';
@@ -38,11 +39,7 @@ export function walletCode(rpcUrl: string, clock: Pick<Clock, 'monotonic'>): Has
       const hasCode = code !== undefined && code !== '0x';
       answers.delete(address);
       answers.set(address, { hasCode, untilMs: now + (hasCode ? CONTRACT_MS : NO_CONTRACT_MS) });
-      if (answers.size > REMEMBERED)
-        for (const oldest of answers.keys()) {
-          answers.delete(oldest);
-          break;
-        }
+      if (answers.size > REMEMBERED) deleteOldest(answers);
       return hasCode;
     } catch {
       return null;

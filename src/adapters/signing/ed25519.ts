@@ -2,6 +2,7 @@
 import { createHash, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
 import { toBase64url } from '#src/domain/encoding.ts';
 import { thumbprintText } from '#src/domain/signing-keys/keys.ts';
+import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { SigningKey } from '#src/ports/signer.ts';
 
 export const ed25519SigningKey = (keyId: string, privateKey: KeyObject): SigningKey => ({
@@ -52,8 +53,7 @@ export function rememberingVerify(): Verify {
     if (valid.has(name)) return true;
     const isValid = await ed25519Verify(publicKey, message, signature);
     if (isValid) valid.add(name);
-    const [oldest = ''] = valid.size > REMEMBERED ? valid : [];
-    valid.delete(oldest);
+    if (valid.size > REMEMBERED) deleteOldest(valid);
     return isValid;
   };
 }

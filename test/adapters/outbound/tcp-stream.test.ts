@@ -87,7 +87,7 @@ test('what waits of all connections together is bounded: beyond it all are pause
   assert.equal(idle.socket.paused, true);
   await until(() => !idle.socket.paused);
   // A connection that is closed leaves its share to the others.
-  for (const { stream } of all) stream.stop();
+  for (const { stream } of all) stream.intake.stop();
   connect(turns).arrive(RECEIVED_BYTES_MAX);
   assert.equal(idle.socket.paused, false);
 });
@@ -172,7 +172,10 @@ test('protocol_error: more than 512 KiB of which the body is not complete', asyn
   await until(() => socket.destroyedWith !== undefined);
   assert.ok(socket.destroyedWith instanceof AttemptFailed);
   assert.equal(socket.destroyedWith.category, 'protocol_error');
-  assert.deepEqual([length(), stream.received, stream.passedOn], Array(3).fill(RECEIVED_BYTES_MAX));
+  assert.deepEqual(
+    [length(), stream.intake.received, stream.intake.passedOn],
+    Array(3).fill(RECEIVED_BYTES_MAX),
+  );
 });
 
 test('after 32 reads, segments are collected before the next read', async () => {
@@ -224,7 +227,7 @@ test('a stopped stream passes nothing on but the end', async () => {
   const { socket, stream, passed, arrive } = connect();
   arrive(2 * BYTES_PER_TURN);
   const before = passed.length;
-  stream.stop();
+  stream.intake.stop();
   arrive('more');
   for (let i = 0; i < 5; i++) await setImmediate();
   assert.equal(passed.length, before);
