@@ -7,7 +7,7 @@ import type { HttpSettings } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import type { Scrub } from '#src/usecases/audit/scrub-log.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
-import type { Slots } from '#src/usecases/execution/concurrency.ts';
+import type { Slots } from '#src/usecases/execution/process-limits.ts';
 import type { Recovery } from '#src/usecases/execution/recover-jobs.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';

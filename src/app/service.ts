@@ -16,7 +16,7 @@ import { unlessAborted } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { scrubLog } from '#src/usecases/audit/scrub-log.ts';
-import { inFlightSlots } from '#src/usecases/execution/concurrency.ts';
+import { inFlightSlots } from '#src/usecases/execution/process-limits.ts';
 import { keepRecovering } from '#src/usecases/execution/recover-jobs.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';

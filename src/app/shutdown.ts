@@ -1,7 +1,7 @@
 // How the service ends: its parts in reverse order, within one limit of time for all of them together.
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { Slots } from '#src/usecases/execution/concurrency.ts';
+import type { Slots } from '#src/usecases/execution/process-limits.ts';
 
 export type Undo = {
   /** Adds a step that frees what was opened. */

@@ -19,9 +19,13 @@ import { anyOf, Cancel, sleep, unlessAborted } from '#src/lib/time.ts';
 import { TokenBuckets } from '#src/lib/token-bucket.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { appendUntilKnown } from '#src/usecases/event-streams.ts';
-import { claimTurns, inFlightSlots } from '#src/usecases/execution/concurrency.ts';
+import {
+  claimTurns,
+  guessLimit,
+  inFlightSlots,
+  unconfirmedPayments,
+} from '#src/usecases/execution/process-limits.ts';
 import { jobRecovery, streamWatch } from '#src/usecases/execution/recover-jobs.ts';
-import { guessLimit, unconfirmedPayments } from '#src/usecases/execution/remembered-payments.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import { ALL_WELL } from '#test/support/all-well.ts';

@@ -3,7 +3,7 @@
 import { LIMITS } from '#src/domain/limits.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
-import { inFlightSlots, type Release, type Slots } from '#src/usecases/execution/concurrency.ts';
+import { inFlightSlots, type Release, type Slots } from '#src/usecases/execution/process-limits.ts';
 import type { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import type { Trace } from './fakes.ts';
 

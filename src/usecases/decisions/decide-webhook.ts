@@ -1,13 +1,19 @@
 // A free decision before paying: the action and the buyer's policy, judged on facts that are recorded with the decision.
-
 import { actionHash, policyHash } from '#src/domain/decision/approval.ts';
 import { type DecisionFacts, recommend } from '#src/domain/decision/recommend.ts';
 import { type BuyerPolicyRequest, normalisePolicy } from '#src/domain/decision/requests.ts';
+import type { Mode } from '#src/domain/event-fields.ts';
 import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { TIMES } from '#src/domain/limits.ts';
+import {
+  type CheckpointStatus,
+  type TrustFacts,
+  trustFacts,
+  trustScore,
+} from '#src/domain/monitoring/trust.ts';
 import { type Allowed, Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
@@ -21,7 +27,6 @@ import {
   readRequest,
   type TargetRefused,
 } from './judge-request.ts';
-import type { MarketFacts } from './market-facts.ts';
 
 /** Both valid by their schemas. */
 export type DecideInput = { readonly action: WebhookRequest; readonly buyerPolicy: BuyerPolicyRequest };
@@ -116,4 +121,41 @@ async function record(deps: DecideDeps, recorded: EventOf<'DecisionRecorded'>): 
   await withinDeadline(deps, 'nothing was decided.', (clock) =>
     appendUntilKnown({ ...deps, clock }, STREAM.decision(decisionId), 'no_stream', events),
   );
+}
+
+// ── this relay's own record: the score and the failures of the trust summary ────────────────────────
+
+export type MarketFacts = Pick<DecisionFacts, 'trustScore' | 'recentFailureRate' | 'recentFinishedJobs'>;
+
+export type MarketDeps = {
+  /** Of the trust window that ends at `now` (Unix ms). Each throws `Fault('read_models_unavailable')`. */
+  readonly rows: {
+    jobs(now: number): Promise<{
+      readonly stats: Pick<TrustFacts, 'recentSucceeded' | 'recentFailed'>;
+      readonly failureRate: number;
+    }>;
+    receipts(now: number): Promise<{ readonly receipts: number; readonly verified: number }>;
+  };
+  readonly checkpointStanding: () => CheckpointStatus | null;
+  readonly clock: { now(): number };
+  readonly mode: Mode;
+  readonly storage: TrustFacts['storage'];
+};
+
+/** Throws `Fault('read_models_unavailable')`. */
+export async function marketFacts({
+  rows,
+  checkpointStanding,
+  clock,
+  mode,
+  storage,
+}: MarketDeps): Promise<MarketFacts> {
+  const now = clock.now();
+  const [{ stats, failureRate }, receipts] = await Promise.all([rows.jobs(now), rows.receipts(now)]);
+  const facts = trustFacts({ mode, storage }, stats, receipts, checkpointStanding());
+  return {
+    trustScore: trustScore(facts).score,
+    recentFailureRate: failureRate,
+    recentFinishedJobs: stats.recentSucceeded + stats.recentFailed,
+  };
 }

@@ -7,8 +7,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import { loadPayment } from '#src/usecases/event-streams.ts';
-import type { Release, Slots } from './concurrency.ts';
-import type { UnconfirmedPayments } from './remembered-payments.ts';
+import type { Release, Slots, UnconfirmedPayments } from './process-limits.ts';
 
 const MINUTE_MS = 60_000;
 

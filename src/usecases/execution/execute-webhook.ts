@@ -25,7 +25,6 @@ import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord, type RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 import { countWalletFailure, type PaidSlotDeps, takePaidSlot } from './admission.ts';
-import type { Release, Turns } from './concurrency.ts';
 import type { RequestDisclosures } from './disclosures.ts';
 import {
   accountOf,
@@ -53,6 +52,7 @@ import {
   unconfirmed,
   verifyPayment,
 } from './payment-steps.ts';
+import type { Release, Turns } from './process-limits.ts';
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
 
 export type ExecuteDeps = RunDeps &

@@ -15,8 +15,8 @@ import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { loadClaim, loadJob, loadPayment, type View } from '#src/usecases/event-streams.ts';
+import type { GuessLimit } from './process-limits.ts';
 import type { Recovery } from './recover-jobs.ts';
-import type { GuessLimit } from './remembered-payments.ts';
 
 export type LookUpDeps = {
   readonly log: EventLog;

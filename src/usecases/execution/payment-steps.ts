@@ -36,8 +36,8 @@ import {
 import { checkWalletFailures } from './admission.ts';
 import { accountOf, type Call, isContract, unprovenPayer } from './execution-call.ts';
 import { findKnown, inProgress, type LookUpDeps } from './idempotency.ts';
+import type { UnconfirmedPayments } from './process-limits.ts';
 import type { StreamWatch } from './recover-jobs.ts';
-import type { UnconfirmedPayments } from './remembered-payments.ts';
 import type { VerifyLimit } from './verify-limit.ts';
 
 export type PaymentDeps = JournalDeps &

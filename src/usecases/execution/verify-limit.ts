@@ -4,7 +4,7 @@ import { LIMITS } from '#src/domain/limits.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import { type AbortSignalLike, Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { once, type Release } from './concurrency.ts';
+import { once, type Release } from './process-limits.ts';
 
 /** `client`: opaque key of the client address. `payer`: whose payment it is, as far as that is proven. */
 export type VerifyCaller = { readonly client: string; readonly payer: string };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
-import { type MarketDeps, marketFacts } from '#src/usecases/decisions/market-facts.ts';
+import { type MarketDeps, marketFacts } from '#src/usecases/decisions/decide-webhook.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
 

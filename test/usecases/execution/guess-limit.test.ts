@@ -1,7 +1,7 @@
 // The holder of a payment header that can be rebuilt from the chain must not find out, guess by guess, what it paid for.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { guessLimit } from '#src/usecases/execution/remembered-payments.ts';
+import { guessLimit } from '#src/usecases/execution/process-limits.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { type World, world } from '#test/support/fakes-world.ts';

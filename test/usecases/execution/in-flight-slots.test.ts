@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inFlightSlots, type Release } from '#src/usecases/execution/concurrency.ts';
+import { inFlightSlots, type Release } from '#src/usecases/execution/process-limits.ts';
 
 type Taken = ReturnType<ReturnType<typeof inFlightSlots>['take']>;
 

@@ -1,7 +1,7 @@
 // Payments that could not be confirmed yet: counted as calls in flight of their callers, until their streams say more.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { unconfirmedPayments } from '#src/usecases/execution/remembered-payments.ts';
+import { unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
 import { quiet, succeeding } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';

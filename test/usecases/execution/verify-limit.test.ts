@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
-import type { Release } from '#src/usecases/execution/concurrency.ts';
+import type { Release } from '#src/usecases/execution/process-limits.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { letPass, type ManualClock, manualClock, quiet } from '#test/support/fakes.ts';
 import { enterAll } from '#test/support/fakes-admission.ts';
