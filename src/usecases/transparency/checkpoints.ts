@@ -93,17 +93,14 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     rows: Pick<TreeRows, 'checkpointsElsewhere' | 'withTree'>,
     maySign: boolean,
   ): Promise<NextCheckpoint['next'] | 'signed' | 'overtaken'> {
-    // Before the log is read, which therefore contains all of them.
-    await known.recall(rows.checkpointsElsewhere());
-    const { newest } = state();
-    const last = await known.refresh();
+    const last = await known.refresh(rows.checkpointsElsewhere());
     if (last === null) return 'rest';
     const { stored, revision } = last;
     const head = await rows.withTree((projected) => headOf(projected, stored));
     const verdict = nextCheckpoint({
       last: stored && { ...stored, position: last.position },
       signed: stored !== null && (await isSigned(stored)),
-      known: newest,
+      known: last.known,
       rows: head,
     });
     const { position, size, root } = head;
@@ -146,7 +143,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     /** false: the event log lacks events that this relay has acknowledged, and no call is taken. */
     isWhole: () => problemOf(state()) !== 'checkpoint_forgotten',
     begin,
-    compareKept: known.compareKept,
+    compareKept: async (elsewhere: readonly string[]) => void (await known.refresh(elsewhere)),
     look,
     keep: (host: string, rows: TreeRows) => keepLooking(deps, (isLast) => lookIfDue(host, rows, isLast)),
   };

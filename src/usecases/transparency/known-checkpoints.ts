@@ -41,24 +41,27 @@ export function knownCheckpoints({ log, logger, ...kept }: KnownCheckpointsDeps)
     });
   }
 
-  /** The last event of the log's stream, null if there is none. `stored` null: it cannot be read. */
-  async function refresh() {
+  /**
+   * Compares what is kept outside of the event log, and in `elsewhere`, with the log; needs no rows. Returns the last event
+   * of the log's stream, null if there is none. `stored` null: it cannot be read. `known`: the newest before.
+   */
+  async function refresh(elsewhere: readonly string[] = []) {
     if (state.log === null) {
       const [first] = await log.readStream(STREAM.receiptLog, { max: 1 });
       if (first === undefined) return null;
       record({ is: 'log_found', origin: storedNote(first)?.origin ?? null });
-      await recall([]);
     }
+    await recall(elsewhere);
     // What is known now was published before the log is read, which therefore contains it.
-    const { newest } = state;
+    const { newest: known } = state;
     const [last] = await log.readStream(STREAM.receiptLog, { direction: 'backwards', max: 1 });
     if (last === undefined) return null;
     const stored = storedNote(last);
     if (stored !== null) {
-      record({ is: 'log_read', last: stored, known: newest });
+      record({ is: 'log_read', last: stored, known });
       await remember(stored);
     }
-    return { revision: last.revision, position: last.position, stored };
+    return { revision: last.revision, position: last.position, stored, known };
   }
 
   /** Reads what is kept outside of the event log. */
@@ -71,12 +74,6 @@ export function knownCheckpoints({ log, logger, ...kept }: KnownCheckpointsDeps)
       if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
   }
 
-  /** Compares what is kept outside of the event log, and in `elsewhere`, with the log; needs no rows. */
-  async function compareKept(elsewhere: readonly string[]): Promise<void> {
-    await recall(elsewhere);
-    await refresh();
-  }
-
   /** What was published once stays the newest, whatever the log contains later. */
   async function remember(stored: StoredNote): Promise<void> {
     if (stored.origin !== state.log?.origin || stored.size <= (state.newest?.size ?? -1)) return;
@@ -85,7 +82,7 @@ export function knownCheckpoints({ log, logger, ...kept }: KnownCheckpointsDeps)
     if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
   }
 
-  return { state: () => state, record, refresh, recall, compareKept, remember };
+  return { state: () => state, record, refresh, remember };
 }
 
 /** Rows of a history that the event log no longer has show what it once contained. */

@@ -6,15 +6,13 @@ import type { NewEvent, RecordedEvent } from '#src/ports/event-log.ts';
 import type { Scanned } from '#src/ports/event-scan.ts';
 
 /**
- * `event` null: not part of this log, since it is the server's own or not a JSON object. `damaged`: it is of a type of this
+ * `event` null: not part of this log, since it is the server's own or not a JSON object. `damage`: it is of a type of this
  * log all the same, so it cannot be what was written.
  */
 export type ServerEvent = {
   readonly position: string;
-  readonly stream: string;
-  readonly revision: bigint;
   readonly event: RecordedEvent | null;
-  readonly damaged: boolean;
+  readonly damage: Damage | null;
 };
 
 /** Both numbers in a fixed width, so that positions compare as text. */
@@ -43,13 +41,14 @@ export function serverEvent({ event }: ResolvedEvent): ServerEvent | null {
   const position = positionText(event.position);
   const data: unknown = event.isJson ? event.data : null;
   if (type.startsWith('$') || stream.startsWith('$') || !isObject(data)) {
-    const damaged = event.isJson && OWN_TYPES.has(type);
-    return { position, stream, revision, event: null, damaged };
+    const place = { from: position, to: position, stream, revision: String(revision) };
+    const isDamaged = event.isJson && OWN_TYPES.has(type);
+    return { position, event: null, damage: isDamaged ? { ...place, problem: 'changed' } : null };
   }
   const created = event.created.toISOString();
   const recorded = { stream, revision, position, id, type, data, created };
   const whole = { ...recorded, metadata: isObject(metadata) ? metadata : {} };
-  return { position, stream, revision, event: whole, damaged: false };
+  return { position, event: whole, damage: null };
 }
 
 /** The client returns parsed JSON; data that are not JSON arrive as bytes or as a string. */
@@ -60,15 +59,7 @@ function isObject(value: unknown): value is RecordedEvent['data'] {
 }
 
 /** For a scan: nothing for what is not part of this log. */
-export function scannedEvent(read: ServerEvent): readonly Scanned[] {
-  if (read.damaged) return [{ kind: 'damaged', damage: damageOf(read) }];
-  return read.event === null ? [] : [{ kind: 'event', event: read.event }];
+export function scannedEvent({ event, damage }: ServerEvent): readonly Scanned[] {
+  if (damage !== null) return [{ kind: 'damaged', damage }];
+  return event === null ? [] : [{ kind: 'event', event }];
 }
-
-export const damageOf = ({ position, stream, revision }: ServerEvent): Damage => ({
-  from: position,
-  to: position,
-  stream,
-  revision: String(revision),
-  problem: 'changed',
-});

@@ -11,7 +11,7 @@ import { EventDamaged, type EventLog, type RecordedEvent } from '#src/ports/even
 import type { EventScan } from '#src/ports/event-scan.ts';
 import type { KnownDamage } from '../known-damage.ts';
 import { type EventStoreConnection, LEADER } from './connection.ts';
-import { damageOf, positionOf, type ServerEvent, scannedEvent } from './events.ts';
+import { positionOf, type ServerEvent, scannedEvent } from './events.ts';
 
 /** Events of one read of the whole log. */
 const PAGE_EVENTS = 512;
@@ -20,13 +20,12 @@ const HEAD_EVENTS = 16;
 
 export type EventStoreReader = ReturnType<typeof eventStoreReader>;
 
-export function eventStoreReader(connection: EventStoreConnection, damage: KnownDamage) {
+export function eventStoreReader(connection: EventStoreConnection, known: KnownDamage) {
   /** null: not part of this log. Throws `EventDamaged`. */
-  function whole(read: ServerEvent): RecordedEvent | null {
-    if (!read.damaged) return read.event;
-    const found = damageOf(read);
-    damage.note(found);
-    throw new EventDamaged(found);
+  function whole({ event, damage }: ServerEvent): RecordedEvent | null {
+    if (damage === null) return event;
+    known.note(damage);
+    throw new EventDamaged(damage);
   }
 
   /** `from`: inclusive forwards, exclusive backwards; null: the beginning, or the end. */
@@ -80,7 +79,7 @@ export function eventStoreReader(connection: EventStoreConnection, damage: Known
     const count = Math.min(max, PAGE_EVENTS) + (after === null ? 0 : 1);
     const read = await page(after, 'forwards', count);
     const found = read.filter(({ position }) => after === null || position > after).flatMap(scannedEvent);
-    for (const one of found) if (one.kind === 'damaged') damage.note(one.damage);
+    for (const one of found) if (one.kind === 'damaged') known.note(one.damage);
     const next = read.length < count ? null : (read.at(-1)?.position ?? null);
     return { found, next, unchecked: 0, unindexed: [] };
   };

@@ -89,7 +89,7 @@ test('eventstoredb: a part of the log that was searched for the head is not sear
     for (let n = 0; n < count; n++) {
       const position = String(log.length).padStart(6, '0');
       const [recorded] = shown ? [{ ...newEvent(), stream: 's', revision: 0n, position, created: '' }] : [];
-      log.push({ position, stream: 's', revision: 0n, event: recorded ?? null, damaged: false });
+      log.push({ position, event: recorded ?? null, damage: null });
     }
   };
   let read = 0;
