@@ -10,7 +10,6 @@ import { STREAM } from '#src/domain/events.ts';
 import { type KeyRecord, strictestOf } from '#src/domain/signing-keys/keys.ts';
 import {
   contradictionOf,
-  type FoundLog,
   type KnownLog,
   type LogEvidence,
   successorName,
@@ -89,9 +88,9 @@ export function logHistory(
   }
 
   const contradiction = async (log: EventLog) => {
-    const id = await firstEventId(log);
-    const at: FoundLog = { id, origin: embedded === null ? null : await originIn(log) };
-    return contradictionOf(at, evidence);
+    const [first] = await log.readStream(STREAM.keys, { max: 1 });
+    const origin = embedded === null ? null : await originIn(log);
+    return contradictionOf({ id: first?.id ?? null, origin }, evidence);
   };
 
   return {
@@ -197,11 +196,6 @@ function noteEvidence(path: string): readonly LogEvidence[] {
   if (!existsSync(path)) return [];
   const head = parseCheckpoint(readFileSync(path, 'utf8'));
   return head === null ? [] : [{ place: path, id: null, origin: head.origin }];
-}
-
-async function firstEventId(log: EventLog): Promise<string | null> {
-  const [first] = await log.readStream(STREAM.keys, { max: 1 });
-  return first?.id ?? null;
 }
 
 async function originIn(log: EventLog): Promise<string | null> {

@@ -59,7 +59,8 @@ export function exchange(
     let early: Buffer[] | null = null;
     // The kernel may have taken them by now, and only its report be missing.
     const judgeEarly = () => {
-      const blocks = early ?? [];
+      if (early === null) return;
+      const blocks = early;
       early = null;
       isUnsent = stream.writableLength > 0;
       for (const block of blocks) read(block);
@@ -74,20 +75,18 @@ export function exchange(
       } else read(block);
     });
     socket.once('end', () => {
-      if (early !== null) judgeEarly();
+      judgeEarly();
       if (!reader.isCompleteAtEnd()) return fail(failureOf(null));
       // Without close_notify the end is that of the connection below.
       if (reader.endsWithConnection() && stream.hasEnded) attempt.truncated = 'unknown';
       complete();
     });
-    socket.on('error', (error) => {
-      if (early !== null) judgeEarly();
+    const lost = (error: unknown) => {
+      judgeEarly();
       fail(failureOf(error));
-    });
-    socket.once('close', () => {
-      if (early !== null) judgeEarly();
-      fail(failureOf(null));
-    });
+    };
+    socket.on('error', lost);
+    socket.once('close', () => lost(null));
     attempt.sent = 'maybe';
     socket.write(bytes, () => {
       if (attempt.phase === 'request') attempt.phase = 'headers';

@@ -107,13 +107,9 @@ export class ReadTurns {
       }
     } finally {
       this.#isReading = false;
-      this.#endTurn();
+      // Small responses, which are most, need no turn of their own to be counted.
+      if (this.#left <= BYTES_PER_TURN / 2) this.#followUp();
     }
-  }
-
-  /** Small responses, which are most, need no turn of their own to be counted. */
-  #endTurn(): void {
-    if (this.#left <= BYTES_PER_TURN / 2) this.#followUp();
   }
 
   #followUp(): void {

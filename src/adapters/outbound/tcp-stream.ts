@@ -21,15 +21,15 @@ export class TcpStream extends Duplex {
     super({ emitClose: false });
     this.#socket = socket;
     this.intake = new Intake(socket, turns, isOver, (piece) => this.emit('data', piece));
-    socket.on('end', () => this.intake.afterArrived(() => this.#end()));
+    socket.on('end', () =>
+      this.intake.afterArrived(() => {
+        this.hasEnded = true;
+        this.emit('end');
+      }),
+    );
     socket.on('close', (...values: readonly unknown[]) =>
       this.intake.afterArrived(() => this.emit('close', ...values)),
     );
-  }
-
-  #end(): void {
-    this.hasEnded = true;
-    this.emit('end');
   }
 
   override _write(chunk: Uint8Array, encoding: BufferEncoding, done: (error?: Error | null) => void): void {

@@ -23,10 +23,8 @@ export function knownCheckpoints({ log, logger, ...kept }: KnownCheckpointsDeps)
   function record(fact: CheckpointFact): void {
     const before = problemOf(state);
     state = evolveCheckpoints(state, fact);
-    if (problemOf(state) !== before) report(problemOf(state));
-  }
-
-  function report(problem: CheckpointProblem | null): void {
+    const problem = problemOf(state);
+    if (problem === before) return;
     if (problem === null) {
       logger.info('checkpoints are signed again: the last one is a part of the tree');
       return;
@@ -35,10 +33,8 @@ export function knownCheckpoints({ log, logger, ...kept }: KnownCheckpointsDeps)
     const hint = place
       ? `. It is kept in ${place}: removing that and starting again continues a history that every published checkpoint contradicts`
       : '';
-    logger.error(`no checkpoint is signed: ${PROBLEMS[problem]}${hint}`, {
-      problem,
-      stream: STREAM.receiptLog,
-    });
+    const message = `no checkpoint is signed: ${PROBLEMS[problem]}${hint}`;
+    logger.error(message, { problem, stream: STREAM.receiptLog });
   }
 
   /**

@@ -30,24 +30,16 @@ const WAIT_MS = 1000;
 /** `file`: the lock file. Uses SQLite's locks: shared for a reader, exclusive for an exclusive transaction. */
 export async function acquireProcessLock(file: string, mode: ProcessLockMode): Promise<ProcessLock> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const lock = openLock(file);
+  let lock: DatabaseSync | null = null;
   try {
-    await retryWhileBusy(() => lockFile(lock, mode), WAIT_MS);
-    return { release: () => lock.close() };
+    const opened = new DatabaseSync(file, { timeout: 0 });
+    lock = opened;
+    await retryWhileBusy(() => lockFile(opened, mode), WAIT_MS);
+    return { release: () => opened.close() };
   } catch (error) {
-    lock.close();
+    lock?.close();
     if (isSqliteBusy(error)) throw new LogInUse(mode);
-    throw sqliteFileError(file, error, IF_DAMAGED);
-  }
-}
-
-const IF_DAMAGED = 'is no lock file: delete it';
-
-function openLock(file: string): DatabaseSync {
-  try {
-    return new DatabaseSync(file, { timeout: 0 });
-  } catch (error) {
-    throw sqliteFileError(file, error, IF_DAMAGED);
+    throw sqliteFileError(file, error, 'is no lock file: delete it');
   }
 }
 

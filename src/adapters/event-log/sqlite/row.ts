@@ -26,16 +26,8 @@ type Stored = {
  * CRC-32 over all that is stored of the event: finds every changed bit, at a tenth of the cost of a cryptographic hash, so
  * that each read can compare it. Against a person, who could compute either, receipts and checkpoints protect.
  */
-export function checksumOf({
-  position,
-  stream,
-  revision,
-  id,
-  type,
-  created,
-  data,
-  metadata,
-}: Stored): number {
+export function checksumOf(stored: Stored): number {
+  const { position, stream, revision, id, type, created, data, metadata } = stored;
   return crc32(`${position}\n${revision}\n${created}\n${id}\n${type}\n${stream}\n${data}\n${metadata}`);
 }
 
