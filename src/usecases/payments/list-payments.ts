@@ -1,6 +1,4 @@
 // The payments of a log: those that are open, and all.
-import { chainAccount } from '#src/domain/events/payment.ts';
-import { STREAM } from '#src/domain/events.ts';
 import {
   evolveEntry,
   type LedgerEntry,
@@ -146,7 +144,7 @@ export async function* unattributedTransfers(
 ): AsyncGenerator<TransferRow> {
   for (const { books } of comparisons.values()) {
     const { network, asset } = books;
-    for await (const round of standingRounds(log, STREAM.chain(chainAccount(books)), books))
+    for await (const round of standingRounds(log, books))
       for (const { sender: payer, ...row } of round.unattributed.toReversed())
         yield { ...NO_PAYMENT, network, asset, payer, ...row, since: round.blockTime };
   }

@@ -1,7 +1,7 @@
 // The ledger: the payments of an event log that are open, the charges that no comparison with the chain has confirmed yet,
 // and the sums of all of them.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import type { ChainReconciled, PaymentReserved } from '#src/domain/events/payment.ts';
+import { type ChainReconciled, chainAccount, type PaymentReserved } from '#src/domain/events/payment.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import {
   type Books,
@@ -187,11 +187,11 @@ function openComparisons(log: EventLog, charges: ReturnType<typeof openPayments>
 
   /** The books of the rounds that stand before this one. The payments of those that it replaces are unconfirmed again. */
   async function booksBefore(
-    { stream, revision }: RecordedEvent,
+    revision: bigint,
     { data }: EventOf<'ChainReconciled'>,
   ): Promise<ChainBooks | null> {
     let books: ChainBooks | null = null;
-    for await (const round of standingRounds(log, stream, data, revision - 1n)) {
+    for await (const round of standingRounds(log, data, revision - 1n)) {
       if (round.toBlock < data.fromBlock) books = addRound(books, round);
       else
         for (const hash of round.confirmed) {
@@ -210,7 +210,7 @@ function openComparisons(log: EventLog, charges: ReturnType<typeof openPayments>
       const key = accountKey(event.data);
       const known = comparisons.get(key)?.books ?? null;
       const replaces = known !== null && event.data.fromBlock <= known.toBlock;
-      const before = replaces ? await booksBefore(recorded, event) : known;
+      const before = replaces ? await booksBefore(revision, event) : known;
       comparisons.set(key, { books: addRound(before, event.data), revision });
       revisions.set(stream, revision);
       for (const hash of event.data.confirmed) charges.confirm(STREAM.payment(hash));
@@ -240,11 +240,10 @@ const PAGE = 256;
  */
 export async function* standingRounds(
   log: EventLog,
-  stream: string,
   account: ChainAccount,
   upTo?: bigint,
 ): AsyncGenerator<ChainReconciled, void, undefined> {
-  const key = accountKey(account);
+  const [stream, key] = [STREAM.chain(chainAccount(account)), accountKey(account)];
   let next = upTo;
   let before = Number.POSITIVE_INFINITY;
   for (;;) {

@@ -129,7 +129,7 @@ async function firstBlock(
     if (block === null || block.hash === known.blockHash) return { from: known.toBlock + 1, replaced: [] };
   }
   const replaced: string[] = [];
-  for await (const round of standingRounds(log, STREAM.chain(chainAccount(account)), account)) {
+  for await (const round of standingRounds(log, account)) {
     const block = round.toBlock < limit ? await scan.block(round.toBlock, signal) : null;
     if (block?.hash === round.blockHash) return { from: round.toBlock + 1, replaced };
     // The others are unconfirmed charges in the next round.

@@ -151,6 +151,16 @@ function roundsOfOthers() {
   };
 }
 
+const FOUND = [
+  ['missing', 'error', 'charges are not on the chain; see `relay payments --missing`'],
+  [
+    'corrected',
+    'error',
+    'charges are on the chain in another transaction than was recorded; see `relay payments --corrected`',
+  ],
+  ['settled', 'info', 'payments of unknown fate are on the chain: they are charged'],
+] as const;
+
 /** Log lines. A problem is logged when it begins, and when it is over. */
 function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
   let problem: string | null = null;
@@ -182,20 +192,8 @@ function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
       const { fromBlock, toBlock } = round;
       if (before !== null && fromBlock <= before && from === null)
         logger.warn('the chain was reorganised; its blocks are compared again', { fromBlock, before });
-      const payments = found.missing;
-      if (payments.length > 0) {
-        const message = 'charges are not on the chain; see `relay payments --missing`';
-        logger.error(message, { payments, toBlock });
-      }
-      if (found.corrected.length > 0) {
-        const message =
-          'charges are on the chain in another transaction than was recorded; see `relay payments --corrected`';
-        logger.error(message, { payments: found.corrected, toBlock });
-      }
-      if (found.settled.length > 0) {
-        const message = 'payments of unknown fate are on the chain: they are charged';
-        logger.info(message, { payments: found.settled, toBlock });
-      }
+      for (const [list, level, message] of FOUND)
+        if (found[list].length > 0) logger[level](message, { payments: found[list], toBlock });
       if (round.unattributed.length > 0) {
         const transfers = round.unattributed.reduce((sum, row) => sum + row.transfers, 0);
         const message = 'transfers to the payee pay for nothing in the books; see `relay payments --missing`';
