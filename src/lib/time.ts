@@ -95,11 +95,11 @@ export function unlessAborted<T>(work: Promise<T>, signal: AbortSignalLike): Pro
 }
 
 /**
- * The pause in ms before the next attempt after `failures` failures in a row: doubles from `firstMs` to `maxMs`, with
+ * The pause in ms before the next attempt after `failures` failures in a row: doubles from 50 to 1000, with
  * jitter over its upper half, so that clients that lost the same server do not reconnect at the same moment.
  */
-export function growingPause(failures: number, firstMs = 50, maxMs = 1000): number {
-  return Math.min(maxMs, firstMs * 2 ** failures) * (0.5 + Math.random() / 2);
+export function growingPause(failures: number): number {
+  return Math.min(1000, 50 * 2 ** failures) * (0.5 + Math.random() / 2);
 }
 
 /** Runs `work` with a signal that aborts as soon as one of the signals does. Leaves no listener behind. */

@@ -10,7 +10,7 @@ const CALL_MS = 8000;
 
 export function chainAudit(rpcUrl: string, clock: Pick<Clock, 'monotonic'>): ChainAudit {
   return {
-    network: () => queryNode(rpcUrl, { ms: CALL_MS, signal: undefined }, networkOf).catch(unavailable),
+    network: () => queryNode(rpcUrl, { ms: CALL_MS }, networkOf).catch(unavailable),
     // The network is that of the node: only rounds of it are compared.
     scanOf: (asset) => chainScan({ rpcUrl, network: '', asset, confirmations: null, clock }),
     async transfersIn(transaction) {

@@ -92,7 +92,7 @@ export async function isSettledBy(
 ): Promise<boolean | null> {
   const search = { ...payment, asset: lowerHex(payment.asset) };
   try {
-    return await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal: undefined }, async (client) => {
+    return await queryNode(rpcUrl, { ms: LOOK_UP_MS }, async (client) => {
       const [, transfer] = await Promise.all([
         demandNetwork(client, payment.network),
         transferIn(client, search, transaction as Hex),

@@ -42,7 +42,7 @@ const joined = (...signals: readonly (AbortSignal | null | undefined)[]): AbortS
  */
 export async function queryNode<T>(
   rpcUrl: string,
-  { ms, signal }: { readonly ms: number; readonly signal: AbortSignalLike | undefined },
+  { ms, signal }: { readonly ms: number; readonly signal?: AbortSignalLike | undefined },
   work: (client: PublicClient, isOver: () => boolean) => Promise<T>,
 ): Promise<T> {
   const calls = new AbortController();

@@ -17,7 +17,7 @@ export async function findTransfers(
   confirmations: number | null,
 ): Promise<FoundTransfers> {
   try {
-    return await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal: undefined }, (client) =>
+    return await queryNode(rpcUrl, { ms: LOOK_UP_MS }, (client) =>
       read(client, transaction as Hex, confirmations),
     );
   } catch (error) {

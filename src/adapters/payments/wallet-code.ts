@@ -33,9 +33,7 @@ export function walletCode(rpcUrl: string, clock: Pick<Clock, 'monotonic'>): Has
     asked += 1;
     underWay += 1;
     try {
-      const code = await queryNode(rpcUrl, { ms: QUERY_MS, signal: undefined }, (client) =>
-        client.getCode({ address }),
-      );
+      const code = await queryNode(rpcUrl, { ms: QUERY_MS }, (client) => client.getCode({ address }));
       const hasCode = code !== undefined && code !== '0x';
       answers.delete(address);
       answers.set(address, { hasCode, untilMs: now + (hasCode ? CONTRACT_MS : NO_CONTRACT_MS) });

@@ -17,8 +17,8 @@ export function tableLayout(folder: string = MIGRATIONS_FOLDER): TableLayout {
 }
 
 /** For drizzle's `migrate`: a table of our own, beside those of other applications. */
-export const sharedMigrations = (folder: string = MIGRATIONS_FOLDER) => ({
-  migrationsFolder: `${folder}/shared`,
+export const sharedMigrations = () => ({
+  migrationsFolder: `${MIGRATIONS_FOLDER}/shared`,
   migrationsTable: '__webhook_relay',
 });
 

@@ -26,7 +26,7 @@ export class PgliteClient {
   readonly #statements = new Map<string, Statement>();
 
   /** `onFailure` is called with what each statement and transaction throws. */
-  constructor(pg: PGlite, onFailure: (cause: unknown) => void = () => undefined) {
+  constructor(pg: PGlite, onFailure: (cause: unknown) => void) {
     this.#pg = pg;
     this.#onFailure = onFailure;
   }

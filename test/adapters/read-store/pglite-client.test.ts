@@ -16,7 +16,7 @@ let prepared: PgliteClient;
 before(async () => {
   plain = await opened('plain');
   pg = await opened('prepared');
-  prepared = new PgliteClient(pg);
+  prepared = new PgliteClient(pg, () => undefined);
 });
 after(async () => {
   await plain.close();
