@@ -67,13 +67,13 @@ export function countedBugs<L extends Logger>(logger: L, figures: Pick<Figures, 
 }
 
 /** A collector that does not answer is logged once, not once a batch. */
-function logOnChange(logger: Logger): (taken: boolean) => void {
+function logOnChange(logger: Logger): (failure: { readonly cause: unknown } | null) => void {
   let working = true;
-  return (taken) => {
-    if (taken === working) return;
-    working = taken;
-    if (taken) logger.info('the trace collector accepts spans again');
-    else logger.warn('the trace collector does not accept spans; they are dropped');
+  return (failure) => {
+    if ((failure === null) === working) return;
+    working = failure === null;
+    if (failure === null) logger.info('the trace collector accepts spans again');
+    else logger.warn('the trace collector does not accept spans; they are dropped', failure);
   };
 }
 

@@ -119,6 +119,7 @@ describe('traces', () => {
 
 describe('a collector that fails', () => {
   const modes = ['away', 'hang', 'refuse'] as const;
+  const CAUSES = { away: /ECONNREFUSED|ConnectionRefused/i, hang: /time/i, refuse: /400|Bad Request/i };
   const LINE = 'the trace collector does not accept spans; they are dropped';
 
   test('unavailable, hanging or refusing: calls are answered, one line is logged, the process ends', async () => {
@@ -141,11 +142,11 @@ describe('a collector that fails', () => {
       // Without a time limit it would wait for the collector without an end.
       const { code, stdout, stderr } = await service.stop();
       assert.deepEqual([code, stderr], [0, '']);
-      const lines = logLines(stdout)
+      const [line, ...more] = logLines(stdout)
         .filter(({ level }) => level !== 'info')
-        .map(({ msg }) => String(msg))
-        .filter((msg) => !msg.startsWith('EGRESS_ALLOW_CIDRS'));
-      assert.deepEqual(lines, [LINE], how);
+        .filter(({ msg }) => !String(msg).startsWith('EGRESS_ALLOW_CIDRS'));
+      assert.deepEqual([line?.msg, more], [LINE, []], how);
+      assert.match(JSON.stringify(line?.cause ?? null), CAUSES[how], how);
     } finally {
       await own.end();
       await failing.close();

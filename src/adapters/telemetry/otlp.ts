@@ -13,8 +13,8 @@ type OtlpOptions = {
   readonly endpoint: string;
   readonly service: { readonly name: string; readonly version: string; readonly instance: string };
   readonly clock: Pick<Clock, 'sleep'>;
-  /** Called after each batch. `taken`: the collector accepted it; otherwise its spans are lost. */
-  readonly exported: (taken: boolean) => void;
+  /** Called after each batch. null: the collector accepted it; otherwise its spans are lost. */
+  readonly exported: (failure: { readonly cause: unknown } | null) => void;
 };
 
 /** Ended spans that wait; one more is dropped. */
@@ -94,8 +94,9 @@ function reporting(exporter: SpanExporter, exported: OtlpOptions['exported']): S
   return {
     export(spans, done) {
       exporter.export(spans, (result) => {
-        // 0: exported. The library's enumeration is in a package that is not a dependency of ours.
-        exported(result.code === 0);
+        // 0: exported. The library's enumeration is in a package that is not a dependency of ours. The error itself may
+        // contain the whole answer, so only its message is logged.
+        exported(result.code === 0 ? null : { cause: result.error?.message });
         done(result);
       });
     },
