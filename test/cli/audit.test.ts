@@ -150,7 +150,6 @@ test('not an export, an export from the middle, a missing file, not text: exit 2
     [['--events', saved('middle', `${headLine({ origin: null, from: '7' })}\n`)], /begins in the middle/],
     [['--events', join(folder, 'missing')], /does not exist/],
     [['--events', join(folder, 'a-folder')], /is a folder/],
-    [[], /there is no event log at/],
     [['--events', honest, '--keys', saved('keys', JSON.stringify([key]))], /is not a JWK set/],
     [['--events', honest, '--checkpoint', saved('note', 'hello\n')], /is not a checkpoint/],
     [['--events', honest, '--checkpoint', saved('note.json', '{"checkpoint":null}')], /is not a checkpoint/],

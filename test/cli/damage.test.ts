@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { damageLine, endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import type { Damage } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { runCli } from '#test/support/cli.ts';
 import { flipByte, hideInIndex, offsetOf, zeroPageAt } from '#test/support/damaged-file.ts';
 import { appendAll, decisionAppend, jobAppends, PLAN } from '#test/support/job-histories.ts';
+import { eventsOf, withLog } from '#test/support/service-log.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-damage-cli-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -20,11 +20,11 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 let written: readonly RecordedEvent[];
 const whole = join(folder, 'whole');
 before(async () => {
-  const log = await sqliteEventLog({ file: join(whole, 'events.db') });
-  for (let seed = 0; seed < 30; seed++)
-    await appendAll(log, [decisionAppend(seed), ...jobAppends({ ...PLAN, seed })]);
-  written = await log.readAll({ after: null, max: 1000 });
-  await log.close();
+  written = await withLog(whole, async (log) => {
+    for (let seed = 0; seed < 30; seed++)
+      await appendAll(log, [decisionAppend(seed), ...jobAppends({ ...PLAN, seed })]);
+    return eventsOf(log);
+  });
 });
 
 const eventAt = (n: number): RecordedEvent => written[n] ?? assert.fail();

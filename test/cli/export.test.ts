@@ -16,32 +16,22 @@ import {
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { CannotRun } from '#src/cli/exit.ts';
 import { readExisting } from '#src/cli/export-file.ts';
 import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { systemCode } from '#src/lib/system-error.ts';
-import type { EventLog } from '#src/ports/event-log.ts';
 import { runCli } from '#test/support/cli.ts';
 import { type RunningCli, startCli } from '#test/support/cli-process.ts';
 import { checkpointSigned } from '#test/support/given-events.ts';
 import { appendAll, decisionAppend, jobAppends, newEvent, PLAN } from '#test/support/job-histories.ts';
+import { withLog } from '#test/support/service-log.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('export-cli');
 
 const place = (name: string) => join(folder, name);
-
-async function withLog<T>(DATA_DIR: string, work: (log: EventLog) => Promise<T>): Promise<T> {
-  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
-  try {
-    return await work(log);
-  } finally {
-    await log.close();
-  }
-}
 
 const decisions = (from: number, count: number) =>
   Array.from({ length: count }, (_, n) => decisionAppend(from + n));
@@ -323,7 +313,6 @@ test('a path that cannot be a file, or a missing log: exit 2, and nothing is cre
     [small, place('a-folder'), /is not a file/],
     [small, join(place('no-folder'), 'file'), /is in a folder that does not exist/],
     [small, '/dev/null', /is not a file/],
-    [place('no-log'), place('never'), /there is no event log at/],
   ];
   for (const [DATA_DIR, out, problem] of cases) {
     const { code, stdout, stderr } = await exportTo(DATA_DIR, out);

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { createKeyFile, keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { activateSigningKeys } from '#src/usecases/signing-keys/key-ring.ts';
 import { runCli } from '#test/support/cli.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
+import { withLog } from '#test/support/service-log.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('keys-change');
@@ -17,10 +17,8 @@ const keyFile = join(folder, 'keys.json');
 /** The state after the first start of a service. */
 async function startedOnce(): Promise<void> {
   createKeyFile(keyFile);
-  const log = await sqliteEventLog({ file: join(folder, 'events.db') });
-  const deps = { log, clock: systemClock(), entropy: systemEntropy(), logger: collectingLogger() };
-  await activateSigningKeys(deps, keyFileStore(keyFile).read());
-  await log.close();
+  const deps = { clock: systemClock(), entropy: systemEntropy(), logger: collectingLogger() };
+  await withLog(folder, (log) => activateSigningKeys({ ...deps, log }, keyFileStore(keyFile).read()));
 }
 
 type Row = { keyId: string; purpose: string; state: string; notAfter: string | null; inFile: string | null };
@@ -140,12 +138,4 @@ describe('relay keys, on the log of a service', () => {
     chmodSync(other, 0o644);
     assert.equal((await keys(['list'], { SIGNING_KEYS_FILE: other })).code, 2);
   });
-});
-
-test('without a log, list and rotate cannot run, and none is created', async () => {
-  const env = { DATA_DIR: join(folder, 'none') };
-  for (const command of ['list', 'rotate']) {
-    const { code, stderr } = await keys([command], env);
-    assert.deepEqual([code, stderr.includes('no event log')], [2, true]);
-  }
 });

@@ -5,13 +5,13 @@ import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { jsonText, plain } from '#src/cli/terminal.ts';
 import { auditHistory } from '#test/support/audit-history.ts';
 import { exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';
 import { runCli } from '#test/support/cli.ts';
 import { appendAll, decisionAppend } from '#test/support/job-histories.ts';
 import { rootPath, runtimeCommand } from '#test/support/runtime.ts';
+import { withLog } from '#test/support/service-log.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('output');
@@ -26,9 +26,7 @@ before(async () => {
   const [jobId = ''] = jobsIn(events);
   writeFileSync(clean, exportOf(events));
   writeFileSync(bad, exportOf(without(events, ofJob(jobId, 'ReceiptSigned'))));
-  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
-  await appendAll(log, [decisionAppend(1)]);
-  await log.close();
+  await withLog(DATA_DIR, (log) => appendAll(log, [decisionAppend(1)]));
 });
 
 type Output = 'full' | 'closed';

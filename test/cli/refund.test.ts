@@ -1,8 +1,6 @@
 // relay payments refund on a log without a service: what is begun, what is refused, and what the lists show of it.
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { EXIT } from '#src/cli/exit.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
@@ -19,6 +17,7 @@ import {
 } from '#test/support/given-events.ts';
 import { newEvent } from '#test/support/job-histories.ts';
 import { HEAD, startScriptedNode } from '#test/support/scripted-node.ts';
+import { withLog } from '#test/support/service-log.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const DATA_DIR = testFolder('refund-test');
@@ -45,9 +44,8 @@ before(async () => {
   const moved = { transaction: transaction ?? '', asset, from: payer, to: payTo, value: amount };
   chain = await startChainDouble(new Map([[nonce, moved]]));
   onChain = { ...env, X402_RPC_URL: chain.url };
-  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
   const append = (stream: string, ...events: readonly DomainEvent[]) =>
-    log.append(stream, 'no_stream', events.map(newEvent));
+    withLog(DATA_DIR, (log) => log.append(stream, 'no_stream', events.map(newEvent)));
   const jobId = OTHER_JOB_ID;
   await append(PAYMENT_STREAM, paymentReserved(), paymentSettled());
   await append(
@@ -59,7 +57,6 @@ before(async () => {
   await append(`job-${jobId}`, jobStarted({ ...JOB, jobId }), jobCompleted({ jobId }));
   const invented = { jobId: jobCompleted().data.jobId, nonce: `0x${hex('1')}` };
   await append(INVENTED, paymentReserved(invented), paymentSettled({ jobId: invented.jobId }));
-  await log.close();
 });
 
 const refund = (...args: string[]) => runCli(['payments', 'refund', ...args], { env: onChain });

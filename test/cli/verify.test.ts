@@ -14,6 +14,7 @@ import {
   withPayload,
 } from '#test/support/cli-receipts.ts';
 import { signed } from '#test/support/given-receipt.ts';
+import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
 
 const { keys: KEYS, file, remove } = receiptFolder();
 after(remove);
@@ -57,15 +58,7 @@ describe('a good receipt verifies', () => {
           jobId: payload.jobId,
           keyId: key.keyId,
           signatureVerified: true,
-          checks: [
-            ['receipt_present', true],
-            ['signature_valid', true],
-            ['key_valid_at_issue', true],
-            ['payload_version_supported', true],
-            ['payload_job_id', true],
-            ['request_commitment_present', true],
-            ['response_commitment_present', true],
-          ],
+          checks: RECEIPT_CHECKS.map((name) => [name, true]),
           differences: [],
           keysFrom: KEYS,
         },

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { parseLine } from '#src/domain/audit/export-format.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { type AuditHistory, auditHistory, copyInto, historyKeys } from '#test/support/audit-history.ts';
@@ -18,6 +17,7 @@ import {
   renumbered,
 } from '#test/support/audit-tampering.ts';
 import { runCli } from '#test/support/cli.ts';
+import { withLog } from '#test/support/service-log.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('audit-journey');
@@ -25,9 +25,7 @@ const folder = testFolder('audit-journey');
 /** One after the other: each has its own folder with a log, exported by the command. */
 async function exported(name: string, history: AuditHistory): Promise<string> {
   const DATA_DIR = join(folder, name);
-  const log = await sqliteEventLog({ file: join(DATA_DIR, 'events.db') });
-  await copyInto(log, history.events);
-  await log.close();
+  await withLog(DATA_DIR, (log) => copyInto(log, history.events));
   const file = join(folder, `${name}.ndjson`);
   const { code, stderr } = await runCli(['export', '--out', file], { env: { DATA_DIR } });
   assert.deepEqual([code, stderr], [0, '']);

@@ -18,7 +18,7 @@ import {
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
 import { assertStands } from '#test/support/service-stands.ts';
-import { execute } from '#test/support/service-world.ts';
+import { type Executed, execute } from '#test/support/service-world.ts';
 import type { Answer } from '#test/support/tls-target.ts';
 
 const needs = needsPostgres();
@@ -52,114 +52,82 @@ describe('answers of the log are lost', needs, () => {
   });
   after(() => cluster?.end());
 
-  const steps: readonly (readonly [title: string, lost: readonly boolean[]])[] = [
-    ['the claim', [true, false, false, false]],
-    ['the start', [false, true, false, false]],
-    ['the attempt that another follows', [false, false, true, false]],
-    ['the last append', [false, false, false, true]],
-    ['every one', [true, true, true, true]],
-  ];
-  for (const [title, lost] of steps) {
-    test(`of ${title}: the answer is 200, one set of events, the target is asked no oftener; a repeat replays`, async () => {
+  /** One execution left one set of events, which a repeat replays. */
+  async function assertOnce(request: { readonly url: string }, body: Executed, hits: number): Promise<void> {
+    assert.equal(hitsOf(cluster.world, new URL(request.url).pathname), hits);
+    await assertReplays(service, request, body);
+    await waitFor('health is good', () => isHealthy(service), { limitMs: 20_000 });
+    await assertStands(service, body);
+    jobs += 1;
+    assert.equal(assertOneSetEach(eventStore), jobs);
+  }
+
+  test('of every append: the answer is 200, one set of events, the target is asked no oftener; a repeat replays', async () => {
+    const { target } = cluster.world;
+    const from = eventStore.events.length;
+    const stored = () =>
+      eventStore.events
+        .slice(from)
+        .map(({ type }) => type)
+        .filter((type) => type !== 'CheckpointSigned');
+    target.answer(() => ({ status: hitsOf(cluster.world, '/lost') === 1 ? 503 : 200 }));
+    const request = {
+      url: target.url('/lost'),
+      idempotencyKey: 'lost',
+      retry: { attempts: 2, backoffMs: 500 },
+    };
+    // Armed for each append in the very turn in which the one before it was stored.
+    const arming = (async () => {
+      for (const step of APPENDS.keys()) {
+        // All appends but the last hold one event.
+        while (stored().length < step) await nextTurn();
+        eventStore.faults.loseAnswers(1, STREAM.receiptLog);
+      }
+    })();
+    const before = service.stdout().length;
+    const { status, body } = await execute(service, request);
+    await arming;
+    eventStore.faults.loseAnswers(0);
+    assert.deepEqual([status, body.job.attempts, body.idempotentReplay], [200, 2, false]);
+    assert.deepEqual(unknownFates(service.stdout().slice(before)), APPENDS);
+    assert.deepEqual(stored(), APPENDS.flat());
+    await assertOnce(request, body, 2);
+  });
+
+  for (const [title, first, attempts] of [
+    ['while the target works: the answer waits until it is back', { status: 201 }, 1],
+    ['between two attempts: the second waits for it', { status: 503 }, 2],
+  ] as const)
+    test(`the log stops ${title}, and each is sent once`, async () => {
       const { target } = cluster.world;
-      const path = `/${title.replaceAll(' ', '-')}`;
-      const from = eventStore.events.length;
-      const stored = () =>
-        eventStore.events
-          .slice(from)
-          .map(({ type }) => type)
-          .filter((type) => type !== 'CheckpointSigned');
-      target.answer(() => ({ status: hitsOf(cluster.world, path) === 1 ? 503 : 200 }));
+      const path = `/stopped-${first.status}`;
+      const held = Promise.withResolvers<Answer>();
+      target.answer(() => (hitsOf(cluster.world, path) === 1 ? held.promise : {}));
       const request = {
         url: target.url(path),
         idempotencyKey: path,
-        retry: { attempts: 2, backoffMs: 500 },
+        retry: { attempts: 3, backoffMs: 0 },
       };
-      // Armed for each append in the very turn in which the one before it was stored.
-      const arming = (async () => {
-        for (const [step, isLost] of lost.entries()) {
-          // All appends but the last hold one event.
-          while (stored().length < step) await nextTurn();
-          eventStore.faults.loseAnswers(isLost ? 1 : 0, STREAM.receiptLog);
-        }
-      })();
       const before = service.stdout().length;
-      const { status, body } = await execute(service, request);
-      await arming;
-      eventStore.faults.loseAnswers(0);
-      assert.deepEqual([status, body.job.attempts, body.idempotentReplay], [200, 2, false]);
+      const call = execute(service, request);
+      let answered = false;
+      void call.finally(() => {
+        answered = true;
+      });
+      await waitFor('the request is at the target', () => hitsOf(cluster.world, path) === 1);
+      await eventStore.stop();
+      held.resolve(first);
+      await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
+      assert.deepEqual([answered, hitsOf(cluster.world, path)], [false, 1]);
+      await eventStore.start();
+      const { status, body } = await call;
+      assert.deepEqual([status, body.job.status, body.job.attempts], [200, 'succeeded', attempts]);
       assert.deepEqual(
-        unknownFates(service.stdout().slice(before)),
-        APPENDS.filter((_, step) => lost[step]),
+        attemptsIn(body).map(([sent]) => sent),
+        Array(attempts).fill('yes'),
       );
-      assert.equal(hitsOf(cluster.world, path), 2);
-      assert.deepEqual(stored(), APPENDS.flat());
-      await assertReplays(service, request, body);
-      await assertStands(service, body);
-      jobs += 1;
-      assert.equal(assertOneSetEach(eventStore), jobs);
+      await assertOnce(request, body, attempts);
     });
-  }
-
-  test('the log stops while the target works: the answer waits until it is back, and nothing is sent again', async () => {
-    const { target } = cluster.world;
-    const held = Promise.withResolvers<Answer>();
-    target.answer(() => held.promise);
-    const request = {
-      url: target.url('/held'),
-      idempotencyKey: 'held',
-      retry: { attempts: 3, backoffMs: 0 },
-    };
-    const before = service.stdout().length;
-    const call = execute(service, request);
-    let answered = false;
-    void call.finally(() => {
-      answered = true;
-    });
-    await waitFor('the request is at the target', () => hitsOf(cluster.world, '/held') === 1);
-    await eventStore.stop();
-    held.resolve({ status: 201 });
-    await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
-    assert.equal(answered, false);
-    await eventStore.start();
-    const { status, body } = await call;
-    assert.deepEqual(
-      [status, body.job.status, body.job.responseStatus, body.job.attempts],
-      [200, 'succeeded', 201, 1],
-    );
-    assert.deepEqual(attemptsIn(body), [['yes', null]]);
-    await assertReplays(service, request, body);
-    await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
-    await assertStands(service, body);
-    assert.equal(hitsOf(cluster.world, '/held'), 1);
-    jobs += 1;
-    assert.equal(assertOneSetEach(eventStore), jobs);
-  });
-
-  test('the log stops between two attempts: the second waits for it, and each is sent once', async () => {
-    const { target } = cluster.world;
-    const held = Promise.withResolvers<Answer>();
-    target.answer(() => (hitsOf(cluster.world, '/between') === 1 ? held.promise : {}));
-    const request = {
-      url: target.url('/between'),
-      idempotencyKey: 'between',
-      retry: { attempts: 2, backoffMs: 0 },
-    };
-    const before = service.stdout().length;
-    const call = execute(service, request);
-    await waitFor('the request is at the target', () => hitsOf(cluster.world, '/between') === 1);
-    await eventStore.stop();
-    held.resolve({ status: 503 });
-    await waitFor('the service has noticed', () => unknownFates(service.stdout().slice(before)).length > 0);
-    assert.equal(hitsOf(cluster.world, '/between'), 1);
-    await eventStore.start();
-    const { status, body } = await call;
-    assert.deepEqual([status, body.job.attempts, body.job.responseStatus], [200, 2, 200]);
-    assert.equal(hitsOf(cluster.world, '/between'), 2);
-    await assertReplays(service, request, body);
-    jobs += 1;
-    assert.equal(assertOneSetEach(eventStore), jobs);
-  });
 
   test('the caller disconnects while the target works: the job continues, and its key replays the result', async () => {
     const { target } = cluster.world;

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Cluster, makeCluster, TIERS } from '#test/support/cluster.ts';
 import { type FaultLoad, startFaultLoad } from '#test/support/fault-load.ts';
-import { assertAway, assertHealth, isHealthy, monitoring } from '#test/support/fault-words.ts';
+import { assertReadsAway, isHealthy, monitoring } from '#test/support/fault-words.ts';
 import { needsPostgres } from '#test/support/postgres.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
 import { assertStands } from '#test/support/service-stands.ts';
-import { execute, get } from '#test/support/service-world.ts';
+import { execute } from '#test/support/service-world.ts';
 
 const needs = needsPostgres();
 const OUTAGE_MS = 20_000;
@@ -48,20 +48,8 @@ for (const tier of TIERS) {
       const before = load.acknowledged.length;
       const logged = services.map((service) => service.stdout().length);
       await waitFor('answers without PostgreSQL', () => load.acknowledged.length >= before + 2 * CALLERS);
-      const { links } = load.acknowledged.at(-1)?.executed ?? assert.fail();
-      for (const service of services) {
-        const paths = Object.values(links).map((link) => new URL(link).pathname);
-        paths.push('/api/proofs/recent', '/api/monitoring/executions', '/api/trust', '/api/decisions/recent');
-        await Promise.all(
-          paths.map(async (path) => {
-            const begun = performance.now();
-            assertAway(await get(`${service.url}${path}`), 'read_models_unavailable', path);
-            const took = performance.now() - begun;
-            assert.ok(took < READ_WITHIN_MS, `${path} ${took} ms`);
-          }),
-        );
-        await assertHealth(service, 'readModels');
-      }
+      const { executed } = load.acknowledged.at(-1) ?? assert.fail();
+      for (const service of services) await assertReadsAway(service, executed, READ_WITHIN_MS);
       await waitFor('the outage is over', () => performance.now() - stopped >= OUTAGE_MS, {
         everyMs: 100,
       });

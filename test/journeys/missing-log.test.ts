@@ -14,11 +14,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { runCli } from '#test/support/cli.ts';
 import { logLines, type Service, spawnService, waitFor } from '#test/support/service.ts';
-import { recordedIn } from '#test/support/service-log.ts';
+import { recordedIn, withLog } from '#test/support/service-log.ts';
 import { type Executed, execute, get, makeWorld, post, type World } from '#test/support/service-world.ts';
 
 /** Unavailable: calls are executed, and nothing else is needed here. */
@@ -96,7 +95,7 @@ describe('without the event log that was in use', () => {
       'without any event',
       async (folder) => {
         remove(folder, ...LOG_FILES);
-        await (await sqliteEventLog({ file: join(folder, 'events.db') })).close();
+        await withLog(folder, async () => undefined);
       },
       /events\.db is empty, and /,
     ],
@@ -138,11 +137,20 @@ describe('without the event log that was in use', () => {
     ['export', '--out', 'export.ndjson'],
     ['payments'],
     ['payments', '--balance'],
+    ['payments', '--sum', 'day'],
+    ['payments', 'resolve', `payment-${'0'.repeat(64)}`],
     ['payments', 'refund', 'begin', `payment-${'0'.repeat(64)}`],
     ['keys', 'list'],
     ['keys', 'rotate'],
+    ['rebuild'],
     ['rebuild', '--check'],
+    ['rebuild', '--prune', '--json'],
   ];
+
+  const run = (args: readonly string[], DATA_DIR: string) => {
+    const named = args.map((arg) => (arg === 'export.ndjson' ? join(DATA_DIR, arg) : arg));
+    return runCli(named, { env: { DATA_DIR, X402_RPC_URL: 'http://127.0.0.1:1' } });
+  };
 
   test('every command states it too, exits with 2, and makes nothing', async () => {
     for (const [index, [name, make, says]] of states.entries()) {
@@ -152,10 +160,7 @@ describe('without the event log that was in use', () => {
       // They open the log in one way.
       await Promise.all(
         commands.slice(0, index === 0 ? commands.length : 1).map(async (args) => {
-          const named = args.map((arg) => (arg === 'export.ndjson' ? join(folder, arg) : arg));
-          const { code, stderr } = await runCli(named, {
-            env: { DATA_DIR: folder, X402_RPC_URL: 'http://127.0.0.1:1' },
-          });
+          const { code, stderr } = await run(args, folder);
           assert.equal(code, 2, `${args}: ${stderr}`);
           assert.match(stderr, says, String(args));
           assert.match(stderr, /^relay: [^\n]+\n$/, String(args));
@@ -170,11 +175,13 @@ describe('without the event log that was in use', () => {
     mkdirSync(folder);
     for (const empty of [false, true]) {
       if (empty) writeFileSync(join(folder, 'events.db'), '');
-      for (const args of [['audit'], ['keys', 'list']]) {
-        const { code, stderr } = await runCli(args, { env: { DATA_DIR: folder } });
-        assert.deepEqual([code, stderr.split('\n').length], [2, 2], stderr);
-        assert.match(stderr, /there is no event log at .*events\.db/);
-      }
+      await Promise.all(
+        commands.map(async (args) => {
+          const { code, stdout, stderr } = await run(args, folder);
+          assert.deepEqual([code, stdout], [2, ''], String(args));
+          assert.match(stderr, /^relay: there is no event log at [^\n]+events\.db: DATA_DIR [^\n]+\n$/);
+        }),
+      );
       assert.deepEqual(contentOf(folder), empty ? [['events.db', false]] : []);
     }
   });

@@ -1,11 +1,10 @@
 // A job older than RETENTION_JOBS_DAYS, through the real service: removed from the answers, kept in its receipt and the totals.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { appendAll, jobAppends, jobIdOf, PLAN, receiptIdOf } from '#test/support/job-histories.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
+import { withLog } from '#test/support/service-log.ts';
 import { type ErrorBody, get, makeWorld, type World } from '#test/support/service-world.ts';
 
 const DAY_MS = 86_400_000;
@@ -18,14 +17,13 @@ describe('retention', () => {
   before(async () => {
     world = await makeWorld();
     mkdirSync(world.dataDir, { recursive: true });
-    const log = await sqliteEventLog({ file: join(world.dataDir, 'events.db') });
     const ago = (days: number) => ({ startedAtMs: Date.now() - days * DAY_MS });
-    await appendAll(log, [
+    const jobs = [
       ...jobAppends({ ...PLAN, seed: 1, ...ago(50) }),
       ...jobAppends({ ...PLAN, seed: 2, ...ago(5) }),
       ...jobAppends({ ...PLAN, seed: 3, ...ago(1) }),
-    ]);
-    await log.close();
+    ];
+    await withLog(world.dataDir, (log) => appendAll(log, jobs));
     service = await world.start({ RETENTION_JOBS_DAYS: '3' });
     await waitFor('the old jobs are gone', async () => (await status(`/api/jobs/${jobIdOf(2)}`)) === 404);
   });

@@ -68,12 +68,6 @@ describe('a start over EventStoreDB is refused', () => {
     }
   });
 
-  test('EVENTSTORE_URL alone: names what machines with a shared log have to share', async () => {
-    const ended = await start({ DATABASE_URL: '', SIGNING_KEYS_FILE: '' });
-    assertRefused(ended, /\n {2}SIGNING_KEYS_FILE is required with EVENTSTORE_URL/);
-    assertRefused(ended, /\n {2}DATABASE_URL is required with EVENTSTORE_URL/);
-  });
-
   test('a missing key file is not created', async () => {
     const SIGNING_KEYS_FILE = join(world.folder, 'none', 'keys.json');
     assertRefused(await start({ SIGNING_KEYS_FILE }), /keys\.json/);

@@ -1,9 +1,8 @@
 // Refused starts: each ends at once with code 2 and a message that names the problem, and damages nothing.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { startChainDouble, USDC_TOKEN } from '#test/support/chain-double.ts';
@@ -109,33 +108,6 @@ describe('a start is refused', () => {
       [`3${'0'.repeat(15)}`, 'Euro', '9'],
     );
     assert.equal((await paid.stop()).code, 0);
-  });
-
-  test('foreign and damaged files in DATA_DIR: one line with the file', async () => {
-    const cases: readonly (readonly [name: string, content: string, says: RegExp])[] = [
-      [
-        'events.db',
-        'no database, but longer than the header of one: '.repeat(20),
-        /events\.db is damaged, or not a database/,
-      ],
-      [
-        'events.lock',
-        'no database, but longer than the header of one: '.repeat(20),
-        /events\.lock is no lock file/,
-      ],
-    ];
-    for (const [name, content, says] of cases) {
-      const DATA_DIR = join(world.folder, `foreign-${name}`);
-      mkdirSync(DATA_DIR);
-      writeFileSync(join(DATA_DIR, name), content);
-      assert.match(await refusedStart({ DATA_DIR }), says);
-    }
-    const DATA_DIR = join(world.folder, 'foreign-database');
-    mkdirSync(DATA_DIR);
-    const other = new DatabaseSync(join(DATA_DIR, 'events.db'));
-    other.exec('CREATE TABLE mine (x)');
-    other.close();
-    assert.match(await refusedStart({ DATA_DIR }), /events\.db is a database, but not an event log/);
   });
 
   test('a port in use', async () => {

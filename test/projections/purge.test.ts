@@ -23,6 +23,7 @@ import {
   servedBy,
 } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
+import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
@@ -154,15 +155,7 @@ test('purge: of a job that is gone its receipt is verified alone, and a repeat s
   assert.equal(report.ok, true);
   assert.deepEqual(
     report.checks.map(({ name }) => name),
-    [
-      'receipt_present',
-      'signature_valid',
-      'key_valid_at_issue',
-      'payload_version_supported',
-      'payload_job_id',
-      'request_commitment_present',
-      'response_commitment_present',
-    ],
+    RECEIPT_CHECKS,
   );
   const { stats } = await models.monitoring.summary(now, DAY_MS);
   assert.deepEqual([stats.total, stats.succeeded, stats.recentTotal], [1, 1, 0]);

@@ -34,6 +34,26 @@ export function assertAway({ status, headers, body }: Answered<unknown>, code: A
   assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/, where);
 }
 
+/** Every read is 503, and in time. */
+export async function assertReadsAway(
+  service: Service,
+  { links }: Executed,
+  withinMs: number,
+  ...more: readonly string[]
+): Promise<void> {
+  const linked = Object.values(links).map((link) => new URL(link).pathname);
+  const lists = ['/api/proofs/recent', '/api/monitoring/executions', '/api/trust', '/api/decisions/recent'];
+  await Promise.all(
+    [...linked, ...lists, ...more].map(async (path) => {
+      const begun = performance.now();
+      assertAway(await get(`${service.url}${path}`), 'read_models_unavailable', path);
+      const took = performance.now() - begun;
+      assert.ok(took < withinMs, `${path} ${took} ms`);
+    }),
+  );
+  await assertHealth(service, 'readModels');
+}
+
 /** The job that an answer about the log names, with its link. */
 export function jobNamed(service: Service, { body }: Answered<ErrorBody>): string {
   const { jobId } = body.error.details as { jobId: string };

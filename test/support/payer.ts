@@ -7,6 +7,7 @@ import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client } from '@x402/fetch';
 import type { Hex } from 'viem';
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import { TOKEN } from '#src/demo/payments/chain.ts';
 
 export type Payer = PrivateKeyAccount;
 export const newPayer = (): Payer => privateKeyToAccount(generatePrivateKey());
@@ -39,6 +40,23 @@ export async function challenge(url: string): Promise<PaymentRequired> {
   const body = await response.json();
   return httpClient(newPayer()).getPaymentRequiredResponse((name) => response.headers.get(name), body);
 }
+
+/** 3000 units to a new payee, as a facilitator is asked; and the same in a 402. */
+export const termsOf = (changes: Partial<Terms> = {}): Terms & { readonly payTo: Hex } => ({
+  scheme: 'exact',
+  network: 'eip155:8453',
+  amount: '3000',
+  asset: TOKEN,
+  maxTimeoutSeconds: 120,
+  extra: { name: 'USD Coin', version: '2' },
+  ...changes,
+  payTo: (changes.payTo ?? newPayer().address) as Hex,
+});
+export const requiring = (terms: Terms): PaymentRequired => ({
+  x402Version: 2,
+  resource: { url: 'https://relay.test/', description: '', mimeType: '' },
+  accepts: [terms],
+});
 
 /** `terms`: signed instead of the required ones, while the header accepts the required ones. */
 export async function makePayment(

@@ -1,38 +1,17 @@
 // The local chain and facilitator, used by stock clients.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { x402HTTPClient } from '@x402/core/client';
 import { HTTPFacilitatorClient } from '@x402/core/http';
-import { registerExactEvmScheme } from '@x402/evm/exact/client';
-import { type PaymentPayload, type PaymentRequirements, x402Client } from '@x402/fetch';
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { TOKEN } from '#src/demo/payments/chain.ts';
+import type { PaymentRequirements } from '@x402/core/types';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { sleep } from '#src/lib/time.ts';
 import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
+import { makePayment, newPayer, type Payer, type Payment, requiring, termsOf } from '#test/support/payer.ts';
 
 const needs = needsAnvil();
-const newPayer = () => privateKeyToAccount(generatePrivateKey());
-type Payer = ReturnType<typeof newPayer>;
-
-const requirements = (changes: Partial<PaymentRequirements> = {}): PaymentRequirements => ({
-  scheme: 'exact',
-  network: 'eip155:8453',
-  amount: '3000',
-  asset: TOKEN,
-  payTo: newPayer().address,
-  maxTimeoutSeconds: 120,
-  extra: { name: 'USD Coin', version: '2' },
-  ...changes,
-});
-
-/** Creates a payment with the stock client, from a challenge as in the header. */
-function pay(payer: Payer, asked: PaymentRequirements): Promise<PaymentPayload> {
-  const client = new x402HTTPClient(registerExactEvmScheme(new x402Client(), { signer: payer }));
-  const resource = { url: 'https://relay.test/', description: '', mimeType: '' };
-  return client.createPaymentPayload({ x402Version: 2, resource, accepts: [asked] });
-}
+/** By the stock client, from a challenge as in the header. */
+const pay = (payer: Payer, asked: PaymentRequirements) => makePayment(payer, requiring(asked));
 
 describe('the local chain and facilitator', needs, () => {
   let chain: ControlledChain;
@@ -57,12 +36,12 @@ describe('the local chain and facilitator', needs, () => {
   });
 
   test('settlements on a new chain, at once or shortly after each other: all succeed, each transfers its amount once', async () => {
-    const asked = requirements();
+    const asked = termsOf();
     const payments = await Promise.all(payers.map((payer) => pay(payer, asked)));
     const settling = payments.map(async (payment, n) => {
       // Concurrent ones would share one read of the next nonce.
       await sleep(n < 20 ? 0 : n * 6);
-      return facilitator.settle(payment, asked);
+      return facilitator.settle(payment.payload, asked);
     });
     const answers = await Promise.all(settling);
     assert.deepEqual(
@@ -70,38 +49,37 @@ describe('the local chain and facilitator', needs, () => {
       [],
     );
     assert.equal(new Set(answers.map(({ transaction }) => transaction)).size, 40);
-    const to = asked.payTo as Payer['address'];
-    assert.equal(await chain.balanceOf(to), 120_000n);
+    assert.equal(await chain.balanceOf(asked.payTo), 120_000n);
     for (const { address } of payers) assert.equal(await chain.balanceOf(address), 27_000n);
   });
 
   test('a good payment is valid and settles; it is used afterwards', async () => {
     assert.ok(rich);
-    const asked = requirements();
+    const asked = termsOf();
     const payment = await pay(rich, asked);
-    const { nonce } = (payment.payload as { authorization: { nonce: `0x${string}` } }).authorization;
-    assert.equal((await facilitator.verify(payment, asked)).isValid, true);
+    const { nonce } = payment;
+    assert.equal((await facilitator.verify(payment.payload, asked)).isValid, true);
     assert.equal(await chain.isSpent(rich.address, nonce), false);
-    const settled = await facilitator.settle(payment, asked);
+    const settled = await facilitator.settle(payment.payload, asked);
     assert.deepEqual([settled.success, settled.payer, settled.network], [true, rich.address, 'eip155:8453']);
     assert.match(settled.transaction, /^0x[0-9a-f]{64}$/);
     assert.equal(await chain.isSpent(rich.address, nonce), true);
-    const again = await facilitator.verify(payment, asked);
+    const again = await facilitator.verify(payment.payload, asked);
     assert.deepEqual([again.isValid, again.invalidReason], [false, 'invalid_exact_evm_nonce_already_used']);
-    const repeated = await facilitator.settle(payment, asked);
+    const repeated = await facilitator.settle(payment.payload, asked);
     assert.deepEqual(
       [repeated.success, repeated.errorReason],
       [false, 'invalid_exact_evm_nonce_already_used'],
     );
-    assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 3000n);
+    assert.equal(await chain.balanceOf(asked.payTo), 3000n);
   });
 
   test('refusals by code: another payee, another amount, no funds, a wrong domain', async () => {
     assert.ok(rich);
-    const asked = requirements();
+    const asked = termsOf();
     const payment = await pay(rich, asked);
-    const refusal = async (paid: PaymentPayload, changes: Partial<PaymentRequirements> = {}) =>
-      (await facilitator.verify(paid, { ...asked, ...changes })).invalidReason;
+    const refusal = async ({ payload }: Payment, changes: Partial<PaymentRequirements> = {}) =>
+      (await facilitator.verify(payload, { ...asked, ...changes })).invalidReason;
     assert.deepEqual(
       [
         await refusal(payment, { payTo: poor.address }),
@@ -118,6 +96,6 @@ describe('the local chain and facilitator', needs, () => {
         'invalid_exact_evm_payload_authorization_valid_before',
       ],
     );
-    assert.equal(await chain.balanceOf(asked.payTo as Payer['address']), 0n);
+    assert.equal(await chain.balanceOf(asked.payTo), 0n);
   });
 });

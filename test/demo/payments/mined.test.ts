@@ -2,15 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { HTTPFacilitatorClient } from '@x402/core/http';
-import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { type Hex, type TransactionReceipt, TransactionReceiptNotFoundError } from 'viem';
 import { singleExchange } from '#src/adapters/payments/exchange.ts';
-import { mined, TOKEN } from '#src/demo/payments/chain.ts';
+import { mined } from '#src/demo/payments/chain.ts';
 import { type LocalFacilitator, startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { jsonOf, type LoopbackServer, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
-import { makePayment, newPayer } from '#test/support/payer.ts';
+import { makePayment, newPayer, requiring, termsOf } from '#test/support/payer.ts';
 import { waitFor } from '#test/support/service.ts';
 
 const needs = needsAnvil();
@@ -65,18 +64,8 @@ describe('the local facilitator', needs, () => {
   test('finds the last block, also if it is mined while the facilitator reads the one before', async () => {
     const payer = newPayer();
     await chain.mint([payer.address], 3000n);
-    const terms: PaymentRequirements = {
-      scheme: 'exact',
-      network: 'eip155:8453',
-      amount: '3000',
-      asset: TOKEN,
-      payTo: newPayer().address,
-      maxTimeoutSeconds: 120,
-      extra: { name: 'USD Coin', version: '2' },
-    };
-    const resource = { url: 'https://relay.test/', description: '', mimeType: '' };
-    const asked: PaymentRequired = { x402Version: 2, resource, accepts: [terms] };
-    const { payload } = await makePayment(payer, asked);
+    const terms = termsOf();
+    const { payload } = await makePayment(payer, requiring(terms));
 
     const seen = { receipts: 0, numbers: 0, held: false, settled: false };
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
