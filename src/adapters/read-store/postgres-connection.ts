@@ -40,8 +40,6 @@ class ConnectionEnded extends Error {
   }
 }
 
-/** Ends a transaction that can come to nothing any more. */
-type Abandon = (error: Error) => void;
 type Work<T> = (transaction: postgres.Sql) => T | Promise<T>;
 type Unsafe = postgres.Sql['unsafe'];
 
@@ -51,7 +49,6 @@ export class DrizzleClient {
   readonly options: postgres.Sql['options'];
   readonly unsafe: Unsafe;
   readonly #client: postgres.Sql;
-  readonly #open = new Set<Abandon>();
 
   constructor(client: postgres.Sql) {
     this.#client = client;
@@ -66,21 +63,16 @@ export class DrizzleClient {
 
   /**
    * postgres.js 3.4.9 writes to a lost connection, its own commit and rollback too, and that throws where no caller can
-   * catch it: under Deno the process would end. So work that lost its connection does not end there; the transaction
-   * fails here, with that error or through `abandon`, because the driver does not always report the loss.
+   * catch it: under Deno the process would end. So work that lost its connection does not end there: the transaction fails
+   * here.
    */
   begin<T>(work: Work<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       let over = false;
-      const end = () => {
-        over = true;
-        this.#open.delete(fail);
-      };
       const fail = (error: unknown) => {
-        end();
+        over = true;
         reject(error);
       };
-      this.#open.add(fail);
       const begun = this.#client.begin(async (transaction) => {
         try {
           const unsafe = prepared(transaction, () => over);
@@ -93,15 +85,10 @@ export class DrizzleClient {
         return new Promise<never>(() => undefined);
       });
       begun.then(({ value }) => {
-        end();
+        over = true;
         resolve(value);
       }, fail);
     });
-  }
-
-  /** Fails the transactions that are still open: nothing of theirs will be answered. */
-  abandon(error: Error): void {
-    for (const fail of [...this.#open]) fail(error);
   }
 }
 

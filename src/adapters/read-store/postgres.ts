@@ -24,8 +24,6 @@ const HEALTH_MS = 1000;
 const CLOSE_MS = 5000;
 /** Longer than any query runs (`statement_timeout`). */
 const UNUSED_MS = 15_000;
-/** Generations: one that is read, one that replaces it, and one whose last queries run. */
-const OPEN_MAX = 3;
 /** The quota sends its calls in batches. */
 const SHARED_CONNECTIONS = 4;
 
@@ -68,12 +66,7 @@ export function postgresReadStore({
   };
 }
 
-type Pool = {
-  readonly client: postgres.Sql;
-  readonly db: PostgresJsDatabase;
-  /** Fails the transactions that are still open. */
-  abandon(error: Error): void;
-};
+type Pool = { readonly client: postgres.Sql; readonly db: PostgresJsDatabase };
 
 /**
  * A pool that lost a connection is given up for a fresh one: postgres.js 3.4.9 can leave a connection that was cut in
@@ -90,7 +83,8 @@ class GenerationPools {
   /** By schema. */
   readonly #open = new Map<string, Open>();
   readonly #ending = new Set<Promise<void>>();
-  #last: readonly [schema: string, opened: Open] | null = null;
+  /** The schema that was opened last. */
+  #last = '';
 
   constructor(make: (schema: string) => Pools, unusedMs: number) {
     this.#make = make;
@@ -98,16 +92,13 @@ class GenerationPools {
   }
 
   of(schema: string): Pools {
-    const [last, before] = this.#last ?? [];
-    if (last === schema && before !== undefined) return before.pools;
-    if (last !== undefined && before !== undefined) this.#closeLater(last, before);
     const opened = this.#open.get(schema) ?? { pools: this.#make(schema) };
+    if (schema === this.#last) return opened.pools;
+    const before = this.#open.get(this.#last);
+    if (before !== undefined) this.#closeLater(this.#last, before);
     clearTimeout(opened.closing);
-    this.#last = [schema, opened];
-    // The one that was opened last is at the end.
-    this.#open.delete(schema);
     this.#open.set(schema, opened);
-    for (const [oldest, it] of this.#open) if (this.#open.size > OPEN_MAX) this.#close(oldest, it);
+    this.#last = schema;
     return opened.pools;
   }
 
@@ -143,18 +134,14 @@ function freshPools(url: string, connections: number, schema: string | null) {
     const path = schema === null ? {} : { search_path: `"${schema}"` };
     const connection = { ...SETTINGS.connection, ...path };
     const client = postgres(url, { ...SETTINGS, ...lostByError(), connection, max: connections, onclose });
-    const ours = new DrizzleClient(client);
-    const made = { client, db: drizzle(ours.sql), abandon: (error: Error) => ours.abandon(error) };
+    const made = { client, db: drizzle(new DrizzleClient(client).sql) };
     return made;
   }
-  function end({ client, abandon }: Pool): Promise<void> {
+  function end({ client }: Pool): Promise<void> {
     const gone = client
       .end({ timeout: CLOSE_MS / 1000 })
       .catch(() => undefined)
-      .finally(() => {
-        ending.delete(gone);
-        abandon(new Error('the connection is closed'));
-      });
+      .finally(() => ending.delete(gone));
     ending.add(gone);
     return gone;
   }
@@ -176,8 +163,6 @@ const SETTINGS = {
   connect_timeout: 2,
   // By default postgres.js closes a connection about every half hour; here a closed connection is a lost one.
   max_lifetime: null,
-  // The default waits up to 20 s between two tries: the read models would be back that much later than Postgres.
-  backoff: () => 0.2,
   connection: {
     application_name: 'webhook-relay',
     statement_timeout: 10_000,

@@ -52,7 +52,7 @@ test('postgres: the connections of a generation that is used no longer are close
 });
 
 test('postgres: however many generations are opened, a few pools are kept', needs, async () => {
-  const { store, pidOf, isConnected } = await given();
+  const { store, pidOf, isConnected } = await given({ unusedMs: 50 });
   const pids: number[] = [];
   for (const schema of ['one', 'two', 'three', 'four', 'five'])
     pids.push(await pidOf(await store.open(schema)));
