@@ -1,5 +1,5 @@
-// The leaves that events add to the transparency tree. The tree is read in the batch's own transaction, so that no two
-// projectors number a leaf alike.
+// The leaves that events add to the transparency tree. The tree is read as the rows of a batch are, and the batch is written
+// only over the version that was read: no two projectors number a leaf alike.
 import { appendLeaf, isLeaf, leafData, type Tree } from '#src/domain/transparency/tree.ts';
 import type { JudgedEvent, Rows } from './fold.ts';
 import type { Row } from './model.ts';

@@ -43,7 +43,8 @@ export class Progress {
   /** The rows are at `from` and the log's head is `head`. Rows that were rolled back have to catch up again. */
   begin(from: string | null, head: string | null): void {
     if (isBefore(from, this.#position)) this.#takeBack();
-    this.#replay = head === null ? null : this.#replayTo(head);
+    const since = this.#clock.monotonic();
+    this.#replay = head === null ? null : { to: head, since, events: 0, loggedAt: null };
     this.#arrive(from);
   }
 
@@ -120,10 +121,6 @@ export class Progress {
     this.#replay = null;
     this.isTakenBack = false;
     this.#caughtUp.set(true);
-  }
-
-  #replayTo(to: string): Replay {
-    return { to, since: this.#clock.monotonic(), events: 0, loggedAt: null };
   }
 
   #logReplay(replay: Replay): void {

@@ -86,9 +86,6 @@ export async function readHead(db: Db): Promise<ProjectionHead> {
 /** The rows that a batch changes, and the event that it ends with. */
 export type FoldedBatch = { readonly dirty: Dirty; readonly last: RecordedEvent; readonly events: number };
 
-/** Rows in memory: what was written last is most of what the next batch needs. */
-const CACHED_ROWS = 4000;
-
 export class Projection {
   readonly #models: readonly ReadModel[];
   readonly #shapes: readonly TableShape[];
@@ -104,14 +101,15 @@ export class Projection {
     options: {
       readonly models: readonly ReadModel[];
       readonly judgeReceipt: JudgeReceipt;
-      readonly cachedRows?: number;
+      /** Rows in memory: what was written last is most of what the next batch needs. */
+      readonly cachedRows: number;
     },
   ) {
     this.#head = head;
     this.#models = options.models;
     this.#shapes = tableShapes(options.models);
     this.#judgeReceipt = options.judgeReceipt;
-    this.#cachedRows = options.cachedRows ?? CACHED_ROWS;
+    this.#cachedRows = options.cachedRows;
   }
 
   get head(): ProjectionHead {
@@ -165,11 +163,8 @@ export class Projection {
   async #load(db: Db, keys: ReadonlyMap<string, ReadonlySet<string>>): Promise<Rows> {
     const missing = new Map<string, Set<string>>();
     for (const [table, of] of keys) {
-      let known = this.#rows.get(table);
-      if (known === undefined) {
-        known = new Map();
-        this.#rows.set(table, known);
-      }
+      const known = this.#rows.get(table) ?? new Map<string, StoredRow | null>();
+      this.#rows.set(table, known);
       missing.set(table, new Set([...of].filter((key) => !known.has(key))));
     }
     for (const [table, found] of await loadRows(db, this.#shapes, missing))
@@ -182,12 +177,8 @@ export class Projection {
     for (const rows of this.#rows.values()) count += rows.size;
     if (count <= this.#cachedRows) return;
     for (const [table, rows] of this.#rows) {
-      const kept = new Map<string, StoredRow | null>();
-      for (const key of this.#recent.get(table) ?? []) {
-        const row = rows.get(key);
-        if (row !== undefined) kept.set(key, row);
-      }
-      this.#rows.set(table, kept);
+      const recent = this.#recent.get(table);
+      for (const key of rows.keys()) if (!recent?.has(key)) rows.delete(key);
     }
   }
 }

@@ -75,15 +75,12 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
     const before = { jobs: instant(now, keep.jobs), receipts: instant(now, keep.receipts) };
     const { gone, more } = await purgeOnce(db, before);
     vacuum.gone += gone;
-    if (more || !store.disposable || vacuum.gone === 0 || vacuumedLately()) return more;
+    const isVacuumed = clock.monotonic() - vacuum.last < VACUUM_EVERY_MS;
+    if (more || !store.disposable || vacuum.gone === 0 || isVacuumed) return more;
     vacuum.last = clock.monotonic();
     vacuum.gone = 0;
     vacuum.due = RETAINED.map((retained) => retained.table);
     return true;
-  }
-
-  function vacuumedLately(): boolean {
-    return clock.monotonic() - vacuum.last < VACUUM_EVERY_MS;
   }
 }
 

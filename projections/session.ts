@@ -43,7 +43,7 @@ export type Role = 'projects' | 'follows';
 
 type WrittenAndNext = readonly [written: boolean, next: FoldedBatch | null];
 
-/** Rows in memory, in events of a batch: what was written last is most of what the next batch needs. */
+/** In batches: rows in memory. */
 const CACHED_BATCHES = 24;
 /** In batches: what the queue holds. */
 const QUEUED = 4;
