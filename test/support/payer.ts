@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { x402HTTPClient } from '@x402/core/client';
 import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
+import { authorizationTypes } from '@x402/evm';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client } from '@x402/fetch';
 import type { Hex } from 'viem';
@@ -13,9 +14,14 @@ export type Payer = PrivateKeyAccount;
 export const newPayer = (): Payer => privateKeyToAccount(generatePrivateKey());
 
 /** An exact EVM payload; both versions have the same. */
-type Signed = {
-  authorization: { from: Hex; to: Hex; value: string; validAfter: string; validBefore: string; nonce: Hex };
-  signature: Hex;
+type Signed = { authorization: Authorization; signature: Hex };
+export type Authorization = {
+  from: Hex;
+  to: Hex;
+  value: string;
+  validAfter: string;
+  validBefore: string;
+  nonce: Hex;
 };
 type Terms = PaymentRequired['accepts'][number];
 
@@ -89,17 +95,7 @@ export async function resigned(
 ): Promise<Payment> {
   const authorization = { ...signedOf(payment.payload).authorization };
   change(authorization);
-  const signature = await payment.payer.signTypedData({
-    domain: domainOf(payment.payload),
-    types: { TransferWithAuthorization: AUTHORIZATION },
-    primaryType: 'TransferWithAuthorization',
-    message: {
-      ...authorization,
-      value: BigInt(authorization.value),
-      validAfter: BigInt(authorization.validAfter),
-      validBefore: BigInt(authorization.validBefore),
-    },
-  });
+  const signature = await signAuthorization(payment.payer, authorization, domainOf(payment.payload));
   return altered(payment, (_payload, signed) => Object.assign(signed, { authorization, signature }));
 }
 
@@ -110,19 +106,32 @@ const domainOf = ({ accepted: { extra, asset } }: PaymentPayload) => ({
   verifyingContract: asset as Hex,
 });
 
-const AUTHORIZATION = [
-  { name: 'from', type: 'address' },
-  { name: 'to', type: 'address' },
-  { name: 'value', type: 'uint256' },
-  { name: 'validAfter', type: 'uint256' },
-  { name: 'validBefore', type: 'uint256' },
-  { name: 'nonce', type: 'bytes32' },
-] as const;
-
 /** The payer's signed cancellation of the authorization (EIP-3009). */
-export function cancellation({ payer, nonce, payload }: Payment): Promise<Hex> {
-  return payer.signTypedData({
-    domain: domainOf(payload),
+export const cancellation = ({ payer, nonce, payload }: Payment): Promise<Hex> =>
+  signCancellation(payer, nonce, domainOf(payload));
+
+export type Domain = { name: string; version: string; chainId: number; verifyingContract: Hex };
+
+export const signAuthorization = (
+  by: Payer,
+  { value, validAfter, validBefore, ...parties }: Signed['authorization'],
+  domain: Domain,
+): Promise<Hex> =>
+  by.signTypedData({
+    domain,
+    types: authorizationTypes,
+    primaryType: 'TransferWithAuthorization',
+    message: {
+      ...parties,
+      value: BigInt(value),
+      validAfter: BigInt(validAfter),
+      validBefore: BigInt(validBefore),
+    },
+  });
+
+export const signCancellation = (by: Payer, nonce: Hex, domain: Domain): Promise<Hex> =>
+  by.signTypedData({
+    domain,
     types: {
       CancelAuthorization: [
         { name: 'authorizer', type: 'address' },
@@ -130,9 +139,8 @@ export function cancellation({ payer, nonce, payload }: Payment): Promise<Hex> {
       ],
     },
     primaryType: 'CancelAuthorization',
-    message: { authorizer: payer.address, nonce },
+    message: { authorizer: by.address, nonce },
   });
-}
 
 const signedOf = (payload: PaymentPayload) => payload.payload as unknown as Signed;
 

@@ -22,14 +22,21 @@ export type NodeFaults = {
   maxBlocks: number;
   /** Methods that are answered with this JSON-RPC error. */
   refuses: ReadonlyMap<string, number>;
-  /** Requests for logs with this block or a later one are answered with HTTP 429. */
+  /** Requests for logs with this block or a later one are answered with this HTTP status. */
   limitedFrom: number;
-  /** The filter of logs is ignored. */
-  isLoose: boolean;
+  limitedWith: number;
+  /** The filter of logs is ignored: all of it, or all but the blocks. */
+  isLoose: boolean | 'within the blocks';
   /** Methods that are never answered. */
   hangs: ReadonlySet<string>;
 };
 
+export type NodeOptions = {
+  readonly head?: number;
+  readonly timeOf?: (block: number) => number;
+  readonly receipt?: readonly NodeLog[];
+};
+type Asked = { readonly id: number; readonly method: string; readonly params?: unknown[] };
 type Filter = { address: string; topics: (string | string[] | null)[]; fromBlock: Hex; toBlock: Hex };
 
 export const HEAD = 10_000;
@@ -38,25 +45,31 @@ const T0 = 1_767_323_045;
 export const timeOf = (block: number): number => T0 + block * 2;
 export const hashOf = (block: number): Hex => pad(numberToHex(block + 0xb10c0000), { size: 32 });
 
-export async function startScriptedNode(logs: NodeLog[] = []) {
+/** `receipt`: the logs of a transaction, where they are others than those of its blocks. */
+export async function startScriptedNode(
+  logs: NodeLog[] = [],
+  { head = HEAD, timeOf: timeAt = timeOf, receipt = logs }: NodeOptions = {},
+) {
   const faults: NodeFaults = {
     chainId: 8453,
     safe: HEAD - 10,
     maxBlocks: Number.POSITIVE_INFINITY,
     refuses: new Map(),
     limitedFrom: Number.POSITIVE_INFINITY,
+    limitedWith: 429,
     isLoose: false,
     hangs: new Set(),
   };
   const ranges: (readonly [from: number, to: number])[] = [];
+  const asked: { readonly method: string; readonly filter: Partial<Filter> | undefined }[] = [];
 
   const block = (number: number) =>
-    number < 0 || number > HEAD
+    number < 0 || number > head
       ? null
       : {
           number: numberToHex(number),
           hash: hashOf(number),
-          timestamp: numberToHex(timeOf(number)),
+          timestamp: numberToHex(Math.max(0, timeAt(number))),
           transactions: [],
         };
   const matches = ({ address, topics }: NodeLog, filter: Filter) =>
@@ -69,7 +82,9 @@ export async function startScriptedNode(logs: NodeLog[] = []) {
     if (to - from + 1 > faults.maxBlocks) throw new Error('query exceeds max block range');
     const isIn = ({ blockNumber }: NodeLog) =>
       blockNumber === null || (blockNumber >= from && blockNumber <= to);
-    return logs.filter((log) => faults.isLoose || (isIn(log) && matches(log, filter)));
+    return logs.filter(
+      (log) => faults.isLoose === true || (isIn(log) && (faults.isLoose !== false || matches(log, filter))),
+    );
   }
   const wire = (log: NodeLog) => ({
     ...log,
@@ -82,25 +97,26 @@ export async function startScriptedNode(logs: NodeLog[] = []) {
   const answers: Record<string, (params: never) => unknown> = {
     eth_chainId: () => numberToHex(faults.chainId),
     eth_getBlockByNumber([at]: [string]) {
-      if (at === 'latest') return block(HEAD);
+      if (at === 'latest') return block(head);
       if (at !== 'safe') return block(Number(at));
       if (faults.safe === 'unknown') throw new Error('invalid block tag');
       return block(faults.safe);
     },
     eth_getBlockByHash: ([hash]: [Hex]) => block(Number(BigInt(hash) - 0xb10c0000n)),
+    eth_call: () => pad('0x1'),
     eth_getLogs: ([filter]: [Filter]) => logsOf(filter).map(wire),
     eth_getTransactionReceipt([hash]: [string]) {
-      const log = logs.find(({ transactionHash }) => transactionHash === hash);
-      return log === undefined ? null : { ...wire(log), status: '0x1', logs: [wire(log)] };
+      const found = receipt.filter(({ transactionHash }) => transactionHash === hash).map(wire);
+      return found.length === 0 && receipt === logs ? null : { ...found[0], status: '0x1', logs: found };
     },
   };
   const server = await loopbackServer(async (request, response) => {
-    const asked = await jsonOf<{ id: number; method: string; params?: unknown[] }>(request);
-    const { id, method, params = [] } = asked;
-    if (faults.hangs.has(method)) return;
+    const { id, method, params = [] } = await jsonOf<Asked>(request);
     const [filter] = params as Partial<Filter>[];
+    asked.push({ method, filter });
+    if (faults.hangs.has(method)) return;
     const isLimited = method === 'eth_getLogs' && Number(filter?.toBlock) >= faults.limitedFrom;
-    if (isLimited) return sendJson(response, {}, 429);
+    if (isLimited) return sendJson(response, {}, faults.limitedWith);
     const code = faults.refuses.get(method);
     if (code !== undefined)
       return sendJson(response, { jsonrpc: '2.0', id, error: { code, message: 'refused' } });
@@ -116,6 +132,8 @@ export async function startScriptedNode(logs: NodeLog[] = []) {
     url: server.url,
     logs,
     faults,
+    /** All requests, also those that were refused. */
+    asked,
     ranges: ranges as readonly (readonly [from: number, to: number])[],
     [Symbol.asyncDispose]: server.down,
   };

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createWalletClient, type Hex, parseAbi, publicActions, http as rpc } from 'viem';
-import type { PrivateKeyAccount } from 'viem/accounts';
 import { rpcChain } from '#src/adapters/payments/chain.ts';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { devAccount, TOKEN, viemChain } from '#src/demo/payments/chain.ts';
@@ -12,9 +11,11 @@ import { type ControlledChain, startControlledChain } from '#test/support/contro
 import { collectingLogger } from '#test/support/fakes.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { type NodeFront, startNodeFront } from '#test/support/node-front.ts';
+import { signCancellation } from '#test/support/payer.ts';
 import {
   type Authorization,
   authorizationOf,
+  DOMAIN,
   lab,
   type Payload,
   payloadOf,
@@ -72,7 +73,11 @@ describe('the look-up of a payment', needs, () => {
     for (const seconds of [0, 3600]) {
       const { account, payment } = await paying();
       await chain.advance(seconds);
-      await chain.cancel(account.address, payment.nonce as Hex, await cancellation(account, payment));
+      await chain.cancel(
+        account.address,
+        payment.nonce as Hex,
+        await signCancellation(account, payment.nonce as Hex, DOMAIN),
+      );
       assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'cancelled' });
       await chain.advance(86_400);
       assert.deepEqual(await x402.payments.lookUp(payment), { outcome: 'cancelled' });
@@ -80,7 +85,7 @@ describe('the look-up of a payment', needs, () => {
   });
 
   test('spent elsewhere: the same nonce, another recipient or amount', async () => {
-    for (const changes of [{ to: OTHER }, { value: '2999' }]) {
+    for (const changes of [{ to: OTHER }, { value: '2999' }] as const) {
       const { account, payload, payment } = await paying();
       const authorization = { ...payload.authorization, ...changes };
       await transfer({ authorization, signature: await signatureOf(account, authorization) });
@@ -90,7 +95,7 @@ describe('the look-up of a payment', needs, () => {
 
   test('another payer’s use of the same nonce is not this payment', async () => {
     const { payment } = await paying();
-    const { payload } = await paying({ nonce: payment.nonce });
+    const { payload } = await paying({ nonce: payment.nonce as Hex });
     await transfer(payload);
     assert.equal((await x402.payments.lookUp(payment)).outcome, 'unused');
   });
@@ -111,7 +116,11 @@ describe('the look-up of a payment', needs, () => {
 
   test('used too long ago to be found: unavailable', async () => {
     const { payment, payload, account } = await paying();
-    await chain.cancel(account.address, payment.nonce as Hex, await cancellation(account, payment));
+    await chain.cancel(
+      account.address,
+      payment.nonce as Hex,
+      await signCancellation(account, payment.nonce as Hex, DOMAIN),
+    );
     await mine(chain.url, 1200);
     const validBefore = String((await chain.time()) + 120);
     const authorization = { ...payload.authorization, validBefore };
@@ -222,15 +231,7 @@ async function submit(url: string, { authorization, signature }: Payload): Promi
     address: TOKEN,
     abi,
     functionName: 'transferWithAuthorization',
-    args: [
-      from as Hex,
-      to as Hex,
-      BigInt(value),
-      BigInt(validAfter),
-      BigInt(validBefore),
-      nonce as Hex,
-      signature as Hex,
-    ],
+    args: [from, to, BigInt(value), BigInt(validAfter), BigInt(validBefore), nonce, signature as Hex],
   });
   const { status } = await client.waitForTransactionReceipt({ hash });
   assert.equal(status, 'success');
@@ -249,16 +250,3 @@ async function ask(url: string, method: string, params: unknown[]): Promise<void
   const answer = (await response.json()) as { error?: unknown };
   assert.equal(answer.error, undefined);
 }
-
-const cancellation = (account: PrivateKeyAccount, { nonce }: PresentedPayment): Promise<Hex> =>
-  account.signTypedData({
-    domain: { name: 'USD Coin', version: '2', chainId: 8453, verifyingContract: TOKEN },
-    types: {
-      CancelAuthorization: [
-        { name: 'authorizer', type: 'address' },
-        { name: 'nonce', type: 'bytes32' },
-      ],
-    },
-    primaryType: 'CancelAuthorization',
-    message: { authorizer: account.address, nonce: nonce as Hex },
-  });

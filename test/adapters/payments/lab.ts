@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { decodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
-import { authorizationTypes } from '@x402/evm';
-import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
+import type { Hex } from 'viem';
 import type { FacilitatorLogin } from '#src/adapters/payments/login.ts';
 import type { X402Settings } from '#src/adapters/payments/requirements.ts';
 import { type X402, x402Payments } from '#src/adapters/payments/x402.ts';
@@ -19,6 +18,13 @@ import type { PresentedPayment } from '#src/ports/payments.ts';
 import { startChainDouble } from '#test/support/chain-double.ts';
 import type { ApiKey } from '#test/support/facilitator-login.ts';
 import { type CollectingLogger, collectingLogger } from '#test/support/fakes.ts';
+import {
+  type Authorization,
+  type Domain,
+  newPayer,
+  type Payer,
+  signAuthorization,
+} from '#test/support/payer.ts';
 import { signerOf, testKey } from '#test/support/primitives.ts';
 
 export const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -74,23 +80,18 @@ export async function lab(
   return { ...x402, lines: logger.lines };
 }
 
-export type Authorization = {
-  from: string;
-  to: string;
-  value: string;
-  validAfter: string;
-  validBefore: string;
-  nonce: string;
+export type { Authorization };
+export const wallet = newPayer;
+export const randomNonce = (): Hex => `0x${randomBytes(32).toString('hex')}`;
+export const DOMAIN: Domain = {
+  name: 'USD Coin',
+  version: '2',
+  chainId: 8453,
+  verifyingContract: USDC,
 };
 
-export const wallet = (): PrivateKeyAccount => privateKeyToAccount(generatePrivateKey());
-export const randomNonce = (): string => `0x${randomBytes(32).toString('hex')}`;
-
 /** A valid authorization of `account`, with some fields changed. */
-export function authorizationOf(
-  account: PrivateKeyAccount,
-  changes: Partial<Authorization> = {},
-): Authorization {
+export function authorizationOf(account: Payer, changes: Partial<Authorization> = {}): Authorization {
   const now = Math.floor(Date.now() / 1000);
   return {
     from: account.address,
@@ -103,35 +104,12 @@ export function authorizationOf(
   };
 }
 
-export type Domain = { name: string; version: string; chainId: number; verifyingContract: `0x${string}` };
-
-export async function signatureOf(
-  account: PrivateKeyAccount,
-  authorization: Authorization,
-  domain: Partial<Domain> = {},
-): Promise<string> {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
-  return account.signTypedData({
-    domain: { name: 'USD Coin', version: '2', chainId: 8453, verifyingContract: USDC, ...domain },
-    types: authorizationTypes,
-    primaryType: 'TransferWithAuthorization',
-    message: {
-      from: from as `0x${string}`,
-      to: to as `0x${string}`,
-      value: BigInt(value),
-      validAfter: BigInt(validAfter),
-      validBefore: BigInt(validBefore),
-      nonce: nonce as `0x${string}`,
-    },
-  });
-}
+export const signatureOf = (account: Payer, authorization: Authorization, domain: Partial<Domain> = {}) =>
+  signAuthorization(account, authorization, { ...DOMAIN, ...domain });
 
 export type Payload = { authorization: Authorization; signature: string };
 
-export async function payloadOf(
-  account: PrivateKeyAccount,
-  changes: Partial<Authorization> = {},
-): Promise<Payload> {
+export async function payloadOf(account: Payer, changes: Partial<Authorization> = {}): Promise<Payload> {
   const authorization = authorizationOf(account, changes);
   return { authorization, signature: await signatureOf(account, authorization) };
 }

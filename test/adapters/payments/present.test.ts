@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { Hex } from 'viem';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused } from '#src/domain/refusal.ts';
 import { runs } from '#test/support/property-runs.ts';
@@ -27,11 +28,12 @@ import {
 
 const x402 = await lab();
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const shouted = (hex: string) => hex.toUpperCase().replace('0X', '0x') as Hex;
 const OTHER = '0x2222222222222222222222222222222222222222';
 
 test('a payment is identified by its authorization, in lower case', async () => {
   const account = wallet();
-  const payload = await payloadOf(account, { nonce: randomNonce().toUpperCase().replace('0X', '0x') });
+  const payload = await payloadOf(account, { nonce: shouted(randomNonce()) });
   const { nonce, validAfter, validBefore } = payload.authorization;
   const from = account.address.toLowerCase();
   const authorization = {
@@ -64,16 +66,16 @@ test('a payment is identified by its authorization, in lower case', async () => 
 test('the same authorization has the same identity and the same payload in both versions and in any spelling', async () => {
   const account = wallet();
   const payload = await payloadOf(account);
-  const shouted: Payload = {
+  const loud: Payload = {
     authorization: {
       ...payload.authorization,
-      from: account.address.toUpperCase().replace('0X', '0x'),
-      nonce: payload.authorization.nonce.toUpperCase().replace('0X', '0x'),
+      from: shouted(account.address),
+      nonce: shouted(payload.authorization.nonce),
     },
-    signature: payload.signature.toUpperCase().replace('0X', '0x'),
+    signature: shouted(payload.signature),
   };
   const bareV = { ...payload, signature: withV(payload.signature, (v) => v - 27) };
-  const many = [v1(payload), v2(payload), v1(shouted), v2(shouted), v2(bareV)];
+  const many = [v1(payload), v2(payload), v1(loud), v2(loud), v2(bareV)];
   const all = await Promise.all(many.map((header) => presented(x402, header)));
   assert.equal(new Set(all.map(({ hash }) => hash)).size, 1);
   assert.equal(new Set(all.map(({ payloadHash }) => payloadHash)).size, 1);
@@ -156,10 +158,7 @@ test('the accepted requirements must have our scheme, network and asset, and equ
   assert.equal(await refusalOf(x402, v1(payload, { scheme: 'upto' })), 'unsupported_scheme');
   assert.equal(await refusalOf(x402, v1(payload, { network: 'base-sepolia' })), 'network_mismatch');
   assert.equal(await refusalOf(x402, v1(payload, { network: 'eip155:8453' })), 'network_mismatch');
-  await presented(
-    x402,
-    v2(payload, { ...ACCEPTED, asset: USDC.toLowerCase(), payTo: PAY_TO.toUpperCase().replace('0X', '0x') }),
-  );
+  await presented(x402, v2(payload, { ...ACCEPTED, asset: USDC.toLowerCase(), payTo: shouted(PAY_TO) }));
 });
 
 test('a payment has the signed terms; they are compared with the current ones for new payments only', async () => {
