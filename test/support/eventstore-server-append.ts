@@ -1,7 +1,6 @@
 // The test server's writing calls (Append, Delete, Tombstone), and the checks before every call: credentials, open
 // connection, injected faults.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streams from '@eventstore/db-client/generated/streams_pb.js';
 import { type handleClientStreamingCall, type handleUnaryCall, status } from '@grpc/grpc-js';
@@ -29,7 +28,7 @@ type Write = {
 /** null: the answer is lost, and the connection with it. */
 async function write(node: ServerNode, call: ServerSurfaceCall, asked: Write): Promise<AppendAnswer | null> {
   const { armed, log, front } = node;
-  if (!(await node.turn(call))) return null;
+  if (!node.turn(call)) return null;
   const bytes = asked.events.reduce(
     (sum, { type, data, metadata }) => sum + 2 * type.length + data.length + metadata.length,
     0,
@@ -116,7 +115,7 @@ async function remove(
 ): Promise<bigint | Fault | null> {
   const refused = node.admit(call);
   if (refused !== null || options === undefined) return refused ?? fault(status.UNKNOWN, 'no options');
-  if (!(await node.turn(call))) return null;
+  if (!node.turn(call)) return null;
   const stream = streamName(options.getStreamIdentifier());
   const expected = expectation(options);
   const outcome = node.log.remove(stream, expected, hard);
@@ -165,7 +164,6 @@ export type Credentials = { readonly username: string; readonly password: string
 
 /** Counts of appends that are still to fail. */
 export type ArmedFaults = {
-  slowMs: number;
   loseAnswers: number;
   /** Answers of its appends are not lost; null: of none. */
   sparedStream: string | null;
@@ -185,13 +183,12 @@ export type ServerNode = {
   readonly subscriptions: Set<Subscription>;
   /** null: admitted. */
   admit(call: ServerSurfaceCall): Fault | null;
-  /** Resolves when the node processes the call; false: the connection was closed, and the call is dropped. */
-  turn(call: ServerSurfaceCall): Promise<boolean>;
+  /** false: the connection was closed, and the call is dropped. */
+  turn(call: ServerSurfaceCall): boolean;
 };
 
 export function serverNode(log: ServerLog, front: Front, credentials: Credentials | undefined): ServerNode {
   const armed: ArmedFaults = {
-    slowMs: 0,
     loseAnswers: 0,
     sparedStream: null,
     refuseAppends: 0,
@@ -210,8 +207,7 @@ export function serverNode(log: ServerLog, front: Front, credentials: Credential
       if (given !== undefined) return fault(status.UNAUTHENTICATED, 'Unauthenticated');
       return fault(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
     },
-    async turn(call) {
-      if (armed.slowMs > 0) await sleep(armed.slowMs);
+    turn(call) {
       return front.isOpen(call.getPeer());
     },
   };

@@ -12,8 +12,6 @@ export type Front = {
   readonly port: number;
   /** TCP connections of clients, open now. */
   connections(): number;
-  /** Bytes from clients that wait for the thaw. */
-  held(): number;
   /** Closes the port and every connection; frozen bytes are lost, as with a killed process. */
   stop(): Promise<void>;
   /** Opens the same port again. */
@@ -37,8 +35,6 @@ type Pair = {
 };
 /** `chunk` null: the sender ended. */
 type Held = { readonly to: 'client' | 'inner'; readonly chunk: Buffer | null };
-
-const bytesIn = ({ to, chunk }: Held) => (to === 'inner' ? (chunk?.length ?? 0) : 0);
 
 /** Between two held chunks, so that a request and the cancellation that followed it stay two. */
 const THAW_STEP_MS = 3;
@@ -124,7 +120,6 @@ export async function startFront({ behind, port, origin, filter }: FrontOptions)
   return {
     port: open,
     connections: () => pairs.size,
-    held: () => [...pairs].flatMap((pair) => pair.held).reduce((sum, held) => sum + bytesIn(held), 0),
     stop: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       frozen = false;

@@ -37,7 +37,7 @@ export function readCall(node: ServerNode): handleServerStreamingCall<Request, R
     const options = call.request.getOptions();
     if (refused !== null || options === undefined)
       return outlet.end(refused ?? fault(status.UNKNOWN, 'no options'));
-    if (await node.turn(call)) await read(node, options, outlet);
+    if (node.turn(call)) await read(node, options, outlet);
   };
 }
 

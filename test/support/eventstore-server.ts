@@ -53,8 +53,6 @@ export type EventStoreServer = {
   subscriptions(): number;
   /** TCP connections that are open now. */
   connections(): number;
-  /** Bytes from clients that wait for the thaw. */
-  held(): number;
   /** Frees the port and the certificate's file. */
   end(): Promise<void>;
 };
@@ -69,8 +67,6 @@ export type ServerFaults = {
   thaw(): Promise<void>;
   /** Closes every connection; new ones are accepted. */
   drop(): void;
-  /** Delays every call by this many ms; 0 for none. */
-  slow(ms: number): void;
   /** The next `count` appends, but those to `spared`, are stored, and their connection is cut instead of an answer. */
   loseAnswers(count: number, spared?: string): void;
   /** The next `count` appends are not stored, and answered with a time-out. */
@@ -114,9 +110,6 @@ export async function startEventStoreServer(
       freeze: () => front.freeze(),
       thaw: () => front.thaw(),
       drop: () => front.cutAll(),
-      slow: (ms) => {
-        armed.slowMs = ms;
-      },
       loseAnswers: (count, spared) => {
         armed.loseAnswers = count;
         armed.sparedStream = spared ?? null;
@@ -138,7 +131,6 @@ export async function startEventStoreServer(
     ...watched(log),
     subscriptions: () => node.subscriptions.size,
     connections: () => front.connections(),
-    held: () => front.held(),
     end: async () => {
       await front.stop();
       secure?.close();
