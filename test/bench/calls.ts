@@ -82,9 +82,7 @@ export const callsMeasure: Measure = {
     const durable = await startPeer('relay.ts', { ...peerEnv, DURABLE: '1' });
     const naive = await startPeer('relay.ts', peerEnv);
     try {
-      const ours = await world.start(
-        options.profile === null ? {} : { BUN_OPTIONS: `--cpu-prof --cpu-prof-dir=${options.profile}` },
-      );
+      const ours = await world.start();
       const rows: Row[] = [];
       const points: Point[] = [];
       const relays = [

@@ -41,8 +41,6 @@ export type Options = {
   readonly count: (full: number, quick: number, smoke: number) => number;
   /** Rounds that are counted. */
   readonly rounds: number;
-  /** Where a CPU profile is written, if one is wanted. */
-  readonly profile: string | null;
   readonly say: (line: string) => void;
 };
 

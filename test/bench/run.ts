@@ -1,15 +1,13 @@
 // `bun run bench [P1 …]`: one table; of a full run of all measures also bench.json, bench.svg and README's table.
 // Absolute figures describe the machine; ratios of one run describe the code. `--quick`: fewer calls and rounds.
-// `--smoke`: each measure once, very small, for the tests. `--profile`: also a CPU profile of P1's service, summed by
-// room. `--readme`: writes README's table from bench.json and measures nothing.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os';
+// `--smoke`: each measure once, very small, for the tests. `--readme`: writes README's table from bench.json and measures nothing.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { rootPath } from '#test/support/runtime.ts';
 import { MEASURES } from './measures.ts';
 import { plotOf } from './plot.ts';
-import { timeByRoom } from './profile.ts';
 import { removeRecords } from './records.ts';
 import {
   README_FILE,
@@ -22,7 +20,7 @@ import {
 } from './results.ts';
 import { type Measure, type Point, ROUNDS, type Row, SIZES, type Size, timed } from './rounds.ts';
 
-const OPTIONS = ['--quick', '--smoke', '--profile', '--readme'];
+const OPTIONS = ['--quick', '--smoke', '--readme'];
 
 async function main(args: readonly string[]): Promise<number> {
   const flags = args.filter((arg) => arg.startsWith('--'));
@@ -43,23 +41,18 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const size = SIZES.find((one) => flags.includes(`--${one}`)) ?? 'full';
-  const profile = flags.includes('--profile') ? mkdtempSync(join(tmpdir(), 'relay-profile-')) : null;
   const selected = MEASURES.filter(({ name }) => names.length === 0 || names.includes(name));
-  const results = await measured(selected, size, profile);
+  const results = await measured(selected, size);
   if (size === 'full' && names.length === 0) {
     writeFileSync(RESULTS_FILE, resultsText(results));
     writeFileSync(join(rootPath, 'bench.svg'), plotOf(results.points));
     writeReadme(results);
   }
   process.stdout.write(`${tableOf(results)}\n`);
-  if (profile !== null) {
-    process.stdout.write(`\n${timeByRoom(profile)}\n`);
-    rmSync(profile, { recursive: true, force: true });
-  }
   return 0;
 }
 
-async function measured(measures: readonly Measure[], size: Size, profile: string | null): Promise<Results> {
+async function measured(measures: readonly Measure[], size: Size): Promise<Results> {
   const at = new Date().toISOString();
   const loadBefore = loadavg();
   const rows: Row[] = [];
@@ -71,7 +64,7 @@ async function measured(measures: readonly Measure[], size: Size, profile: strin
       const say = (line: string) => process.stderr.write(`${name}: ${line}\n`);
       const count = (full: number, quick: number, smoke: number) => ({ full, quick, smoke })[size];
       const ms = await timed(async () => {
-        const outcome = await run({ count, rounds: ROUNDS[size], profile, say });
+        const outcome = await run({ count, rounds: ROUNDS[size], say });
         rows.push(...outcome.rows);
         notes[name] = outcome.notes;
         if (outcome.points !== undefined) points[name] = outcome.points;
