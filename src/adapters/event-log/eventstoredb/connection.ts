@@ -8,6 +8,7 @@ import {
   type StreamingRead,
 } from '@eventstore/db-client';
 import { Channel, credentials } from '@grpc/grpc-js';
+import { lazily } from '#src/lib/lazily.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -35,7 +36,7 @@ export const LEADER = { requiresLeader: true };
 
 export type EventStoreConnection = ReturnType<typeof eventStoreConnection>;
 
-export type ConnectionOptions = {
+type ConnectionOptions = {
   readonly timeLimitMs: number;
   /** Called with each `EventLogUnavailable` that a call throws. */
   readonly failed: (cause: EventLogUnavailable) => void;
@@ -50,7 +51,6 @@ export function eventStoreConnection(
   let current = new Client(settings);
   const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
-  let closed: Promise<void> | null = null;
   let answers = true;
 
   function report(isAnswer: boolean, cause?: unknown): void {
@@ -96,13 +96,6 @@ export function eventStoreConnection(
     }
   }
 
-  async function close(): Promise<void> {
-    closing.abort();
-    await Promise.allSettled(running);
-    await current.dispose();
-    current.closeChannel();
-  }
-
   return {
     timeLimitMs,
     call: <T>(run: (client: Client) => Promise<T>, limitMs = timeLimitMs): Promise<T> =>
@@ -116,10 +109,12 @@ export function eventStoreConnection(
     /** Aborts when `close` begins. */
     closing: closing.signal,
     /** Waits for the calls in progress, and frees the channel. */
-    close(): Promise<void> {
-      closed ??= close();
-      return closed;
-    },
+    close: lazily(async () => {
+      closing.abort();
+      await Promise.allSettled(running);
+      await current.dispose();
+      current.closeChannel();
+    }),
   };
 }
 

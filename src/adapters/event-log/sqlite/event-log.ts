@@ -15,7 +15,7 @@ import { FileReplaced, fileIdentity } from './file-identity.ts';
 import { logReader, positionNumber } from './read.ts';
 import { positionText } from './row.ts';
 import { logScanner } from './scan.ts';
-import { commitWatch, sqliteSubscription } from './subscribe.ts';
+import { CommitWatch, sqliteSubscription } from './subscribe.ts';
 
 export type SqliteEventLogOptions = {
   /** The database file, on a local disk. It and its directory are created if they are missing. */
@@ -52,7 +52,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
   const reader = logReader(db, hasChecksum);
   const damage = knownDamage(logger, { file });
   const structure = fileDamage({ file, now, logger, onFound: (found) => health.failed(found) });
-  const watch = commitWatch(db);
+  const watch = new CommitWatch(db);
   const commits = groupCommit(db, {
     lockTimeoutMs,
     now,

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openLogFile } from '#src/adapters/event-log/sqlite/file.ts';
 import { type LogReader, logReader } from '#src/adapters/event-log/sqlite/read.ts';
-import { commitWatch, sqliteSubscription } from '#src/adapters/event-log/sqlite/subscribe.ts';
+import { CommitWatch, sqliteSubscription } from '#src/adapters/event-log/sqlite/subscribe.ts';
 import { within } from '#test/support/event-log-fixtures.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 
@@ -19,7 +19,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const { file, remove } = logDirectory();
   const { db } = openLogFile(file);
   const foreign = new DatabaseSync(file);
-  const watch = commitWatch(db);
+  const watch = new CommitWatch(db);
   const insert = foreign.prepare(
     `INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES ('a-1', ?, ?, 'Noted', 0, '{}', '{}')`,
   );
