@@ -46,6 +46,20 @@ const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
   released: [paymentReserved(), paymentReleased()],
 };
 const again = paymentReserved({ jobId: OTHER_JOB_ID });
+const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
+  PaymentReserved: again,
+  PaymentSettled: paymentSettled(),
+  PaymentRejected: paymentRejected(),
+  PaymentReleased: paymentReleased(),
+  SettlementUnknown: settlementUnknown(),
+  SettlementRetried: settlementRetried(),
+  RefundBegun: refundBegun(),
+  RefundCancelled: refundCancelled(),
+  PaymentRefunded: paymentRefunded(),
+  PaymentMissing: paymentMissing(),
+  SettlementCorrected: settlementCorrected(),
+};
+
 const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['status']>> = {
   absent: to({ PaymentReserved: 'reserved' }, 'absent'),
   reserved: to(
@@ -86,35 +100,9 @@ const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['stat
   rejected: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'rejected'),
   released: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'released'),
 };
-const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
-  PaymentReserved: again,
-  PaymentSettled: paymentSettled(),
-  PaymentRejected: paymentRejected(),
-  PaymentReleased: paymentReleased(),
-  SettlementUnknown: settlementUnknown(),
-  SettlementRetried: settlementRetried(),
-  RefundBegun: refundBegun(),
-  RefundCancelled: refundCancelled(),
-  PaymentRefunded: paymentRefunded(),
-  PaymentMissing: paymentMissing(),
-  SettlementCorrected: settlementCorrected(),
-};
-
 function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, stay: Payment['status']) {
-  const none = {
-    PaymentReserved: stay,
-    PaymentSettled: stay,
-    PaymentRejected: stay,
-    PaymentReleased: stay,
-    SettlementUnknown: stay,
-    SettlementRetried: stay,
-    RefundBegun: stay,
-    RefundCancelled: stay,
-    PaymentRefunded: stay,
-    PaymentMissing: stay,
-    SettlementCorrected: stay,
-  };
-  return { ...none, ...moves };
+  const none = Object.fromEntries(Object.keys(EVENTS).map((type) => [type, stay]));
+  return { ...none, ...moves } as Record<PaymentEvent['type'], Payment['status']>;
 }
 
 for (const status of Object.keys(NEXT) as Payment['status'][]) {

@@ -30,105 +30,11 @@ async function preview(now: string | number, schedule: Schedule, request = webho
 }
 const daily = (timeOfDay: string, timezone: string): Schedule => ({ type: 'daily', timeOfDay, timezone });
 
-/** Now, time of day, zone; then the runs as clocks there show them. */
-const CASES: readonly (readonly [string, string, string, readonly string[]])[] = [
-  [
-    '2026-03-27T12:00:00Z',
-    '02:30',
-    'Europe/Berlin',
-    ['2026-03-28T02:30:00+01:00', '2026-03-29T03:30:00+02:00', '2026-03-30T02:30:00+02:00'],
-  ],
-  [
-    '2026-10-24T12:00:00Z',
-    '02:30',
-    'Europe/Berlin',
-    ['2026-10-25T02:30:00+02:00', '2026-10-26T02:30:00+01:00', '2026-10-27T02:30:00+01:00'],
-  ],
-  [
-    // Between the first half past two and the second: the second is no run.
-    '2026-10-25T01:00:00Z',
-    '02:30',
-    'Europe/Berlin',
-    ['2026-10-26T02:30:00+01:00', '2026-10-27T02:30:00+01:00', '2026-10-28T02:30:00+01:00'],
-  ],
-  [
-    '2026-03-28T12:00:00Z',
-    '09:00',
-    'europe/berlin',
-    ['2026-03-29T09:00:00+02:00', '2026-03-30T09:00:00+02:00', '2026-03-31T09:00:00+02:00'],
-  ],
-  [
-    '2026-03-07T12:00:00Z',
-    '02:30',
-    'America/New_York',
-    ['2026-03-08T03:30:00-04:00', '2026-03-09T02:30:00-04:00', '2026-03-10T02:30:00-04:00'],
-  ],
-  [
-    '2025-10-04T00:00:00Z',
-    '02:15',
-    'Australia/Lord_Howe',
-    ['2025-10-05T02:45:00+11:00', '2025-10-06T02:15:00+11:00', '2025-10-07T02:15:00+11:00'],
-  ],
-  [
-    // The 30th never was: its run falls together with the one of the 31st.
-    '2011-12-29T12:00:00Z',
-    '10:00',
-    'Pacific/Apia',
-    ['2011-12-29T10:00:00-10:00', '2011-12-31T10:00:00+14:00', '2012-01-01T10:00:00+14:00'],
-  ],
-  [
-    '2011-12-30T09:59:00Z',
-    '00:00',
-    'Pacific/Apia',
-    ['2011-12-31T00:00:00+14:00', '2012-01-01T00:00:00+14:00', '2012-01-02T00:00:00+14:00'],
-  ],
-  [
-    '2024-04-13T12:00:00Z',
-    '02:30',
-    'Africa/Casablanca',
-    ['2024-04-14T03:30:00+01:00', '2024-04-15T02:30:00+01:00', '2024-04-16T02:30:00+01:00'],
-  ],
-  [
-    '2024-09-07T12:00:00Z',
-    '00:00',
-    'America/Santiago',
-    ['2024-09-08T01:00:00-03:00', '2024-09-09T00:00:00-03:00', '2024-09-10T00:00:00-03:00'],
-  ],
-  [
-    '2022-03-26T12:00:00Z',
-    '00:00',
-    'Asia/Beirut',
-    ['2022-03-27T01:00:00+03:00', '2022-03-28T00:00:00+03:00', '2022-03-29T00:00:00+03:00'],
-  ],
-  [
-    // Ten past midnight of the day after the one whose run the clock change put off.
-    '2024-03-31T01:10:00Z',
-    '23:30',
-    'America/Nuuk',
-    ['2024-03-31T00:30:00-01:00', '2024-03-31T23:30:00-01:00', '2024-04-01T23:30:00-01:00'],
-  ],
-  [
-    '2026-03-28T12:00:00Z',
-    '23:59',
-    'Asia/Kathmandu',
-    ['2026-03-28T23:59:00+05:45', '2026-03-29T23:59:00+05:45', '2026-03-30T23:59:00+05:45'],
-  ],
-];
-
-for (const [now, timeOfDay, timezone, expected] of CASES) {
-  test(`daily ${timeOfDay} in ${timezone}, seen at ${now}`, async () => {
-    const { nextRuns } = await preview(now, daily(timeOfDay, timezone));
-    assert.deepEqual(
-      nextRuns,
-      expected.map((local) => new Date(local).toISOString()),
-    );
-  });
-}
-
 test('daily, in any zone at any time: three instants, each later than the last and than now, each at its time of day unless the clock skips it, and none left out', async () => {
   const zones = fc.constantFrom(...Intl.supportedValuesOf('timeZone'));
   const changes = fc.constantFrom(
     'Europe/Berlin',
+    'America/Santiago',
     'Australia/Lord_Howe',
     'Africa/Casablanca',
     'America/Nuuk',
