@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { JobEvent } from '#src/domain/events.ts';
 import {
   type AttemptFacts,
   closeInterrupted,
@@ -9,12 +10,12 @@ import {
   type StartFacts,
   startJob,
 } from '#src/domain/job/commands.ts';
+import type { Job } from '#src/domain/job/state.ts';
 import { givenJob } from '#test/support/given.ts';
 import {
   at,
   attemptRetried,
   attemptSucceeded,
-  JOB_ID,
   jobCompleted,
   jobStarted,
   receiptSigned,
@@ -67,38 +68,6 @@ test('an announced retry is recorded under the next number', () => {
     .thenEvents(attemptSucceeded({ number: 2 }));
 });
 
-test('job_not_running: no attempt before the start', () => {
-  givenJob()
-    .when((job) => recordAttempt(attemptFacts(attemptSucceeded()), job))
-    .thenImpossible('job_not_running');
-});
-
-test('job_not_running: no attempt after completion', () => {
-  givenJob(...closed)
-    .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number: 2 })), job))
-    .thenImpossible('job_not_running');
-});
-
-for (const number of [1, 3] as const) {
-  test(`attempt_out_of_order: number ${number} after the first`, () => {
-    givenJob(jobStarted(), attemptRetried())
-      .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number })), job))
-      .thenImpossible('attempt_out_of_order');
-  });
-}
-
-test('no_attempt_left: nothing follows an attempt that announced no retry', () => {
-  givenJob(jobStarted(), failedLast(1))
-    .when((job) => recordAttempt(attemptFacts(attemptSucceeded({ number: 2 })), job))
-    .thenImpossible('no_attempt_left');
-});
-
-test('no_attempt_left: the last allowed attempt announces no retry', () => {
-  givenJob(jobStarted({ attemptsAllowed: 2 }), attemptRetried())
-    .when((job) => recordAttempt(attemptFacts(attemptRetried({ number: 2 })), job))
-    .thenImpossible('no_attempt_left');
-});
-
 // ── completeJob ─────────────────────────────────────────────────────────────────────────────────────────
 
 test('the last attempt decides: it succeeded, so the job did, whatever failed before', () => {
@@ -124,34 +93,6 @@ test('the last attempt decides: it failed, so the job did, with its status and c
       }),
     );
 });
-
-test('attempt_pending: a job without an attempt is not completed', () => {
-  givenJob(jobStarted())
-    .when((job) => completeJob(response, at(41), job))
-    .thenImpossible('attempt_pending');
-});
-
-test('attempt_pending: nor while a retry is announced', () => {
-  givenJob(jobStarted(), attemptRetried())
-    .when((job) => completeJob(response, at(41), job))
-    .thenImpossible('attempt_pending');
-});
-
-for (const [why, events] of [
-  ['one that never started', []],
-  ['one that is completed', closed],
-] as const) {
-  test(`job_not_running: ${why} is not completed`, () => {
-    givenJob(...events)
-      .when((job) => completeJob(response, at(41), job))
-      .thenImpossible('job_not_running');
-  });
-  test(`job_not_running: ${why} is not closed as interrupted`, () => {
-    givenJob(...events)
-      .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
-      .thenImpossible('job_not_running');
-  });
-}
 
 // ── closeInterrupted ────────────────────────────────────────────────────────────────────────────────────
 
@@ -208,15 +149,53 @@ test('not executed: its owner knows that nothing was sent, and closes it itself'
     );
 });
 
-test('no_attempt_left: a job whose last attempt is final was not interrupted', () => {
-  givenJob(jobStarted(), failedLast(1))
-    .when((job) => closeInterrupted('interrupted_unknown', at(90), job))
-    .thenImpossible('no_attempt_left');
-});
+// ── what cannot follow ──────────────────────────────────────────────────────────────────────────────────
 
-test('every event of a job names it', () => {
-  const { state } = givenJob(jobStarted());
-  const closed = closeInterrupted('interrupted_unknown', at(90), state);
-  assert.ok(closed.kind === 'events');
-  for (const { data } of closed.events) assert.equal(data.jobId, JOB_ID);
-});
+const attempt = (event: ReturnType<typeof attemptRetried>) => (job: Job) =>
+  recordAttempt(attemptFacts(event), job);
+const complete = (job: Job) => completeJob(response, at(41), job);
+const interrupt = (job: Job) => closeInterrupted('interrupted_unknown', at(90), job);
+
+const IMPOSSIBLE: Record<string, readonly (readonly [string, readonly JobEvent[], (job: Job) => object])[]> =
+  {
+    job_not_running: [
+      ['an attempt before the start', [], attempt(attemptSucceeded())],
+      ['an attempt after completion', closed, attempt(attemptSucceeded({ number: 2 }))],
+      ['completing one that never started', [], complete],
+      ['completing one that is completed', closed, complete],
+      ['interrupting one that never started', [], interrupt],
+      ['interrupting one that is completed', closed, interrupt],
+    ],
+    attempt_out_of_order: [
+      [
+        'number 1 after the first',
+        [jobStarted(), attemptRetried()],
+        attempt(attemptSucceeded({ number: 1 })),
+      ],
+      [
+        'number 3 after the first',
+        [jobStarted(), attemptRetried()],
+        attempt(attemptSucceeded({ number: 3 })),
+      ],
+    ],
+    no_attempt_left: [
+      ['one after no retry', [jobStarted(), failedLast(1)], attempt(attemptSucceeded({ number: 2 }))],
+      [
+        'the last allowed one with a retry',
+        [jobStarted({ attemptsAllowed: 2 }), attemptRetried()],
+        attempt(attemptRetried({ number: 2 })),
+      ],
+      ['interrupting after a final attempt', [jobStarted(), failedLast(1)], interrupt],
+    ],
+    attempt_pending: [
+      ['completing without an attempt', [jobStarted()], complete],
+      ['completing while a retry is announced', [jobStarted(), attemptRetried()], complete],
+    ],
+  };
+for (const [refusal, cases] of Object.entries(IMPOSSIBLE))
+  for (const [what, events, command] of cases)
+    test(`${refusal}: ${what}`, () => {
+      givenJob(...events)
+        .when(command as never)
+        .thenImpossible(refusal as never);
+    });

@@ -15,9 +15,8 @@ import {
 import { keyDirectory, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { failing, letPass } from '#test/support/fakes.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, type World, world } from '#test/support/fakes-world.ts';
-import { type CallChanges, execute, paidWith } from '#test/support/given-call.ts';
+import { type CallChanges, execute } from '#test/support/given-call.ts';
 import { keyActivated } from '#test/support/given-events.ts';
 import { rowOfJob } from '#test/support/given-receipt.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
@@ -75,20 +74,10 @@ test('a job that is no longer retained: the seven checks of the receipt alone, w
   assert.deepEqual([report.ok, report.checks.length], [true, 7]);
 });
 
-for (const [what, change, check] of [
-  ['status', { status: 'failed' }, 'status_matches'],
-  ['method', { method: 'DELETE' }, 'method_matches'],
-  ['count of attempts', { attempts: 1 }, 'attempts_match'],
-  ['decision', { decisionId: 'dec_1' }, 'decision_matches'],
-  ['payment', { payment: null }, 'payment_matches'],
-  ['target', { targetCommitment: 'A'.repeat(43) }, 'target_matches'],
-  ['receipt', { receiptId: null }, 'job_links_receipt'],
-] as [string, Partial<StoredJob>, string][]) {
-  test(`a read model with another ${what}: ${check} fails, and nothing else`, async () => {
-    const { deps, job, receipt } = await stored();
-    assert.deepEqual(failed(await verifyStored(deps, receipt, { ...job, ...change })), [check]);
-  });
-}
+test('a read model that says another thing than the receipt fails its check, and nothing else', async () => {
+  const { deps, job, receipt } = await stored();
+  assert.deepEqual(failed(await verifyStored(deps, receipt, { ...job, payment: null })), ['payment_matches']);
+});
 
 test('a log whose events were edited: event_chain_matches fails', async () => {
   const { deps, job, receipt } = await stored();
@@ -99,20 +88,6 @@ test('a log whose events were edited: event_chain_matches fails', async () => {
   const log = { ...deps.log, readStream: async () => edited };
   await deps.keys.list();
   assert.deepEqual(failed(await verifyStored({ ...deps, log }, receipt, job)), ['event_chain_matches']);
-});
-
-test('a receipt under another job’s id: payload_job_id and receipt_links_job fail', async () => {
-  const { it, deps, receipt } = await stored();
-  const other = await stored(paidWith(otherPayment(), { key: 'k2' }), it);
-  const crossed = await verifyStored(deps, { ...receipt, jobId: other.job.jobId }, other.job);
-  assert.equal(crossed.ok, false);
-  for (const name of [
-    'payload_job_id',
-    'receipt_links_job',
-    'job_links_receipt',
-    'event_chain_matches',
-  ] as const)
-    assert.ok(failed(crossed).includes(name), name);
 });
 
 test('a key that the log does not know: signature_valid and key_valid_at_issue fail', async () => {
