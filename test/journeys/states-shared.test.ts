@@ -109,7 +109,7 @@ testStates('over EventStoreDB and PostgreSQL', {
         reason: 'unavailable',
         message: /reads answer 503, calls are executed/,
         alert: 'RelayReadModelsDown',
-        logged: { level: 'warn', msg: /read models/, cause: /ECONNREFUSED|CONNECTION_|57P0/ },
+        logged: { level: 'warn', msg: /read models/, cause: /ECONNREFUSED|ECONNRESET|CONNECTION_|57P0/ },
         call: [200],
       },
       repaired: 'running',
