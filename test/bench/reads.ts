@@ -12,7 +12,7 @@ import { storeQueries } from '#projections/store-query.ts';
 import { trustQueries } from '#projections/trust/query.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { bucketMs, bucketStarts } from '#src/http/routes/monitoring.ts';
-import { startService } from '#test/support/service.ts';
+import { startService, waitFor } from '#test/support/service.ts';
 import { demand, load, type Turn } from './load.ts';
 import { startPeer } from './processes.ts';
 import { copiesNote, LARGEST, type Records, recordsOf, recordsWorld } from './records.ts';
@@ -48,7 +48,11 @@ export const readsMeasure: Measure = {
     const folder = mkdtempSync(join(tmpdir(), 'relay-bench-'));
     try {
       options.say(`${records.jobs} jobs, made in ${((ready - begun) / 1000).toFixed(1)} s`);
-      await demand(`${service.url}/health`);
+      await waitFor('the rows are counted', async () => {
+        const { ok } = await fetch(`${service.url}/api/proofs/recent`);
+        return ok;
+      });
+      options.say(`${records.jobs} jobs, counted in ${((performance.now() - ready) / 1000).toFixed(1)} s`);
       return {
         rows: [
           ...(await recordRows(service, records, options)),
