@@ -1,8 +1,7 @@
 // Checks checkpoints, recorded and kept by the auditor: form, signature, and whether they fit the leaves of the record.
 import { toBase64 } from '#src/domain/encoding.ts';
 import type { CheckpointSigned } from '#src/domain/events/signing-keys.ts';
-import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
-import type { Primitives } from '../signing-keys/keys.ts';
+import { type KeyRecord, keyOpenAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import { type Fault, fault } from './finding.ts';

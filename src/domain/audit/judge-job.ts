@@ -1,6 +1,6 @@
 // Checks whether an event can follow the events before it in its job's stream, with the commands that write such events;
 // and whether a job's receipt verifies and states exactly what the job's events give.
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { sameJson } from '../canonical-json.ts';
 import type { JobStarted, ReceiptSigned } from '../events/job.ts';
 import type { DomainEvent, Events, JobEvent } from '../events.ts';
@@ -9,7 +9,6 @@ import type { CompletedJob, Job } from '../job/state.ts';
 import { type ChainedEvent, logOf, type ReadReceipt, receiptPayload } from '../receipt/payload.ts';
 import type { CheckName } from '../receipt/report.ts';
 import { chainOf, verifyReceipt } from '../receipt/verify.ts';
-import type { Primitives } from '../signing-keys/keys.ts';
 import { type Fault, type FindingKind, fault } from './finding.ts';
 
 export function jobFaults(job: Job, event: JobEvent): readonly Fault[] {

@@ -2,10 +2,9 @@
 // one has failed, so that a reader sees all that is wrong. The signature primitive is an argument.
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
-import { type KeyRecord, keyValidAt } from '#src/domain/signing-keys/keys.ts';
+import { type KeyRecord, keyValidAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import { hasLoneSurrogate, type Json, sameJson } from '../canonical-json.ts';
 import type { PaymentFacts } from '../event-fields.ts';
-import type { Primitives } from '../signing-keys/keys.ts';
 import { TRANSPARENCY } from '../transparency/checkpoint.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
 import { receiptLeafData } from '../transparency/tree.ts';

@@ -1,8 +1,7 @@
 // Checkpoints (C2SP tlog-checkpoint): a signed note over the tree's head, by the relay's checkpoint key; and whether a tree
 // head may be signed: only if the last checkpoint's tree is proven to be a prefix of it.
 import { fromBase64, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import type { Primitives } from '../signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type Hash, isCount, sameHash } from './merkle.ts';
 import { type Note, parseNote, verifyNote } from './note.ts';
 import { HASH_BYTES } from './tiles.ts';

@@ -1,7 +1,6 @@
 // A proof file (C2SP tlog-proof): proves that one leaf is in the log; verified offline with the log's key.
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
-import type { Primitives } from '../signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
 import { type Hash, leafHash, verifyInclusion } from './merkle.ts';
 import { HASH_BYTES } from './tiles.ts';

@@ -8,8 +8,7 @@ import type { JobStarted } from '#src/domain/events/job.ts';
 import type { EventOf, JobEvent } from '#src/domain/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { type ReceiptPayload, readReceipt } from '#src/domain/receipt/payload.ts';
-import type { Primitives } from '#src/domain/signing-keys/keys.ts';
-import { type KeyRecord, keyOpenAt } from '#src/domain/signing-keys/keys.ts';
+import { type KeyRecord, keyOpenAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { OpenJob, StoredEvent, StreamStates } from './stream-states.ts';
 
 export type JobDeps = {

@@ -10,8 +10,7 @@ import {
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { paymentHistories } from './payment-histories.ts';
-import type { Ledger } from './read-ledger.ts';
-import { standingRounds } from './read-ledger.ts';
+import { type Ledger, standingRounds } from './read-ledger.ts';
 
 /** Open payments, the longest open first. `nowMs`: Unix ms. */
 export function openPayments({ entries }: Pick<Ledger, 'entries'>, nowMs: number): readonly PaymentRow[] {

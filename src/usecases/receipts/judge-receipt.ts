@@ -4,8 +4,7 @@ import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, type KeyEvent, STREAM } from '#src/domain/events.ts';
 import type { ReadReceipt } from '#src/domain/receipt/payload.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
-import type { Primitives } from '#src/domain/signing-keys/keys.ts';
-import { evolveKeys, type KeyRecord } from '#src/domain/signing-keys/keys.ts';
+import { evolveKeys, type KeyRecord, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 
 type JudgeReceiptDeps = { readonly log: EventLog; readonly primitives: Primitives };

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chainAccount } from '#src/domain/events/payment.ts';
-import type { DomainEvent } from '#src/domain/events.ts';
-import { STREAM } from '#src/domain/events.ts';
+import { type DomainEvent, STREAM } from '#src/domain/events.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { contradictsItself, isWorkLeft } from '#src/usecases/payments/sum-payments.ts';
 import { given, shared } from '#test/support/fakes-world.ts';
