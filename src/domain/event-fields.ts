@@ -136,7 +136,7 @@ export const PaymentFacts = Type.Object(
     scheme: Text,
     network: Text,
     asset: Text,
-    amount: Type.String({ pattern: '^\\d+$' }),
+    amount: Units,
     payTo: Text,
     payer: Text,
     /** null if the facilitator reported the settlement without its hash. */

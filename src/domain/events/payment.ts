@@ -26,7 +26,7 @@ export const PaymentReserved = declareEvent('payment', 'reservedAt', {
   scheme: Text,
   network: Text,
   asset: Text,
-  amount: Type.String({ pattern: '^\\d+$' }),
+  amount: Units,
   payTo: Text,
   payer: Text,
   nonce: Text,
