@@ -7,7 +7,12 @@ import { Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts'
 import type { ProgressOf } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from './endpoint.ts';
 
-type Kind = 'job' | 'receipt' | 'decision';
+const IDS = {
+  job: new RegExp(ID_PATTERN.job),
+  receipt: new RegExp(ID_PATTERN.receipt),
+  decision: new RegExp(ID_PATTERN.decision),
+};
+type Kind = keyof typeof IDS;
 
 /** A route that answers a record. */
 export const recordEndpoint = (
@@ -26,7 +31,7 @@ export const recordEndpoint = (
     ({ id }) => answer(id),
   );
 
-export const isIdOf = (kind: Kind, id: string): boolean => new RegExp(ID_PATTERN[kind]).test(id);
+export const isIdOf = (kind: Kind, id: string): boolean => IDS[kind].test(id);
 
 export const notFound = (kind: Kind) =>
   refused(`${kind}_not_found`, `There is no such ${kind}, or it is no longer retained.`);
