@@ -79,7 +79,7 @@ const UNINDEXED = {
   message: 'reads of its stream do not find the event: calls that it answered could be sent again',
 } as const;
 
-// ── whether the record is complete and in order, regardless of the events’ data ─────────────────────
+// ── whether the record is complete and in order, whatever its events say ────────────────────────────
 
 export function auditOrder(states: StreamStates) {
   /** `head`: the greatest position so far. `damaged`: events that could not be read. */
@@ -112,16 +112,16 @@ export function auditOrder(states: StreamStates) {
     take(event: RecordedEvent): readonly Fault[] {
       counts.events++;
       const named = isNoName(event.stream) ? UNREADABLE : revisionFault(event);
-      return [positionFault(event.position), named].filter((fault) => fault !== null);
+      return [positionFault(event.position), named].filter((found) => found !== null);
     },
     /** Its position, and its revision where it is known, are not missing. */
     takeDamaged(damage: Damage): readonly Fault[] {
       const { from, to, stream, revision } = damage;
       counts.damaged += damagedCount(damage);
-      const fault = positionFault(from);
+      const found = positionFault(from);
       if (counts.head === null || to > counts.head) counts.head = to;
       if (stream !== null && states.advance(stream, Number(revision)) === 0) counts.streams++;
-      return fault === null ? [] : [fault];
+      return found === null ? [] : [found];
     },
   };
 }

@@ -16,8 +16,9 @@ import { type RollbackCheckDeps, rollbackCheck } from './rollback-check.ts';
 export type KnownCheckpointsDeps = RollbackCheckDeps & { readonly log: Pick<EventLog, 'readStream'> };
 
 /** Its functions throw what a read of the log throws. */
-export function knownCheckpoints({ log, logger, ...kept }: KnownCheckpointsDeps) {
-  const rollback = rollbackCheck({ logger, ...kept });
+export function knownCheckpoints(deps: KnownCheckpointsDeps) {
+  const { log, logger } = deps;
+  const rollback = rollbackCheck(deps);
   let state = NO_CHECKPOINTS;
 
   function record(fact: CheckpointFact): void {
