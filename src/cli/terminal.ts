@@ -147,7 +147,7 @@ export const recordTable = <N extends string>(names: readonly N[], records: Reco
     records.map((record) => names.map((name) => String(record[name] ?? '-'))),
   );
 
-/** The same as CSV. */
+/** The same as CSV, empty in place of null. */
 export const csvTable = <N extends string>(names: readonly N[], records: Records<N>) =>
   [names, ...records.map((record) => names.map((name) => record[name]))].map(csvLine);
 

@@ -47,7 +47,6 @@ export type LocalChain = {
   balanceOf(owner: Address): Promise<bigint>;
   /** Mints `amount` for each owner, in one transaction. */
   mint(owners: readonly Address[], amount: bigint): Promise<void>;
-
   /** Stops the chain; its state is lost. */
   stop(): Promise<void>;
 };

@@ -192,10 +192,10 @@ const IMPOSSIBLE: Record<string, readonly (readonly [string, readonly JobEvent[]
       ['completing while a retry is announced', [jobStarted(), attemptRetried()], complete],
     ],
   };
-for (const [refusal, cases] of Object.entries(IMPOSSIBLE))
+for (const [why, cases] of Object.entries(IMPOSSIBLE))
   for (const [what, events, command] of cases)
-    test(`${refusal}: ${what}`, () => {
+    test(`${why}: ${what}`, () => {
       givenJob(...events)
-        .when(command as never)
-        .thenImpossible(refusal as never);
+        .when(command)
+        .thenImpossible(why);
     });
