@@ -211,7 +211,5 @@ function idOf(data: DomainEvent['data']): string | null {
   return 'jobId' in data ? data.jobId : '';
 }
 
-const misplaced = (type: string): Fault => ({
-  kind: 'event_misplaced',
-  message: `no ${type} belongs in a stream of this name`,
-});
+const misplaced = (type: string): Fault =>
+  fault('event_misplaced', `no ${type} belongs in a stream of this name`);

@@ -92,7 +92,7 @@ export async function receiptFaults(
   );
   const faults: Fault[] = report.checks.flatMap(({ name, ok }) => {
     const kind = RECEIPT_CHECKS[name];
-    return ok || kind === undefined ? [] : [{ kind, message: `the check ${name} of the receipt fails` }];
+    return ok || kind === undefined ? [] : [fault(kind, `the check ${name} of the receipt fails`)];
   });
   if (
     signed.decisionId !== payload.decisionId ||
@@ -114,9 +114,8 @@ export async function receiptFaults(
   }
   const content = differing.filter((name) => name !== 'stream').join(', ');
   if (content !== '')
-    faults.push({
-      kind: 'receipt_content_mismatch',
-      message: `the receipt contradicts the events of its job in ${content}`,
-    });
+    faults.push(
+      fault('receipt_content_mismatch', `the receipt contradicts the events of its job in ${content}`),
+    );
   return faults;
 }

@@ -38,16 +38,15 @@ export function judgeClaim(
     const claimed = allocations
       .filter((each) => potKey(each) === pot)
       .reduce((sum, each) => sum + BigInt(each.amount), 0n);
-    if (claimed > BigInt(amount))
-      faults.push({
-        kind: 'refund_exceeds_transfer',
-        message: `the refunds of ${transfer.payer} add up to ${claimed}, and the transfer moved ${amount}`,
-      });
+    if (claimed > BigInt(amount)) {
+      const message = `the refunds of ${transfer.payer} add up to ${claimed}, and the transfer moved ${amount}`;
+      faults.push(fault('refund_exceeds_transfer', message));
+    }
     for (const refund of transfer.refunds) {
       if (allocations.filter(({ payment }) => payment === refund.payment).length > 1)
         impossible(`it claims the transaction twice for ${refund.payment}`);
-      const fault = mismatch(network, transfer, refund, paymentOf(refund.payment));
-      if (fault !== null) faults.push(fault);
+      const found = mismatch(network, transfer, refund, paymentOf(refund.payment));
+      if (found !== null) faults.push(found);
     }
   }
   return { history: { ...history, allocations, moved }, faults };
@@ -102,7 +101,7 @@ export function claimEnd(
   return twice(stream, transaction, payment.refunded.transaction);
 }
 
-export const twice = (stream: string, transaction: string, other: string): Fault => ({
-  kind: 'payment_claimed_twice',
-  message: `${transaction} is claimed for the refund of ${stream}, and so is ${other} (unless the command that completes the former has not ended)`,
-});
+export function twice(stream: string, transaction: string, other: string): Fault {
+  const message = `${transaction} is claimed for the refund of ${stream}, and so is ${other} (unless the command that completes the former has not ended)`;
+  return fault('payment_claimed_twice', message);
+}

@@ -45,10 +45,9 @@ export function auditKeys(trusted: readonly KeyRecord[] | null) {
     missing: (): readonly Fault[] =>
       (trusted ?? [])
         .filter(({ keyId }) => find(keyId) === undefined)
-        .map(({ keyId }) => ({
-          kind: 'key_missing',
-          message: `the record lacks the trusted key ${keyId}, or is older than the key set`,
-        })),
+        .map(({ keyId }) =>
+          fault('key_missing', `the record lacks the trusted key ${keyId}, or is older than the key set`),
+        ),
   };
 }
 

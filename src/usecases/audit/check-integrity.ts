@@ -60,7 +60,7 @@ export async function integrityOf(deps: IntegrityDeps): Promise<Integrity> {
         ...location
       } = isEvent ? { kind: null, message: null, ...locationOf(one.event) } : damageFinding(one.damage);
       const faults = isEvent ? order.take(one.event) : order.takeDamaged(one.damage);
-      for (const fault of faults) found(findingOf(fault, location));
+      for (const each of faults) found(findingOf(each, location));
       if (!isEvent) found(damageFinding(one.damage));
     }
     for (const event of page.unindexed) found(findingOf(UNINDEXED, locationOf(event)));
@@ -70,14 +70,14 @@ export async function integrityOf(deps: IntegrityDeps): Promise<Integrity> {
   deps.onEventsRead?.();
   const problems = await log.checkFiles();
   for (const problem of problems ?? [])
-    found(findingOf({ kind: 'storage_damaged', message: problem.replace(/\.$/, '') }, NOWHERE));
+    found(findingOf(fault('storage_damaged', problem.replace(/\.$/, '')), NOWHERE));
   return { ...order.counts, unchecked, filesChecked: problems !== null, findings };
 }
 
-const UNINDEXED = {
-  kind: 'event_unindexed',
-  message: 'reads of its stream do not find the event: calls that it answered could be sent again',
-} as const;
+const UNINDEXED: Fault = fault(
+  'event_unindexed',
+  'reads of its stream do not find the event: calls that it answered could be sent again',
+);
 
 // ── whether the record is complete and in order, whatever its events say ────────────────────────────
 
