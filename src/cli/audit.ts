@@ -2,21 +2,19 @@
 // read model and uses no network.
 import { createReadStream, statSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import { isObject } from '#src/lib/is-object.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { auditAgainstChain, type ChainChecked } from '#src/usecases/audit/audit-against-chain.ts';
 import type { Auditor, AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import type { Integrity } from '#src/usecases/audit/check-integrity.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import type { Finding } from '../domain/audit/finding.ts';
-import type { KeptCheckpoint } from '../domain/audit/judge-checkpoint.ts';
-import { parseCheckpoint } from '../domain/transparency/checkpoint.ts';
 import type { EventScan, Scanned } from '../ports/event-scan.ts';
 import { auditReport } from './audit-report.ts';
 import { CannotRun } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
-import { nameOf, readSource, unreadable } from './read-source.ts';
+import { readCheckpoint } from './read-checkpoint.ts';
+import { nameOf, unreadable } from './read-source.ts';
 import {
   mark,
   numbered,
@@ -192,28 +190,6 @@ async function* readable(
     yield* chunks;
   } catch (error) {
     throw unreadable(source, error);
-  }
-}
-
-/** A checkpoint that the auditor kept: bare, or in an execution response. Throws `CannotRun`. */
-async function readCheckpoint(source: string): Promise<KeptCheckpoint> {
-  const note = noteIn(await readSource(source));
-  const head = note === null ? null : parseCheckpoint(note);
-  if (note === null || head === null)
-    throw new CannotRun(
-      `${nameOf(source)} is not a checkpoint: it must be the text of /log/checkpoint, or an execution response with one`,
-    );
-  return { ...head, source: nameOf(source), note };
-}
-
-/** A signed note begins with its origin, which is not JSON. */
-function noteIn(text: string): string | null {
-  if (!text.trimStart().startsWith('{')) return text;
-  try {
-    const value: unknown = JSON.parse(text);
-    return isObject(value) && typeof value.checkpoint === 'string' ? value.checkpoint : null;
-  } catch {
-    return null;
   }
 }
 

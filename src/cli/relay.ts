@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander';
 import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
+import { addConsistency } from './consistency.ts';
 import { addDemo } from './demo.ts';
 import { exitOf, lastWords, oneLine } from './exit.ts';
 import { addExport } from './export.ts';
@@ -18,6 +19,7 @@ const COMMANDS = [
   addServe,
   addDemo,
   addVerify,
+  addConsistency,
   addExport,
   addAudit,
   addMigrate,

@@ -76,16 +76,21 @@ async function readLogFacts(source: string): Promise<LogFacts> {
   return { proof, now: Math.floor(Date.now() / 1000) };
 }
 
-/** Without --keys: the key set at the origin of the receipt's URL. Throws `CannotRun` for a file. */
-function keysOfOrigin(source: string): string {
+/** Without --keys: the key set at the origin of the URL. Throws `CannotRun` for a file. */
+export function keysOfOrigin(source: string): string {
   if (!isUrl(source)) {
     throw new CannotRun(
       `--keys is missing: name the relay's key set, from https://<relay>/.well-known/jwks.json, as a file or as that URL`,
     );
   }
-  const origin = URL.parse(source)?.origin;
-  if (origin === undefined) throw new CannotRun(`${source} is not a URL`);
-  return `${origin}/.well-known/jwks.json`;
+  return `${originOf(source)}/.well-known/jwks.json`;
+}
+
+/** Throws `CannotRun`. */
+export function originOf(url: string): string {
+  const origin = URL.parse(url)?.origin;
+  if (origin === undefined) throw new CannotRun(`${url} is not a URL`);
+  return origin;
 }
 
 /** Throws `CannotRun`. */

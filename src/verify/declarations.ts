@@ -12,10 +12,12 @@ export async function declarations(source: Source, payload: object): Promise<str
     const text = await source(path);
     parts.push(...names.map((name) => statement(text, `export type ${name} =`, TYPE)));
   }
-  const verifier = await source('verify/verifier.ts');
-  for (const name of ['verifyReceipt', 'verifyProof']) {
-    const head = statement(verifier, `export async function ${name}(`, HEAD_OF_FUNCTION);
-    parts.push(`${head.replace('export async', 'export declare')};`);
+  for (const [path, names] of Object.entries(FUNCTIONS)) {
+    const text = await source(path);
+    for (const name of names) {
+      const head = statement(text, `export async function ${name}(`, HEAD_OF_FUNCTION);
+      parts.push(`${head.replace('export async', 'export declare')};`);
+    }
   }
   parts.push(CANNOT_VERIFY);
   return `${parts.join('\n\n')}\n`;
@@ -35,9 +37,16 @@ const TYPES: Readonly<Record<string, readonly string[]>> = {
   ],
   'domain/receipt/disclosures.ts': ['OpenedDisclosure', 'DisclosureProblem'],
   'domain/transparency/tlog-proof.ts': ['ProofProblem'],
+  'domain/transparency/growth.ts': ['ConsistencyProblem'],
   'domain/receipt/document.ts': ['ReceiptReport'],
   'verify/given.ts': ['Given'],
   'verify/verifier.ts': ['VerifyOptions', 'ProofReport'],
+  'verify/log.ts': ['VerifiedCheckpoint', 'CheckpointReport', 'ConsistencyReport'],
+};
+
+const FUNCTIONS: Readonly<Record<string, readonly string[]>> = {
+  'verify/verifier.ts': ['verifyReceipt', 'verifyProof'],
+  'verify/log.ts': ['verifyCheckpoint', 'verifyConsistency'],
 };
 
 const CANNOT_VERIFY = `/** The runtime cannot verify signatures, so nothing was checked. \`message\`: for people. */

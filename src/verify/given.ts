@@ -55,3 +55,8 @@ export function proofText(proof: string): string {
   if (typeof proof !== 'string') throw new Unusable('the proof must be the text of a proof file');
   return proof;
 }
+
+export function noteText(checkpoint: string): string {
+  if (typeof checkpoint !== 'string') throw new Unusable('a checkpoint must be the text of a signed note');
+  return checkpoint;
+}

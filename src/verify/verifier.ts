@@ -1,4 +1,4 @@
-// The importable verifier: checks one receipt, or one proof, with a given key set. It uses no network, no storage and no
+// The importable verifier: checks one receipt, one proof or two checkpoints, with a given key set. It uses no network, no storage and no
 // package. The checks are the same as those of the service, the command line and the pages.
 import { toBase64 } from '#src/domain/encoding.ts';
 import { type ReceiptReport, verifyDocument } from '../domain/receipt/document.ts';
@@ -8,6 +8,7 @@ import { receiptLeafData } from '../domain/transparency/tree.ts';
 import { disclosureTexts, documentOf, type Given, keysOf, logFacts, proofText } from './given.ts';
 import { webPrimitives } from './primitives.ts';
 
+export { verifyCheckpoint, verifyConsistency } from './log.ts';
 export { CannotVerify } from './primitives.ts';
 
 export type VerifyOptions = {

@@ -249,6 +249,23 @@ export type DisclosureProblem = 'malformed' | 'not_committed' | 'misplaced' | 'r
  */
 export type ProofProblem = 'malformed' | 'checkpoint' | 'origin' | 'inclusion';
 
+/**
+ * `older`, `newer`: not a checkpoint that is signed by a checkpoint key of the key set. `origin`: of two different logs.
+ * `smaller`: the newer checkpoint has fewer leaves. `fork`: both have the same number of leaves and different roots: two
+ * signed checkpoints that no honest log has. `missing`: the sizes differ, so a proof is needed. `malformed`: not the
+ * answer of `/log/consistency`. `sizes`: a proof between other sizes. `inconsistent`: the proof does not hold.
+ */
+export type ConsistencyProblem =
+  | 'older'
+  | 'newer'
+  | 'origin'
+  | 'smaller'
+  | 'fork'
+  | 'missing'
+  | 'malformed'
+  | 'sizes'
+  | 'inconsistent';
+
 export type ReceiptReport = VerificationReport & {
   /** Why the document contains no receipt; null if it contains one. */
   readonly problem: string | null;
@@ -296,6 +313,26 @@ export type ProofReport =
     }
   | { readonly ok: false; readonly problem: ProofProblem | 'receipt' };
 
+/** A checkpoint whose signature verifies. */
+export type VerifiedCheckpoint = {
+  /** The log's name. */
+  readonly origin: string;
+  /** Leaves in the log when it was signed. */
+  readonly size: number;
+  /** Root of the tree of that size: base64 of 32 bytes. */
+  readonly root: string;
+  /** The checkpoint key that signed. */
+  readonly keyId: string;
+};
+
+export type CheckpointReport =
+  | ({ readonly ok: true } & VerifiedCheckpoint)
+  | { readonly ok: false; readonly problem: 'malformed' | 'signature' };
+
+export type ConsistencyReport =
+  | { readonly ok: true; readonly older: VerifiedCheckpoint; readonly newer: VerifiedCheckpoint }
+  | { readonly ok: false; readonly problem: ConsistencyProblem };
+
 /**
  * `receipt`: a compact JWS, the answer of GET /api/receipts/{id}, or an execution response. `ok`: every check holds, no
  * readable member differs, and every disclosure opens a commitment of the receipt. The report of an unreadable receipt
@@ -314,6 +351,26 @@ export declare function verifyProof(
   proof: string,
   options: { readonly receipt: Given; readonly keys: Given },
 ): Promise<ProofReport>;
+
+/**
+ * Verifies a checkpoint (C2SP tlog-checkpoint), such as the text of `/log/checkpoint` or the `checkpoint` of an execution
+ * response. `problem`: `malformed` (no checkpoint), `signature` (not signed by a checkpoint key of the key set that is not
+ * compromised). Throws as `verifyReceipt` does.
+ */
+export declare function verifyCheckpoint(
+  checkpoint: string,
+  options: { readonly keys: Given },
+): Promise<CheckpointReport>;
+
+/**
+ * Verifies that the log of the newer checkpoint contains everything that the older one covers, unchanged and in the same
+ * order (RFC 6962 §2.1.2). `proof`: the answer of `/log/consistency?from=&to=` with both sizes, as text or parsed; not
+ * needed if the sizes are equal or the older one is 0. Throws as `verifyReceipt` does.
+ */
+export declare function verifyConsistency(
+  claim: { readonly older: string; readonly newer: string; readonly proof?: Given | null },
+  options: { readonly keys: Given },
+): Promise<ConsistencyReport>;
 
 /** The runtime cannot verify signatures, so nothing was checked. `message`: for people. */
 export declare class CannotVerify extends Error {

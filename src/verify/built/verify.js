@@ -450,6 +450,7 @@ var LEAF = Uint8Array.of(0);
 var NODE = Uint8Array.of(1);
 var leafHash = (data) => sha2562(concatBytes(LEAF, data));
 var nodeHash = (left, right) => sha2562(concatBytes(NODE, left, right));
+var emptyRoot = () => sha2562(new Uint8Array(0));
 function sameHash(a, b) {
   return a.length === b.length && a.every((byte, at) => byte === b[at]);
 }
@@ -474,6 +475,37 @@ function verifyInclusion(claim) {
     [at, last] = [half(at), half(last)];
   }
   return last === 0 && sameHash(hash, root);
+}
+function verifyConsistency(claim) {
+  const { from, to, fromRoot, toRoot, proof } = claim;
+  if (!isCount(from) || !isCount(to) || from > to)
+    return false;
+  if (from === to)
+    return proof.length === 0 && sameHash(fromRoot, toRoot);
+  if (from === 0)
+    return proof.length === 0 && sameHash(fromRoot, emptyRoot());
+  let at = from - 1;
+  let last = to - 1;
+  while (at % 2 === 1)
+    [at, last] = [half(at), half(last)];
+  const path = at === 0 ? [fromRoot, ...proof] : [...proof];
+  const first = path.shift();
+  if (first === undefined)
+    return false;
+  let [smaller, larger] = [first, first];
+  for (const sibling of path) {
+    if (last === 0)
+      return false;
+    if (at % 2 === 1 || at === last) {
+      smaller = nodeHash(sibling, smaller);
+      larger = nodeHash(sibling, larger);
+      while (at % 2 === 0 && at !== 0)
+        [at, last] = [half(at), half(last)];
+    } else
+      larger = nodeHash(larger, sibling);
+    [at, last] = [half(at), half(last)];
+  }
+  return last === 0 && sameHash(smaller, fromRoot) && sameHash(larger, toRoot);
 }
 
 // src/domain/transparency/note.ts
@@ -536,6 +568,10 @@ var TRANSPARENCY = {
   mmdSeconds: 3600,
   checkpointMs: 5000
 };
+function parseCheckpoint(note) {
+  const parsed = parseNote(note);
+  return parsed && treeHeadOf(parsed);
+}
 function treeHeadOf({ text }) {
   const [origin = "", size = "", base64 = "", ...more] = text.split(`
 `);
@@ -1442,6 +1478,11 @@ function proofText(proof) {
     throw new Unusable("the proof must be the text of a proof file");
   return proof;
 }
+function noteText(checkpoint) {
+  if (typeof checkpoint !== "string")
+    throw new Unusable("a checkpoint must be the text of a signed note");
+  return checkpoint;
+}
 
 // src/verify/primitives.ts
 class CannotVerify extends Error {
@@ -1473,6 +1514,67 @@ function subtle() {
   return crypto.subtle;
 }
 
+// src/domain/transparency/growth.ts
+var isAnswer = shapeCheck(Type.Object({ from: Type.Number(), to: Type.Number(), proof: Type.Array(Type.String()) }));
+async function verifyGrowth(claim, keys, primitives) {
+  const older = await verifyCheckpoint(claim.older, keys, primitives);
+  if (older === null)
+    return { ok: false, problem: "older" };
+  const newer = await verifyCheckpoint(claim.newer, keys, primitives);
+  if (newer === null)
+    return { ok: false, problem: "newer" };
+  const problem = problemBetween(older, newer, claim.proof);
+  return problem === null ? { ok: true, older, newer } : { ok: false, problem };
+}
+function problemBetween(older, newer, given) {
+  if (older.origin !== newer.origin)
+    return "origin";
+  if (older.size > newer.size)
+    return "smaller";
+  if (older.size === newer.size)
+    return sameHash(older.root, newer.root) ? null : "fork";
+  const proof = older.size === 0 ? [] : readProof(given, older.size, newer.size);
+  if (typeof proof === "string")
+    return proof;
+  const claim = { from: older.size, to: newer.size, fromRoot: older.root, toRoot: newer.root, proof };
+  return verifyConsistency(claim) ? null : "inconsistent";
+}
+function readProof(given, from, to) {
+  if (given === null)
+    return "missing";
+  if (!isAnswer(given))
+    return "malformed";
+  if (given.from !== from || given.to !== to)
+    return "sizes";
+  const hashes = given.proof.map(fromBase64);
+  return isPath2(hashes) ? hashes : "malformed";
+}
+var isPath2 = (hashes) => hashes.every((hash) => hash?.length === HASH_BYTES);
+
+// src/verify/log.ts
+async function verifyCheckpoint2(checkpoint, options) {
+  const keys = keysOf(options);
+  const note = noteText(checkpoint);
+  if (parseCheckpoint(note) === null)
+    return { ok: false, problem: "malformed" };
+  const verified = await verifyCheckpoint(note, keys, webPrimitives);
+  return verified === null ? { ok: false, problem: "signature" } : { ok: true, ...shown(verified) };
+}
+async function verifyConsistency2(claim, options) {
+  const keys = keysOf(options);
+  const { older, newer, proof = null } = claim;
+  const answer = typeof proof === "string" ? parsedJson(proof) ?? {} : proof;
+  const given = { older: noteText(older), newer: noteText(newer), proof: answer };
+  const verdict = await verifyGrowth(given, keys, webPrimitives);
+  return verdict.ok ? { ok: true, older: shown(verdict.older), newer: shown(verdict.newer) } : verdict;
+}
+var shown = ({ origin, size, root, keyId }) => ({
+  origin,
+  size,
+  root: toBase64(root),
+  keyId
+});
+
 // src/verify/verifier.ts
 async function verifyReceipt2(receipt, options) {
   const facts = {
@@ -1501,6 +1603,8 @@ async function verifyProof(proof, options) {
 }
 export {
   CannotVerify,
+  verifyCheckpoint2 as verifyCheckpoint,
+  verifyConsistency2 as verifyConsistency,
   verifyProof,
   verifyReceipt2 as verifyReceipt
 };
