@@ -128,7 +128,7 @@ export async function checkpointsElsewhere(
   const notes: string[] = [];
   for (const other of others) {
     const from = sql`${sql.identifier(other.schema)}.transparency_checkpoint`;
-    const found = await rowsOf<{ note: string }>(shared, sql`select note from ${from}`);
+    const found = await rowsOf<{ note: string }>(shared, sql`select note from ${from} where id = 'last'`);
     notes.push(...found.map(({ note }) => note));
   }
   return notes;

@@ -74,11 +74,11 @@ export const MODELS = declared({
     needs: { payments: 'rows', receipts: 'whole' },
   },
   transparency: {
-    version: 1,
+    version: 2,
     tables: [transparencyTree, transparencyTiles, transparencyLeaves, transparencyCheckpoint],
     project: projectTransparency,
     queries: transparencyQueries,
-    needs: { tree: 'rows', tile: 'rows', leafIndex: 'rows', checkpoint: 'rows' },
+    needs: { tree: 'rows', tile: 'rows', leafIndex: 'rows', checkpoint: 'rows', cosigned: 'rows' },
   },
   decision: {
     version: 1,

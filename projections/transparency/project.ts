@@ -38,7 +38,15 @@ export function projectTransparency(
   event: DomainEvent,
   { leaf }: { readonly leaf: GrownLeaf | null },
 ): readonly TransparencyChange[] {
-  if (event.type === 'CheckpointSigned') return checkpointChanges(event.data);
+  if (event.type === 'CheckpointSigned') {
+    const { size, note, signedAt } = event.data;
+    return checkpointChange({ id: 'last', size: Number(size), note, signedAt });
+  }
+  if (event.type === 'CheckpointCosigned') {
+    const { size, note, cosignatures, cosignedAt } = event.data;
+    const cosigned = note + cosignatures.map(({ line }) => `${line}\n`).join('');
+    return checkpointChange({ id: 'cosigned', size: Number(size), note: cosigned, signedAt: cosignedAt });
+  }
   if (leaf === null) return [];
   const changes: TransparencyChange[] = [
     { table: 'transparency_tree', key: 'all', apply: () => treeRow(leaf.tree) },
@@ -59,19 +67,9 @@ function tileChange(level: TileLevel, index: number, hash: Uint8Array): Transpar
   return { table: 'transparency_tiles', key: id, apply };
 }
 
-function checkpointChanges({
-  size,
-  note,
-  signedAt,
-}: {
-  readonly size: string;
-  readonly note: string;
-  readonly signedAt: string;
-}): readonly TransparencyChange[] {
+function checkpointChange(row: CheckpointRow): readonly TransparencyChange[] {
   // No tree was ever that large, and no column is.
-  if (!isCount(Number(size))) return [];
-  const row: CheckpointRow = { id: 'last', size: Number(size), note, signedAt };
-  return [{ table: 'transparency_checkpoint', key: 'last', apply: () => row }];
+  return isCount(row.size) ? [{ table: 'transparency_checkpoint', key: row.id, apply: () => row }] : [];
 }
 
 export const treeRow = ({ size, edge }: Tree): TreeRow => ({

@@ -4,6 +4,7 @@ import { concatBytes, fromBase64 } from '#src/domain/encoding.ts';
 import { TILE_WIDTH, type TileLevel } from '#src/domain/transparency/tiles.ts';
 import type { Tree } from '#src/domain/transparency/tree.ts';
 import {
+  type CheckpointRow,
   HASH_TEXT,
   PART_WIDTH,
   type TreeRow,
@@ -17,6 +18,7 @@ export type LoggedCheckpoint = {
   readonly size: number;
   /** The signed note. */
   readonly note: string;
+  /** When it was signed, or recorded as cosigned. */
   readonly signedAt: string;
 };
 
@@ -35,7 +37,15 @@ export function transparencyQueries(db: PgDatabase<PgQueryResultHKT>) {
     .from(transparencyLeaves)
     .where(eq(transparencyLeaves.id, sql.placeholder('id')))
     .prepare('transparency_leaf');
-  const last = db.select().from(transparencyCheckpoint).prepare('transparency_checkpoint');
+  const checkpoint = db
+    .select()
+    .from(transparencyCheckpoint)
+    .where(eq(transparencyCheckpoint.id, sql.placeholder('id')))
+    .prepare('transparency_checkpoint');
+  async function find(id: CheckpointRow['id']): Promise<LoggedCheckpoint | null> {
+    const [row] = await checkpoint.execute({ id });
+    return row === undefined ? null : { size: row.size, note: row.note, signedAt: row.signedAt };
+  }
   return {
     /** The whole tree as it stands; empty where nothing was logged. */
     async tree(): Promise<Tree> {
@@ -56,10 +66,9 @@ export function transparencyQueries(db: PgDatabase<PgQueryResultHKT>) {
       return row?.leafIndex ?? null;
     },
     /** The newest checkpoint; null where none was ever signed. */
-    async checkpoint(): Promise<LoggedCheckpoint | null> {
-      const [row] = await last.execute();
-      return row === undefined ? null : { size: row.size, note: row.note, signedAt: row.signedAt };
-    },
+    checkpoint: () => find('last'),
+    /** The newest that a quorum of witnesses has cosigned, with its cosignatures; null where there is none. */
+    cosigned: () => find('cosigned'),
   };
 }
 

@@ -33,12 +33,13 @@ export const transparencyLeaves = pgTable('transparency_leaves', {
   position: text().notNull(),
 });
 
-/** One row, `last`: the newest checkpoint that was signed. */
+/** `last`: the newest checkpoint that was signed. `cosigned`: the newest that a quorum of witnesses has cosigned. */
 export const transparencyCheckpoint = pgTable('transparency_checkpoint', {
   id: text().primaryKey(),
   size: bigint({ mode: 'number' }).notNull(),
-  /** The signed note. */
+  /** The signed note; of `cosigned` with the cosignatures. */
   note: text().notNull(),
+  /** When it was signed, or recorded as cosigned. */
   signedAt: text('signed_at').notNull(),
   position: text().notNull(),
 });

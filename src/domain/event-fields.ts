@@ -17,7 +17,8 @@ export type StreamKind =
   | 'chain'
   | 'refund'
   | 'keys'
-  | 'receiptLog';
+  | 'receiptLog'
+  | 'logWitnesses';
 
 /** The members of each version of an event type, all but the version itself. */
 type Versions = Readonly<Record<number, TProperties>>;

@@ -18,7 +18,12 @@ import {
   SettlementUnknown,
 } from './events/payment.ts';
 import { PaymentRefunded, RefundBegun, RefundCancelled, RefundClaimed } from './events/refund.ts';
-import { CheckpointSigned, SigningKeyActivated, SigningKeyRetired } from './events/signing-keys.ts';
+import {
+  CheckpointCosigned,
+  CheckpointSigned,
+  SigningKeyActivated,
+  SigningKeyRetired,
+} from './events/signing-keys.ts';
 
 export const EVENTS = {
   JobStarted,
@@ -44,6 +49,7 @@ export const EVENTS = {
   RefundCancelled,
   RefundClaimed,
   SettlementCorrected,
+  CheckpointCosigned,
 } as const;
 
 type Catalogue = typeof EVENTS;
@@ -105,4 +111,5 @@ export const STREAM = {
   refund: (id: string) => `refund-${id}`,
   keys: 'keys-relay',
   receiptLog: 'log-receipts',
+  logWitnesses: 'log-witnesses',
 } as const satisfies Record<StreamKind, unknown>;

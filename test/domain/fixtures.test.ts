@@ -20,7 +20,7 @@ import { factsOfJob } from '#test/support/given-receipt.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
-  'events-v1.json': '81f277644271b29f879790dbadfb75d39b26d72ab71d15a0d37ace696754524b',
+  'events-v1.json': '919c194079f69812002756c557f2a0bf2eff24195b10d0e33a10d212934a91fd',
   'events-v2.json': '75fa86dc261894de9225674a37b92d91cb941e7d1703d5094d3ffac485523624',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',

@@ -17,7 +17,7 @@ import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
 import { otherPayment } from './fakes-payments.ts';
 import { given, shared, world } from './fakes-world.ts';
 import { type CallChanges, execute } from './given-call.ts';
-import { hex, keyActivated, keyRetired } from './given-events.ts';
+import { checkpointCosigned, hex, keyActivated, keyRetired } from './given-events.ts';
 import { signed } from './given-receipt.ts';
 import { primitives, type TestKey, testKey } from './primitives.ts';
 
@@ -56,6 +56,13 @@ export async function givenRecord({ log = true } = {}) {
     const head = { origin, size: tree.size, root: rootOf(tree) };
     await given(it, STREAM.receiptLog, await signedCheckpoint(head, key, it.clock.now()));
   };
+  /** The last checkpoint, as a quorum of one witness. Its signature is not verified without a policy. */
+  const cosign = async () => {
+    const last = it.log.events.findLast(({ type }) => type === 'CheckpointSigned')?.data;
+    const { origin, size, root, note } = last ?? {};
+    const facts = { origin: String(origin), size: String(size), root: String(root), note: String(note) };
+    await given(it, STREAM.logWitnesses, checkpointCosigned(facts));
+  };
   /** A paid call with a payment and a key of its own; answers the job's id. */
   const paid = async (changes: CallChanges = {}, by = it) => {
     const presented = otherPayment(String(++payments));
@@ -68,7 +75,7 @@ export async function givenRecord({ log = true } = {}) {
     await announce(checkpointKey);
     await checkpoint(0);
   }
-  return { ...it, it, process, signing, checkpointKey, announce, retire, checkpoint, paid, now };
+  return { ...it, it, process, signing, checkpointKey, announce, retire, checkpoint, cosign, paid, now };
 }
 
 /** Of the first `size` leaves of these events; of all where it is left out. */

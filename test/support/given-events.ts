@@ -307,3 +307,22 @@ export const checkpointSigned = sample('CheckpointSigned', {
   note: 'relay.example/receipts\n1\nbjQLnP+zepicpUTmu3gKLHiQHT+zNzh2hRGjBhevoB0=\n\n— relay.example/receipts AAAA\n',
   signedAt: at(50),
 });
+
+/** The cosignature of a witness: its time, and no signature that verifies. */
+export const checkpointCosigned = sample('CheckpointCosigned', {
+  origin: 'relay.example/receipts',
+  size: '1',
+  root: 'bjQLnP+zepicpUTmu3gKLHiQHT+zNzh2hRGjBhevoB0=',
+  note: 'relay.example/receipts\n1\nbjQLnP+zepicpUTmu3gKLHiQHT+zNzh2hRGjBhevoB0=\n\n— relay.example/receipts AAAA\n',
+  cosignatures: [
+    {
+      name: 'witness.example/w1',
+      keyId: 'd566cf3f',
+      time: 1767323045,
+      /** Key id, time, and 64 zero bytes. */
+      line: `— witness.example/w1 1WbPPwAAAABpVzWl${'A'.repeat(86)}==`,
+    },
+  ],
+  quorum: 'w1',
+  cosignedAt: at(60),
+});

@@ -2,6 +2,7 @@
 // the log, without anything that the projection is made of.
 import { createHash } from 'node:crypto';
 import {
+  checkpointCosigned,
   checkpointSigned,
   decisionRecorded,
   keyActivated,
@@ -58,7 +59,11 @@ function entry(n: number): Entry {
     case 0:
       return leaf(keyEvent, sorted(keyEvent));
     case 3:
-      return none(checkpointSigned({ size: String(n), note: `note ${n}` }));
+      return none(
+        n % 2 === 0
+          ? checkpointCosigned({ size: String(n), note: `note ${n}\n` })
+          : checkpointSigned({ size: String(n), note: `note ${n}` }),
+      );
     case 5:
       return none({ type: 'ReceiptSigned', data: { ...receipt.data, v: 2 } });
     case 7:
@@ -150,11 +155,19 @@ function leafRows(leaves: readonly Leaf[]) {
   return [...rows.values()].sort(byId);
 }
 
+/** The newest cosigned checkpoint, with the lines of its event, and the newest of all. */
 function checkpointRows(entries: readonly Entry[], { events }: MemoryLog) {
-  const at = entries.findLastIndex(({ given }) => given.type === 'CheckpointSigned');
-  const position = events[at]?.position;
-  const signed_at = checkpointSigned().data.signedAt;
-  return at < 0 ? [] : [{ id: 'last', size: at, note: `note ${at}`, signed_at, position }];
+  const newest = (id: string, type: string, signed_at: string, lines = '') => {
+    const at = entries.findLastIndex(({ given }) => given.type === type);
+    const position = events[at]?.position;
+    return at < 0 ? [] : [{ id, size: at, note: `note ${at}${lines}`, signed_at, position }];
+  };
+  const { cosignatures, cosignedAt } = checkpointCosigned().data;
+  const lines = cosignatures.map(({ line }) => `\n${line}\n`).join('');
+  return [
+    ...newest('cosigned', 'CheckpointCosigned', cosignedAt, lines),
+    ...newest('last', 'CheckpointSigned', checkpointSigned().data.signedAt),
+  ];
 }
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1);

@@ -13,6 +13,7 @@ import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import {
   at,
+  checkpointCosigned,
   checkpointSigned,
   keyActivated,
   keyRetired,
@@ -115,7 +116,12 @@ function runnerContract(harness: ReadStoreHarness): void {
       ...jobAppends({ ...PLAN, seed, decision: seed, answers: [500, 200], paid: true }),
       {
         stream: 'keys-relay',
-        events: [keyActivated(), keyRetired({ compromisedAt: at(0) }), checkpointSigned()],
+        events: [
+          keyActivated(),
+          keyRetired({ compromisedAt: at(0) }),
+          checkpointSigned(),
+          checkpointCosigned(),
+        ],
       },
     ]);
     const values = fc.sample(fc.tuple(odd, fc.nat(), fc.nat()), 8000);

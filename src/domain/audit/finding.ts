@@ -103,6 +103,8 @@ export type FindingKind =
   | 'checkpoint_ahead'
   /** The leaves before it have another root than the signed one. */
   | 'checkpoint_root_mismatch'
+  /** A cosigned checkpoint is none of those recorded before it, or a cosignature is not as the event states. */
+  | 'cosigned_checkpoint_mismatch'
   /** The receipt promises to be in another transparency log than the record's. */
   | 'receipt_origin_mismatch'
   /** It promises its inclusion so late that no verifier waits for it. */

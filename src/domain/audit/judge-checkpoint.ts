@@ -1,9 +1,10 @@
 // Checks checkpoints, recorded and kept by the auditor: form, signature, and whether they fit the leaves of the record.
-import { toBase64 } from '#src/domain/encoding.ts';
-import type { CheckpointSigned } from '#src/domain/events/signing-keys.ts';
+import { toBase64, toHex } from '#src/domain/encoding.ts';
+import type { CheckpointCosigned, CheckpointSigned } from '#src/domain/events/signing-keys.ts';
 import { type KeyRecord, keyOpenAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
+import { parseNote } from '../transparency/note.ts';
 import { type Fault, fault } from './finding.ts';
 
 /** `head`: the checkpoint's tree head, also if no key of the relay signed it; null if it cannot be read. */
@@ -17,11 +18,7 @@ export async function judgeCheckpoint(
 ): Promise<CheckpointVerdict> {
   const head = parseCheckpoint(note);
   if (head === null) return { head, faults: [fault('checkpoint_unreadable', 'its note is no checkpoint')] };
-  const faults: Fault[] = [];
-  if (origin !== head.origin || size !== String(head.size) || root !== toBase64(head.root)) {
-    const message = 'origin, size or root of the event are not those of its note';
-    faults.push(fault('checkpoint_event_mismatch', message));
-  }
+  const faults = noteFaults({ origin, size, root }, head);
   const signer = await verifyCheckpoint(note, keys, primitives);
   const key = signer && keys.find((known) => known.keyId === signer.keyId);
   if (!key || key.keyId !== keyId || !keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000))) {
@@ -30,6 +27,64 @@ export async function judgeCheckpoint(
     faults.push(fault('checkpoint_signature_invalid', message));
   }
   return { head, faults };
+}
+
+function noteFaults(
+  { origin, size, root }: Pick<CheckpointSigned, 'origin' | 'size' | 'root'>,
+  head: TreeHead,
+): Fault[] {
+  if (origin === head.origin && size === String(head.size) && root === toBase64(head.root)) return [];
+  const message = 'origin, size or root of the event are not those of its note';
+  return [fault('checkpoint_event_mismatch', message)];
+}
+
+/** As `judgeCheckpoint`. Compares the cosignatures with their lines, and verifies none: that needs a policy. */
+export async function judgeCosigned(
+  event: CheckpointCosigned,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<CheckpointVerdict> {
+  const head = parseCheckpoint(event.note);
+  if (head === null) return { head, faults: [fault('checkpoint_unreadable', 'its note is no checkpoint')] };
+  const faults = noteFaults(event, head);
+  if ((await verifyCheckpoint(event.note, keys, primitives)) === null) {
+    const message =
+      'it is not signed by a checkpoint key that was announced before it and is not compromised';
+    faults.push(fault('checkpoint_signature_invalid', message));
+  }
+  const wrong = event.cosignatures.find((cosignature) => !isAsItsLine(cosignature));
+  if (wrong !== undefined) {
+    const message = `name, key id or time of the cosignature of ${wrong.name} are not those of its line`;
+    faults.push(fault('cosigned_checkpoint_mismatch', message));
+  }
+  return { head, faults };
+}
+
+/** C2SP tlog-cosignature: a signature begins with the time, a big-endian uint64. */
+function isAsItsLine({ name, keyId, time, line }: CheckpointCosigned['cosignatures'][number]): boolean {
+  const [found, ...more] = parseNote(`\n\n${line}\n`)?.signatures ?? [];
+  if (found === undefined || more.length > 0 || found.signature.length < 8) return false;
+  const { buffer, byteOffset } = found.signature;
+  const stated = new DataView(buffer, byteOffset, 8).getBigUint64(0);
+  return found.name === name && toHex(found.keyId) === keyId && stated === BigInt(time);
+}
+
+/** The first that does not fit of a cosigned checkpoint; null if all fits. `last`: size of the last cosigned one. */
+export function cosignedFault(
+  head: TreeHead,
+  {
+    origin,
+    largest,
+    last,
+    root,
+  }: { origin: string | null; largest: number; last: number; root: Hash | null },
+): Fault | null {
+  const kind = 'cosigned_checkpoint_mismatch';
+  if (head.size < last) return fault(kind, `${head.size} leaves, after a cosigned checkpoint of ${last}`);
+  const isRecorded =
+    head.origin === origin && head.size <= largest && root !== null && sameHash(root, head.root);
+  if (isRecorded) return null;
+  return fault(kind, 'no checkpoint that is recorded before it covers the same leaves under the same name');
 }
 
 /** The record before a checkpoint. */

@@ -1,13 +1,16 @@
-// Events of the signing keys, `keys-relay`, and of the transparency log, `log-receipts`.
+// Events of the signing keys, `keys-relay`, and of the transparency log: its checkpoints, `log-receipts`, and what
+// witnesses have cosigned, `log-witnesses`.
 import { type Static, Type } from '@sinclair/typebox';
 import {
   Commitment,
+  Count,
   declareEvent,
   type EventData,
   Hex,
   Instant,
   Nullable,
   oneOf,
+  strict,
   Text,
 } from '#src/domain/event-fields.ts';
 
@@ -50,3 +53,38 @@ export const CheckpointSigned = declareEvent('receiptLog', 'signedAt', {
   signedAt: Instant,
 });
 export type CheckpointSigned = EventData<typeof CheckpointSigned>;
+
+/** One line of a cosigned checkpoint (C2SP tlog-cosignature), verified when it was recorded. */
+export const RecordedCosignature = Type.Object(
+  {
+    /** Key name of the witness, as in the line. */
+    name: Text,
+    /** The first 4 bytes of the line's signature, hex (C2SP signed-note). */
+    keyId: Type.String({ pattern: '^[0-9a-f]{8}$' }),
+    /** When the witness cosigned, by its own clock: Unix seconds. */
+    time: Count,
+    /** The signature line, without its newline. */
+    line: Text,
+  },
+  strict,
+);
+export type RecordedCosignature = Static<typeof RecordedCosignature>;
+
+/**
+ * A quorum of the configured witnesses has cosigned a checkpoint of `log-receipts`. In a stream of its own: the last event
+ * of `log-receipts` is the last checkpoint.
+ */
+export const CheckpointCosigned = declareEvent('logWitnesses', 'cosignedAt', {
+  origin: Text,
+  /** Leaves, decimal. */
+  size: Type.String({ pattern: '^\\d+$' }),
+  /** RFC 6962 root, base64. */
+  root: Text,
+  /** The checkpoint as the log has signed it, without cosignatures. */
+  note: Text,
+  cosignatures: Type.Array(RecordedCosignature, { minItems: 1 }),
+  /** Name on the `quorum` line of the policy that they satisfy (C2SP tlog-policy). */
+  quorum: Text,
+  cosignedAt: Instant,
+});
+export type CheckpointCosigned = EventData<typeof CheckpointCosigned>;

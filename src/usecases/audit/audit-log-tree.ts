@@ -1,7 +1,13 @@
 // The transparency log in an audit: the tree is rebuilt from the record and compared with every checkpoint.
 
 import { type EventLocation, type Fault, type Found, fault } from '#src/domain/audit/finding.ts';
-import { fitFault, judgeCheckpoint, type KeptFacts } from '#src/domain/audit/judge-checkpoint.ts';
+import {
+  cosignedFault,
+  fitFault,
+  judgeCheckpoint,
+  judgeCosigned,
+  type KeptFacts,
+} from '#src/domain/audit/judge-checkpoint.ts';
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import { claimedTime, type DomainEvent, type EventOf } from '#src/domain/events.ts';
 import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
@@ -23,8 +29,8 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
    * fast clock makes nothing late.
    */
   let [latest, second] = [0, 0];
-  /** `largest`: size of the largest checkpoint; `good`: of the last that fits. */
-  const state = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true };
+  /** `largest`: size of the largest checkpoint; `good`: of the last that fits; `cosigned`: of the last cosigned one. */
+  const state = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true, cosigned: 0 };
 
   /** `index`: from 0. */
   const leafAt = (index: number) => states.get('leaf', `leaf ${index}`);
@@ -97,6 +103,18 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
       }
       state.fits = false;
       return [...faults, { ...unfit, message: `${unfit.message}${newLeaves(head.size)}` }];
+    },
+    async cosigned(
+      { data }: EventOf<'CheckpointCosigned'>,
+      keys: readonly KeyRecord[],
+    ): Promise<readonly Fault[]> {
+      const { head, faults } = await judgeCosigned(data, keys, primitives);
+      if (head === null) return faults;
+      const { largest, cosigned: last } = state;
+      const unfit = cosignedFault(head, { origin, largest, last, root: rootAt(head.size) });
+      state.cosigned = Math.max(last, head.size);
+      // A record that does not fit its checkpoints is reported with them.
+      return unfit === null || !state.fits ? faults : [...faults, unfit];
     },
     /** At the end: the first receipt that no checkpoint covers, although its promised time has passed. */
     late(): Found | null {

@@ -194,6 +194,8 @@ function judge(
       return chain.round(event.data, location);
     case 'CheckpointSigned':
       return tree.checkpoint(event, keys.list());
+    case 'CheckpointCosigned':
+      return tree.cosigned(event, keys.list());
     default:
       return event satisfies never;
   }

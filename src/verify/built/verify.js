@@ -1134,6 +1134,21 @@ var CheckpointSigned = declareEvent("receiptLog", "signedAt", {
   note: Text,
   signedAt: Instant
 });
+var RecordedCosignature = Type.Object({
+  name: Text,
+  keyId: Type.String({ pattern: "^[0-9a-f]{8}$" }),
+  time: Count,
+  line: Text
+}, strict);
+var CheckpointCosigned = declareEvent("logWitnesses", "cosignedAt", {
+  origin: Text,
+  size: Type.String({ pattern: "^\\d+$" }),
+  root: Text,
+  note: Text,
+  cosignatures: Type.Array(RecordedCosignature, { minItems: 1 }),
+  quorum: Text,
+  cosignedAt: Instant
+});
 
 // src/domain/events.ts
 var EVENTS = {
@@ -1159,7 +1174,8 @@ var EVENTS = {
   RefundBegun,
   RefundCancelled,
   RefundClaimed,
-  SettlementCorrected
+  SettlementCorrected,
+  CheckpointCosigned
 };
 var EVENT_TYPES = Object.keys(EVENTS);
 var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;

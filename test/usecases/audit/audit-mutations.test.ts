@@ -47,6 +47,7 @@ const LISTED = {
   openJob: 'a job without a receipt',
   refund: 'a refund',
   chain: 'the comparisons with the chain',
+  cosigned: 'what witnesses have cosigned',
   order: 'the order of events of different streams',
 } as const;
 type Listed = keyof typeof LISTED;
@@ -240,11 +241,17 @@ const TABLE: Readonly<
     ['id signedAt', 'unsigned'],
     ['dropped', 'uncovered'],
   ],
+  CheckpointCosigned: [
+    ['origin size root note', 'checkpoint_event_mismatch'],
+    ['cosignatures swapped', 'cosigned_checkpoint_mismatch'],
+    ['*', 'cosigned'],
+  ],
 };
 
 /** For each two kinds of events that follow each other in different streams, and whose swap is found. All others: `order`. */
 const SWAPS: Readonly<Record<string, FindingKind>> = {
   'ReceiptSigned ↔ CheckpointSigned': 'checkpoint_ahead',
+  'CheckpointSigned ↔ CheckpointCosigned': 'cosigned_checkpoint_mismatch',
   'SigningKeyActivated (checkpoint) ↔ first CheckpointSigned': 'checkpoint_signature_invalid',
   'PaymentReserved ↔ IdempotencyKeyClaimed': 'payment_missing',
   'PaymentReserved without a job ↔ IdempotencyKeyClaimed': 'payment_missing',
@@ -304,10 +311,12 @@ async function record() {
   const missed = nth(it.log.events, 'PaymentSettled', 2);
   await given(it.it, missed.stream, paymentMissing({ jobId: String(missed.data.jobId) }));
   await it.checkpoint();
+  await it.cosign();
   it.signing.key = second;
   await it.retire(it.key);
   await it.paid();
   await it.checkpoint();
+  await it.cosign();
   return it;
 }
 
