@@ -6,6 +6,7 @@ import { KeyFileError, keyFileStore, openKeyFile } from '#src/adapters/signing/k
 import type { Config } from '#src/config.ts';
 import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type HeldKey, type KeyRecord, lastingKeys } from '#src/domain/signing-keys/keys.ts';
+import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
@@ -21,7 +22,7 @@ import type { LogHistory } from './log-history.ts';
 export type Keys = Awaited<ReturnType<typeof wireKeys>>;
 
 /** For the verifier in the service and on the command line. */
-export const verifierPrimitives: Primitives = { ed25519Verify: rememberingVerify() };
+export const verifierPrimitives: Primitives = { ed25519Verify: rememberingVerify(), mlDsa44Verify };
 
 /**
  * Follows rotations until `ending` aborts; `watching` resolves then. `history` remembers which log has announced the keys.

@@ -27,6 +27,15 @@ export type Primitives = {
     message: Uint8Array,
     signature: Uint8Array,
   ) => boolean | Promise<boolean>;
+  /**
+   * FIPS 204 verification with an empty context: 1312-byte public key, message, 2420-byte signature. null or absent: this
+   * runtime has no ML-DSA-44, so that such a cosignature is neither valid nor invalid.
+   */
+  readonly mlDsa44Verify?: (
+    publicKey: Uint8Array,
+    message: Uint8Array,
+    signature: Uint8Array,
+  ) => Promise<boolean | null>;
 };
 
 /** The input of an Ed25519 key's RFC 7638 thumbprint: the members that RFC 8037 requires. Its SHA-256 is the key's id. */

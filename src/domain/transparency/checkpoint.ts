@@ -32,7 +32,8 @@ export function parseCheckpoint(note: string): TreeHead | null {
   return parsed && treeHeadOf(parsed);
 }
 
-function treeHeadOf({ text }: Note): TreeHead | null {
+/** The tree head of a parsed note, without verifying signatures; null if its text is no checkpoint. */
+export function treeHeadOf({ text }: Pick<Note, 'text'>): TreeHead | null {
   const [origin = '', size = '', base64 = '', ...more] = text.split('\n');
   const root = fromBase64(base64);
   if (origin === '' || !/^(0|[1-9]\d*)$/.test(size) || root?.length !== HASH_BYTES) return null;

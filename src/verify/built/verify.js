@@ -509,12 +509,13 @@ function verifyConsistency(claim) {
 }
 
 // src/domain/transparency/note.ts
-var ED25519 = Uint8Array.of(1);
+var ED25519 = 1;
 var MAX_NOTE_LENGTH = 256 * 1024;
-function keyIdOf({ name, publicKey }) {
+function noteKeyId({ name, type, publicKey }) {
   return sha2562(concatBytes(utf8(`${name}
-`), ED25519, publicKey)).slice(0, 4);
+`), Uint8Array.of(type), publicKey)).slice(0, 4);
 }
+var keyIdOf = (key) => noteKeyId({ ...key, type: ED25519 });
 function parseNote(note) {
   if (note.length > MAX_NOTE_LENGTH || hasControl(note))
     return null;
@@ -524,17 +525,20 @@ function parseNote(note) {
   if (border < 0 || !note.endsWith(`
 `))
     return null;
-  const lines = note.slice(border + 2, -1).split(`
-`);
+  const signatures = signaturesOf(note.slice(border + 2));
+  return signatures && { text: note.slice(0, border + 1), signatures };
+}
+function signaturesOf(lines) {
   const signatures = [];
-  for (const line of lines) {
+  for (const line of lines.slice(0, -1).split(`
+`)) {
     const [, name = "", base64 = ""] = /^— ([^\s+]+) (\S+)$/u.exec(line) ?? [];
     const bytes = fromBase64(base64);
     if (name === "" || bytes === null || bytes.length < 5)
       return null;
     signatures.push({ name, keyId: bytes.slice(0, 4), signature: bytes.slice(4) });
   }
-  return { text: note.slice(0, border + 1), signatures };
+  return signatures;
 }
 function hasControl(text) {
   for (let at = 0;at < text.length; at++) {

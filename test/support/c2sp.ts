@@ -1,0 +1,134 @@
+// Notes, keys, cosignatures and Merkle trees written only from the texts of C2SP and RFC 6962 with node:crypto, and with nothing
+// of src: what the relay makes is read with it, and what it makes is read by the relay. ML-DSA-44 is @noble/post-quantum's.
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  sign,
+  verify,
+} from 'node:crypto';
+import { ml_dsa44 } from '@noble/post-quantum/ml-dsa';
+
+export type C2spKey = {
+  readonly name: string;
+  readonly type: 1 | 4 | 6;
+  readonly publicKey: Buffer;
+  readonly id: Buffer;
+  readonly vkey: string;
+  readonly sign: (message: Buffer) => Buffer;
+};
+
+const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+};
+
+const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
+const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');
+
+/** signed-note: key id = SHA-256(name ‖ 0x0A ‖ type ‖ public key)[:4]. `seed`: 32 bytes; random unless given. */
+export function c2spKey(name: string, type: 1 | 4 | 6, seed?: Buffer): C2spKey {
+  const { publicKey, sign: signs } = type === 6 ? mlDsaKey(seed) : ed25519Key(seed);
+  const id = sha256(`${name}\n`, Buffer.from([type]), publicKey).subarray(0, 4);
+  const encoded = Buffer.concat([Buffer.from([type]), publicKey]).toString('base64');
+  return { name, type, publicKey, id, vkey: `${name}+${id.toString('hex')}+${encoded}`, sign: signs };
+}
+
+function ed25519Key(seed?: Buffer) {
+  const privateKey =
+    seed === undefined
+      ? generateKeyPairSync('ed25519').privateKey
+      : createPrivateKey({ key: Buffer.concat([PKCS8_HEAD, seed]), format: 'der', type: 'pkcs8' });
+  const spki = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });
+  return {
+    publicKey: Buffer.from(spki.subarray(-32)),
+    sign: (message: Buffer) => Buffer.from(sign(null, message, privateKey)),
+  };
+}
+
+function mlDsaKey(seed: Buffer = randomBytes(32)) {
+  const { publicKey, secretKey } = ml_dsa44.keygen(Uint8Array.from(seed));
+  return {
+    publicKey: Buffer.from(publicKey),
+    sign: (message: Buffer) => Buffer.from(ml_dsa44.sign(secretKey, message)),
+  };
+}
+
+const line = ({ name, id }: C2spKey, signature: Buffer): string =>
+  `— ${name} ${Buffer.concat([id, signature]).toString('base64')}\n`;
+
+/** tlog-checkpoint. */
+export const c2spCheckpointText = (origin: string, size: number, root: Buffer): string =>
+  `${origin}\n${size}\n${root.toString('base64')}\n`;
+
+/** signed-note: the text, an empty line and a line of each key of type 0x01. */
+export const c2spNote = (text: string, ...keys: readonly C2spKey[]): string =>
+  `${text}\n${keys.map((key) => line(key, key.sign(Buffer.from(text)))).join('')}`;
+
+/** tlog-cosignature: the line of one cosigner. `time`: Unix seconds. */
+export function c2spCosignature(text: string, key: C2spKey, time: number): string {
+  return line(key, Buffer.concat([u64(time), key.sign(c2spMessage(text, key, time))]));
+}
+
+function c2spMessage(text: string, { name, type }: C2spKey, time: number): Buffer {
+  if (type === 4) return Buffer.from(`cosignature/v1\ntime ${time}\n${text}`);
+  const [origin = '', size = '', root = ''] = text.split('\n');
+  const opaque = (value: string) => [Buffer.from([Buffer.byteLength(value)]), Buffer.from(value)];
+  return Buffer.concat([
+    Buffer.from('subtree/v1\n\0'),
+    ...opaque(name),
+    u64(time),
+    ...opaque(origin),
+    u64(0),
+    u64(Number(size)),
+    Buffer.from(root, 'base64'),
+  ]);
+}
+
+function u64(value: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(value));
+  return bytes;
+}
+
+/** Whether the signature line is one of the key over the note's text; `time`: of a cosignature, else null. */
+export function c2spVerify(
+  text: string,
+  signatureLine: string,
+  key: C2spKey,
+): { time: number | null } | null {
+  const [dash, name, base64 = ''] = signatureLine.trimEnd().split(' ');
+  const bytes = Buffer.from(base64, 'base64');
+  if (dash !== '—' || name !== key.name || !bytes.subarray(0, 4).equals(key.id)) return null;
+  if (key.type === 1) return ed25519Verify(key, Buffer.from(text), bytes.subarray(4)) ? { time: null } : null;
+  const time = Number(bytes.readBigUInt64BE(4));
+  const [message, signature] = [c2spMessage(text, key, time), bytes.subarray(12)];
+  const valid =
+    key.type === 4
+      ? ed25519Verify(key, message, signature)
+      : ml_dsa44.verify(key.publicKey, message, signature);
+  return valid ? { time } : null;
+}
+
+function ed25519Verify({ publicKey }: C2spKey, message: Buffer, signature: Buffer): boolean {
+  const key = createPublicKey({ key: Buffer.concat([SPKI_HEAD, publicKey]), format: 'der', type: 'spki' });
+  return verify(null, message, key, signature);
+}
+
+/** RFC 6962 §2.1: MTH. `leaves`: the data of each. */
+export function c2spRoot(leaves: readonly string[]): Buffer {
+  if (leaves.length === 0) return sha256('');
+  if (leaves.length === 1) return sha256(Buffer.from([0]), leaves[0] ?? '');
+  const split = splitOf(leaves.length);
+  return sha256(Buffer.from([1]), c2spRoot(leaves.slice(0, split)), c2spRoot(leaves.slice(split)));
+}
+
+/** The largest power of two smaller than n. */
+function splitOf(n: number): number {
+  let split = 1;
+  while (split * 2 < n) split *= 2;
+  return split;
+}
