@@ -1,7 +1,7 @@
 // The HTTP application over its use cases: each group of routes is given what it works with, by name.
-import { readFileSync } from 'node:fs';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
+import { assetText } from '#src/assets.ts';
 import type { Config } from '#src/config.ts';
 import { isInside } from '#src/domain/destination/policy.ts';
 import { PRICE } from '#src/domain/limits.ts';
@@ -99,7 +99,7 @@ function wireReads(
     progress: projector,
     transparency: tree,
     checkpointStanding: checkpoints.standing,
-    verifyScript: readFileSync(new URL('../verify/built/page.js', import.meta.url), 'utf8'),
+    verifyScript: assetText('src/verify/built/page.js'),
     verifyJob: stored.verifyJob,
     verifyReceipt: stored.verifyReceipt,
     reads: {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bun
 // The command line: the list of commands, and the exit code of each (0 good, 1 problem found, 2 could not run).
 import { Command, CommanderError } from 'commander';
+import { builtCommit } from '../assets.ts';
 import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
 import { addConsistency } from './consistency.ts';
@@ -37,11 +38,17 @@ Examples:
 
 Exit status: 0 good, 1 a problem was found, 2 the command could not run.`;
 
+/** Of the binary, its commit too. */
+function versionLine(): string {
+  const commit = builtCommit();
+  return commit === null ? SERVICE.version : `${SERVICE.version} (commit ${commit})`;
+}
+
 async function run(args: readonly string[]): Promise<void> {
   endWithOutput();
   const program = new Command('relay')
     .description('Make one outbound HTTPS request per call and return a receipt that anyone can verify.')
-    .version(SERVICE.version)
+    .version(versionLine())
     // Options follow their command, so that a command and its subcommands can each have --json.
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)

@@ -5,6 +5,7 @@ import { addressOf, keyPayer, present, purchase, systemClock } from '#src/app/bu
 import { PRICE } from '#src/domain/limits.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import type { Primitives } from '#src/domain/signing-keys/keys.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import { anvilPath } from './payments/anvil-process.ts';
 import { startLocalChain } from './payments/chain.ts';
 import { startLocalFacilitator } from './payments/facilitator.ts';
@@ -36,7 +37,9 @@ export async function startPaidWorld(
 ): Promise<PaidWorld> {
   if (findAnvil() === null) {
     const here = `${process.platform} ${process.arch}`;
-    throw new Error(`the paid demo needs a local chain, and @foundry-rs/anvil is not installed for ${here}`);
+    throw new OperatorError(
+      `the paid demo needs a local chain, and @foundry-rs/anvil is not installed for ${here}: run it in a clone of the project`,
+    );
   }
   const chain = await startLocalChain(BLOCK_SECONDS);
   undo.push(() => chain.stop());

@@ -1,5 +1,4 @@
 // The type of a document, and the parts that several documents share, each with its schema.
-import { readFileSync } from 'node:fs';
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Closed, Instant, Link } from '#src/domain/schema-parts.ts';
@@ -124,5 +123,3 @@ const LINKS = [
   [ROUTES.statusPage, 'status', 'text/html'],
   [ROUTES.llms, 'describedby', 'text/plain'],
 ] as const;
-
-export const textFile = (url: URL): string => readFileSync(url, 'utf8');

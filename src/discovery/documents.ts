@@ -1,8 +1,8 @@
 // Every document and file that the service publishes, in one list: HTTP serves it, OpenAPI describes it.
-import { readFileSync } from 'node:fs';
+import { assetBytes, assetText } from '#src/assets.ts';
 import { PURPOSE } from '#src/discovery/guidance.ts';
 import { SERVICE } from '#src/domain/limits.ts';
-import { addressOf, type Document, openDocument, paymentTerms, priced, textFile } from './document.ts';
+import { addressOf, type Document, openDocument, paymentTerms, priced } from './document.ts';
 import { capabilities } from './documents/capabilities.ts';
 import { catalog } from './documents/catalog.ts';
 import { handoffCapabilities, scheduleCapabilities, secretsPolicy } from './documents/free-surfaces.ts';
@@ -91,10 +91,7 @@ export const FILES: readonly PublishedFile[] = [
   json(ROUTES.agent, agentManifest),
   json(ROUTES.apiCatalog, apiCatalog),
   { route: ROUTES.robots, build: robotsText },
-  { route: ROUTES.favicon, build: () => textFile(new URL('favicon.svg', import.meta.url)) },
-  {
-    route: ROUTES.faviconIco,
-    build: () => Uint8Array.from(readFileSync(new URL('favicon.ico', import.meta.url))),
-  },
+  { route: ROUTES.favicon, build: () => assetText('src/discovery/favicon.svg') },
+  { route: ROUTES.faviconIco, build: () => assetBytes('src/discovery/favicon.ico') },
   { route: ROUTES.llms, build: llmsText },
 ];

@@ -6,7 +6,7 @@ import { rootPath } from '#test/support/runtime.ts';
 import { codeOf } from './scan-imports.ts';
 
 const read = (file: string) => readFileSync(`${rootPath}/${file}`, 'utf8');
-const PRODUCTION = globSync(['src/**/*.ts', 'projections/**/*.ts'], { cwd: rootPath })
+const PRODUCTION = globSync(['deploy/**/*.ts', 'src/**/*.ts', 'projections/**/*.ts'], { cwd: rootPath })
   .filter((file) => !file.startsWith('src/verify/built/') && !file.startsWith('src/discovery/snippets/'))
   .sort();
 const TESTS = globSync('test/**/*.ts', { cwd: rootPath }).sort();

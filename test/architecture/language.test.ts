@@ -1,6 +1,6 @@
 // Plain language: no file contains a phrase of banned-phrases.txt.
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync, statSync } from 'node:fs';
 import { test } from 'node:test';
 import { rootPath } from '#test/support/runtime.ts';
 
@@ -14,8 +14,12 @@ const phrases = readFileSync(`${rootPath}/${LIST}`, 'utf8')
     return { regex: new RegExp(`\\b${pattern}\\b`, 'i'), pattern, instead };
   });
 
-const FILES = globSync(['{src,projections,test}/**/*.{ts,md,css,py,sh}', '*.md'], { cwd: rootPath }).filter(
-  (file) => !/^(src\/verify\/built|test\/fixtures)\/|\/language\.test\.ts$/.test(file),
+const FILES = globSync(['{src,projections,test}/**/*.{ts,md,css,py,sh}', 'deploy/**', '*.md'], {
+  cwd: rootPath,
+}).filter(
+  (file) =>
+    !/^(src\/verify\/built|test\/fixtures)\/|\/language\.test\.ts$/.test(file) &&
+    statSync(`${rootPath}/${file}`).isFile(),
 );
 
 test('language: enough files and phrases are checked for the verdict to mean something', () => {

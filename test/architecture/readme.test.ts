@@ -76,7 +76,7 @@ test('guides: every file of the project that they name exists', () => {
     existsSync(`${rootPath}/${path}`) || IMPORT_TABLE.some(({ room }) => room === path);
   const unknown = unknownIn(GUIDES, (code) => {
     const paths = [
-      ...code.matchAll(/(?<![\w/*.…:-])(?:src|test|projections|migrations|\.ci)\/[\w./-]+/g),
+      ...code.matchAll(/(?<![\w/*.…:-])(?:deploy|src|test|projections|migrations|\.ci)\/[\w./-]+/g),
     ].map(([path]) => path.replace(/[/.]+$/, ''));
     named += paths.length;
     return paths.filter((path) => !exists(path));

@@ -9,6 +9,13 @@ export const rootPath = fileURLToPath(root).replace(/\/$/, '');
 
 export const runtimeName: 'bun' | 'deno' = 'deno' in process.versions ? 'deno' : 'bun';
 
+/** An environment variable that names a binary of `bun run build:binary`: it is started in place of the source. */
+export const BINARY = 'RELAY_TEST_BINARY';
+const BINARY_ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
+  'src/main.ts': ['serve'],
+  'src/cli/relay.ts': [],
+};
+
 /**
  * Command and arguments for `spawn`, to run a script of this repository: the runtime's own binary (never npm's
  * wrapper, which does not pass signals on), and under Deno exactly the permissions of the script `start:deno`.
@@ -18,6 +25,9 @@ export function runtimeCommand(
   script: string,
   args: readonly string[] = [],
 ): readonly [string, readonly string[]] {
+  const binary = process.env[BINARY];
+  const ofBinary = BINARY_ARGUMENTS[script];
+  if (binary !== undefined && ofBinary !== undefined) return [binary, [...ofBinary, ...args]];
   const path = script.startsWith('/') ? script : `${rootPath}/${script}`;
   if (runtimeName === 'bun') return [process.execPath, [path, ...args]];
   return [process.execPath, ['run', '--no-lock', ...denoPermissions(), path, ...args]];

@@ -32,7 +32,7 @@ try {
   };
   const image = brotliCompressSync(tar.stdout, { params });
   writeFileSync(PGLITE_IMAGE, image);
-  process.stdout.write(`${PGLITE_IMAGE.pathname}: ${image.length} bytes\n`);
+  process.stdout.write(`${PGLITE_IMAGE}: ${image.length} bytes\n`);
 } finally {
   rmSync(directory, { recursive: true, force: true });
 }

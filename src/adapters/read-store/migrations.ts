@@ -1,11 +1,11 @@
-// The generated migrations, found beside the source wherever it is installed: `generation` creates the tables of one
+// The generated migrations: `generation` creates the tables of one
 // generation, in whatever schema; `shared` those that belong to none, in the database's default schema.
 import { createHash } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
+import { assetPath } from '#src/assets.ts';
 import type { TableLayout } from '../../ports/read-store.ts';
 
-export const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../../migrations', import.meta.url));
+export const MIGRATIONS_FOLDER = assetPath('migrations');
 
 export function tableLayout(folder: string = MIGRATIONS_FOLDER): TableLayout {
   const files = readMigrationFiles({ migrationsFolder: `${folder}/generation` });

@@ -1,10 +1,12 @@
 // PGlite's empty data directory, made in advance by build-pglite-image.ts: initdb would take seconds of a core and peak
 // near 1 GB at the first start. It contains no schema of the service, so it is rebuilt only for another release of PGlite.
-import { closeSync, createReadStream, mkdirSync, openSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { createBrotliDecompress } from 'node:zlib';
+import { assetPath } from '#src/assets.ts';
 
-export const PGLITE_IMAGE = new URL('pglite-image.tar.br', import.meta.url);
+export const PGLITE_IMAGE = assetPath('src/adapters/read-store/pglite-image.tar.br');
 
 /** No other process reads these files, and after a power loss their rows are replayed from the log. */
 export const PGLITE_SETTINGS = [
@@ -25,7 +27,7 @@ const BLOCK = 512;
 
 /** Writes the files of the image into `directory`, which must not exist. */
 export async function unpackPgliteImage(directory: string): Promise<void> {
-  const source = createReadStream(PGLITE_IMAGE);
+  const source = Readable.from([readFileSync(PGLITE_IMAGE)]);
   const unpacked = createBrotliDecompress({ chunkSize: 256 * 1024 });
   source.once('error', (error) => unpacked.destroy(error));
   const archive = tarWriter(directory);

@@ -1,6 +1,7 @@
 // The code snippets, by group. Each is a file in ../snippets that begins with its title and its description; a test runs
 // every one as it is served.
 import { type Static, Type } from '@sinclair/typebox';
+import { assetText } from '#src/assets.ts';
 import {
   document,
   LinksShown,
@@ -9,7 +10,6 @@ import {
   serviceLinks,
   Text,
   termsSchema,
-  textFile,
 } from '#src/discovery/document.ts';
 import { type Facts, networkName, usd } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
@@ -37,7 +37,7 @@ export type Snippet = Static<typeof Snippet>;
 
 const Group = Closed({ id: Text, title: Text, description: Text, snippets: Type.Array(Snippet) });
 
-const fileText = (name: string) => textFile(new URL(`../snippets/${name}`, import.meta.url));
+const fileText = (name: string) => assetText(`src/discovery/snippets/${name}`);
 
 function snippetOf(facts: Facts, file: string): Snippet {
   const [id = '', extension = ''] = file.split('.');

@@ -1,7 +1,8 @@
 // A page for people: HTML and one style sheet of this relay, nothing from anywhere else, readable without either. The
 // shell is the same everywhere: a link past the navigation, header with navigation, `main`, footer. What a page's content
 // may use is listed in page.css.
-import { linkHeader, textFile } from '#src/discovery/document.ts';
+import { assetText } from '#src/assets.ts';
+import { linkHeader } from '#src/discovery/document.ts';
 import { HTML_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
@@ -165,7 +166,7 @@ const hashOf = (text: string) => `sha256-${btoa(String.fromCharCode(...sha256(ut
 
 const versionOf = (hash: string) => hash.slice(7, 19).replace(/[+/]/g, '-');
 
-const STYLE = textFile(new URL('page.css', import.meta.url));
+const STYLE = assetText('src/http/pages/page.css');
 
 type Entry = readonly [text: string, route: RouteFacts, anchor?: string];
 
