@@ -53,6 +53,11 @@ export class EventQueue {
     return this.#items[0]?.arrivedAt ?? null;
   }
 
+  /** The damage before which the rows stop; null: they do not, or have not come so far. */
+  get stoppedAt(): EventDamaged | LogDamaged | null {
+    return this.size === 0 ? this.damage : null;
+  }
+
   /** Position of the newest event; null: there is none. */
   get last(): string | null {
     return this.#items.at(-1)?.event.position ?? null;

@@ -83,7 +83,10 @@ export class LiveGeneration {
 
   async #open(): Promise<OpenRows | null> {
     const { store, clock } = this.#deps;
-    const first = await this.#firstEvent();
+    const first = await firstEvent(this.#deps.log, this.#options.ending, () => {
+      this.isOpening = false;
+      this.#options.onEmptyLog();
+    });
     if (first === null) return null;
     const generation = generationOf(first, store.layout.version, this.#models);
     this.#generation = generation;
@@ -124,20 +127,6 @@ export class LiveGeneration {
   /** Where a store has failed, its rows are counted again. */
   countAgain(): void {
     this.#counted = null;
-  }
-
-  async #firstEvent(): Promise<string | null> {
-    const { log } = this.#deps;
-    const [first] = await log.readAll({ after: null, max: 1 });
-    if (first !== undefined) return first.id;
-    for await (const message of log.subscribeAll({ after: null, signal: this.#options.ending })) {
-      if (message.kind === 'event') return message.event.id;
-      if (message.kind === 'caught_up') {
-        this.isOpening = false;
-        this.#options.onEmptyLog();
-      }
-    }
-    return null;
   }
 
   /** The schema of new rows, or of those that another process has built meanwhile. */
@@ -182,6 +171,21 @@ export class LiveGeneration {
     this.#usedAt = this.#deps.clock.monotonic();
     await markUsed(shared, schema);
   }
+}
+
+/** Waits for it; null: there is none at the end. */
+async function firstEvent(
+  log: GenerationDeps['log'],
+  ending: Cancel,
+  onEmpty: () => void,
+): Promise<string | null> {
+  const [first] = await log.readAll({ after: null, max: 1 });
+  if (first !== undefined) return first.id;
+  for await (const message of log.subscribeAll({ after: null, signal: ending })) {
+    if (message.kind === 'event') return message.event.id;
+    if (message.kind === 'caught_up') onEmpty();
+  }
+  return null;
 }
 
 const REPLACED = {

@@ -5,8 +5,9 @@ import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 
+export type ProgressDeps = { readonly clock: Clock; readonly logger: Logger };
+
 type Reader = { readonly position: string; readonly answer: (reached: boolean) => void };
-type Replay = { readonly to: string; readonly since: number; events: number; loggedAt: number | null };
 
 /** A replay of more events than this is logged. */
 const LONG_REPLAY = 2000;
@@ -17,8 +18,7 @@ export class Progress {
   caughtUpAt: number;
   /** Rows that were read before are gone, and those that replace them have not caught up. */
   isTakenBack = false;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
+  readonly #deps: ProgressDeps;
   /** Called whenever a reader begins to wait. */
   readonly #onWait: () => void;
   readonly #caughtUp: Latch<true>;
@@ -27,9 +27,8 @@ export class Progress {
   #replay: Replay | null = null;
   #ended = false;
 
-  constructor(deps: { readonly clock: Clock; readonly logger: Logger }, onWait: () => void) {
-    this.#clock = deps.clock;
-    this.#logger = deps.logger;
+  constructor(deps: ProgressDeps, onWait: () => void) {
+    this.#deps = deps;
     this.#onWait = onWait;
     this.#caughtUp = latch(deps.clock);
     this.caughtUpAt = deps.clock.monotonic();
@@ -43,8 +42,7 @@ export class Progress {
   /** The rows are at `from` and the log's head is `head`. Rows that were rolled back have to catch up again. */
   begin(from: string | null, head: string | null): void {
     if (isBefore(from, this.#position)) this.#takeBack();
-    const since = this.#clock.monotonic();
-    this.#replay = head === null ? null : { to: head, since, events: 0, loggedAt: null };
+    this.#replay = head === null ? null : new Replay(head, this.#deps);
     this.#arrive(from);
   }
 
@@ -57,10 +55,7 @@ export class Progress {
 
   /** Rows up to `position` can be read; `events`: how many of them were projected here since the last call. */
   moved(position: string, events: number): void {
-    if (this.#replay !== null) {
-      this.#replay.events += events;
-      this.#logReplay(this.#replay);
-    }
+    this.#replay?.projected(events);
     this.#arrive(position);
   }
 
@@ -86,7 +81,7 @@ export class Progress {
       };
       this.#readers.add(reader);
       this.#onWait();
-      void this.#clock.sleep(timeoutMs, timer).then(() => reader.answer(false));
+      void this.#deps.clock.sleep(timeoutMs, timer).then(() => reader.answer(false));
     });
   }
 
@@ -97,7 +92,7 @@ export class Progress {
 
   /** The rows contain all that the log has delivered. */
   noteCaughtUp(): void {
-    this.caughtUpAt = this.#clock.monotonic();
+    this.caughtUpAt = this.#deps.clock.monotonic();
   }
 
   /** Answers false to all waiting readers, now and later. */
@@ -115,28 +110,50 @@ export class Progress {
     this.#position = position;
     for (const reader of this.#readers) if (!isBefore(position, reader.position)) reader.answer(true);
     if (this.#replay !== null && isBefore(position, this.#replay.to)) return;
-    if (this.#replay !== null && this.#replay.loggedAt !== null) {
-      this.#logger.info('the read models have caught up with the event log', this.#figures(this.#replay));
-    }
+    this.#replay?.ended();
     this.#replay = null;
     this.isTakenBack = false;
     this.#caughtUp.set(true);
   }
+}
 
-  #logReplay(replay: Replay): void {
-    const now = this.#clock.monotonic();
-    if (replay.loggedAt === null) {
-      if (replay.events < LONG_REPLAY) return;
-      this.#logger.info('replaying the event log into the read models');
-    } else {
-      if (now - replay.loggedAt < LOG_EVERY_MS) return;
-      this.#logger.info('the read models are still being replayed', this.#figures(replay));
-    }
-    replay.loggedAt = now;
+/** The log's events from a start to the head that it had then; a long one is logged. */
+class Replay {
+  readonly to: string;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #since: number;
+  #events = 0;
+  #loggedAt: number | null = null;
+
+  constructor(to: string, { clock, logger }: ProgressDeps) {
+    this.to = to;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#since = clock.monotonic();
   }
 
-  #figures({ events, since }: Replay): { events: number; seconds: number; eventsPerSecond: number } {
-    const seconds = Math.max(0.001, (this.#clock.monotonic() - since) / 1000);
+  projected(events: number): void {
+    this.#events += events;
+    const now = this.#clock.monotonic();
+    if (this.#loggedAt === null) {
+      if (this.#events < LONG_REPLAY) return;
+      this.#logger.info('replaying the event log into the read models');
+    } else {
+      if (now - this.#loggedAt < LOG_EVERY_MS) return;
+      this.#logger.info('the read models are still being replayed', this.#figures());
+    }
+    this.#loggedAt = now;
+  }
+
+  ended(): void {
+    if (this.#loggedAt === null) return;
+    this.#logger.info('the read models have caught up with the event log', this.#figures());
+  }
+
+  #figures(): { events: number; seconds: number; eventsPerSecond: number } {
+    const events = this.#events;
+    const seconds = Math.max(0.001, (this.#clock.monotonic() - this.#since) / 1000);
     return { events, seconds: Math.round(seconds), eventsPerSecond: Math.round(events / seconds) };
   }
 }

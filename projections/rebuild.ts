@@ -21,11 +21,11 @@ import { RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
 import { isBefore } from './progress.ts';
 import { type ProjectionHead, readHead } from './projection.ts';
-import type { ProjectorDeps } from './projector.ts';
 import { cut, readHorizon } from './purge.ts';
 import { READ_MODELS } from './registry.ts';
 import { type Db, rowsOf, tableShapes } from './rows.ts';
 import { Session } from './session.ts';
+import type { ProjectorDeps } from './sessions.ts';
 
 /** What was asked for cannot be done; nothing was changed. The message is for a person. */
 export class CannotRebuild extends OperatorError {}
@@ -96,7 +96,7 @@ function buildIn(deps: ProjectorDeps, options: RebuildOptions, schema: string, h
     onProgress?.(state.events, state.position, end);
     const db = await store.open(schema);
     const rows = { schema, db, head: await readHead(db) };
-    const session: Session = new Session(rows, {
+    const session = new Session(rows, {
       ...deps,
       models,
       batchSize,
@@ -107,12 +107,12 @@ function buildIn(deps: ProjectorDeps, options: RebuildOptions, schema: string, h
       onDamage(damage) {
         throw damage;
       },
-      onBatch(events) {
+      onBatch(events, position) {
         state.events += events;
-        state.position = session.head.position;
+        state.position = position;
         onProgress?.(state.events, state.position, end);
       },
-      onLook: () => undefined,
+      onCheck: () => undefined,
     });
     try {
       await session.run();

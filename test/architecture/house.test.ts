@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { rootPath } from '#test/support/runtime.ts';
-import { codeOf } from './scan-imports.ts';
+import { codeOf, sizesOf } from './parse-source.ts';
 
 const read = (file: string) => readFileSync(`${rootPath}/${file}`, 'utf8');
 const PRODUCTION = globSync(['deploy/**/*.ts', 'src/**/*.ts', 'projections/**/*.ts'], { cwd: rootPath })
@@ -21,6 +21,16 @@ test('house: no production file has over 400 lines, and main at most 40', () => 
     return lines > (file === 'src/main.ts' ? 40 : 400);
   });
   assert.deepEqual(long, []);
+});
+
+test('house: no function and no class has over 120 lines', () => {
+  const sizes = PRODUCTION.flatMap((file) => sizesOf(read(file)).map((size) => ({ file, ...size })));
+  assert.ok(sizes.length >= 3000, `${sizes.length} functions and classes`);
+  const long = sizes.filter(({ lines }) => lines > 120);
+  assert.deepEqual(
+    long.map(({ file, name, lines }) => `${file}: ${name} ${lines}`),
+    [],
+  );
 });
 
 test('house: names are in kebab-case and specific', () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { rootPath } from '#test/support/runtime.ts';
-import { scanImports } from './scan-imports.ts';
+import { scanImports } from './parse-source.ts';
 
 /** `src/adapters/quota`, `projections/job`, `projections` for its own files, `src/config` for config-values.ts too. */
 export function roomOf(file: string): string {

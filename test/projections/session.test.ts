@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Db } from '#projections/rows.ts';
-import { lingerAfter, Session } from '#projections/session.ts';
+import { lingerAfter } from '#projections/schedule.ts';
+import { Session } from '#projections/session.ts';
 import type { LiveMessage, RecordedEvent } from '#src/ports/event-log.ts';
 import { letPass, manualClock, quiet } from '#test/support/fakes.ts';
 
@@ -76,7 +77,7 @@ async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): 
       purge: null,
       isCurrent: async () => true,
       onDamage: assert.fail,
-      onLook: () => {},
+      onCheck: () => {},
       onBatch: (events) => void batches.push(events),
     },
   );

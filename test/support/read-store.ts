@@ -12,10 +12,11 @@ import {
   pruneGenerations,
 } from '#projections/generations.ts';
 import type { ReadModel } from '#projections/model.ts';
-import { Projector, type ProjectorOptions } from '#projections/projector.ts';
+import { Projector } from '#projections/projector.ts';
 import { type ReadModels, readModels } from '#projections/read-models.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { type Db, mayDelete, rowsOf, tableShapes } from '#projections/rows.ts';
+import type { ProjectorOptions } from '#projections/sessions.ts';
 import { retention } from '#projections/table.ts';
 import { pgliteReadStore } from '#src/adapters/read-store/pglite.ts';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { codeOf, scanImports } from './scan-imports.ts';
+import { codeOf, scanImports } from './parse-source.ts';
 
 const found = (source: string) =>
   scanImports(source).imports.map(({ specifier, typeOnly }) => (typeOnly ? `type ${specifier}` : specifier));
