@@ -68,15 +68,7 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
       states.put('leaf', `leaf ${tree.size - 1}`, { location, due, subtree }, LEAF_LENGTH);
       if (payload !== null && payload.iat > second)
         [latest, second] = payload.iat > latest ? [payload.iat, latest] : [latest, payload.iat];
-      if (promise === null) return [];
-      const faults: Fault[] = [];
-      if (promise.mmdSeconds > MAX_PENDING_SECONDS) {
-        const message = `the receipt promises its inclusion within ${promise.mmdSeconds} s; verifiers wait for at most ${MAX_PENDING_SECONDS} s`;
-        faults.push(fault('receipt_promise_late', message));
-      }
-      if (promise.origin === origin) return faults;
-      const message = `the receipt promises to be in ${promise.origin}, and the record ${origin === null ? 'has no checkpoint before it' : `is of ${origin}`}`;
-      return [...faults, fault('receipt_origin_mismatch', message)];
+      return promise === null ? [] : promiseFaults(promise, origin);
     },
     async checkpoint(
       { data }: EventOf<'CheckpointSigned'>,
@@ -145,4 +137,16 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
       unfitCheckpoints: state.unfit,
     }),
   };
+}
+
+/** `origin`: of the log that the record's checkpoints name; null: it has none so far. */
+function promiseFaults(promise: NonNullable<ReturnType<typeof logOf>>, origin: string | null): Fault[] {
+  const faults: Fault[] = [];
+  if (promise.mmdSeconds > MAX_PENDING_SECONDS) {
+    const message = `the receipt promises its inclusion within ${promise.mmdSeconds} s; verifiers wait for at most ${MAX_PENDING_SECONDS} s`;
+    faults.push(fault('receipt_promise_late', message));
+  }
+  if (promise.origin === origin) return faults;
+  const message = `the receipt promises to be in ${promise.origin}, and the record ${origin === null ? 'has no checkpoint before it' : `is of ${origin}`}`;
+  return [...faults, fault('receipt_origin_mismatch', message)];
 }
