@@ -19,6 +19,7 @@ import { wireDecisions } from './decisions.ts';
 import { wireExecution, wirePayments } from './execution.ts';
 import { wireHealth } from './health.ts';
 import { verifierPrimitives } from './keys.ts';
+import { publishedLibrary } from './library.ts';
 import { cidrs, type Targets, wireTargets } from './targets.ts';
 
 /** `ended`: resolves when `stopping` has aborted and no comparison with the chain is under way. */
@@ -61,6 +62,7 @@ export async function wireApp(
       settings,
       progress: parts.projector,
       transparency: tree,
+      library: publishedLibrary,
       jwks: async () => ({ keys: keys.directory.list().map(toJwk) }),
     },
     health: wireHealth(parts, shared, paying, reconciler),

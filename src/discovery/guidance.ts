@@ -31,7 +31,7 @@ export function guidanceText(facts: Facts): string {
     `Order of calls (paths are below the server of this description):\n${steps.join('\n')}`,
     ...(facts.askedFor === null ? [] : [`Payment: ${HOW_TO_PAY.join(' ')}`]),
     `Repeats: ${repeats(facts)}`,
-    `Verification: ${FAILED_VERIFIES} Receipts are JWS; ${ROUTES.jwks.path} contains the keys to verify them offline.`,
+    `Verification: ${FAILED_VERIFIES} Receipts are JWS; ${ROUTES.jwks.path} contains the keys to verify them offline, ${ROUTES.verifierPackage.path} (npm) and ${ROUTES.verifierPython.path} are the verifier.`,
     `Limits: ${limitsText(facts)}`,
     `Try it: ${methodAndPath(ROUTES.checkPolicy)} checks a target without calling it, free. ${TEST_TARGET}`,
     `More: ${ROUTES.llms.path}, ${ROUTES.quickstart.path}, ${ROUTES.snippets.path}.`,

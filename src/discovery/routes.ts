@@ -18,6 +18,7 @@ export type RouteTag = keyof typeof TAGS;
 export const JSON_TYPE = 'application/json';
 export const TEXT_TYPE = 'text/plain; charset=utf-8';
 export const HTML_TYPE = 'text/html; charset=utf-8';
+export const SCRIPT_TYPE = 'text/javascript; charset=utf-8';
 /** With the profile of RFC 9727 §7.3. */
 const LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
 
@@ -115,6 +116,26 @@ export const LOG_ROUTES = {
   },
 };
 
+/** The verifier for programs, as files. */
+export const VERIFIER_ROUTES = {
+  verifierModule: verification.aside('/verifier/verify.js', 'The verifier, one file for import', SCRIPT_TYPE),
+  verifierTypes: verification.aside(
+    '/verifier/verify.d.ts',
+    'Its types',
+    'application/typescript; charset=utf-8',
+  ),
+  verifierPackage: verification.aside(
+    '/verifier/webhook-relay.tgz',
+    'The same as an npm package',
+    'application/gzip',
+  ),
+  verifierPython: verification.aside(
+    '/verifier/verify.py',
+    'The verifier in Python, one file',
+    'text/x-python; charset=utf-8',
+  ),
+};
+
 export const PAGE_ROUTES = {
   frontPage: service.aside('/', 'What this service is, for people', HTML_TYPE),
   statusPage: transparency.aside('/status', 'Executions, failures, durations and lag as plots', HTML_TYPE),
@@ -202,10 +223,11 @@ export const ROUTES = {
   health: service.get('/health', 'Health of the service and of each part'),
   live: service.aside('/health/live', 'Whether the process answers'),
   metrics: service.aside('/metrics', 'Metrics for Prometheus'),
-  verifyScript: verification.aside('/verify.js', 'The script of the pages', 'text/javascript; charset=utf-8'),
+  verifyScript: verification.aside('/verify.js', 'The script of the pages', SCRIPT_TYPE),
   styleSheet: service.aside('/page.css', 'The style sheet of the pages', 'text/css; charset=utf-8'),
   ...WELL_KNOWN_ROUTES,
   ...LOG_ROUTES,
+  ...VERIFIER_ROUTES,
   ...PAGE_ROUTES,
 } as const satisfies Readonly<Record<string, RouteFacts>>;
 

@@ -20,6 +20,7 @@ import { type ExecuteDeps, executeRoutes } from '#src/http/routes/execute.ts';
 import { type HealthDeps, healthRoutes } from '#src/http/routes/health.ts';
 import { jobRoutes } from '#src/http/routes/jobs.ts';
 import { type KeyDeps, keyRoutes } from '#src/http/routes/keys.ts';
+import { type LibraryDeps, libraryRoutes } from '#src/http/routes/library.ts';
 import {
   monitoringRoutes,
   monitoringSummaries,
@@ -44,7 +45,7 @@ export type AppDeps = {
   readonly execute: ExecuteDeps & DeploymentFacts & McpDeps;
   readonly decisions: DecisionDeps & PolicyDeps & PlanningDeps;
   readonly reads: StandingDeps & SummaryDeps & TrustDeps & ProofPageDeps & ReadsOf<'receipt'>;
-  readonly log: TransparencyDeps & KeyDeps;
+  readonly log: TransparencyDeps & KeyDeps & LibraryDeps;
   readonly health: HealthDeps;
 };
 
@@ -109,6 +110,7 @@ function endpointsOf(
     ...counted(frontPageRoutes(reads, facts)),
     ...counted(statusPageRoutes(reads, facts, summaries)),
     ...paced(verifyPageRoutes(reads, facts)),
+    ...paced(libraryRoutes(log, facts)),
     ...counted(transparencyRoutes(log)),
     ...paced(docsPageRoutes(facts, reads, () => endpoints)),
   ];

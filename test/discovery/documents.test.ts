@@ -124,7 +124,7 @@ test('the call flow goes from discovery to the stored receipt, in the order of t
     /402.*price, network, payTo/,
     /pay_and_execute.*\/api\/execute\/guided-webhook.*\/api\/execute\/webhook/,
     /links\.job or links\.receipt/,
-    /\/api\/verify\/jobs\/\{id\}.*\/api\/verify\/receipts\/\{id\}.*without this service.*jwks\.json.*typescript-verify-offline/,
+    /\/api\/verify\/jobs\/\{id\}.*\/api\/verify\/receipts\/\{id\}.*without this service.*jwks\.json.*npm install https:\/\/relay\.example\/verifier\/webhook-relay\.tgz.*\/verifier\/verify\.py/,
     /^Store the receipt id/,
   ];
   assert.equal(callFlow.length, steps.length);

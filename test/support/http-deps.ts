@@ -366,6 +366,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     checkpointStanding: () => null,
     executionsInFlight: () => 0,
     verifyScript: '// the verifier',
+    library: { text: (name) => `// ${name}`, archive: () => Uint8Array.of(31, 139) },
     health: async () => healthReport(ALL_WELL),
     payments: null,
     quota: countingQuota(),

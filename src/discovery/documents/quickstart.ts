@@ -98,7 +98,7 @@ function callFlow(facts: Facts): string[] {
     'On 402 compare price, network, payTo, asset and resource with your own policy before you sign anything; stop if one differs.',
     execute,
     'Read links.job or links.receipt of the answer. 502 is a paid answer too: the target failed, and the receipt contains the outcome.',
-    `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES} To verify without this service: keep \`receipt.jws\` and the answer of ${methodAndPath(ROUTES.jwks)}; the snippet typescript-verify-offline of ${methodAndPath(ROUTES.snippets)} needs nothing else, and the page ${ROUTES.verifyPage.path} verifies in a browser.`,
+    `Verify: ${methodAndPath(ROUTES.verifyJob)} or ${methodAndPath(ROUTES.verifyReceipt)}. The action is complete only when ${DONE_WHEN}. ${FAILED_VERIFIES} To verify without this service: keep \`receipt.jws\` and the answer of ${methodAndPath(ROUTES.jwks)}; the verifier needs nothing else (npm install ${addressOf(facts, ROUTES.verifierPackage)}, or one file: ${ROUTES.verifierModule.path}, ${ROUTES.verifierPython.path}), and the page ${ROUTES.verifyPage.path} verifies in a browser.`,
     `Store the receipt id with your task record; ${repeats(facts)}`,
   ];
 }

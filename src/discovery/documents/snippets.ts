@@ -149,6 +149,7 @@ const GROUPS = [
       'curl-verify.sh',
       'python-verify.py',
       'typescript-verify-offline.ts',
+      'python-verify-offline.py',
       'typescript-verify-webhook.ts',
       'python-verify-webhook.py',
     ],

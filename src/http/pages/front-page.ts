@@ -84,7 +84,7 @@ function steps(facts: Facts): Markup {
       : `answers 402 with the terms. The agent signs a payment of ${offer.price} (x402) and sends the request again.`
   }</p></li>
 <li class="card"><h3>${number(3)} The relay calls</h3><p>One ${METHODS.slice(0, -1).join(', ')} or ${METHODS.at(-1) ?? ''} request, ${LIMITS.retryAttempts.min} to ${LIMITS.retryAttempts.max} attempts, to a public HTTPS address only. The order is on record before the first byte goes out.</p></li>
-<li class="card"><h3>${number(4)} Keep the receipt</h3><p>It verifies offline with the published keys, without us. It contains address and content only as commitments that the payer can open.</p></li>
+<li class="card"><h3>${number(4)} Keep the receipt</h3><p>It verifies <a href="${ROUTES.verifyPage.path}">in your browser</a>, and offline with the published keys and the <a href="${ROUTES.verifierPackage.path}">npm package</a> or <a href="${ROUTES.verifierPython.path}">one file of Python</a>, without us. It contains address and content only as commitments that the payer can open.</p></li>
 </ol>`;
 }
 

@@ -186,6 +186,10 @@ export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2><ul>
  * there is no transparency log.
  */
 export const commandLine = (keys: string, proof: string | null): Markup =>
+  markup`${commands(keys, proof)}
+<p class="note">In your own program: the <a href="${ROUTES.verifierPackage.path}">npm package</a> (<code>relay verify</code> is a command of the relay’s own package), <a href="${ROUTES.verifierModule.path}">one file of JavaScript</a> or <a href="${ROUTES.verifierPython.path}">one file of Python</a>; each needs no network.</p>`;
+
+const commands = (keys: string, proof: string | null): Markup =>
   proof === null
     ? markup`<pre class="wrap" data-copy><code>curl -sf ${keys} &gt; jwks.json
 relay verify receipt.json --keys jwks.json</code></pre>`
