@@ -11,7 +11,7 @@ export const ASSETS = [
   'src/discovery/favicon.{ico,svg}',
   'src/discovery/snippets/*',
   'src/http/pages/page.css',
-  'src/verify/built/page.js',
+  'src/verify/built/*',
 ];
 
 /** In the binary, the commit that it was built from: a file in it. */

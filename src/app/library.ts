@@ -1,19 +1,16 @@
 // The importable verifier as files that the service publishes: the same that `npm pack` makes of src/verify/built.
-import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
+import { assetBytes, assetText } from '#src/assets.ts';
 import type { Library } from '#src/http/routes/library.ts';
 import { tarOf } from '#src/lib/tar.ts';
 import { PACKAGED } from '#src/verify/package.ts';
 
-const bytesOf = (name: string): Uint8Array =>
-  readFileSync(new URL(`../verify/built/${name}`, import.meta.url));
-
 export const publishedLibrary: Library = {
-  text: (name) => new TextDecoder().decode(bytesOf(name)),
+  text: (name) => assetText(`src/verify/built/${name}`),
   archive() {
     const files = ['package.json', ...PACKAGED].map((name) => ({
       name: `package/${name}`,
-      content: bytesOf(name),
+      content: assetBytes(`src/verify/built/${name}`),
     }));
     return Uint8Array.from(gzipSync(tarOf(files)));
   },
