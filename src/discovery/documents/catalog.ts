@@ -97,8 +97,7 @@ export const catalog = document([ROUTES.catalog], {
   links: serviceLinks(facts),
 }));
 
-const PROOF_MODEL =
-  `Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with the published keys and the verifier, ${ROUTES.verifierPackage.path} or ${ROUTES.verifierPython.path}.`;
+const PROOF_MODEL = `Signed receipt: a compact JWS (EdDSA over canonical JSON) on every attempt and the outcome, verifiable offline with the published keys and the verifier, ${ROUTES.verifierPackage.path} or ${ROUTES.verifierPython.path}.`;
 
 function primitive(facts: Facts, name: Route) {
   const { price, network, required } = paymentTerms(facts);
