@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ALERT_RULES, alertRuleFile, firing, isEvaluated } from './alert-rules.ts';
+import { ALERT_RULES, firing, isEvaluated, RULES_FILE } from './alert-rules.ts';
 import { readFigures } from './figures.ts';
 import { needsProgram } from './requirements.ts';
 
@@ -67,12 +67,11 @@ test('Prometheus reads the rules, and fires the same', promtool, () => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
-  const rules = file('rules.yml', alertRuleFile());
   const expected = FIRE.map((name) => ({ labels: `{alertname="${name}"}`, value: 1 }));
   const cases = file(
     'test.yml',
     JSON.stringify({
-      rule_files: [rules],
+      rule_files: [RULES_FILE],
       evaluation_interval: '1m',
       tests: [
         {

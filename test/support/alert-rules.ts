@@ -1,22 +1,26 @@
-// The example alert rules of the operating guide, evaluated against scraped metrics: what an operator's Prometheus would
+// The alert rules of deploy/prometheus, evaluated against scraped metrics: what an operator's Prometheus would
 // fire, without the time that each rule waits (`for`).
 import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
 import type { Figures } from './figures.ts';
 import { rootPath } from './runtime.ts';
 
 export type AlertRule = { readonly name: string; readonly expression: string };
 
-/** The rules as the guide has them, for Prometheus: the content of a file of rules. */
-export function alertRuleFile(): string {
-  const [, rules] =
-    /```yaml\n(groups:[\s\S]*?)```/.exec(readFileSync(`${rootPath}/src/OPERATING.md`, 'utf8')) ?? [];
-  if (rules === undefined) throw new Error('the operating guide has no alert rules');
-  return rules;
-}
+/** The rules that ship in `deploy/`, for Prometheus. */
+export const RULES_FILE = `${rootPath}/deploy/prometheus/rules.yaml`;
 
-export const ALERT_RULES: readonly AlertRule[] = [
-  ...alertRuleFile().matchAll(/- alert: (\S+)\n +expr: (.+)$/gm),
-].map(([, name = '', expression = '']) => ({ name, expression }));
+type RulesFile = {
+  readonly groups: readonly {
+    readonly rules: readonly { readonly alert: string; readonly expr: string }[];
+  }[];
+};
+
+const { groups }: RulesFile = parse(readFileSync(RULES_FILE, 'utf8'));
+
+export const ALERT_RULES: readonly AlertRule[] = groups.flatMap(({ rules }) =>
+  rules.map(({ alert, expr }) => ({ name: alert, expression: expr })),
+);
 
 /** `metric{label="value"} > 1`, of all series (`sum`, `max`), and of what was added since the earlier scrape (`increase`). */
 const TERM =

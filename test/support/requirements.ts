@@ -1,5 +1,5 @@
 // What some suites need of the machine. Where it is missing they are skipped, by name and never in silence; with
-// CI=true a missing PostgreSQL, Chromium, anvil, Python (with its package cryptography) or curl is a failure.
+// CI=true what .ci/run installs is required: its absence is a failure.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, readdirSync } from 'node:fs';
@@ -16,6 +16,9 @@ export type Requirement =
   | 'curl'
   | 'Node'
   | 'promtool'
+  | 'nginx'
+  | 'caddy'
+  | 'systemd-analyze'
   | 'root'
   | 'mounts'
   | 'failing disk';
@@ -28,6 +31,10 @@ const MUST_BE_IN_CI: readonly Requirement[] = [
   'python3',
   'cryptography',
   'curl',
+  'promtool',
+  'nginx',
+  'caddy',
+  'systemd-analyze',
 ];
 
 /**
@@ -68,7 +75,7 @@ export function postgresFolder(): string | null {
 }
 
 /** For tests that start a program of that name. Call it at the top of the file. */
-export const needsProgram = (name: 'python3' | 'curl' | 'promtool') =>
+export const needsProgram = (name: 'python3' | 'curl' | 'promtool' | 'nginx' | 'caddy' | 'systemd-analyze') =>
   requirement(
     name,
     searchPath().some((folder) => existsSync(join(folder, name))),
