@@ -65,7 +65,8 @@ export function readEvent(recorded: Pick<RecordedEvent, 'type' | 'data'>): Domai
 
 /** Postgres stores neither U+0000 nor half a surrogate pair; no event of this service contains one. */
 function isStorable(value: unknown): boolean {
-  if (typeof value === 'string') return !value.includes('\u0000') && !hasLoneSurrogate(value);
+  if (typeof value === 'string')
+    return !/[\0\ud800-\udfff]/.test(value) || (!value.includes('\0') && !hasLoneSurrogate(value));
   if (typeof value !== 'object' || value === null) return true;
   // A plain loop: this runs for each member of each event of a rebuild.
   for (const name in value) if (!isStorable((value as JsonObject)[name])) return false;

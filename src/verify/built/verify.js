@@ -388,31 +388,52 @@ var isObject = (value) => typeof value === "object" && value !== null && !Array.
 
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
-  if (value === null || typeof value === "boolean")
-    return String(value);
-  if (typeof value === "number") {
-    if (!Number.isFinite(value))
-      throw new TypeError("canonical JSON holds finite numbers only");
-    return JSON.stringify(value);
-  }
-  if (typeof value === "string")
-    return quoted(value);
-  if (isArray(value))
-    return `[${value.map(canonicalJson).join(",")}]`;
-  if (typeof value !== "object")
-    throw new TypeError(`canonical JSON cannot hold ${typeof value}`);
-  let text = "";
-  for (const name of Object.keys(value).sort())
-    text += `${text === "" ? "" : ","}${quoted(name)}:${canonicalJson(value[name])}`;
-  return `{${text}}`;
+  const inOrder = ordered(value);
+  return inOrder === undefined ? joined(value) : JSON.stringify(inOrder);
 }
-var PLAIN = /^[ !#-[\]-~]*$/;
-function quoted(text) {
-  if (PLAIN.test(text))
-    return `"${text}"`;
-  if (hasLoneSurrogate(text))
+function ordered(value) {
+  if (typeof value !== "object" || value === null)
+    return valid(value);
+  if (isArray(value)) {
+    const items = [];
+    for (const item of value) {
+      const inOrder = ordered(item);
+      if (inOrder === undefined)
+        return;
+      items.push(inOrder);
+    }
+    return items;
+  }
+  const members = {};
+  for (const name of Object.keys(value).sort()) {
+    const inOrder = NEVER_IN_ORDER.test(name) ? undefined : ordered(value[name]);
+    if (inOrder === undefined)
+      return;
+    members[valid(name)] = inOrder;
+  }
+  return members;
+}
+var NEVER_IN_ORDER = /^(\d|__proto__$)/;
+function joined(value) {
+  if (typeof value !== "object" || value === null)
+    return JSON.stringify(valid(value));
+  if (isArray(value))
+    return `[${value.map(joined).join(",")}]`;
+  const members = Object.keys(value).sort();
+  return `{${members.map((name) => `${JSON.stringify(valid(name))}:${joined(value[name])}`).join(",")}}`;
+}
+var PLAIN = /^[ -~]*$/;
+function valid(value) {
+  if (typeof value === "string") {
+    if (PLAIN.test(value) || !hasLoneSurrogate(value))
+      return value;
     throw new TypeError("canonical JSON cannot hold a lone surrogate");
-  return JSON.stringify(text);
+  }
+  if (typeof value === "number" && !Number.isFinite(value))
+    throw new TypeError("canonical JSON holds finite numbers only");
+  if (typeof value !== "number" && typeof value !== "boolean" && value !== null)
+    throw new TypeError(`canonical JSON cannot hold ${typeof value}`);
+  return value;
 }
 function hasLoneSurrogate(text) {
   if (!/[\ud800-\udfff]/.test(text))
