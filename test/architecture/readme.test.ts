@@ -34,7 +34,7 @@ const guideOf = (file: string): string => GUIDES.find((guide) => guide.file === 
 const README = guideOf('README.md');
 const OPERATING = guideOf('src/OPERATING.md');
 
-const { scripts, devDependencies } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8'));
+const { scripts, dependencies } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8'));
 
 /** `guide: name` of every name in the guides' code that is not known. */
 const unknownIn = (guides: typeof GUIDES, names: (code: string) => readonly string[]) =>
@@ -42,7 +42,7 @@ const unknownIn = (guides: typeof GUIDES, names: (code: string) => readonly stri
 
 test('readme: the test line is there once, with the version of Bun that the tests run under', () => {
   const lines = README.split('\n').filter((line) => /^npx .*\brun test$/.test(line));
-  const bun = `npx -y bun@${devDependencies.bun}`;
+  const bun = `npx -y bun@${dependencies.bun}`;
   assert.deepEqual(lines, [`${bun} install --frozen-lockfile && ${bun} run test`]);
 });
 
