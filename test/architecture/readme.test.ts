@@ -109,8 +109,8 @@ const anchorsOf = (markdown: string): readonly string[] =>
 async function relayCommand(): Promise<Command> {
   const program = new Command('relay');
   for (const file of readdirSync(`${rootPath}/src/cli`)) {
-    // relay.ts runs.
-    if (file === 'relay.ts') continue;
+    // relay.ts runs, and so does the launcher.
+    if (file === 'relay.ts' || !file.endsWith('.ts')) continue;
     const exported: Record<string, unknown> = await import(`${rootPath}/src/cli/${file}`);
     for (const [name, add] of Object.entries(exported))
       if (/^add[A-Z]/.test(name) && typeof add === 'function') add(program, () => undefined);
