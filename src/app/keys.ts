@@ -2,7 +2,8 @@
 import { existsSync } from 'node:fs';
 import { rememberingVerify } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
-import { KeyFileError, keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
+import { keyFileStore, openKeyFile } from '#src/adapters/signing/key-file.ts';
+import { KeyFileError } from '#src/adapters/signing/owners-file.ts';
 import type { Config } from '#src/config.ts';
 import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type HeldKey, type KeyRecord, lastingKeys } from '#src/domain/signing-keys/keys.ts';

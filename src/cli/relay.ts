@@ -15,6 +15,7 @@ import { addMigrate, addRebuild } from './rebuild.ts';
 import { addServe } from './serve.ts';
 import { endWithOutput, printError } from './terminal.ts';
 import { addVerify } from './verify.ts';
+import { addWitness } from './witness.ts';
 
 const COMMANDS = [
   addServe,
@@ -28,6 +29,7 @@ const COMMANDS = [
   addPay,
   addPayments,
   addRebuild,
+  addWitness,
 ];
 
 const EXAMPLES = `

@@ -1,5 +1,6 @@
 // What an error of node:sqlite states. Deno omits the code where the failing call was exec(), hence the messages.
 import { OperatorError } from './operator-error.ts';
+import { sleep } from './time.ts';
 
 /** The primary result code of SQLite; null if the error is not SQLite's, or has no code. */
 function resultCode(error: Error): number | null {
@@ -51,4 +52,22 @@ function systemProblem(error: unknown): string | null {
     return 'cannot be opened for writing: correct owner and mode of the file, of its -wal and -shm, and of their folder';
   if (isSqliteFull(error)) return 'cannot be written: the disk is full';
   return isSqliteIoError(error) ? 'cannot be read or written: the disk is full, or reports an error' : null;
+}
+
+/** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */
+export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {
+  const end = performance.now() + limitMs;
+  for (let tries = 0; ; tries++) {
+    try {
+      return run();
+    } catch (error) {
+      if (!isSqliteBusy(error) || performance.now() >= end) throw error;
+    }
+    await pauseBetweenTries(tries);
+  }
+}
+
+/** 1 to 2 ms at first, 1 to 12 ms later: a group of another process takes about 1 ms. */
+export function pauseBetweenTries(tries: number): Promise<void> {
+  return sleep(1 + Math.random() * Math.min(1 + tries, 11));
 }

@@ -132,3 +132,52 @@ function splitOf(n: number): number {
   while (split * 2 < n) split *= 2;
   return split;
 }
+
+/** RFC 6962 §2.1.2: PROOF(m, D[n]). */
+export const c2spConsistency = (from: number, leaves: readonly string[]): readonly Buffer[] =>
+  from === 0 || from === leaves.length ? [] : subproof(from, leaves, true);
+
+function subproof(m: number, leaves: readonly string[], isWhole: boolean): readonly Buffer[] {
+  const n = leaves.length;
+  if (m === n) return isWhole ? [] : [c2spRoot(leaves)];
+  const split = splitOf(n);
+  if (m <= split) return [...subproof(m, leaves.slice(0, split), isWhole), c2spRoot(leaves.slice(split))];
+  return [...subproof(m - split, leaves.slice(split), false), c2spRoot(leaves.slice(0, split))];
+}
+
+/** tlog-witness: the body of add-checkpoint. */
+export const c2spSubmission = (old: number, proof: readonly Buffer[], checkpoint: string): string =>
+  `old ${old}\n${proof.map((hash) => `${hash.toString('base64')}\n`).join('')}\n${checkpoint}`;
+
+/**
+ * RFC 6962 §2.1.2: whether the proof leads from the old root to the new one. Follows the definition of SUBPROOF: each step takes
+ * the hash that the definition puts at its place.
+ */
+export function c2spIsConsistent(
+  sizes: { readonly from: number; readonly to: number },
+  roots: { readonly from: Buffer; readonly to: Buffer },
+  proof: readonly Buffer[],
+): boolean {
+  const { from, to } = sizes;
+  if (from === to) return proof.length === 0 && roots.from.equals(roots.to);
+  if (from === 0) return proof.length === 0;
+  const rest = [...proof];
+  const take = () => rest.shift() ?? Buffer.alloc(0);
+  const node = (left: Buffer, right: Buffer) => sha256(Buffer.from([1]), left, right);
+  const both = (m: number, n: number, isWhole: boolean): readonly [Buffer, Buffer] => {
+    if (m === n) {
+      const root = isWhole ? roots.from : take();
+      return [root, root];
+    }
+    const split = splitOf(n);
+    if (m <= split) {
+      const [old, left] = both(m, split, isWhole);
+      return [old, node(left, take())];
+    }
+    const [old, right] = both(m - split, n - split, false);
+    const left = take();
+    return [node(left, old), node(left, right)];
+  };
+  const [old, grown] = both(from, to, true);
+  return rest.length === 0 && old.equals(roots.from) && grown.equals(roots.to);
+}

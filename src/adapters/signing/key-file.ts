@@ -1,56 +1,30 @@
 // The key file: private signing keys and the HMAC secret, as JSON, readable by its owner alone. The event log decides
 // which of its keys signs, and since when.
 
-import { createPrivateKey, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  fchownSync,
-  fstatSync,
-  fsyncSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { createPrivateKey, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { lstatSync, readlinkSync, renameSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import process from 'node:process';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromBase64url, toBase64url } from '#src/domain/encoding.ts';
 import { oneOf } from '#src/domain/event-fields.ts';
 import { KnownLog } from '#src/domain/signing-keys/known-log.ts';
-import { flush, withFile } from '#src/lib/files/durable.ts';
 import { acquireFileLock } from '#src/lib/files/file-lock.ts';
-import { OperatorError } from '#src/lib/operator-error.ts';
-import { systemCode } from '#src/lib/system-error.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
 import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
 import { secretCheck } from './hash.ts';
-
-export type KeyFileFault =
-  | 'key_file_missing'
-  | 'key_file_exists'
-  | 'key_file_readable_by_others'
-  | 'key_file_malformed'
-  | 'key_file_busy'
-  | 'key_file_unusable';
-
-/** The key file cannot be used. The message names the file and contains no part of its content. */
-export class KeyFileError extends OperatorError {
-  readonly code: KeyFileFault;
-  constructor(code: KeyFileFault, path: string, problem: string, cause?: unknown) {
-    super(`key file ${path} ${problem}`, { cause });
-    this.code = code;
-  }
-}
+import {
+  asKeyFileError,
+  createOwnersFile,
+  isKeyFileError,
+  KeyFileError,
+  type Owner,
+  readOwnersFile,
+  setOwner,
+  writeWhole,
+} from './owners-file.ts';
 
 type KeyFile = KeyStoreContent & {
   readonly hmacSecret: Uint8Array;
@@ -77,26 +51,15 @@ export function openKeyFile({ path, create }: { readonly path: string; readonly 
 }
 
 /** Throws `KeyFileError`, also if group or others may read the file. */
-export const readKeyFile = (path: string): KeyFile => parse(path, readOwnersFile(path).text).file;
+export const readKeyFile = (path: string): KeyFile => parse(path, readOwnersFile(path, IF_MISSING).text).file;
 
 /**
- * Creates a file with one active receipt key, one active checkpoint key and a secret, mode 0600, atomically: it is linked
- * to its name, which fails if the name exists. Throws `KeyFileError`, `key_file_exists`.
+ * Creates a file with one active receipt key, one active checkpoint key and a secret, mode 0600, atomically. Throws
+ * `KeyFileError`, `key_file_exists`.
  */
 export function createKeyFile(path: string): void {
-  asKeyFileError(path, 'made', () => {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    const keys = [freshKey('receipt'), freshKey('checkpoint')];
-    writeWhole(path, textOf({ keys, hmacSecret: toBase64url(randomBytes(32)) }), null, (temporary) => {
-      try {
-        linkSync(temporary, path);
-      } catch (error) {
-        if (systemCode(error) === 'EEXIST')
-          throw new KeyFileError('key_file_exists', path, 'is there already');
-        throw error;
-      }
-    });
-  });
+  const keys = [freshKey('receipt'), freshKey('checkpoint')];
+  createOwnersFile(path, textOf({ keys, hmacSecret: toBase64url(randomBytes(32)) }));
 }
 
 /**
@@ -109,10 +72,10 @@ export function updateKeyFile(
   change: (file: KeyFile) => (KeyFileChange & { readonly eventLog?: KnownLog }) | null,
 ): KeyFile {
   return asKeyFileError(path, 'changed', () => {
-    const { owner } = readOwnersFile(path);
+    const { owner } = readOwnersFile(path, IF_MISSING);
     const file = linkTarget(path);
     return withKeyFileLock(file, owner, () => {
-      const { text } = readOwnersFile(file);
+      const { text } = readOwnersFile(file, IF_MISSING);
       const current = parse(path, text);
       const wanted = change(current.file);
       if (wanted === null) return current.file;
@@ -142,6 +105,8 @@ export const keyFileMemory = (path: string): LogMemory => ({
   },
   write: (eventLog) => void updateKeyFile(path, () => ({ fresh: [], retired: [], eventLog })),
 });
+
+const IF_MISSING = 'correct SIGNING_KEYS_FILE, or make one with `relay keys init`';
 
 const Bytes32 = Type.String({ pattern: '^[A-Za-z0-9_-]{43}$' });
 
@@ -221,72 +186,9 @@ function storedKey({ kid, x, d, purpose, status }: PrivateJwk): StoredKey | null
   }
 }
 
-type Owner = { readonly uid: number; readonly gid: number };
-
-/** Throws `KeyFileError`. The mode is read from the open descriptor, so that the file cannot be replaced in between. */
-function readOwnersFile(path: string) {
-  const fd = openForReading(path);
-  try {
-    const stat = fstatSync(fd);
-    if (!stat.isFile()) throw new KeyFileError('key_file_unusable', path, 'is not a file');
-    if ((stat.mode & 0o077) !== 0) {
-      throw new KeyFileError('key_file_readable_by_others', path, 'is open to others: chmod 600 it');
-    }
-    const { uid, gid } = stat;
-    return { text: readFileSync(fd, 'utf8'), owner: { uid, gid } satisfies Owner };
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function openForReading(path: string): number {
-  try {
-    return openSync(path, 'r');
-  } catch (error) {
-    const code = systemCode(error) ?? 'unknown';
-    if (code === 'ENOENT') {
-      const next = 'correct SIGNING_KEYS_FILE, or make one with `relay keys init`';
-      throw new KeyFileError('key_file_missing', path, `is not there: ${next}`);
-    }
-    throw new KeyFileError('key_file_unusable', path, `cannot be opened (${reasonOf(path, code)})`, error);
-  }
-}
-
-/** Writes a temporary file beside `path`, mode 0600 and flushed; `move` moves it to its name. `owner` null: unchanged. */
-function writeWhole(
-  path: string,
-  text: string,
-  owner: Owner | null,
-  move: (temporary: string) => void,
-): void {
-  const temporary = `${path}.${randomUUID()}.new`;
-  try {
-    writeFileSync(temporary, text, { flag: 'wx', mode: 0o600, flush: true });
-    if (owner !== null) setOwner(temporary, owner);
-    move(temporary);
-    flush(dirname(path));
-  } finally {
-    try {
-      rmSync(temporary, { force: true });
-    } catch {
-      // The same fault prevented its creation, and that error is thrown.
-    }
-  }
-}
-
 /** The file at the end of symbolic links. Bun's realpath opens the file: one that is replaced meanwhile has no path. */
 function linkTarget(path: string): string {
   return lstatSync(path).isSymbolicLink() ? linkTarget(resolve(dirname(path), readlinkSync(path))) : path;
-}
-
-/** A file that an operator changes as root remains the service's. */
-function setOwner(path: string, owner: Owner): void {
-  withFile(path, 'r+', (fd) => {
-    const { uid, gid } = fstatSync(fd);
-    if (uid === owner.uid && gid === owner.gid) return;
-    fchownSync(fd, owner.uid, owner.gid);
-    fsyncSync(fd);
-  });
 }
 
 /** Each process has the lock for some milliseconds. */
@@ -304,32 +206,3 @@ export function withKeyFileLock<T>(path: string, owner: Owner, work: () => T, ti
     lock.release();
   }
 }
-
-function asKeyFileError<T>(path: string, verb: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof KeyFileError) throw error;
-    throw new KeyFileError(
-      'key_file_unusable',
-      path,
-      `cannot be ${verb} (${reasonOf(path, systemCode(error) ?? 'unknown')})`,
-      error,
-    );
-  }
-}
-
-/** The code, and what the operator can do about it. */
-function reasonOf(path: string, code: string): string {
-  if (code === 'ENOSPC') return 'the disk is full';
-  if (code === 'EROFS') return 'read-only file system';
-  if (code !== 'EACCES' && code !== 'EPERM') return code;
-  const user = `${code}: this process runs as user id ${process.geteuid?.()}`;
-  const owner = statSync(path, { throwIfNoEntry: false })?.uid;
-  return owner === undefined
-    ? `${user}, correct the folder's owner`
-    : `${user}, and the file belongs to ${owner}`;
-}
-
-const isKeyFileError = (error: unknown, code: KeyFileFault): boolean =>
-  error instanceof KeyFileError && error.code === code;

@@ -67,11 +67,8 @@ const NONE = 'none';
  * a comment. The first problem is returned.
  */
 export function parseWitnessPolicy(file: string | Uint8Array): ReadPolicy {
-  const draft: Draft = { logs: [], witnesses: [], names: new Map(), members: new Set(), quorum: null };
-  for (const [index, bytes] of linesOf(typeof file === 'string' ? utf8(file) : file).entries()) {
-    const reason = addLine(draft, bytes);
-    if (reason !== null) return { policy: null, problem: { line: index + 1, reason } };
-  }
+  const { draft, problem } = readLines(file);
+  if (problem !== null) return { policy: null, problem };
   const { logs, witnesses, quorum } = draft;
   if (quorum === null)
     return {
@@ -79,6 +76,32 @@ export function parseWitnessPolicy(file: string | Uint8Array): ReadPolicy {
       problem: { line: null, reason: 'there is no `quorum` line; `quorum none` is one' },
     };
   return { policy: { logs, witnesses, quorum: quorum.value }, problem: null };
+}
+
+/**
+ * The logs of a policy file, which may have no quorum: what a witness is configured with. A log with several keys has several
+ * lines, whose keys have the same name.
+ */
+export function parseWitnessLogs(
+  file: string | Uint8Array,
+):
+  | { readonly logs: readonly PolicyLog[]; readonly problem: null }
+  | { readonly logs: null; readonly problem: PolicyProblem } {
+  const { draft, problem } = readLines(file);
+  return problem === null ? { logs: draft.logs, problem } : { logs: null, problem };
+}
+
+function readLines(
+  file: string | Uint8Array,
+):
+  | { readonly draft: Draft; readonly problem: null }
+  | { readonly draft: null; readonly problem: PolicyProblem } {
+  const draft: Draft = { logs: [], witnesses: [], names: new Map(), members: new Set(), quorum: null };
+  for (const [index, bytes] of linesOf(typeof file === 'string' ? utf8(file) : file).entries()) {
+    const reason = addLine(draft, bytes);
+    if (reason !== null) return { draft: null, problem: { line: index + 1, reason } };
+  }
+  return { draft, problem: null };
 }
 
 /** The lines without their ends; the last one may have none. */

@@ -3,10 +3,10 @@
 import type { Static, TSchema } from '@sinclair/typebox';
 import { LIMITS } from '#src/domain/limits.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Quota, QuotaRule, QuotaState } from '#src/ports/quota.ts';
 import type { Payer, PaymentGate, RouteRefused } from './payment-gate.ts';
+import { readBodyWithin, type Unread } from './read-body.ts';
 import { contextOf, countedAs, type RequestContext } from './request-context.ts';
 import { parseStrictJson } from './strict-json.ts';
 import { type InputFault, type InvalidRequest, invalidRequest, type SchemaCheck } from './validation.ts';
@@ -132,8 +132,6 @@ function setRateHeaders(headers: RequestContext['headers'], rule: QuotaRule, sta
 
 const secondsToReset = ({ resetMs }: QuotaState) => Math.max(1, Math.ceil(resetMs / 1000));
 
-type Unread = Refused<'body_too_large' | 'body_timeout' | 'invalid_json'>;
-
 /**
  * Returns the body's bytes, counted while they arrive, whatever Content-Length states. What was not read stays on the connection:
  * it cannot carry another request, so it is closed after the answer.
@@ -143,57 +141,10 @@ export async function readBody(
   clock: Clock,
   maxBytes = LIMITS.requestBodyBytes.max,
 ): Promise<Uint8Array | Unread> {
-  const read = await readWithin(request, clock, maxBytes);
+  const read = await readBodyWithin(request, clock, { maxBytes, withinMs: LIMITS.requestBodyArrivalMs.max });
   if (isRefused(read)) contextOf(request).headers.set('connection', 'close');
   return read;
 }
-
-async function readWithin(
-  { headers, body }: Request,
-  clock: Clock,
-  maxBytes: number,
-): Promise<Uint8Array | Unread> {
-  const tooLarge = () =>
-    refused('body_too_large', `The body is over ${maxBytes / 1024} kB.`, { details: { maxBytes } });
-  if (Number(headers.get('content-length')) > maxBytes) return tooLarge();
-  if (body === null) return new Uint8Array(0);
-  const reader = body.getReader();
-  const done = new Cancel();
-  const late = clock.sleep(LIMITS.requestBodyArrivalMs.max, done).then(() => 'late' as const);
-  // Released, not cancelled: Deno treats a cancelled body as read to its end, and keeps the connection.
-  const abandon = (refusal: Unread) => {
-    reader.releaseLock();
-    return refusal;
-  };
-  try {
-    const chunks: Uint8Array<ArrayBuffer>[] = [];
-    for (let size = 0; ; ) {
-      const step = await Promise.race([reader.read(), late]);
-      if (step === 'late') return abandon(TOO_LATE);
-      if (step.done) return joined(chunks);
-      size += step.value.byteLength;
-      if (size > maxBytes) return abandon(tooLarge());
-      chunks.push(step.value);
-    }
-  } catch {
-    // The caller disconnected or broke the framing: its fault, and perhaps no one reads this answer.
-    return refused('invalid_json', 'The body broke off.');
-  } finally {
-    done.abort();
-  }
-}
-
-async function joined(chunks: readonly Uint8Array<ArrayBuffer>[]): Promise<Uint8Array> {
-  const [only] = chunks;
-  return only !== undefined && chunks.length === 1
-    ? only
-    : new Uint8Array(await new Blob([...chunks]).arrayBuffer());
-}
-
-const TOO_LATE = refused(
-  'body_timeout',
-  `The body did not arrive within ${LIMITS.requestBodyArrivalMs.max / 1000} seconds.`,
-);
 
 /** Returns the value of the bytes if it fits the schema, else the refusal with the reason. Nothing is repaired. */
 function readJson<S extends TSchema>(

@@ -3,13 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import {
-  createKeyFile,
-  KeyFileError,
-  keyFileMemory,
-  readKeyFile,
-  updateKeyFile,
-} from '#src/adapters/signing/key-file.ts';
+import { createKeyFile, keyFileMemory, readKeyFile, updateKeyFile } from '#src/adapters/signing/key-file.ts';
+import { KeyFileError } from '#src/adapters/signing/owners-file.ts';
 import { logMemoryContract } from '#test/support/log-memory.contract.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 

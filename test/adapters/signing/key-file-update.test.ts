@@ -15,12 +15,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   createKeyFile,
-  KeyFileError,
-  type KeyFileFault,
   readKeyFile,
   updateKeyFile,
   withKeyFileLock,
 } from '#src/adapters/signing/key-file.ts';
+import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/owners-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 

@@ -4,13 +4,8 @@ import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { calculateJwkThumbprint, exportJWK, importJWK } from 'jose';
-import {
-  createKeyFile,
-  KeyFileError,
-  type KeyFileFault,
-  openKeyFile,
-  readKeyFile,
-} from '#src/adapters/signing/key-file.ts';
+import { createKeyFile, openKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
+import { KeyFileError, type KeyFileFault } from '#src/adapters/signing/owners-file.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 

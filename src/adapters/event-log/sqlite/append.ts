@@ -2,7 +2,7 @@
 // is rolled back alone.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { isSqliteBusy, isSqliteUnreadable } from '#src/lib/sqlite-error.ts';
+import { isSqliteBusy, isSqliteUnreadable, pauseBetweenTries } from '#src/lib/sqlite-error.ts';
 import {
   type Appended,
   EventDamaged,
@@ -10,7 +10,7 @@ import {
   type NewEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
-import { nextTurn, pauseBetweenTries, unavailable } from './file.ts';
+import { nextTurn, unavailable } from './file.ts';
 import { checksumOf, positionText } from './row.ts';
 
 type EventRow = {

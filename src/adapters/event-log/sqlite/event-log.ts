@@ -3,13 +3,13 @@
 import type { LogProblem } from '#src/domain/monitoring/health.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { proven } from '#src/lib/proven.ts';
-import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
+import { isSqliteBusy, retryWhileBusy } from '#src/lib/sqlite-error.ts';
 import { EventLogUnavailable, type RecordedEvent, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { knownDamage } from '../known-damage.ts';
 import { eventRow, groupCommit } from './append.ts';
-import { nextTurn, openLogFile, retryWhileBusy, unavailable } from './file.ts';
+import { nextTurn, openLogFile, unavailable } from './file.ts';
 import { fileDamage, isLogDamage } from './file-damage.ts';
 import { FileReplaced, fileIdentity } from './file-identity.ts';
 import { logReader, positionNumber } from './read.ts';

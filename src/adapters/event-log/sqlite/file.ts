@@ -5,8 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { REMEDY } from '#src/domain/damage.ts';
 import { createPrivateFile } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { isSqliteBusy, isSqliteDenied, sqliteFileError } from '#src/lib/sqlite-error.ts';
-import { sleep } from '#src/lib/time.ts';
+import { isSqliteDenied, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
 const SCHEMA_VERSION = 1;
@@ -130,24 +129,6 @@ function number(db: DatabaseSync, sql: string): number {
 /** What a call that SQLite refused with `cause` throws. */
 export function unavailable(cause: unknown): EventLogUnavailable {
   return cause instanceof EventLogUnavailable ? cause : new EventLogUnavailable({ cause });
-}
-
-/** Repeats `run` while the file is locked, without blocking the event loop; throws the lock's error after `limitMs`. */
-export async function retryWhileBusy<T>(run: () => T, limitMs: number): Promise<T> {
-  const end = performance.now() + limitMs;
-  for (let tries = 0; ; tries++) {
-    try {
-      return run();
-    } catch (error) {
-      if (!isSqliteBusy(error) || performance.now() >= end) throw error;
-    }
-    await pauseBetweenTries(tries);
-  }
-}
-
-/** 1 to 2 ms at first, 1 to 12 ms later: a group of another process takes about 1 ms. */
-export function pauseBetweenTries(tries: number): Promise<void> {
-  return sleep(1 + Math.random() * Math.min(1 + tries, 11));
 }
 
 /** Lets timers, input and other callers run. */

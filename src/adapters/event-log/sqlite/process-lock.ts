@@ -5,8 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { isSqliteBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
-import { retryWhileBusy } from './file.ts';
+import { isSqliteBusy, retryWhileBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 
 export type ProcessLock = { release(): void };
 

@@ -1,0 +1,150 @@
+// The state of a witness in a SQLite file that several processes share.
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
+import { sameHash } from '#src/domain/transparency/merkle.ts';
+import type { WitnessedHead } from '#src/domain/transparency/witness.ts';
+import { createPrivateFile, flush } from '#src/lib/files/durable.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { retryWhileBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
+import type { WitnessedCheckpoint, WitnessState } from '#src/ports/witness-state.ts';
+
+/** "RWIT": distinguishes the file from any other SQLite database. */
+const APPLICATION_ID = 0x52574954;
+const SCHEMA_VERSION = 1;
+/** How long another process may have the file locked. */
+const BUSY_MS = 4000;
+
+// `owner` has the verifier keys of the witness: the state of one witness is no state of another.
+const SCHEMA = `
+  CREATE TABLE checkpoints (
+    origin_hash TEXT PRIMARY KEY,
+    origin TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    note TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE owner (one INTEGER PRIMARY KEY CHECK (one = 1), vkeys TEXT NOT NULL) STRICT;
+  PRAGMA application_id = ${APPLICATION_ID};
+  PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+export type WitnessStateFile = WitnessState & {
+  /** The verifier keys of the witness that uses it; null: none yet. */
+  owner(): string | null;
+  setOwner(vkeys: string): Promise<void>;
+  /** No checkpoint was cosigned. */
+  isEmpty(): boolean;
+};
+
+/** Opens the state; creates it, readable by its owner only. Throws an `OperatorError` for any other file. */
+export async function openWitnessState(file: string): Promise<WitnessStateFile> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const isNew = createPrivateFile(file);
+  const db = await retryWhileBusy(() => opened(file), BUSY_MS);
+  // The name of a new file has to survive a power failure, like what is stored in it.
+  if (isNew) flush(dirname(file));
+  return stateOf(db, file);
+}
+
+function opened(file: string): DatabaseSync {
+  try {
+    const db = new DatabaseSync(file, { timeout: 0 });
+    try {
+      refuseForeign(db, file);
+      const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
+      if (mode !== 'wal') throw new OperatorError(`witness state ${file}: no write-ahead log here (${mode})`);
+      // FULL: the write-ahead log is synced before COMMIT returns.
+      db.exec('PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON');
+      inTransaction(db, () => {
+        if (numberOf(db, 'PRAGMA user_version') === 0) db.exec(SCHEMA);
+      });
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  } catch (error) {
+    throw sqliteFileError(`witness state ${file}`, error, `is damaged, or not a database: ${RESTORE}`);
+  }
+}
+
+const RESTORE =
+  'do not restore an older copy, which forgets what was cosigned; make a new key and state, and publish the new key';
+
+function refuseForeign(db: DatabaseSync, file: string): void {
+  const version = numberOf(db, 'PRAGMA user_version');
+  const known = numberOf(db, 'PRAGMA application_id') === APPLICATION_ID;
+  if (!known && numberOf(db, 'SELECT count(*) FROM sqlite_schema') > 0)
+    throw new OperatorError(`${file} is a database, but not the state of a witness`);
+  if (version > SCHEMA_VERSION)
+    throw new OperatorError(
+      `witness state ${file} has schema version ${version}; this program supports up to ${SCHEMA_VERSION}`,
+    );
+}
+
+function numberOf(db: DatabaseSync, sql: string): number {
+  return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
+}
+
+function inTransaction<T>(db: DatabaseSync, work: () => T): T {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    const done = work();
+    db.exec('COMMIT');
+    return done;
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+const hashOf = (origin: string): string => toHex(sha256(utf8(origin)));
+
+function stateOf(db: DatabaseSync, file: string): WitnessStateFile {
+  const select = db.prepare('SELECT size, root, note FROM checkpoints WHERE origin_hash = ?');
+  const store = db.prepare(
+    'INSERT OR REPLACE INTO checkpoints (origin_hash, origin, size, root, note) VALUES (?, ?, ?, ?, ?)',
+  );
+  const find = (originHash: string): WitnessedCheckpoint | null => {
+    const row = select.get(originHash);
+    if (row === undefined) return null;
+    const { size, root, note } = row;
+    if (typeof size !== 'number' || !(root instanceof Uint8Array) || typeof note !== 'string')
+      throw new OperatorError(`witness state ${file} is damaged: ${RESTORE}`);
+    return { size, root: Uint8Array.from(root), note };
+  };
+  const guarded = <T>(work: () => T): Promise<T> =>
+    retryWhileBusy(() => {
+      try {
+        return work();
+      } catch (error) {
+        throw sqliteFileError(`witness state ${file}`, error, `is damaged: ${RESTORE}`);
+      }
+    }, BUSY_MS);
+  const owner = (): string | null => {
+    const vkeys = db.prepare('SELECT vkeys FROM owner').get()?.vkeys;
+    return typeof vkeys === 'string' ? vkeys : null;
+  };
+  return {
+    owner,
+    setOwner: (vkeys) =>
+      guarded(() => void db.prepare('INSERT OR REPLACE INTO owner (one, vkeys) VALUES (1, ?)').run(vkeys)),
+    isEmpty: () => numberOf(db, 'SELECT count(*) FROM checkpoints') === 0,
+    find: (origin) => guarded(() => find(hashOf(origin))),
+    findByHash: (originHash) => guarded(() => find(originHash)),
+    replace: (origin, last, next) =>
+      guarded(() =>
+        inTransaction(db, () => {
+          if (!isSame(find(hashOf(origin)), last)) return false;
+          store.run(hashOf(origin), origin, next.size, next.root, next.note);
+          return true;
+        }),
+      ),
+    close: () => db.close(),
+  };
+}
+
+const isSame = (a: WitnessedHead | null, b: WitnessedHead | null): boolean =>
+  a === null || b === null ? a === b : a.size === b.size && sameHash(a.root, b.root);
