@@ -71,7 +71,7 @@ export async function openStores(
 }
 
 /** SQLite's own files among them: a log restored by another user has one of them left over. */
-const LOG_FILES = ['events.db', 'events.db-wal', 'events.db-shm', 'events.lock'];
+export const LOG_FILES = ['events.db', 'events.db-wal', 'events.db-shm', 'events.lock'];
 
 /** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */
 export class NoEventStore extends OperatorError {

@@ -6,6 +6,7 @@ import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
 import { addConsistency } from './consistency.ts';
 import { addDemo } from './demo.ts';
+import { addDoctor } from './doctor.ts';
 import { exitOf, lastWords, oneLine } from './exit.ts';
 import { addExport } from './export.ts';
 import { addKeys } from './keys.ts';
@@ -19,6 +20,7 @@ import { addWitness } from './witness.ts';
 
 const COMMANDS = [
   addServe,
+  addDoctor,
   addDemo,
   addVerify,
   addConsistency,

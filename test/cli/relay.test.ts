@@ -7,6 +7,7 @@ import { startCli } from '#test/support/cli-process.ts';
 const COMMANDS = [
   ['serve'],
   ['demo'],
+  ['doctor'],
   ['verify'],
   ['migrate'],
   ['keys'],

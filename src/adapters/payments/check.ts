@@ -1,0 +1,73 @@
+// What the chain's node and the facilitator say to this configuration, once: for the operator's doctor.
+import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
+import { ChainUnavailable } from '#src/ports/chain-scan.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import { readAsset } from './asset.ts';
+import { chainScan } from './chain-scan.ts';
+import { facilitatorHealth } from './facilitator-health.ts';
+import { facilitatorWatch } from './facilitator-watch.ts';
+import { isCleartext, loginHeaders } from './login.ts';
+import { NoAnswer, queryNode } from './node.ts';
+import { type AssetFacts, assetOf, paymentTerms, UnusableTerms, type X402Settings } from './requirements.ts';
+
+type Settings = X402Settings & { readonly confirmations: number | null };
+
+const NODE_MS = 8000;
+
+/** `setting`: which one the node contradicts; null: it gives no usable answer, `code` says why. */
+export type NodeVerdict =
+  | { readonly ok: true; readonly asset: string; readonly decimals: number; readonly safeBlock: number }
+  | {
+      readonly ok: false;
+      readonly setting: UnusableTerms['setting'] | null;
+      readonly reason: string;
+    };
+
+/** Compares the node with the configuration, and reads the newest block that the books would be compared up to. */
+export async function judgeNode(x402: Settings, clock: Clock): Promise<NodeVerdict> {
+  try {
+    const asset = assetOf(x402);
+    const { rpcUrl, network, confirmations } = x402;
+    const facts = await queryNode(rpcUrl, { ms: NODE_MS }, (client) => readAsset(client, asset));
+    const scan = chainScan({ rpcUrl, network, asset: asset.address, confirmations, clock });
+    const block = await scan.safeBlock();
+    return { ok: true, asset: asset.spelling, decimals: facts.decimals, safeBlock: block.number };
+  } catch (error) {
+    if (error instanceof UnusableTerms) return { ok: false, setting: error.setting, reason: error.message };
+    if (!(error instanceof NoAnswer || error instanceof ChainUnavailable)) throw error;
+    return { ok: false, setting: null, reason: error.code };
+  }
+}
+
+export type FacilitatorVerdict = {
+  readonly problem: FacilitatorProblem | null;
+  /** Our clock minus the facilitator's; null: no difference of over 5 s was seen. */
+  readonly skewSeconds: number | null;
+  /** A login is sent without encryption. */
+  readonly isLoginReadable: boolean;
+};
+
+/** Asks the facilitator what it supports, with our login. Throws `UnusableTerms`. */
+export async function judgeFacilitator(x402: X402Settings, clock: Clock): Promise<FacilitatorVerdict> {
+  let skewSeconds: number | null = null;
+  const logger: Logger = {
+    info: () => undefined,
+    warn: (_, fields) => {
+      if (typeof fields?.skewSeconds === 'number') skewSeconds = fields.skewSeconds;
+    },
+    error: () => undefined,
+    bug: () => undefined,
+  };
+  const asset = assetOf(x402);
+  const terms = paymentTerms(x402, asset, asset.known ?? UNKNOWN);
+  const facilitatorUrl = x402.facilitatorUrl.replace(/\/+$/, '');
+  const login = await loginHeaders(x402.login, clock);
+  const watch = facilitatorWatch({ clock, logger });
+  const health = await facilitatorHealth({ facilitatorUrl, login, terms, watch, clock, logger })();
+  const problem = health === null || health.ok ? null : health.problem;
+  return { problem, skewSeconds, isLoginReadable: x402.login !== null && isCleartext(facilitatorUrl) };
+}
+
+/** Only the network and the scheme are compared with what a facilitator supports. */
+const UNKNOWN: AssetFacts = { decimals: 6, domain: { name: 'unknown', version: '1' } };

@@ -1,0 +1,90 @@
+// The doctor on what is outside: DNS, a call of a target, the chain's node, the facilitator.
+import { dnsResolver } from '#src/adapters/outbound/dns.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { baseUrl, type Config } from '#src/config.ts';
+import { hostOf, readTarget } from '#src/domain/destination/url.ts';
+import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { wireTargets } from '../targets.ts';
+import { type Checked, fine, problem, skipped, warning } from './finding.ts';
+
+const LOOK_UP_MS = 5000;
+
+/** Looks up the name of the target. */
+export async function checkDns({ egress: { dnsServers } }: Config, target: string): Promise<Checked> {
+  const name = hostOf(new URL(target).hostname).hostname;
+  const asked = dnsServers === null ? 'the system’s DNS servers' : 'the servers of EGRESS_DNS_SERVERS';
+  const found = await dnsResolver({ servers: dnsServers, maxInFlight: 1 }).resolve(name, LOOK_UP_MS);
+  if (found.outcome === 'addresses')
+    return fine(`${name} has ${found.addresses.length} addresses by ${asked}`);
+  return problem(
+    `${name} is not found by ${asked} (${found.outcome}): calls would be refused as target_unresolvable`,
+  );
+}
+
+/** One request, by the rules of a call: DNS, address, TLS, status. */
+export async function checkEgress(config: Config, href: string): Promise<Checked> {
+  const ending = new AbortController();
+  try {
+    const { outbound } = await wireTargets(
+      config,
+      baseUrl(config, config.listen.port),
+      systemClock(),
+      ending.signal,
+    );
+    const target = readTarget(href);
+    if (isRefused(target)) return problem(`${href} cannot be called`);
+    const headers = [['user-agent', 'webhook-relay doctor']] as const;
+    const report = await outbound.send({ target, method: 'GET', headers, body: null, timeoutMs: LOOK_UP_MS });
+    if (report.status !== null) return fine(`${href} answers ${report.status} over ${report.tlsVersion}`);
+    return problem(`${href} is not reached: ${report.errorCategory} (${report.phase})`);
+  } finally {
+    ending.abort();
+  }
+}
+
+const VARIABLES = {
+  network: 'X402_NETWORK',
+  asset: 'X402_ASSET',
+  priceUsd: 'X402_PRICE',
+  rpcUrl: 'X402_RPC_URL',
+} as const;
+
+const DEMO = 'not used in demo mode';
+
+export async function checkChain({ x402 }: Config): Promise<Checked> {
+  if (x402 === null) return skipped(DEMO);
+  const { judgeNode } = await import('#src/adapters/payments/check.ts');
+  const verdict = await judgeNode(x402, systemClock());
+  if (verdict.ok)
+    return fine(
+      `the node of X402_RPC_URL serves ${x402.network}, token ${verdict.asset} with ${verdict.decimals} decimals, final up to block ${verdict.safeBlock}`,
+    );
+  return verdict.setting === null
+    ? problem(`the node of X402_RPC_URL gives no usable answer (${verdict.reason})`)
+    : problem(`${VARIABLES[verdict.setting]} ${verdict.reason}`);
+}
+
+const FACILITATOR: Readonly<Record<FacilitatorProblem, string>> = {
+  no_answer: 'does not answer',
+  login_refused:
+    'refuses our login: check X402_FACILITATOR_AUTH and its key, or X402_FACILITATOR_HEADERS_FILE, and the clock',
+  failing: 'gives no usable answer',
+  unsupported: 'does not support scheme exact, version 2, on X402_NETWORK',
+  internal_error: 'cannot be asked: a defect of this program',
+};
+
+export async function checkFacilitator({ x402 }: Config): Promise<Checked> {
+  if (x402 === null) return skipped(DEMO);
+  const { judgeFacilitator } = await import('#src/adapters/payments/check.ts');
+  const { host } = new URL(x402.facilitatorUrl);
+  const { problem: failure, skewSeconds, isLoginReadable } = await judgeFacilitator(x402, systemClock());
+  if (failure !== null) return problem(`the facilitator ${host} ${FACILITATOR[failure]}`);
+  if (skewSeconds !== null)
+    return problem(
+      `the clock of the facilitator ${host} differs by ${skewSeconds} s from the clock of this machine: payments and our login may be judged expired`,
+    );
+  if (isLoginReadable) return warning(`the facilitator ${host} gets our login without encryption: use https`);
+  const login = x402.login === null ? 'without a login' : 'and accepts our login';
+  return fine(`${hostOf(host).hostname} supports ${x402.network} ${login}; its clock agrees`);
+}

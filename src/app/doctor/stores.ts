@@ -1,0 +1,158 @@
+// The doctor on the stores: disk, event log, key file, read models.
+import { randomUUID } from 'node:crypto';
+import { existsSync, rmSync, statfsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import process from 'node:process';
+import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { readKeyFile } from '#src/adapters/signing/key-file.ts';
+import type { Config } from '#src/config.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
+import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
+import { logHistory } from '../log-history.ts';
+import { openOperatorLog } from '../operator.ts';
+import { demandWritable } from '../start-errors.ts';
+import { LOG_FILES } from '../stores.ts';
+import { type Checked, fine, problem, reasonOf, warning } from './finding.ts';
+
+const GIB = 2 ** 30;
+/** Below the first the event log soon accepts nothing, below the second within days of a busy relay. */
+const DISK = { problem: GIB / 10, warning: GIB };
+
+export function checkDisk({ dataDir, eventStoreUrl }: Config): Checked {
+  if (eventStoreUrl !== null) return fine('events and rows are on other machines');
+  let folder = dataDir;
+  while (!existsSync(folder)) folder = dirname(folder);
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  const text = `${(free / GIB).toFixed(1)} GiB are free for ${dataDir}`;
+  return free < DISK.problem ? problem(text) : free < DISK.warning ? warning(text) : fine(text);
+}
+
+const eventLogFile = ({ dataDir }: Config) => join(dataDir, 'events.db');
+
+/** The log itself is read, and probed for a write without an event; events are written to a scratch log beside it. */
+export async function checkEventLog(config: Config): Promise<Checked> {
+  const { dataDir, eventStoreUrl } = config;
+  if (eventStoreUrl !== null) return withLog(config, answersOfServer);
+  demandWritable(LOG_FILES.map((name) => join(dataDir, name)));
+  if (!existsSync(dataDir)) {
+    logHistory(config).beforeOpening(eventLogFile(config));
+    return fine(`${dataDir} and the event log in it are created at the first start`);
+  }
+  const speed = await scratchSpeed(dataDir);
+  if (!hasEmbeddedLog(config)) {
+    logHistory(config).beforeOpening(eventLogFile(config));
+    return fine(`a new one is created at the first start; ${speed}`);
+  }
+  return withLog(config, async (log) => {
+    const health = await log.health();
+    if (!health.ok) return problem(`${eventLogFile(config)} accepts no events (${health.problem})`);
+    const damaged = health.damaged === undefined ? '' : '; damaged events: see relay audit --integrity';
+    const text = `${eventLogFile(config)} is read and written, up to position ${(await log.head()) ?? 0}; ${speed}`;
+    return damaged === '' ? fine(text) : problem(text + damaged);
+  });
+}
+
+const hasEmbeddedLog = (config: Config) => existsSync(eventLogFile(config));
+
+async function withLog(config: Config, work: (log: EventLog) => Promise<Checked>): Promise<Checked> {
+  const { log } = await openOperatorLog(config);
+  try {
+    return await work(log);
+  } finally {
+    await log.close();
+  }
+}
+
+const SAMPLES = 9;
+
+/** Appends to a new log in the folder, one after another, reads them back, and removes it. */
+async function scratchSpeed(folder: string): Promise<string> {
+  const file = join(folder, `doctor-${process.pid}.db`);
+  try {
+    const log = await sqliteEventLog({ file, writes: true });
+    const times: number[] = [];
+    for (let n = 0; n < SAMPLES; n++) {
+      const since = performance.now();
+      await log.append('doctor', n === 0 ? 'no_stream' : BigInt(n - 1), [scratchEvent()]);
+      times.push(performance.now() - since);
+    }
+    const found = await log.readStream('doctor');
+    await log.close();
+    if (found.length !== SAMPLES) throw new OperatorError(`${folder} does not return what was written to it`);
+    const median = times.sort((a, b) => a - b)[Math.floor(SAMPLES / 2)] ?? 0;
+    return `a synced append takes ${median.toFixed(1)} ms`;
+  } finally {
+    for (const tail of ['', '-wal', '-shm', '-journal']) rmSync(file + tail, { force: true });
+  }
+}
+
+const scratchEvent = () => ({ id: randomUUID(), type: 'Doctor', data: {}, metadata: {} });
+
+/** No stream has this revision: the append is refused by the leader after its checks, and stores nothing. */
+const NO_REVISION = 10n ** 15n;
+
+async function answersOfServer(log: EventLog): Promise<Checked> {
+  const head = await log.head();
+  const stream = `doctor-${randomUUID()}`;
+  const refused = await log.append(stream, NO_REVISION, [scratchEvent()]).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  if (!(refused instanceof WrongExpectedVersion))
+    return problem(`the server of EVENTSTORE_URL takes no append: ${reasonOf(refused)}`);
+  return fine(`the server of EVENTSTORE_URL is read and takes appends, up to position ${head ?? 'none'}`);
+}
+
+export async function checkKeys(config: Config): Promise<Checked> {
+  const { path, create } = config.keyFile;
+  const isNew = config.eventStoreUrl === null && !hasEmbeddedLog(config);
+  if (create && !existsSync(path) && isNew) return fine(`${path} is created at the first start`);
+  const file = readKeyFile(path);
+  if (isNew) return fine(`${path} is read; its keys are announced at the first start`);
+  return withLog(config, async (log) => {
+    const ring = await loadKeyRing({ log });
+    if (ring.logId === null) return fine(`${path} is read; its keys are announced at the first start`);
+    demandMatch(ring, file);
+    const keys = await listKeys({ log, clock: systemClock() }, file.keys);
+    const signing = keys.filter(({ inFile, state }) => inFile === 'active' && state === 'active');
+    const missing = (['receipt', 'checkpoint'] as const).filter(
+      (purpose) => !signing.some((key) => key.purpose === purpose),
+    );
+    if (missing.includes('receipt')) return problem(`${path} has no receipt key that signs: relay keys list`);
+    if (missing.length > 0)
+      return warning(`${path} has no checkpoint key that signs: relay keys rotate --purpose checkpoint`);
+    const future = signing.filter(({ notBefore }) => Date.parse(notBefore ?? '') > Date.now());
+    if (future.length > 0)
+      return problem(`a key is valid only from ${future[0]?.notBefore}: compare the clock of this machine`);
+    return fine(`${path} matches the event log`);
+  });
+}
+
+/** With a larger difference, times in receipts and rows contradict each other. */
+const SKEW_MS = 5000;
+
+export async function checkReadModels({ databaseUrl, dataDir }: Config): Promise<Checked> {
+  if (databaseUrl === null)
+    return fine(`embedded, in ${join(dataDir, 'read-models')}: rebuilt whenever they are not usable`);
+  const { databaseFacts } = await import('#src/adapters/read-store/postgres-check.ts');
+  const facts = await databaseFacts(databaseUrl);
+  if ('failure' in facts)
+    return problem(`the database of DATABASE_URL gives no usable answer: ${facts.failure}`);
+  if (facts.isReadOnly) return problem('the database of DATABASE_URL is read-only: a standby, or set so');
+  if (!facts.mayCreateSchemas)
+    return problem(
+      'the role of DATABASE_URL lacks CREATE on the database: each release has a schema of its own',
+    );
+  if (!facts.isMigrated && !facts.mayCreateTables)
+    return problem(
+      'the role of DATABASE_URL lacks CREATE on schema public: for the tables that all releases share',
+    );
+  const skew = Math.round(facts.skewMs / 1000);
+  if (Math.abs(facts.skewMs) > SKEW_MS)
+    return warning(`the clock of the database differs by ${skew} s from the clock of this machine`);
+  return fine(`PostgreSQL ${facts.version} answers, and the role has the rights it needs; its clock agrees`);
+}

@@ -1,0 +1,236 @@
+// relay doctor: each part by its own fault, beside running services, without a secret and without a trace.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import postgres from 'postgres';
+import { startChainDouble } from '#test/support/chain-double.ts';
+import { runCli } from '#test/support/cli.ts';
+import { endOf } from '#test/support/cli-process.ts';
+import { startEventStoreServer } from '#test/support/eventstore-server.ts';
+import { facilitatorDouble } from '#test/support/facilitator-double.ts';
+import { headersGuard } from '#test/support/facilitator-login.ts';
+import { needsPostgres, postgresServer } from '#test/support/postgres.ts';
+import { runtimeCommand } from '#test/support/runtime.ts';
+import { execute, makeWorld, type World } from '#test/support/service-world.ts';
+
+type Findings = Readonly<Record<string, { readonly state: string; readonly message: string }>>;
+const SECRET = 'a-secret-that-no-one-prints';
+
+let world: World;
+before(async () => {
+  world = await makeWorld({ embedded: true });
+});
+after(() => world.end());
+
+const examined = (code: number | null, stdout: string, stderr: string) => {
+  assert.ok(code === 0 || code === 1, stderr);
+  assert.ok(!(stdout + stderr).includes(SECRET), 'no secret is printed');
+  const { ok, findings }: { ok: boolean; findings: { part: string; state: string; message: string }[] } =
+    JSON.parse(stdout);
+  assert.equal(code, ok ? 0 : 1);
+  for (const { message } of findings) assert.doesNotMatch(message, /\n/);
+  const found: Findings = Object.fromEntries(findings.map(({ part, ...rest }) => [part, rest]));
+  const problems = findings.filter(({ state }) => state === 'problem').map(({ part }) => part);
+  return { found, problems };
+};
+
+async function doctor(env: Readonly<Record<string, string>> = {}) {
+  const args = ['doctor', '--json', '--target', world.target.url('/page')];
+  const { code, stdout, stderr } = await runCli(args, { env: { ...world.env, ...env } });
+  return examined(code, stdout, stderr);
+}
+
+const folderOf = (name: string): string => {
+  const path = join(world.folder, name);
+  mkdirSync(path);
+  return path;
+};
+
+describe('relay doctor on embedded stores', () => {
+  test('before the first start: all works, and nothing is created', async () => {
+    const DATA_DIR = join(world.folder, 'none');
+    const { problems, found } = await doctor({ DATA_DIR });
+    assert.deepEqual(problems, []);
+    assert.match(found.event_log?.message ?? '', /created at the first start/);
+    assert.equal(found.chain?.state, 'skipped');
+    assert.ok(!existsSync(DATA_DIR));
+    const empty = folderOf('empty');
+    assert.match((await doctor({ DATA_DIR: empty })).found.event_log?.message ?? '', /a synced append takes/);
+    assert.deepEqual(readdirSync(empty), []);
+  });
+
+  test('beside a running service, which continues; the same after its end', async () => {
+    const service = await world.start();
+    const before = readdirSync(world.dataDir);
+    const calls = Array.from({ length: 20 }, (_, n) =>
+      execute(service, { url: world.target.url('/hook'), body: { n } }),
+    );
+    const { problems, found } = await doctor();
+    assert.deepEqual(problems, []);
+    assert.match(found.event_log?.message ?? '', /events\.db is read and written, up to position \d+/);
+    assert.match(found.signing_keys?.message ?? '', /keys\.json matches the event log/);
+    assert.match(found.egress?.message ?? '', /answers 200 over TLSv1\.3/);
+    for (const { status } of await Promise.all(calls)) assert.equal(status, 200);
+    assert.deepEqual(readdirSync(world.dataDir), before);
+    await service.stop();
+    assert.deepEqual((await doctor()).problems, []);
+    assert.equal((await runCli(['audit'], { env: world.env })).code, 0);
+  });
+
+  test('an invalid configuration: each variable, and nothing else', async () => {
+    const { problems, found } = await doctor({ PORT: 'x', X402_PRICES: '1' });
+    assert.deepEqual(problems, ['configuration', 'configuration']);
+    assert.deepEqual(Object.keys(found), ['configuration']);
+  });
+
+  test('a key file that others may read, another key file, a log that is missing', async () => {
+    const keys = join(world.dataDir, 'keys.json');
+    chmodSync(keys, 0o644);
+    assert.match((await doctor()).found.signing_keys?.message ?? '', /chmod|others/);
+    chmodSync(keys, 0o600);
+    const other = join(folderOf('other-keys'), 'keys.json');
+    assert.equal((await runCli(['keys', 'init', '--file', other])).code, 0);
+    assert.deepEqual((await doctor({ SIGNING_KEYS_FILE: other })).problems, ['signing_keys']);
+    const lost = folderOf('lost');
+    writeFileSync(join(lost, 'keys.json'), await Bun.file(keys).text(), { mode: 0o600 });
+    const { problems, found } = await doctor({ DATA_DIR: lost });
+    assert.deepEqual(problems, ['event_log']);
+    assert.match(found.event_log?.message ?? '', /events\.db is missing/);
+    assert.deepEqual(readdirSync(lost), ['keys.json']);
+  });
+
+  test('names that are not found, a target that is not reached', async () => {
+    world.dns.set('nowhere.example.com', { rcode: 'NXDOMAIN' });
+    const target = world.target.url('/page').replace(/\/\/[^:/]+/, '//nowhere.example.com');
+    const args = ['doctor', '--json', '--target', target];
+    const { code, stdout, stderr } = await runCli(args, { env: world.env });
+    assert.deepEqual(examined(code, stdout, stderr).problems, ['dns', 'egress']);
+  });
+
+  test('few files may be opened: a warning', async () => {
+    const given = ['doctor', '--json', '--target', world.target.url('/page')];
+    const [command, args] = runtimeCommand('src/cli/relay.ts', given);
+    const env = { PATH: process.env.PATH, ...world.env };
+    const child = spawn('prlimit', ['--nofile=512:512', command, ...args], { env });
+    const output = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].setEncoding('utf8').on('data', (part: string) => {
+        output[name] += part;
+      });
+    const { code, stdout, stderr } = await endOf(child, output);
+    const { found, problems } = examined(code, stdout, stderr);
+    assert.deepEqual([found.open_files?.state, problems], ['warning', []]);
+    assert.match(found.open_files?.message ?? '', /512 files, and MAX_IN_FLIGHT=512 may need 1792/);
+  });
+
+  test('prints one line for each part', async () => {
+    const { code, stdout, stderr } = await runCli(['doctor', '--target', world.target.url('/page')], {
+      env: world.env,
+    });
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(stdout.trimEnd().split('\n').length, 10);
+    assert.match(stdout, /^✓ configuration +demo mode: calls are free\n/);
+  });
+});
+
+describe('relay doctor --live', () => {
+  test('exits with 0 while the service answers, and with 1 after its end', async () => {
+    const dataDir = folderOf('living');
+    const service = await world.start({ DATA_DIR: dataDir });
+    const env = { HOST: '127.0.0.1', PORT: new URL(service.url).port };
+    assert.equal((await runCli(['doctor', '--live'], { env })).code, 0);
+    await service.stop();
+    const { code, stdout } = await runCli(['doctor', '--live'], { env });
+    assert.equal(code, 1);
+    assert.match(stdout, /✗ service +http:\/\/127\.0\.0\.1:\d+\/health\/live does not answer/);
+    assert.equal((await runCli(['doctor', '--live'], { env: { PORT: '0' } })).code, 2);
+  });
+});
+
+describe('relay doctor on shared stores', needsPostgres(), () => {
+  test('Postgres: unavailable, a wrong password, rights that are missing, and all that is needed', async () => {
+    const server = await postgresServer();
+    const { host, pathname } = new URL(await server.newDatabase());
+    const owner = postgres(`postgres://relay@${host}${pathname}`, { max: 1, onnotice: () => undefined });
+    const role = `doctor_${pathname.slice(-12)}`;
+    try {
+      await owner.unsafe(`create role ${role} login password '${SECRET}'`);
+      const env = { DATABASE_URL: `postgres://${role}:${SECRET}@${host}${pathname}` };
+      const message = async () => (await doctor(env)).found.read_models;
+      assert.match((await message())?.message ?? '', /lacks CREATE on the database/);
+      await owner.unsafe(`grant create on database ${pathname.slice(1)} to ${role}`);
+      assert.match((await message())?.message ?? '', /lacks CREATE on schema public/);
+      await owner.unsafe(`grant create on schema public to ${role}`);
+      assert.equal((await message())?.state, 'ok');
+      const closed = { DATABASE_URL: `postgres://relay:${SECRET}@127.0.0.1:1/relay` };
+      assert.match((await doctor(closed)).found.read_models?.message ?? '', /ECONNREFUSED/);
+      const none = { DATABASE_URL: `postgres://nobody_here:${SECRET}@${host}${pathname}` };
+      assert.match(
+        (await doctor(none)).found.read_models?.message ?? '',
+        /role "nobody_here" does not exist/,
+      );
+    } finally {
+      await owner.end({ timeout: 5 });
+      await server.remove();
+    }
+  });
+
+  test('EventStoreDB: read, and an append that the server refuses; nothing is stored', async () => {
+    const server = await startEventStoreServer();
+    const postgresUrl = 'postgres://relay@127.0.0.1:1/relay';
+    const keys = join(folderOf('shared'), 'keys.json');
+    try {
+      await runCli(['keys', 'init', '--file', keys]);
+      const env = {
+        DATA_DIR: folderOf('of-shared'),
+        EVENTSTORE_URL: server.url,
+        DATABASE_URL: postgresUrl,
+        SIGNING_KEYS_FILE: keys,
+      };
+      const stored = server.events.length;
+      const { found, problems } = await doctor(env);
+      assert.deepEqual(problems, ['read_models']);
+      assert.match(found.event_log?.message ?? '', /is read and takes appends/);
+      assert.equal(server.events.length, stored);
+      await server.stop();
+      assert.match((await doctor(env)).found.event_log?.message ?? '', /EVENTSTORE_URL does not answer/);
+    } finally {
+      await server.end();
+    }
+  });
+});
+
+describe('relay doctor with payments', () => {
+  test('the chain and its token, the facilitator and its login', async () => {
+    await using chain = await startChainDouble(new Map());
+    let demanded = SECRET;
+    await using facilitator = await facilitatorDouble(
+      undefined,
+      headersGuard(() => ({ 'x-api-key': demanded })),
+    );
+    const headers = join(world.folder, 'headers');
+    writeFileSync(headers, `x-api-key: ${SECRET}\n`, { mode: 0o600 });
+    const env = {
+      X402_ENABLED: 'true',
+      X402_PAY_TO: `0x${'1'.repeat(40)}`,
+      X402_FACILITATOR_URL: facilitator.url,
+      X402_FACILITATOR_HEADERS_FILE: headers,
+      X402_RPC_URL: chain.url,
+    };
+    const good = await doctor(env);
+    assert.deepEqual(good.problems, []);
+    assert.match(good.found.chain?.message ?? '', /serves eip155:8453, token 0x\w{40} with 6 decimals/);
+    assert.match(good.found.facilitator?.message ?? '', /accepts our login; its clock agrees/);
+    demanded = 'another';
+    assert.match((await doctor(env)).found.facilitator?.message ?? '', /refuses our login/);
+    chain.chainId = 1;
+    assert.match(
+      (await doctor(env)).found.chain?.message ?? '',
+      /^X402_RPC_URL serves chain 1, and X402_NETWORK/,
+    );
+    await chain.down();
+    assert.match((await doctor(env)).found.chain?.message ?? '', /no usable answer/);
+  });
+});
