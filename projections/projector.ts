@@ -1,7 +1,7 @@
 // The projector of a service, in every process: projects the event log into this release's generation of read models, and
 // gives readers the handle of its rows once they are validated.
 import { LIMITS } from '#src/domain/limits.ts';
-import { Cancel, succeedsWithin } from '#src/lib/time.ts';
+import { Cancel, succeedsByClock } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { EventQueue } from './event-queue.ts';
 import type { Progress } from './progress.ts';
@@ -112,14 +112,14 @@ export class Projector {
    * rows were deleted. Never throws.
    */
   async reachedHead(): Promise<boolean> {
-    const { log, logger } = this.#deps;
+    const { log, clock, logger } = this.#deps;
     try {
       const head = await log.head();
       if (head === null) return true;
       if (!(await this.caughtUp(head, LIMITS.answerWaitMs.max)) || this.#sessions.current === null)
         return false;
       // A row that was deleted is not missing, but lost.
-      return await succeedsWithin(LIMITS.answerWaitMs.max, this.#sessions.current.demandWhole());
+      return await succeedsByClock(clock, LIMITS.answerWaitMs.max, this.#sessions.current.demandWhole());
     } catch (cause) {
       if (!(cause instanceof EventLogUnavailable))
         logger.bug('the head of the event log could not be read', { cause });

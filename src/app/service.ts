@@ -190,6 +190,7 @@ function startWork(
   const scrub = scrubLog({ ...journal, log: stores.log, after: listens, everyMs: scrubEveryMs });
   const models = readModels({ store: projector, clock, logger, ready: () => projector.ready() });
   const comparison = {
+    clock,
     compared: () => projector.compared(),
     isOpening: () => projector.isOpening(),
     compareKept: checkpoints.compareKept,

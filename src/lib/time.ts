@@ -84,6 +84,26 @@ export function succeedsWithin(ms: number, work: Promise<unknown>): Promise<bool
   );
 }
 
+/** Whether `work` succeeds within `ms` by this clock: for use cases, whose time is a port. Never rejects. */
+export async function succeedsByClock(
+  clock: { sleep(ms: number, signal: AbortSignalLike): Promise<void> },
+  ms: number,
+  work: Promise<unknown>,
+): Promise<boolean> {
+  const timer = new Cancel();
+  const succeeds = work.then(
+    () => true,
+    () => false,
+  );
+  // An answer that arrived while the thread was busy counts: see `withTimeout`.
+  const late = clock.sleep(ms, timer).then(() => clock.sleep(0, timer));
+  try {
+    return await Promise.race([succeeds, late.then(() => false)]);
+  } finally {
+    timer.abort();
+  }
+}
+
 /** The outcome of `work`, or null as soon as `signal` aborts. A later outcome of `work` is ignored. */
 export function unlessAborted<T>(work: Promise<T>, signal: AbortSignalLike): Promise<T | null> {
   return new Promise((resolve, reject) => {

@@ -1,7 +1,8 @@
 // No new call and no decision is taken while the event log lacks events that this relay has acknowledged: an answered
 // idempotency key would be sent again, and a second history would begin.
 import { Fault } from '#src/domain/refusal.ts';
-import { type AbortSignalLike, succeedsWithin, unlessAborted } from '#src/lib/time.ts';
+import { type AbortSignalLike, succeedsByClock, unlessAborted } from '#src/lib/time.ts';
+import type { Clock } from '#src/ports/clock.ts';
 
 export type RecordDeps = {
   /** false: a checkpoint that was published is missing from the event log (`checkpoint_forgotten`). Never throws. */
@@ -19,6 +20,7 @@ export async function demandWholeRecord({ recordIsWhole }: RecordDeps, outcome: 
 // ── what a shared database knows of a lost history is read before the first call ────────────────────
 
 export type FirstComparison = {
+  readonly clock: Pick<Clock, 'sleep'>;
   /** Notes of its checkpoints, as soon as it has a generation of this log's history; null: not within about a second. */
   compared(): Promise<readonly string[] | null>;
   /** The database answers: another try makes sense. */
@@ -35,7 +37,7 @@ const COMPARED_MS = 20_000;
  * Never rejects.
  */
 export async function firstComparison(
-  { compared, isOpening, compareKept }: FirstComparison,
+  { clock, compared, isOpening, compareKept }: FirstComparison,
   ending: AbortSignalLike,
 ): Promise<void> {
   const compare = async () => {
@@ -45,5 +47,5 @@ export async function firstComparison(
       if (!isOpening()) return;
     }
   };
-  await unlessAborted(succeedsWithin(COMPARED_MS, compare()), ending);
+  await unlessAborted(succeedsByClock(clock, COMPARED_MS, compare()), ending);
 }

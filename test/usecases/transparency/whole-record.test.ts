@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Cancel } from '#src/lib/time.ts';
 import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
+import { manualClock, quiet } from '#test/support/fakes.ts';
 
 /** `opening`: whether another try makes sense, after each that came too early. */
 function scripted(...opening: readonly boolean[]) {
   const seen: unknown[] = [];
   const answers = [...opening];
+  const clock = manualClock();
   const comparison = {
+    clock,
     async compared() {
       seen.push('asked');
       return answers.length > 0 ? null : ['note'];
@@ -17,7 +20,7 @@ function scripted(...opening: readonly boolean[]) {
       seen.push(notes);
     },
   };
-  return { seen, comparison };
+  return { seen, comparison, clock };
 }
 
 test('rows that were compared with the log: their checkpoints are compared at once', async () => {
@@ -48,4 +51,20 @@ test('a comparison that fails is no failure of the start; one without an end end
   const endless = firstComparison(hangs, ending);
   ending.abort();
   await endless;
+});
+
+test('a comparison without an end: calls wait 20 s for it, by the clock of the process', async () => {
+  const { comparison, clock } = scripted();
+  const hangs = { ...comparison, compareKept: () => new Promise<void>(() => {}) };
+  let isOver = false;
+  const waiting = firstComparison(hangs, new Cancel()).then(() => {
+    isOver = true;
+  });
+  clock.advance(19_999);
+  await quiet();
+  assert.equal(isOver, false);
+  clock.advance(1);
+  await quiet();
+  clock.advance(0);
+  await waiting;
 });

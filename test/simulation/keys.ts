@@ -1,0 +1,27 @@
+// The keys of a deployment: the same in every run, so that signatures are.
+import { createPrivateKey } from 'node:crypto';
+import { ed25519SigningKey, publicX, rememberingVerify, thumbprint } from '#src/adapters/signing/ed25519.ts';
+import type { Primitives } from '#src/domain/signing-keys/keys.ts';
+import type { KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
+import { hashWith } from '#test/support/primitives.ts';
+
+/** Valid signatures are remembered: many processes verify the same ones. */
+export const primitives: Primitives = { ed25519Verify: rememberingVerify() };
+
+export const keyedHash = hashWith('the secret of the simulated deployment');
+
+function fixedKey(purpose: string, byte: number): StoredKey {
+  // PKCS #8 of an Ed25519 key (RFC 8410 §7) up to its 32 bytes.
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, byte)]);
+  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+  const x = publicX(privateKey);
+  return { ...ed25519SigningKey(thumbprint(x), privateKey), x, purpose, status: 'active' };
+}
+
+const content: KeyStoreContent = {
+  keys: [fixedKey('receipt', 0x11), fixedKey('checkpoint', 0x22)],
+  secretCheck: '3'.repeat(64),
+};
+
+/** A key file that nobody changes. */
+export const keyStore: KeyStore = { read: () => content, update: () => content };

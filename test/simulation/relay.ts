@@ -1,0 +1,231 @@
+// One process of the service: the real use cases, projector, recovery, reconciler and checkpoints, composed as `src/app` does
+// over simulated ports. A process that is ended leaves nothing; one that is stopped ends in order.
+import { Projector } from '#projections/projector.ts';
+import { readModels, unavailable } from '#projections/read-models.ts';
+import { withTree } from '#projections/with-tree.ts';
+import { describeAddress } from '#src/adapters/outbound/addresses.ts';
+import { demoPayments } from '#src/adapters/payments/demo.ts';
+import { orderlyEnding, untilIdle } from '#src/app/shutdown.ts';
+import type { Refused } from '#src/domain/refusal.ts';
+import { unlessAborted } from '#src/lib/time.ts';
+import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
+import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
+import {
+  claimTurns,
+  guessLimit,
+  inFlightSlots,
+  unconfirmedPayments,
+} from '#src/usecases/execution/process-limits.ts';
+import { keepRecovering, streamWatch } from '#src/usecases/execution/recover-jobs.ts';
+import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
+import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
+import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
+import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
+import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
+import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
+import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
+import { targetRules } from '#test/support/fakes-world.ts';
+import type { Chain } from './chain.ts';
+import { PAYEE } from './chain.ts';
+import type { Host } from './host.ts';
+import { keyedHash, keyStore, primitives } from './keys.ts';
+import { type LogAccess, type LogStore, logAccess } from './log.ts';
+import { type PaymentWitness, simulatedPayments, simulatedScan } from './payments.ts';
+import { type QuotaStore, simulatedQuota } from './quota.ts';
+import { type RowStorage, simulatedStore } from './row-store.ts';
+import { type Hit, simulatedOutbound, simulatedResolver } from './target.ts';
+import type { Weather } from './weather.ts';
+
+/** What the processes of a deployment share. */
+export type Deployment = {
+  readonly log: LogStore;
+  readonly chain: Chain;
+  readonly quota: QuotaStore;
+  readonly isPaid: boolean;
+  /** One process at a time, proven by a lock; its rows are embedded. */
+  readonly exclusive: boolean;
+  readonly weather: Weather;
+  readonly witness: PaymentWitness & { hit(hit: Hit): void };
+};
+
+export type Relay = {
+  readonly host: Host;
+  readonly access: LogAccess;
+  readonly store: ReturnType<typeof simulatedStore>;
+  /** Rejects if it cannot start. */
+  readonly started: Promise<void>;
+  /** null: it does not accept calls. */
+  execute(input: ExecuteInput): Promise<Execution | Refused> | null;
+  /** Ends in order; resolves when everything has ended. */
+  stop(): Promise<void>;
+  /** Position up to which its rows can be read. */
+  position(): string | null;
+  isWhole(): boolean;
+};
+
+const ORIGIN_HOST = 'relay.example';
+const RECONCILE_MS = 20_000;
+const CANDIDATES_MAX = 1000;
+
+/** The checkpoint file of one machine. */
+export function noteKeep(host: Host, file: { note: string | null }): CheckpointStore {
+  return {
+    location: 'the checkpoint file',
+    read: () => host.call(null, () => file.note),
+    write: (note) =>
+      host.call(
+        'a write of the checkpoint file',
+        () => {
+          file.note = note;
+        },
+        { counts: true },
+      ),
+  };
+}
+
+export function startRelay(
+  shared: Deployment,
+  host: Host,
+  { rows, note }: { readonly rows: RowStorage; readonly note: { note: string | null } | null },
+): Relay {
+  const { weather, exclusive } = shared;
+  const access = logAccess(shared.log, host, weather.log);
+  const store = simulatedStore(rows, host, weather.store, { disposable: exclusive, trace: host.trace });
+  const ending = orderlyEnding(host.clock);
+  let running: Awaited<ReturnType<typeof open>> | null = null;
+
+  const started = open(shared, host, access.log, store, ending, note).then((opened) => {
+    running = opened;
+  });
+  started.catch(() => undefined);
+  return {
+    host,
+    access,
+    store,
+    started,
+    execute: (input) => (running === null || ending.stopping.aborted ? null : running.execute(input)),
+    stop: () => ending.end(),
+    position: () => running?.position() ?? null,
+    isWhole: () => running?.isWhole() ?? true,
+  };
+}
+
+/** As `startService` does: keys, checkpoints, what runs beside the calls, and the calls. */
+async function open(
+  shared: Deployment,
+  host: Host,
+  log: EventLog,
+  store: ReturnType<typeof simulatedStore>,
+  ending: ReturnType<typeof orderlyEnding>,
+  note: { note: string | null } | null,
+) {
+  const { exclusive, weather } = shared;
+  const { clock, entropy, logger } = host;
+  const journal = { log, clock, entropy, logger, ending: ending.signal };
+  const content = keyStore.read();
+  const { keys: announced } = await activateSigningKeys(journal, content);
+  const directory = keyDirectory(journal, announced);
+  const own = activeKeys({ store: keyStore, directory, clock, logger }, content);
+  const watching = own.watch(ending.signal);
+  ending.push(() => watching);
+  const checkpoints = await openCheckpoints({
+    ...journal,
+    checkpointSigner: own.checkpointSigner,
+    checkpointKeys: () => directory.list(),
+    directory,
+    checkpointKeep: note === null ? null : noteKeep(host, note),
+    primitives,
+  });
+  const owner = `${host.name} ${entropy.uuid()}`;
+  const listens = Promise.withResolvers<void>();
+  const judgeReceipt = receiptJudge({ log, primitives });
+  const projector = new Projector(
+    { log, store, judgeReceipt, clock, logger },
+    { after: listens.promise, batchSize: weather.batchSize },
+  );
+  ending.push(() => projector.stop());
+  const models = readModels({ store: projector, clock, logger, ready: () => projector.ready() });
+  const comparison = {
+    clock,
+    compared: () => projector.compared(),
+    isOpening: () => projector.isOpening(),
+    compareKept: checkpoints.compareKept,
+  };
+  const compared = exclusive
+    ? Promise.resolve()
+    : unlessAborted(listens.promise, ending.signal).then(() => firstComparison(comparison, ending.signal));
+  const recordIsWhole = () => compared.then(checkpoints.isWhole);
+  const slots = inFlightSlots(100);
+  const recovery = keepRecovering({
+    ...journal,
+    owner,
+    signer: own.signer,
+    receiptLog: checkpoints.promised,
+    exclusive,
+    recordIsWhole,
+    async candidates(alone) {
+      if (alone && projector.stoppedAt() === null && !(await projector.reachedHead())) throw unavailable();
+      return models.monitoring.recoveryCandidates(CANDIDATES_MAX);
+    },
+  });
+  let signing: ReturnType<typeof checkpoints.keep> | null = null;
+  ending.push(async () => {
+    await untilIdle({ slots, ...journal }, ending.left());
+    await signing?.stop();
+    ending.abort();
+    await recovery.ended;
+  });
+  await checkpoints.begin(ORIGIN_HOST);
+  signing = checkpoints.keep(ORIGIN_HOST, {
+    position: () => projector.position(),
+    role: () => projector.role(),
+    reachedHead: () => projector.reachedHead(),
+    checkpointsElsewhere: () => projector.checkpointsElsewhere(),
+    withTree: async (run) => withTree(await projector.open(), run),
+  });
+  const payments = shared.isPaid
+    ? simulatedPayments(shared.chain, host, weather.payments, shared.witness)
+    : demoPayments();
+  const { stopping } = ending;
+  if (shared.isPaid) {
+    const scan = simulatedScan(shared.chain, host, weather.payments);
+    const chain = { scan, payee: PAYEE, intervalMs: RECONCILE_MS, lookUp: payments.lookUp };
+    const reconciling = chainReconciler({ ...journal, ...chain, stopping }).run();
+    ending.push(() => reconciling);
+  }
+  const deps: ExecuteDeps = {
+    ...journal,
+    owner,
+    baseUrl: `https://${ORIGIN_HOST}`,
+    pseudonym: ORIGIN_HOST,
+    signer: own.signer,
+    keyedHash,
+    receiptLog: checkpoints.promised,
+    rules: targetRules,
+    describeAddress,
+    resolver: simulatedResolver(host, weather.target),
+    outbound: simulatedOutbound(host, weather.target, (hit) => shared.witness.hit(hit)),
+    payments,
+    quota: simulatedQuota(shared.quota, host, () => undefined),
+    targetQuotaPerMinute: 1000,
+    slots,
+    exclusive,
+    watch: streamWatch(clock),
+    foundRunning: recovery.foundRunning,
+    recordIsWhole,
+    unconfirmed: unconfirmedPayments(),
+    guesses: guessLimit(clock),
+    confirmWaitMs: weather.confirmWaitMs,
+    stopping,
+    takeTurn: claimTurns(clock),
+    verifies: new VerifyLimit(clock),
+  };
+  listens.resolve();
+  return {
+    execute: (input: ExecuteInput) => executeWebhook(deps, input),
+    position: () => projector.position(),
+    isWhole: () => checkpoints.isWhole(),
+  };
+}

@@ -1,0 +1,212 @@
+// What the world itself has seen, apart from what the service records: requests at the targets, settle calls, answers. Checks
+// at once what must hold at that moment.
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import { isJobEvent, isPaymentEvent, STREAM } from '#src/domain/events.ts';
+import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
+import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/state.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+import type { Answer, Intent, Made } from './buyers.ts';
+import type { Chain } from './chain.ts';
+import type { Host } from './host.ts';
+import type { LogStore } from './log.ts';
+import type { SettleKind } from './payments.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Hit } from './target.ts';
+import type { Trace } from './trace.ts';
+
+export type Violation = { readonly invariant: string; readonly detail: string };
+
+type Seen = {
+  readonly log: LogStore;
+  readonly chain: Chain;
+  readonly scheduler: Scheduler;
+  readonly trace: Trace;
+  readonly isPaid: boolean;
+};
+
+export class Witness {
+  readonly violations: Violation[] = [];
+  readonly hits: Hit[] = [];
+  readonly calls: Made[] = [];
+  readonly hosts: Host[] = [];
+  intents: readonly Intent[] = [];
+  /** Settle calls that arrived, by the payment's stream. */
+  readonly settles = new Map<string, number>();
+  readonly settleKinds = new Map<string, SettleKind>();
+  readonly #begun = new Map<string, number>();
+  readonly seen: Seen;
+
+  constructor(seen: Seen) {
+    this.seen = seen;
+  }
+
+  violated(invariant: string, detail: string): void {
+    this.seen.trace.note(`VIOLATED ${invariant}: ${detail}`);
+    this.violations.push({ invariant, detail });
+  }
+
+  // ── what the log has now ──────────────────────────────────────────────────────────────────────────────
+
+  job(jobId: string): Job {
+    return this.#fold(STREAM.job(jobId), absentJob, (job, event) =>
+      isJobEvent(event) ? evolveJob(job, event) : job,
+    );
+  }
+
+  payment(stream: string): Payment {
+    return this.#fold(stream, absentPayment, (payment, event) =>
+      isPaymentEvent(event) ? evolvePayment(payment, event) : payment,
+    );
+  }
+
+  #fold<S>(
+    stream: string,
+    first: S,
+    evolve: (state: S, event: NonNullable<ReturnType<typeof decodeEvent>>) => S,
+  ): S {
+    return this.seen.log.read(stream).reduce((state, recorded) => {
+      const event = decodeEvent(recorded);
+      return event === null ? state : evolve(state, event);
+    }, first);
+  }
+
+  streams(prefix: string): readonly string[] {
+    return [...this.seen.log.streams.keys()].filter((stream) => stream.startsWith(prefix));
+  }
+
+  // ── at the facilitator ────────────────────────────────────────────────────────────────────────────────
+
+  settleArrived(payment: PresentedPayment, host: Host): void {
+    const stream = STREAM.payment(payment.hash);
+    const count = (this.settles.get(stream) ?? 0) + 1;
+    this.settles.set(stream, count);
+    const events = this.seen.log.read(stream);
+    const claims = events.filter(({ type }) => type === 'PaymentReserved' || type === 'SettlementRetried');
+    if (claims.length < count)
+      this.violated(
+        'settle_claimed',
+        `${count} settle calls for ${claims.length} claims of payment ${payment.nonce.slice(2, 8)}`,
+      );
+    if (!claims.some(({ data }) => String(data.owner).startsWith(`${host.name} `)))
+      this.violated('settle_claimed', `${host.name} settles a payment that it has not claimed`);
+    const jobId = String(claims.at(-1)?.data.jobId ?? '');
+    const intent = this.intents.find(({ payments }) => payments.some(({ hash }) => hash === payment.hash));
+    if (intent === undefined || intent.key === null) return;
+    const held = this.streams('claim-').some((claim) =>
+      this.seen.log
+        .read(claim)
+        .some(({ type, data }) => type === 'IdempotencyKeyClaimed' && data.jobId === jobId),
+    );
+    if (!held)
+      this.violated('settle_claimed', `a settle call before the idempotency key of job ${jobId} is claimed`);
+  }
+
+  settled(payment: PresentedPayment, kind: SettleKind): void {
+    this.settleKinds.set(STREAM.payment(payment.hash), kind);
+  }
+
+  // ── at the targets ────────────────────────────────────────────────────────────────────────────────────
+
+  hit(hit: Hit): void {
+    const { trace, log } = this.seen;
+    trace.note(`the target ${hit.path} gets the request of ${hit.jobId.slice(0, 12)} from ${hit.host}`);
+    this.hits.push(hit);
+    const events = log.read(STREAM.job(hit.jobId));
+    if (!events.some(({ type }) => type === 'JobStarted'))
+      this.violated('start_before_send', `job ${hit.jobId} is sent before its start is stored`);
+    const announced =
+      1 + events.filter(({ type, data }) => type === 'AttemptMade' && data.willRetry === true).length;
+    const count = this.hits.filter(({ jobId }) => jobId === hit.jobId).length;
+    if (count > announced)
+      this.violated('sent_once', `job ${hit.jobId}: ${count} requests for ${announced} announced attempts`);
+    const started = events.find(({ type }) => type === 'JobStarted');
+    const stream = started?.data.paymentStream;
+    if (typeof stream === 'string' && this.#begun.has(stream))
+      this.violated('refund_or_call', `job ${hit.jobId} is sent although its refund has begun`);
+    if (this.seen.isPaid && started !== undefined && started.data.payment === null)
+      this.violated('paid_before_send', `job ${hit.jobId} is sent without a payment`);
+  }
+
+  // ── at the clients ────────────────────────────────────────────────────────────────────────────────────
+
+  made(made: Made): void {
+    this.calls.push(made);
+  }
+
+  /** The process has answered. */
+  answered(made: Made, answer: Answer): void {
+    if (answer.kind === 'fault' && answer.code.startsWith('internal')) this.violated('defect', answer.code);
+    if (answer.kind === 'executed') {
+      const { job, receipt } = answer.execution;
+      const stored = this.seen.log
+        .read(STREAM.job(job.id))
+        .some(({ type, data }) => type === 'ReceiptSigned' && data.jws === receipt.jws);
+      if (!stored) this.violated('answer_durable', `the receipt of ${job.id} is answered and not stored`);
+      const earlier = made.intent.calls.find(
+        ({ answer: before, payment }) =>
+          before?.kind === 'executed' &&
+          payment === made.payment &&
+          before.execution.receipt.jws !== receipt.jws,
+      );
+      if (earlier !== undefined && made.payment !== null)
+        this.violated('same_answer', `client ${made.intent.id} gets two receipts for one payment`);
+    }
+    if ('jobId' in answer && answer.jobId !== null && this.job(answer.jobId).status === 'absent') {
+      // A start whose append has no answer yet may be stored later, and is then found under this id.
+      if (answer.kind === 'refused')
+        this.violated('link_exists', `a link to the job ${answer.jobId}, which does not exist`);
+    }
+  }
+
+  // ── at the operators ──────────────────────────────────────────────────────────────────────────────────
+
+  refundBegun(stream: string): void {
+    this.#begun.set(stream, this.seen.scheduler.now);
+  }
+
+  refundCancelled(stream: string): void {
+    this.#begun.delete(stream);
+  }
+
+  // ── whether anything is under way ─────────────────────────────────────────────────────────────────────
+
+  /** What keeps the world from being at rest; null: nothing. */
+  busyWith({
+    position,
+    areUp,
+  }: {
+    readonly position: string | null;
+    readonly areUp: boolean;
+  }): string | null {
+    const { log, chain } = this.seen;
+    if (!areUp) return 'a process is down';
+    for (const { isResolved, relay } of this.calls)
+      if (!isResolved && this.hosts.some(({ name, alive }) => alive && name === relay))
+        return `${relay} owes an answer`;
+    for (const stream of this.streams('job-')) {
+      const jobId = stream.slice('job-'.length);
+      if (this.job(jobId).status === 'running') return `job ${jobId} is running`;
+    }
+    for (const stream of this.streams('payment-')) {
+      const payment = this.payment(stream);
+      if (['reserved', 'unknown', 'retried', 'refunding'].includes(payment.status))
+        return `${stream} is ${payment.status}`;
+    }
+    chain.mine();
+    const last = Math.max(0, ...chain.transactions.map(({ block }) => block ?? 0));
+    const compared = log.events.findLast(({ type }) => type === 'ChainReconciled');
+    if (this.seen.isPaid && last > Number(compared?.data.toBlock ?? 0))
+      return `block ${last} is not compared`;
+    const chargedAt = Math.max(
+      0,
+      ...log.events.filter(({ type }) => type === 'PaymentSettled').map(({ created }) => Date.parse(created)),
+    );
+    if (
+      this.seen.isPaid &&
+      chargedAt > 0 &&
+      Date.parse(String(compared?.data.blockTime ?? 0)) < chargedAt + 45_000
+    )
+      return 'a charge is not compared';
+    return position === (log.events.at(-1)?.position ?? null) ? null : `the rows are at ${position}`;
+  }
+}

@@ -1,0 +1,312 @@
+// A deployment under a seed: its processes, which are ended, stopped, frozen and started again, its buyers and operators, and
+// the faults around them; then calm, until everything that began has come to its end.
+import { buy, drawIntent, type Intent, type Made, type Market, present, signPayment } from './buyers.ts';
+import { Chain } from './chain.ts';
+import { Host } from './host.ts';
+import { LogStore } from './log.ts';
+import { type Office, refundDue } from './operators.ts';
+import { QuotaStore } from './quota.ts';
+import { Random } from './random.ts';
+import { type Deployment, type Relay, startRelay } from './relay.ts';
+import { RowStorage } from './row-store.ts';
+import { Scheduler } from './scheduler.ts';
+import { Trace } from './trace.ts';
+import { calm, drawWeather, type Weather } from './weather.ts';
+import { Witness } from './witness.ts';
+
+/** Virtual ms. */
+const ACTIVE_MS = 240_000;
+const CALM_MAX_MS = 900_000;
+const DAY_MS = 86_400_000;
+/** No seed needs so many. */
+const STEPS_MAX = 400_000;
+
+type Place = {
+  rows: RowStorage;
+  note: { note: string | null };
+  relay: Relay | null;
+  generation: number;
+  isClosed: boolean;
+};
+
+export class World {
+  readonly random: Random;
+  readonly scheduler: Scheduler;
+  readonly trace: Trace;
+  readonly weather: Weather;
+  readonly shared: Deployment;
+  readonly witness: Witness;
+  readonly intents: Intent[];
+  readonly places: Place[];
+  readonly office: Office;
+  isCalm = false;
+  readonly #market: Market;
+
+  constructor(seed: number, keepsTrace: boolean) {
+    const random = new Random(seed);
+    this.random = random;
+    this.scheduler = new Scheduler(random.fork());
+    const { scheduler } = this;
+    this.trace = new Trace(scheduler, keepsTrace);
+    const { trace } = this;
+    this.weather = drawWeather(random);
+    const isPaid = random.chance(0.8);
+    const exclusive = random.chance(0.35);
+    const log = new LogStore(trace, () => scheduler.now);
+    const chain = new Chain(scheduler, random.fork(), trace);
+    this.witness = new Witness({ log, chain, scheduler, trace, isPaid });
+    const { weather, witness } = this;
+    this.shared = { log, chain, quota: new QuotaStore(), isPaid, exclusive, weather, witness };
+    const rows = new RowStorage();
+    const count = exclusive ? 1 : random.int(1, 3);
+    this.places = Array.from({ length: count }, () => ({
+      rows,
+      note: { note: null },
+      relay: null,
+      generation: 0,
+      isClosed: false,
+    }));
+    this.intents = Array.from({ length: random.int(2, 6) }, (_, id) => drawIntent(random, id + 1, isPaid));
+    witness.intents = this.intents;
+    this.#market = {
+      scheduler,
+      trace,
+      chain,
+      isPaid,
+      relays: () => this.places.flatMap(({ relay }) => (relay?.host.alive ? [relay] : [])),
+      onMade: (made) => witness.made(made),
+      onAnswer: (made, answer) => witness.answered(made, answer),
+      isCalm: () => this.isCalm,
+    };
+    this.office = {
+      scheduler,
+      trace,
+      chain,
+      log,
+      weather,
+      witness,
+      commands: 0,
+      sent: new Map(),
+      isCalm: () => this.isCalm,
+      onBegun: (stream) => witness.refundBegun(stream),
+      onCancelled: (stream) => witness.refundCancelled(stream),
+    };
+    trace.note(
+      `seed ${seed}: ${count} ${exclusive ? 'process with embedded rows' : 'processes with shared rows'}, ${isPaid ? 'paid' : 'free'} calls, ${this.intents.length} buyers`,
+    );
+    trace.reached(isPaid ? 'paid world' : 'free world');
+    trace.reached(exclusive ? 'embedded world' : `world of ${count}`);
+  }
+
+  async run(): Promise<void> {
+    const { scheduler, random, weather } = this;
+    for (const place of this.places) void this.#keep(place, random.fork());
+    const buying = Promise.all(this.intents.map((intent) => buy(this.#market, random.fork(), intent)));
+    let areDone = false;
+    void buying.then(() => {
+      areDone = true;
+    });
+    if (weather.disturbedEvery > 0) void this.#disturb(random.fork());
+    if (this.shared.isPaid) void this.#refund(random.fork());
+    await scheduler.run(ACTIVE_MS, () => areDone, STEPS_MAX);
+    await this.#becomeCalm(() => areDone);
+    if (random.chance(0.15)) await this.#afterDays(random.fork());
+  }
+
+  /** Stops the processes in order. Returns what did not end. */
+  async stop(): Promise<readonly string[]> {
+    const { scheduler } = this;
+    const left: string[] = [];
+    for (const place of this.places) {
+      place.isClosed = true;
+      const { relay } = place;
+      if (relay === null || !relay.host.alive) continue;
+      let isStopped = false;
+      void relay.stop().then(
+        () => {
+          isStopped = true;
+        },
+        (error: unknown) => {
+          left.push(`${relay.host.name} failed to stop: ${error}`);
+          isStopped = true;
+        },
+      );
+      await scheduler.run(scheduler.now + 130_000, () => isStopped, scheduler.steps + STEPS_MAX);
+      if (!isStopped) left.push(`${relay.host.name} did not stop`);
+      await scheduler.run(scheduler.now + 5000, () => relay.host.pending === 0, scheduler.steps + STEPS_MAX);
+      if (relay.host.pending > 0)
+        left.push(`${relay.host.name} has ${relay.host.pending} calls without an answer`);
+    }
+    return left;
+  }
+
+  /** Runs one process after another at a place, until the place is closed. */
+  async #keep(place: Place, random: Random): Promise<void> {
+    const { scheduler, shared, trace, weather } = this;
+    let { kills } = weather;
+    const at = this.places.indexOf(place) + 1;
+    while (!place.isClosed) {
+      const name = `process ${at}.${++place.generation}`;
+      const host = new Host(name, scheduler, random.fork(), trace);
+      // The keys are valid from the first start on by its clock: one that is far ahead then keeps a service from working.
+      host.wallOffset = skew(random, this.isCalm || shared.log.events.length === 0 ? 0 : 1);
+      this.witness.hosts.push(host);
+      if (!this.isCalm && kills > 0 && random.chance(0.8)) {
+        kills--;
+        host.killIn = random.int(1, random.chance(0.5) ? 12 : 60);
+      }
+      trace.note(`${name} starts, its clock ${Math.round(host.wallOffset)} ms ahead`);
+      const killed = new Promise<'killed'>((resolve) => host.whenKilled(() => resolve('killed')));
+      const relay = startRelay(shared, host, {
+        rows: place.rows,
+        note: shared.exclusive ? place.note : null,
+      });
+      const start = await Promise.race([
+        killed,
+        relay.started.then(
+          () => 'started' as const,
+          () => 'failed' as const,
+        ),
+      ]);
+      if (start === 'started') place.relay = relay;
+      const stops = !this.isCalm && random.chance(weather.stops / 3);
+      if (start === 'failed') host.kill('because it could not start');
+      else if (start === 'started' && stops) {
+        await Promise.race([scheduler.sleep(random.between(5000, 90_000)), killed]);
+        if (host.alive) {
+          trace.note(`${name} is asked to stop`);
+          await Promise.race([relay.stop().catch(() => undefined), killed]);
+          host.kill('in order');
+          trace.reached('orderly stop');
+          await scheduler.sleep(random.between(10, 5000));
+          continue;
+        }
+      } else if (start === 'started') await killed;
+      trace.reached(start === 'failed' ? 'start that fails' : 'process ended');
+      // Embedded rows that were not closed in order are built again.
+      if (shared.exclusive) place.rows = new RowStorage();
+      await scheduler.sleep(random.chance(0.2) ? random.between(1000, 150_000) : random.between(10, 3000));
+    }
+  }
+
+  async #disturb(random: Random): Promise<void> {
+    const { scheduler, weather, shared, trace } = this;
+    for (;;) {
+      await scheduler.sleep(weather.disturbedEvery * 1000 * random.between(0.3, 1.7));
+      if (this.isCalm) return;
+      const relay = random.pick(this.places).relay;
+      const kind = random.weighted({
+        away: 3,
+        allAway: 1,
+        freeze: 2,
+        step: 1,
+        drop: 1,
+        reorg: shared.isPaid ? 2 : 0,
+        connections: 1,
+      });
+      trace.reached(`disturbance: ${kind}`);
+      const ms = random.chance(0.2) ? random.between(30_000, 90_000) : random.between(200, 12_000);
+      if (kind === 'reorg') {
+        const depth = random.chance(0.8) ? random.int(1, 4) : random.int(5, 12);
+        shared.chain.reorganise(shared.chain.height - depth, 0.3);
+      } else if (kind === 'allAway') for (const each of this.places) each.relay?.access.away(ms);
+      else if (relay === null) continue;
+      else if (kind === 'away') relay.access.away(ms);
+      else if (kind === 'freeze') relay.host.freeze(ms);
+      else if (kind === 'drop') relay.access.dropSubscriptions();
+      else if (kind === 'connections') relay.store.loseConnections();
+      else {
+        relay.host.wallOffset = skew(random);
+        trace.note(`the clock of ${relay.host.name} is set to ${Math.round(relay.host.wallOffset)} ms ahead`);
+      }
+    }
+  }
+
+  async #refund(random: Random): Promise<void> {
+    const { scheduler } = this;
+    for (;;) {
+      await scheduler.sleep(random.between(20_000, 90_000));
+      if (this.isCalm) return;
+      await refundDue(this.office, random, false);
+    }
+  }
+
+  /** The faults end; then time passes until nothing is under way, at most 15 minutes. */
+  async #becomeCalm(areDone: () => boolean): Promise<void> {
+    const { scheduler, weather, trace } = this;
+    this.isCalm = true;
+    calm(weather);
+    trace.note('the faults end');
+    for (const host of this.witness.hosts) {
+      host.killIn = null;
+      host.wallOffset = skew(this.random, 0);
+    }
+    for (const { relay } of this.places) relay?.access.restored();
+    let isQuiet = false;
+    const random = this.random.fork();
+    const waiting = (async () => {
+      for (;;) {
+        await scheduler.sleep(5000);
+        if (!areDone()) continue;
+        if (this.shared.isPaid) await refundDue(this.office, random, true);
+        if (!this.#isBusy()) break;
+      }
+      isQuiet = true;
+    })();
+    await scheduler.run(scheduler.now + CALM_MAX_MS, () => isQuiet, scheduler.steps + STEPS_MAX);
+    void waiting;
+    if (!isQuiet)
+      this.witness.violated(
+        'quiet',
+        `15 minutes after the faults ended: ${this.witness.busyWith(this.#rows()) ?? 'a client is not done'}`,
+      );
+  }
+
+  #rows = () => ({
+    position: this.places[0]?.rows.current()?.head.position ?? null,
+    areUp: this.places.every(({ relay }) => relay?.host.alive === true),
+  });
+
+  #isBusy(): boolean {
+    return this.witness.busyWith(this.#rows()) !== null;
+  }
+
+  /** Everything is stopped for days; then the buyers come back with what they have. */
+  async #afterDays(random: Random): Promise<void> {
+    const { scheduler, trace } = this;
+    const days = random.pick([3, 8]);
+    trace.reached(`pause of ${days} days`);
+    const places = [...this.places];
+    for (const place of places) place.isClosed = true;
+    await this.stop();
+    for (const { relay } of places) relay?.host.kill('in order');
+    trace.note(`nothing runs for ${days} days`);
+    await scheduler.run(scheduler.now + days * DAY_MS, () => false, scheduler.steps + STEPS_MAX);
+    for (const place of places) {
+      place.isClosed = false;
+      void this.#keep(place, random.fork());
+    }
+    let areDone = false;
+    void (async () => {
+      await scheduler.sleep(5000);
+      for (const intent of this.intents) {
+        const last = intent.payments.at(-1) ?? null;
+        await present(this.#market, random, intent, last);
+        if (!this.shared.isPaid || intent.key === null || random.chance(0.5)) continue;
+        const again = signPayment(random, intent.payer, scheduler.now, 110);
+        intent.payments.push(again);
+        await present(this.#market, random, intent, again);
+      }
+      areDone = true;
+    })();
+    await this.#becomeCalm(() => areDone);
+  }
+}
+
+/** ms that a wall clock is ahead. `wrong`: 0 for one that is corrected all the time. */
+function skew(random: Random, wrong: 0 | 1 = 1): number {
+  const drawn = wrong * random.next();
+  return random.between(-1, 1) * (drawn < 0.7 ? 2000 : drawn < 0.92 ? 20_000 : 3_600_000);
+}
+
+export type { Made };
