@@ -1,6 +1,6 @@
 // A deployment under a seed: its processes, which are ended, stopped, frozen and started again, its buyers and operators, and
 // the faults around them; then calm, until everything that began has come to its end.
-import { buy, drawIntent, type Intent, type Made, type Market, present, signPayment } from './buyers.ts';
+import { buy, drawIntent, type Intent, type Market, present, signPayment } from './buyers.ts';
 import { Chain } from './chain.ts';
 import { Host } from './host.ts';
 import { LogStore } from './log.ts';
@@ -308,5 +308,3 @@ function skew(random: Random, wrong: 0 | 1 = 1): number {
   const drawn = wrong * random.next();
   return random.between(-1, 1) * (drawn < 0.7 ? 2000 : drawn < 0.92 ? 20_000 : 3_600_000);
 }
-
-export type { Made };
