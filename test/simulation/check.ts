@@ -114,7 +114,7 @@ function checkIntents({ witness, intents }: World): void {
     if (jobs.size > intent.calls.length - nothingSent)
       witness.violated(
         'nothing_sent',
-        `client ${intent.id}: ${jobs.size} jobs were sent for ${intent.calls.length} calls, ${nothingSent} of which were told that nothing is sent`,
+        `client ${intent.id}: ${jobs.size} jobs were sent for ${intent.calls.length} calls, ${nothingSent} of whose answers say that nothing is sent`,
       );
   }
 }

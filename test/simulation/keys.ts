@@ -23,5 +23,5 @@ const content: KeyStoreContent = {
   secretCheck: '3'.repeat(64),
 };
 
-/** A key file that nobody changes. */
+/** A key file that never changes. */
 export const keyStore: KeyStore = { read: () => content, update: () => content };

@@ -114,7 +114,7 @@ export type LogWeather = {
   lost: number;
   /** It is stored, and its answer is lost. */
   unanswered: number;
-  /** It is stored after its caller was told that it failed. */
+  /** It is stored after its caller got an error. */
   late: number;
 };
 

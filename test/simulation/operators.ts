@@ -25,7 +25,7 @@ export type Office = {
   commands: number;
   /** The transaction that returns the money of a payment, by the payment's stream. */
   readonly sent: Map<string, string>;
-  /** A command was told that the refund has begun: from now on the payment buys nothing. */
+  /** A command has begun the refund: from now on the payment buys nothing. */
   onBegun(stream: string): void;
   onCancelled(stream: string): void;
 };
