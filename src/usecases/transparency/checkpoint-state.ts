@@ -17,6 +17,8 @@ export type StoredNote = TreeHead & {
   readonly signedAt: string | null;
 };
 
+export type WitnessAhead = { readonly witness: string; readonly size: number };
+
 export type CheckpointState = {
   /** null: there is none. `origin`: the name in its first checkpoint; null: that cannot be read. */
   readonly log: { readonly origin: string | null } | null;
@@ -24,6 +26,8 @@ export type CheckpointState = {
   readonly newest: StoredNote | null;
   /** The last checkpoint of the event log, as last read, contradicts one that was published before. */
   readonly forgotten: boolean;
+  /** Witnesses that have cosigned so many leaves, by their last answers: more than the newest checkpoint has. */
+  readonly ahead: readonly WitnessAhead[];
   /** Of the last comparison of the last checkpoint with the tree; null before the first. */
   readonly verdict: NextCheckpoint | null;
   /** Since when leaves wait for the checkpoint after this revision: leaves have no time of their own. */
@@ -36,6 +40,7 @@ export const NO_CHECKPOINTS: CheckpointState = {
   log: null,
   newest: null,
   forgotten: false,
+  ahead: [],
   verdict: null,
   waiting: null,
   settled: null,
@@ -47,6 +52,8 @@ export type CheckpointFact =
   | { readonly is: 'checkpoint_found'; readonly checkpoint: StoredNote }
   /** The event log was read. `last`: its last checkpoint; `known`: the newest that was published before that. */
   | { readonly is: 'log_read'; readonly last: StoredNote; readonly known: StoredNote | null }
+  /** `size` null: its last answer was no larger checkpoint than ours. */
+  | { readonly is: 'witness_answered'; readonly witness: string; readonly size: number | null }
   | {
       readonly is: 'compared';
       readonly verdict: NextCheckpoint;
@@ -66,6 +73,11 @@ export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact):
         : state;
     case 'log_read':
       return { ...state, forgotten: fact.known !== null && contradicts(fact.last, fact.known) };
+    case 'witness_answered': {
+      const others = state.ahead.filter(({ witness }) => witness !== fact.witness);
+      const { witness, size } = fact;
+      return { ...state, ahead: size === null ? others : [...others, { witness, size }] };
+    }
     case 'compared': {
       const { verdict, revision, position, at } = fact;
       if (verdict.next === 'rest' || verdict.next === 'wait')
@@ -110,13 +122,24 @@ export function dueLook(
   return role === 'projects' || isOverdue ? 'sign' : 'compare';
 }
 
-export function problemOf({ verdict, forgotten }: CheckpointState): CheckpointProblem | null {
-  if (forgotten) return 'checkpoint_forgotten';
+/** The witness that has cosigned most, if that is more than the newest checkpoint has: the event log lacks events. */
+export function witnessAhead({ ahead, newest }: CheckpointState): WitnessAhead | null {
+  const largest = ahead.reduce<WitnessAhead | null>(
+    (most, one) => (most !== null && most.size >= one.size ? most : one),
+    null,
+  );
+  return largest !== null && largest.size > (newest?.size ?? 0) ? largest : null;
+}
+
+export function problemOf(state: CheckpointState): CheckpointProblem | null {
+  const { verdict, forgotten } = state;
+  if (forgotten || witnessAhead(state) !== null) return 'checkpoint_forgotten';
   return verdict?.next === 'refuse' ? verdict.why : null;
 }
 
 export function statusOf(state: CheckpointState, now: number): CheckpointStatus | null {
-  if (state.verdict === null && !state.forgotten) return null;
+  const problem = problemOf(state);
+  if (state.verdict === null && problem === null) return null;
   const ageMs = state.waiting === null ? 0 : Math.round(now - state.waiting.since);
-  return { ageMs, problem: problemOf(state) };
+  return { ageMs, problem };
 }

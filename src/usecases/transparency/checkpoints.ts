@@ -105,7 +105,8 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     });
     const { position, size, root } = head;
     record({ is: 'compared', verdict, revision, position, at: clock.monotonic() });
-    const key = maySign && verdict.next === 'sign' ? checkpointSigner.current() : null;
+    const isForgotten = problemOf(state()) === 'checkpoint_forgotten';
+    const key = maySign && verdict.next === 'sign' && !isForgotten ? checkpointSigner.current() : null;
     if (key === null || stored === null) return verdict.next;
     const next = await append(deps, { origin: stored.origin, size, root }, key, revision);
     if (next === null) return 'overtaken';
@@ -144,6 +145,16 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     isWhole: () => problemOf(state()) !== 'checkpoint_forgotten',
     begin,
     compareKept: async (elsewhere: readonly string[]) => void (await known.refresh(elsewhere)),
+    /**
+     * What a witness has cosigned, if that is more than `latest` has; null: it is not. Reads the event log first: another
+     * process may have signed. Returns whether the event log lacks it. Throws what a read of the log throws.
+     */
+    async witnessAnswered(witness: string, size: number | null): Promise<boolean> {
+      if (size !== null) await known.refresh();
+      const isAhead = size !== null && size > (state().newest?.size ?? 0);
+      record({ is: 'witness_answered', witness, size: isAhead ? size : null });
+      return isAhead;
+    },
     look,
     keep: (host: string, rows: TreeRows) => keepLooking(deps, (isLast) => lookIfDue(host, rows, isLast)),
   };

@@ -10,6 +10,7 @@ import {
   NO_CHECKPOINTS,
   problemOf,
   type StoredNote,
+  witnessAhead,
 } from './checkpoint-state.ts';
 import { type RollbackCheckDeps, rollbackCheck } from './rollback-check.ts';
 
@@ -30,12 +31,19 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
       logger.info('checkpoints are signed again: the last one is a part of the tree');
       return;
     }
-    const place = problem === 'checkpoint_forgotten' ? state.newest?.place : null;
-    const hint = place
+    const message = `no checkpoint is signed: ${PROBLEMS[problem]}${problem === 'checkpoint_forgotten' ? hint() : ''}`;
+    logger.error(message, { problem, stream: STREAM.receiptLog });
+  }
+
+  /** Where the missing checkpoint is known from, and what it means to go on without it. */
+  function hint(): string {
+    const ahead = witnessAhead(state);
+    const place = ahead === null ? state.newest?.place : null;
+    if (ahead !== null)
+      return `. The witness ${ahead.witness} has cosigned ${ahead.size} leaves, and the newest checkpoint here has ${state.newest?.size ?? 0}: put the event log back from its newest backup; removing the witness from WITNESS_POLICY_FILE and starting again continues a history that its cosignatures contradict`;
+    return place
       ? `. It is kept in ${place}: removing that and starting again continues a history that every published checkpoint contradicts`
       : '';
-    const message = `no checkpoint is signed: ${PROBLEMS[problem]}${hint}`;
-    logger.error(message, { problem, stream: STREAM.receiptLog });
   }
 
   /**

@@ -1,0 +1,82 @@
+// What a process knows of one witness: facts in, state out. `at` and `now`: the monotonic clock.
+import type { WitnessFailure } from '#src/ports/witness.ts';
+
+/**
+ * Why a witness has not cosigned the last checkpoint that it was given. `ahead`: it has cosigned a larger one.
+ * `contradicts_itself`: its answers do not fit each other. `no_cosignature`, `invalid_cosignature`, `unverifiable`: its answer has no line by its
+ * key, one that does not verify, or one that this runtime cannot verify. `wrong_time`: it cosigned at a time more than five
+ * minutes from ours. `http_…`: the status.
+ */
+export type WitnessRefusal =
+  | WitnessFailure
+  | 'ahead'
+  | 'contradicts_itself'
+  | 'no_cosignature'
+  | 'invalid_cosignature'
+  | 'unverifiable'
+  | 'wrong_time'
+  | `http_${number}`;
+
+export type WitnessState = {
+  /** The size that it has cosigned last, as it states; null: not known. */
+  readonly size: number | null;
+  /** null: its last answer was a cosignature, or it has not answered yet. */
+  readonly refusal: WitnessRefusal | null;
+  /** Refusals in a row. */
+  readonly failures: number;
+  /** It is not asked before. */
+  readonly askAt: number;
+  /** Of its last valid cosignature that this process has seen, Unix seconds; null: none. */
+  readonly cosignedAt: number | null;
+  /** The checkpoint key of the log (note key id, hex) that it has accepted alone; null: none is known. */
+  readonly accepts: string | null;
+  /** It refused the newest key alone: it is asked again with the others only, until then. */
+  readonly aloneAt: number;
+};
+
+export const UNKNOWN_WITNESS: WitnessState = {
+  size: null,
+  refusal: null,
+  failures: 0,
+  askAt: Number.NEGATIVE_INFINITY,
+  cosignedAt: null,
+  accepts: null,
+  aloneAt: Number.NEGATIVE_INFINITY,
+};
+
+export type WitnessFact =
+  /** `accepts`: the key that was the only one that could convince it; null: there were several. */
+  | { readonly is: 'cosigned'; readonly size: number; readonly time: number; readonly accepts: string | null }
+  | { readonly is: 'size_learnt'; readonly size: number }
+  | { readonly is: 'refused'; readonly why: WitnessRefusal; readonly at: number; readonly intervalMs: number }
+  /** The newest key of the log alone was not accepted, with status 403. */
+  | { readonly is: 'alone_refused'; readonly at: number };
+
+/** However long a witness fails, it is asked this often. */
+export const LONGEST_BACKOFF_MS = 600_000;
+/** A witness that does not know the log's newest key is given it alone again after this time. */
+const ALONE_AGAIN_MS = 600_000;
+
+export function evolveWitness(state: WitnessState, fact: WitnessFact): WitnessState {
+  switch (fact.is) {
+    case 'cosigned': {
+      const { size, time, accepts } = fact;
+      const known = { size, cosignedAt: time, accepts: accepts ?? state.accepts };
+      return { ...state, ...known, refusal: null, failures: 0, askAt: Number.NEGATIVE_INFINITY };
+    }
+    case 'size_learnt':
+      return { ...state, size: fact.size };
+    case 'refused': {
+      const { why, at, intervalMs } = fact;
+      const backoff = Math.min(intervalMs * 2 ** Math.min(state.failures, 20), LONGEST_BACKOFF_MS);
+      // The first time it is asked again with the next round; one that is ahead with each, as long as nothing is signed.
+      const isAtOnce = state.failures === 0 || why === 'ahead';
+      const askAt = isAtOnce ? Number.NEGATIVE_INFINITY : at + backoff;
+      return { ...state, refusal: why, failures: state.failures + 1, askAt };
+    }
+    case 'alone_refused':
+      return { ...state, aloneAt: fact.at + ALONE_AGAIN_MS };
+    default:
+      return fact satisfies never;
+  }
+}
