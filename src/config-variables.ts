@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import * as logins from './config-login.ts';
 import * as values from './config-values.ts';
+import * as witnesses from './config-witnesses.ts';
 import { PRICE } from './domain/limits.ts';
 
 /** `standard`: the text that an unset variable is read as. */
@@ -177,6 +178,16 @@ export const VARIABLES = {
     values.wholeNumber(1, 36_500),
     '30',
     'days that receipts and decisions stay in the read models',
+  ),
+  WITNESS_POLICY_FILE: optional(
+    witnesses.witnessPolicyFile,
+    'no witnesses: the transparency log is unwitnessed',
+    'a policy file (C2SP tlog-policy): the witnesses that this relay asks to cosign its checkpoints, each with its URL, and their quorum',
+  ),
+  WITNESS_INTERVAL_SECONDS: variable(
+    values.wholeNumber(2, 60),
+    '10',
+    'how often the witnesses are asked, while the log grows',
   ),
   LOG_LEVEL: variable(values.oneOf(LOG_LEVELS), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(

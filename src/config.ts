@@ -9,7 +9,7 @@ import { OperatorError } from './lib/operator-error.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-type Frozen<T> = { readonly [K in keyof T]: Frozen<T[K]> };
+type Frozen<T> = T extends Uint8Array ? T : { readonly [K in keyof T]: Frozen<T[K]> };
 
 export type Config = Frozen<ReturnType<typeof configOf>>;
 
@@ -150,10 +150,18 @@ function configOf(read: Read, fault: Fault) {
       ports: read('EGRESS_PORTS'),
     },
     retentionDays: { jobs: read('RETENTION_JOBS_DAYS'), receipts: read('RETENTION_RECEIPTS_DAYS') },
+    /** null: the transparency log is unwitnessed. */
+    witnesses: witnessConfig(read),
     logLevel: read('LOG_LEVEL'),
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT'),
     metricsPublic: read('METRICS_PUBLIC'),
   };
+}
+
+function witnessConfig(read: Read) {
+  const policy = read('WITNESS_POLICY_FILE');
+  const intervalMs = read('WITNESS_INTERVAL_SECONDS') * 1000;
+  return policy === null ? null : { policy, intervalMs };
 }
 
 /** Of a login, every part is required and no part of another one is accepted. */
@@ -243,8 +251,10 @@ function reading<T>(env: Environment, work: (read: Read, fault: Fault) => T): Fr
   }
 }
 
-function frozen<T>(value: T): Frozen<T> {
-  if (typeof value !== 'object' || value === null) return value;
+function frozen<T>(value: T): Frozen<T>;
+function frozen(value: unknown): unknown {
+  // The elements of a typed array cannot be frozen.
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
   for (const member of Object.values(value)) frozen(member);
   return Object.freeze(value);
 }

@@ -11,6 +11,7 @@ import type { Slots } from '#src/usecases/execution/process-limits.ts';
 import type { Recovery } from '#src/usecases/execution/recover-jobs.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
+import type { Witnesses } from '#src/usecases/witnesses/witnesses.ts';
 import type { Keys } from './keys.ts';
 import type { Stores } from './stores.ts';
 import type { Targets } from './targets.ts';
@@ -30,6 +31,8 @@ export type AppParts = {
   readonly recovery: Pick<Recovery, 'foundRunning' | 'unclosable'>;
   readonly receiptLog: () => ReceiptLog | null;
   readonly checkpoints: Pick<Checkpoints, 'latest' | 'standing'>;
+  /** null: the transparency log has none. */
+  readonly witnesses: Pick<Witnesses, 'latest' | 'status'> | null;
   readonly recordIsWhole: RecordDeps['recordIsWhole'];
   readonly telemetry: Telemetry;
   readonly scrub: Pick<Scrub, 'lastPass'>;

@@ -26,7 +26,7 @@ import { cidrs, type Targets, wireTargets } from './targets.ts';
 export async function wireApp(
   parts: AppParts,
 ): Promise<{ readonly app: App; readonly ended: Promise<void> }> {
-  const { config, baseUrl, journal, keys, models, checkpoints, stopping, standstillMs } = parts;
+  const { config, baseUrl, journal, keys, models, checkpoints, witnesses, stopping, standstillMs } = parts;
   const { clock, entropy, logger } = journal;
   const { figures, tracer, logger: detail } = parts.telemetry;
   const targets = await wireTargets(config, baseUrl, clock, journal.ending);
@@ -42,6 +42,7 @@ export async function wireApp(
     keys: keys.directory,
     primitives: verifierPrimitives,
     latest: () => checkpoints.latest()?.note ?? null,
+    latestCosigned: witnesses === null ? undefined : () => witnesses.latest(),
     clock,
     stands: () => (checkpoints.standing()?.problem ?? null) === null,
   });

@@ -28,6 +28,7 @@ import { type Ending, orderlyEnding, untilIdle } from './shutdown.ts';
 import { startError } from './start-errors.ts';
 import { openStores, type Stores } from './stores.ts';
 import { countedLog, openTelemetry, type Telemetry, tracedLog } from './telemetry.ts';
+import { openWitnesses } from './witnesses.ts';
 
 export { CannotListen } from '#src/adapters/runtime/serve.ts';
 
@@ -158,6 +159,7 @@ async function openRecord(
   await (beginNewLog ? history.giveUp(log, logger, print) : history.demandLogInUse(log));
   const keys = await wireKeys(config, journal, history);
   ending.push(() => keys.watching);
+  const witnesses = await openWitnesses(config, journal, ending.stopping);
   const checkpoints = await openCheckpoints({
     ...journal,
     checkpointSigner: keys.checkpointSigner,
@@ -167,7 +169,7 @@ async function openRecord(
     successor: history.successor(keys.logId),
     primitives: verifierPrimitives,
   });
-  return { stores, journal, keys, checkpoints };
+  return { stores, journal, keys, checkpoints, witnesses };
 }
 
 /** What runs beside the calls: the projector, recovery, and the search for damage. `listens`: nothing begins before. */
@@ -224,11 +226,11 @@ async function listen(
   config: Config,
   ending: Ending,
   telemetry: Telemetry,
-  { stores, journal, keys, checkpoints }: Record,
+  { stores, journal, keys, checkpoints, witnesses }: Record,
   work: ReturnType<typeof startWork>,
   { standstillMs }: StartOptions,
 ): Promise<{ readonly port: number; readonly baseUrl: string }> {
-  const { projector, slots, recovery, scrub } = work;
+  const { projector, models, slots, recovery, scrub } = work;
   let signing: ReturnType<typeof checkpoints.keep> | null = null;
   ending.push(async () => {
     await untilIdle({ slots, ...journal }, ending.left());
@@ -258,9 +260,12 @@ async function listen(
       checkpointsElsewhere: () => projector.checkpointsElsewhere(),
       withTree: async (run) => withTree(await projector.open(), run),
     });
+    const readTile = (level: number, n: number) => models.transparency.tile(level, n);
+    const asking = witnesses?.run({ checkpoints, rows: { role: () => projector.role(), readTile } });
+    ending.push(async () => asking);
     const { stopping } = ending;
     const { promised: receiptLog } = checkpoints;
-    const opened = { config, baseUrl, journal, keys, stores, checkpoints, receiptLog };
+    const opened = { config, baseUrl, journal, keys, stores, checkpoints, witnesses, receiptLog };
     const wired = await wireApp({ ...opened, ...work, stopping, telemetry, standstillMs });
     ending.push(() => wired.ended);
     app.resolve(wired.app);

@@ -4,6 +4,8 @@ import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 export const noTransparency: Transparency = {
   latest: () => null,
   checkpoint: async () => null,
+  newest: async () => null,
+  covering: async () => null,
   key: async () => null,
   tile: async () => null,
   prove: async () => null,

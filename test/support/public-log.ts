@@ -41,6 +41,7 @@ export async function publicLog(size: number, log = smallLog()): Promise<PublicL
   const deps: TransparencyDeps = {
     rows: {
       checkpoint: async () => newest,
+      cosigned: async () => null,
       leafIndex: async (receiptId) => indexOf.get(receiptId) ?? null,
       async tile(level, n) {
         if (level !== 'entries') return log.readTile(level, n);

@@ -29,7 +29,8 @@ export function transparencyRoutes({ transparency, progress }: TransparencyDeps)
   return [
     endpoint(ROUTES.logCheckpoint, null, ({ request }) => {
       const find = async () => {
-        const note = await transparency.checkpoint();
+        const isNewest = new URL(request.url).searchParams.has('newest');
+        const note = await (isNewest ? transparency.newest() : transparency.checkpoint());
         return note === null ? null : text(request, note);
       };
       return findForSure(progress, find, noLog);

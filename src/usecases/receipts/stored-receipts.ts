@@ -44,16 +44,16 @@ export function storedReceipts<R extends StoredReceipt>(rows: ReceiptRows<R>, de
   };
 }
 
-/** The newest checkpoint that contains a verified receipt; null: none does yet. */
+/** The newest cosigned checkpoint that contains a verified receipt, or the newest of all; null: none contains it yet. */
 async function checkpointOf(
   { checks }: VerificationReport,
-  { latest, checkpoint }: VerifyDeps['transparency'],
+  { latest, covering }: VerifyDeps['transparency'],
 ): Promise<string | null> {
   const details = checks.find((check) => check.name === 'receipt_logged')?.details;
   if (details === undefined || !('index' in details)) return null;
   const newest = latest();
   const isIn = details.index < (parseCheckpoint(newest ?? '')?.size ?? 0);
-  return isIn ? newest : checkpoint();
+  return isIn ? newest : covering(details.index);
 }
 
 function notFound<C extends 'job_not_found' | 'receipt_not_found'>(code: C): Refused<C> {
@@ -66,7 +66,7 @@ export type VerifyDeps = {
   readonly log: EventLog;
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
-  readonly transparency: Pick<Transparency, 'prove' | 'checkpoint' | 'latest'>;
+  readonly transparency: Pick<Transparency, 'prove' | 'covering' | 'newest' | 'latest'>;
   readonly clock: Pick<Clock, 'now'>;
   /** Whether the rows have reached the log's head as it is now; never throws. */
   readonly reachedHead: () => Promise<boolean>;
@@ -122,7 +122,7 @@ export async function verifyStored(
   const isLate =
     log?.proof === null && second.checks.some(({ name, ok }) => name === 'receipt_logged' && !ok);
   // A log that has just begun has signed over no receipt: none is late.
-  if (isLate && parseCheckpoint((await deps.transparency.checkpoint()) ?? '')?.size === 0)
+  if (isLate && parseCheckpoint((await deps.transparency.newest()) ?? '')?.size === 0)
     return judge(deps, receipt, { keys: freshKeys, job: facts, log: null });
   if (isLate && !caughtUp) {
     const message = 'The records of the transparency log are not up to date: try again shortly.';

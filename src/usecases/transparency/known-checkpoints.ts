@@ -35,7 +35,7 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     logger.error(message, { problem, stream: STREAM.receiptLog });
   }
 
-  /** Where the missing checkpoint is known from, and what it means to go on without it. */
+  /** Where the missing checkpoint is known from, and what it means to continue without it. */
   function hint(): string {
     const ahead = witnessAhead(state);
     const place = ahead === null ? state.newest?.place : null;

@@ -21,10 +21,14 @@ import { tlogProofText } from '#src/domain/transparency/tlog-proof.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 
+export type NotedCheckpoint = { readonly size: number; readonly note: string };
+
 export type TransparencyDeps = {
   /** Of the read model. */
   readonly rows: {
-    checkpoint(): Promise<{ readonly size: number; readonly note: string } | null>;
+    checkpoint(): Promise<NotedCheckpoint | null>;
+    /** The newest that a quorum of witnesses has cosigned, with its cosignatures. */
+    cosigned(): Promise<NotedCheckpoint | null>;
     tile(level: TileLevel, n: number): Promise<Uint8Array | null>;
     leafIndex(receiptId: string): Promise<number | null>;
   };
@@ -32,6 +36,8 @@ export type TransparencyDeps = {
   readonly primitives: Primitives;
   /** The newest checkpoint that this process has seen, a signed note, at most some seconds old. */
   readonly latest: () => string | null;
+  /** The newest that a quorum of witnesses has cosigned, with its cosignatures; null: none. Absent: the log has no witnesses. */
+  readonly latestCosigned?: (() => string | null) | undefined;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** false: the last checkpoint does not match these rows. */
   readonly stands: () => boolean;
@@ -46,7 +52,8 @@ const TILES_MS = 1000;
  * Each call returns null if this relay has no transparency log, and throws `Fault('read_models_unavailable')` if the read
  * models are unavailable.
  */
-export function transparency({ rows, keys, primitives, latest, clock, stands }: TransparencyDeps) {
+export function transparency(deps: TransparencyDeps) {
+  const { rows, keys, primitives, latest, latestCosigned, clock, stands } = deps;
   let kept: { readonly note: string; readonly until: number; readonly reader: TreeReader } | null = null;
 
   async function signerOf(note: string, known: readonly KeyRecord[]): Promise<string | null> {
@@ -57,12 +64,30 @@ export function transparency({ rows, keys, primitives, latest, clock, stands }: 
     return verifierKeyText({ name: checkpoint.origin, publicKey });
   }
 
+  /** The newest with a quorum; null: none, or the log has no witnesses. */
+  const cosigned = async () => (latestCosigned === undefined ? null : rows.cosigned());
+
+  /** The newest with a quorum that contains this leaf; the newest of all, if there is none. */
+  async function covering(index: number, newest: NotedCheckpoint): Promise<NotedCheckpoint> {
+    const witnessed = await cosigned();
+    return witnessed !== null && index < witnessed.size ? witnessed : newest;
+  }
+
   return {
-    /** Never throws. */
-    latest,
-    /** The newest checkpoint. */
+    /** The newest that witnesses have cosigned, or of all if none is; of those that this process has seen. Never throws. */
+    latest: () => latestCosigned?.() ?? latest(),
+    /** The newest that a quorum of witnesses has cosigned, with the cosignatures; the newest of all, if there is none. */
     async checkpoint(): Promise<string | null> {
+      return ((await cosigned()) ?? (await rows.checkpoint()))?.note ?? null;
+    },
+    /** The newest that was signed. */
+    async newest(): Promise<string | null> {
       return (await rows.checkpoint())?.note ?? null;
+    },
+    /** The newest with a quorum that contains the leaf at `index`; the newest of all, if there is none. */
+    async covering(index: number): Promise<string | null> {
+      const newest = await rows.checkpoint();
+      return newest && (await covering(index, newest)).note;
     },
     /** The verifier key of the newest checkpoint, without an end of line; null also if no key of the log signed it. */
     async key(): Promise<string | null> {
@@ -81,7 +106,7 @@ export function transparency({ rows, keys, primitives, latest, clock, stands }: 
       const requested = hashes.slice(0, width * HASH_BYTES);
       return level === 'entries' ? entryBundle(requested) : requested;
     },
-    /** A tlog-proof up to the newest checkpoint. `receipt_not_ready`: no checkpoint contains the receipt yet. */
+    /** A tlog-proof up to the newest cosigned checkpoint that contains the receipt, or the newest. `receipt_not_ready`: no checkpoint contains the receipt yet. */
     async prove(
       receiptId: string,
     ): Promise<string | Refused<'receipt_not_found' | 'receipt_not_ready'> | null> {
@@ -90,9 +115,10 @@ export function transparency({ rows, keys, primitives, latest, clock, stands }: 
       const index = await rows.leafIndex(receiptId);
       if (index === null) return refused('receipt_not_found', 'There is no such receipt in the log.');
       if (index >= newest.size) return NOT_YET;
+      const { note: checkpoint, size } = await covering(index, newest);
       return read(newest.note, async (reader) => {
-        const path = await inclusionProof(reader, index, newest.size);
-        return tlogProofText({ index, path, checkpoint: newest.note });
+        const path = await inclusionProof(reader, index, size);
+        return tlogProofText({ index, path, checkpoint });
       });
     },
     /** Hashes in base64. Refused unless 0 <= from <= to <= the size of the newest checkpoint. */

@@ -194,7 +194,7 @@ test('read models that are away: 503 with Retry-After for every one of them', as
   const away = async () => {
     throw new Fault('read_models_unavailable', 'away', { retryAfterSeconds: 1 });
   };
-  const rows = { checkpoint: away, tile: away, leafIndex: away };
+  const rows = { checkpoint: away, cosigned: away, tile: away, leafIndex: away };
   const none = clientOf(fakeWorld({ transparency: transparencyOver({ ...log.deps, rows }) }));
   for (const path of EVERY) {
     const { status, code } = await errorOf(await none.call(path));

@@ -142,7 +142,8 @@ function logThatSays(it: World, ...answers: Awaited<ReturnType<Transparency['pro
   const asked: string[] = [];
   const transparency: VerifyDeps['transparency'] = {
     latest: () => COVERS_SOME,
-    checkpoint: async () => COVERS_SOME,
+    newest: async () => COVERS_SOME,
+    covering: async () => COVERS_SOME,
     async prove(receiptId) {
       asked.push(receiptId);
       return (answers.length > 1 ? answers.shift() : answers[0]) ?? null;
@@ -281,7 +282,7 @@ test('a late one while the log has signed over no leaf yet: it has just begun, a
   const { it, deps, receipt } = await stored();
   const { transparency, later } = logThatSays(it, notReady);
   later(DAY_SECONDS);
-  const begun = { ...transparency, checkpoint: async () => COVERS_NONE };
+  const begun = { ...transparency, newest: async () => COVERS_NONE };
   const report = await verifyStored({ ...deps, transparency: begun }, receipt, null);
   assert.deepEqual([report.ok, logCheckOf(report)], [true, undefined]);
 });

@@ -1,0 +1,125 @@
+// The contract of the witness port, for every adapter: what the witness at the other end answers, and what the caller gets.
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { describe, test } from 'node:test';
+import { WITNESS_LIMITS, type Witness, type WitnessAnswer } from '#src/ports/witness.ts';
+import { loopbackServer } from './loopback-server.ts';
+import { smallLog } from './small-log.ts';
+import { StandardWitness } from './standard-witness.ts';
+
+export type WitnessHarness = {
+  readonly name: string;
+  /** The witness with this submission prefix. */
+  witness(url: string): Witness;
+};
+
+const LINE = '— witness.example/w1 AAAA\n';
+const SIZE = { 'content-type': 'text/x.tlog.size' };
+
+/** What a witness writes, and the answer. */
+const ANSWERS: Readonly<Record<string, readonly [(response: ServerResponse) => unknown, WitnessAnswer]>> = {
+  '200 are lines, not parsed': [(to) => to.end(LINE), { is: 'cosigned', lines: LINE }],
+  '200 with any text': [(to) => to.end('<html>'), { is: 'cosigned', lines: '<html>' }],
+  '200 that is not UTF-8': [(to) => to.end(Buffer.of(0xff)), { is: 'failed', why: 'malformed' }],
+  '409 is a size': [(to) => to.writeHead(409, SIZE).end('17\n'), { is: 'conflict', size: 17 }],
+  '409 of another type': [(to) => to.writeHead(409).end('17\n'), { is: 'failed', why: 'malformed' }],
+  '409 without a number': [(to) => to.writeHead(409, SIZE).end('1e3\n'), { is: 'failed', why: 'malformed' }],
+  '409 with more than a double counts': [
+    (to) => to.writeHead(409, SIZE).end('9999999999999999\n'),
+    { is: 'failed', why: 'malformed' },
+  ],
+  '403': [(to) => to.writeHead(403).end(), { is: 'refused', status: 403 }],
+  '404': [(to) => to.writeHead(404).end('who?'), { is: 'refused', status: 404 }],
+  '422': [(to) => to.writeHead(422).end(), { is: 'refused', status: 422 }],
+  '503': [(to) => to.writeHead(503).end(), { is: 'refused', status: 503 }],
+  'a redirect is not followed': [
+    (to) => to.writeHead(307, { location: '/elsewhere' }).end(),
+    { is: 'failed', why: 'redirected' },
+  ],
+  'a gigabyte': [
+    (to) => {
+      to.writeHead(200, { 'content-length': String(2 ** 30) });
+      to.write(Buffer.alloc(64 * 1024));
+    },
+    { is: 'failed', why: 'oversized' },
+  ],
+  'a body that never ends, a byte at a time': [
+    (to) => {
+      const more = () => to.destroyed || (to.write(Buffer.alloc(1024)) && setImmediate(more));
+      more();
+    },
+    { is: 'failed', why: 'oversized' },
+  ],
+  'a connection that is closed in the body': [
+    (to) => {
+      to.writeHead(200, { 'content-length': '100' });
+      to.write('— ', () => to.destroy());
+    },
+    { is: 'failed', why: 'cut_off' },
+  ],
+};
+
+export function witnessContract({ name, witness }: WitnessHarness): void {
+  describe(`witness, ${name}`, () => {
+    const submission = { old: 0, proof: [], checkpoint: 'log.example\n0\n\n' };
+
+    for (const [title, [write, expected]] of Object.entries(ANSWERS))
+      test(title, async () => {
+        let paths = '';
+        await using server = await loopbackServer((request, response) => {
+          paths += request.url;
+          request.resume();
+          write(response);
+        });
+        assert.deepEqual(await witness(server.url).addCheckpoint(submission), expected);
+        assert.equal(paths, '/add-checkpoint', 'asked once');
+      });
+
+    test('what is not there is unreachable', async () => {
+      const server = await loopbackServer(() => undefined);
+      await server.down();
+      assert.deepEqual(await witness(server.url).addCheckpoint(submission), {
+        is: 'failed',
+        why: 'unreachable',
+      });
+    });
+
+    test('one that answers nothing: after 5 s, and at once if the caller ends', async () => {
+      await using server = await loopbackServer(() => undefined);
+      const begun = performance.now();
+      const ending = new AbortController();
+      const stopped = witness(server.url).addCheckpoint(submission, ending.signal);
+      const slow = witness(server.url).addCheckpoint(submission);
+      setTimeout(() => ending.abort(), 50);
+      assert.deepEqual(await stopped, { is: 'failed', why: 'stopped' });
+      assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs);
+      assert.deepEqual(await slow, { is: 'failed', why: 'timeout' });
+    });
+
+    test('a witness of the standard takes what is submitted, below any prefix, on one connection', async () => {
+      const log = smallLog();
+      const standard = new StandardWitness().know('relay.example/receipts', log.key.x);
+      const connections = new Set<unknown>();
+      await using server = await loopbackServer((request, response) => {
+        connections.add(request.socket);
+        return standard.handle(request, response);
+      });
+      const asked = witness(`${server.url}/some/prefix/`);
+      for (const [old, size] of [
+        [0, 0],
+        [0, 3],
+        [3, 8],
+        [8, 13],
+        [13, 13],
+      ] as const) {
+        while (log.tree().size < size) await log.append(Buffer.from(`leaf ${log.tree().size}`));
+        const proof = await log.consistency(old, size);
+        const answer = await asked.addCheckpoint({ old, proof, checkpoint: await log.checkpoint() });
+        assert.equal(answer.is, 'cosigned', `${old} to ${size}: ${JSON.stringify(answer)}`);
+      }
+      const behind = { old: 8, proof: [], checkpoint: await log.checkpoint() };
+      assert.deepEqual(await asked.addCheckpoint(behind), { is: 'conflict', size: 13 });
+      assert.equal(connections.size, 1);
+    });
+  });
+}
