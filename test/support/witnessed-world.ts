@@ -95,8 +95,6 @@ export async function asker(
   return { it, asking, log, stopping, policy, look: () => asking.look(log), run: () => asking.run(log) };
 }
 
-export type Asker = Awaited<ReturnType<typeof asker>>;
-
 /** A deployment of one process with so many witnesses. */
 export async function witnessed({ count = 3, quorum = 2 } = {}) {
   const common = deployment();
