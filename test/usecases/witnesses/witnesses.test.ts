@@ -114,7 +114,7 @@ describe('rounds', () => {
     );
   });
 
-  test('rows that lag or are of another tree: nobody is asked', async () => {
+  test('rows that lag or are of another tree: no witness is asked', async () => {
     const it = await witnessed();
     await grow(it);
     it.it.rows.projected = 1;
@@ -176,7 +176,7 @@ describe('processes', () => {
     assert.equal(it.asking.latest(), other.asking.latest());
   });
 
-  test('a process that follows asks nobody until a checkpoint has waited a minute', async () => {
+  test('a process that follows asks no witness until a checkpoint has waited a minute', async () => {
     const it = await witnessed();
     it.it.rows.role = 'follows';
     await grow(it);
@@ -214,7 +214,7 @@ describe('processes', () => {
   });
 });
 
-describe('a witness that lies, or is away', () => {
+describe('a witness that lies, or does not answer', () => {
   const other = new StandardWitness({ name: 'witness.example/w1' });
   const textOf = ({ checkpoint }: Submission) => checkpoint.slice(0, checkpoint.lastIndexOf('\n\n') + 1);
 
