@@ -14,15 +14,23 @@ import {
 } from '../domain/receipt/document.ts';
 import type { ReceiptPayload } from '../domain/receipt/payload.ts';
 import type { Check, VerificationReport } from '../domain/receipt/report.ts';
-import { CHECK_LABELS, DISCLOSURE_PROBLEMS, NOT_OPENED, statementOf } from '../domain/receipt/texts.ts';
+import {
+  CHECK_LABELS,
+  DISCLOSURE_PROBLEMS,
+  NOT_OPENED,
+  statementOf,
+  witnessText,
+} from '../domain/receipt/texts.ts';
 import type { LogFacts } from '../domain/receipt/verify.ts';
 import { CannotRun, exiting } from './exit.ts';
+import { readPolicy } from './read-policy.ts';
 import { isUrl, nameOf, readJsonSource, readSource } from './read-source.ts';
 import { mark, paint, plain, print, printJson, shown } from './terminal.ts';
 
 type Options = {
   readonly keys?: string;
   readonly proof?: string;
+  readonly policy?: string;
   readonly disclose?: string;
   readonly json?: true;
 };
@@ -33,6 +41,9 @@ The keys are those of the relay's /.well-known/jwks.json, obtained beforehand fr
   curl -s https://relay.example/.well-known/jwks.json > jwks.json
 With a URL and no --keys, they are fetched from the same origin. A key inside a receipt is never used.
 With --proof, obtained from /log/proof/{receiptId}, the receipt must be included in the relay's transparency log.
+With --policy, a quorum of the witnesses that the file names must have cosigned the checkpoint of the proof; the result
+names who has cosigned, when, and who has not:
+  relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof --policy witnesses.policy
 With --disclose, each disclosure (a JSON array, or the complete execution response) must match a commitment of the
 receipt. Disclosures of a receipt that does not verify are not opened.`;
 
@@ -43,6 +54,7 @@ export function addVerify(program: Command): void {
     .argument('<file|url>', 'the receipt; - for standard input')
     .option('--keys <jwks>', "the relay's key set: a file or a URL")
     .option('--proof <file>', 'its inclusion proof (C2SP tlog-proof): a file or a URL')
+    .option('--policy <file>', 'witnesses that must have cosigned (C2SP tlog-policy); needs --proof')
     .option('--disclose <file>', "disclosures that open the receipt's commitments: a file")
     .option('--json', 'print the report as JSON')
     .addHelpText('after', HELP)
@@ -54,7 +66,7 @@ async function verify(source: string, options: Options): Promise<boolean> {
   const document = readReceiptDocument(await readSource(source));
   if (document.kind === null) throw new CannotRun(`${nameOf(source)} ${document.problem}: ${RECEIPT_FORMS}`);
   const keys = await readKeys(keySource);
-  const log = options.proof === undefined ? null : await readLogFacts(options.proof);
+  const log = await readLogFacts(options);
   const disclosures =
     options.disclose === undefined
       ? null
@@ -68,12 +80,17 @@ async function verify(source: string, options: Options): Promise<boolean> {
   return report.ok;
 }
 
-/** Throws `CannotRun` for a text that is not a proof, such as a stored error answer. */
-async function readLogFacts(source: string): Promise<LogFacts> {
+/** null: no proof was given. Throws `CannotRun` for a text that is not a proof, such as a stored error answer. */
+async function readLogFacts({ proof: source, policy: file }: Options): Promise<LogFacts | null> {
+  const policy = file === undefined ? null : await readPolicy(file);
+  if (source === undefined) {
+    if (policy === null) return null;
+    throw new CannotRun('--policy needs --proof: the cosignatures are in the inclusion proof');
+  }
   const proof = await readSource(source);
   const problem = noProofIn(proof);
   if (problem !== null) throw new CannotRun(`${nameOf(source)} ${problem}`);
-  return { proof, now: Math.floor(Date.now() / 1000) };
+  return { proof, now: Math.floor(Date.now() / 1000), policy };
 }
 
 /** Without --keys: the key set at the origin of the URL. Throws `CannotRun` for a file. */
@@ -117,6 +134,8 @@ function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySourc
   print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
   if (ok && !report.checks.some(({ name }) => name === 'receipt_logged'))
     print('Not checked: whether the transparency log contains this receipt (--proof).');
+  else if (ok && !report.checks.some(({ name }) => name === 'receipt_witnessed'))
+    print('Not checked: whether witnesses have cosigned that log (--policy).');
 }
 
 /** Only for a receipt that verifies: readers could take unsigned text for fact. */
@@ -153,6 +172,7 @@ export const factLines = (facts: readonly { readonly ok: boolean; readonly words
 function labelOf(check: Check): string {
   if (check.name === 'receipt_logged' && check.details !== undefined && 'index' in check.details)
     return `It is in the transparency log, index ${check.details.index} of ${check.details.size}`;
+  if (check.name === 'receipt_witnessed' && check.ok) return plain(witnessText(check.details));
   return CHECK_LABELS[check.name];
 }
 

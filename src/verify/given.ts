@@ -10,6 +10,11 @@ import {
   receiptDocumentOf,
 } from '../domain/receipt/document.ts';
 import type { LogFacts } from '../domain/receipt/verify.ts';
+import {
+  parseWitnessPolicy,
+  policyProblemText,
+  type WitnessPolicy,
+} from '../domain/transparency/witness-policy.ts';
 
 /** As text, or as parsed JSON. */
 export type Given = string | object;
@@ -41,14 +46,33 @@ export function disclosureTexts(given: Given | undefined): readonly string[] | n
   throw new Unusable('disclosures must be an array of texts, or an execution response that has them');
 }
 
-export function logFacts(
-  proof: string | null | undefined,
-  now: number = Math.floor(Date.now() / 1000),
-): LogFacts | null {
-  if (proof === undefined) return null;
+export function logFacts({
+  proof,
+  policy,
+  now = Math.floor(Date.now() / 1000),
+}: LogOptions): LogFacts | null {
+  const witnesses = policy === undefined ? null : policyOf(policy);
+  if (proof === undefined) {
+    if (witnesses === null) return null;
+    throw new Unusable('policy needs a proof, from /log/proof/{receiptId}, or null if the relay has none');
+  }
   if (proof !== null) proofText(proof);
   if (!Number.isFinite(now)) throw new Unusable('now must be a number of seconds');
-  return { proof, now };
+  return { proof, now, policy: witnesses };
+}
+
+type LogOptions = {
+  readonly proof?: string | null | undefined;
+  readonly policy?: string | undefined;
+  readonly now?: number | undefined;
+};
+
+function policyOf(text: string): WitnessPolicy {
+  if (typeof text !== 'string')
+    throw new Unusable('policy must be the text of a policy file (C2SP tlog-policy)');
+  const { policy, problem } = parseWitnessPolicy(text);
+  if (policy === null) throw new Unusable(`policy is no policy file: ${policyProblemText(problem)}`);
+  return policy;
 }
 
 export function proofText(proof: string): string {

@@ -1,4 +1,5 @@
-// Ed25519 verification by WebCrypto, which Bun, Deno, Node and browsers provide.
+// Ed25519 verification by WebCrypto, which Bun, Deno, Node and browsers provide; ML-DSA-44 where they have it.
+import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
 import type { Primitives } from '../domain/signing-keys/keys.ts';
 
 /** The runtime cannot verify signatures, so nothing was checked. `message`: for people. */
@@ -12,6 +13,7 @@ export const webPrimitives: Primitives = {
     if (key === null) return false;
     return subtle().verify('Ed25519', key, Uint8Array.from(signature), Uint8Array.from(message));
   },
+  mlDsa44Verify,
 };
 
 /** null: the bytes are no public key (no point of the curve). */

@@ -19,6 +19,11 @@ export type VerifyOptions = {
    * relay has none; then the receipt must not be due in the log yet. Absent: the log is not checked.
    */
   readonly proof?: string | null;
+  /**
+   * A policy file (C2SP tlog-policy), as text: a quorum of its witnesses must have cosigned the checkpoint of the proof (check
+   * `receipt_witnessed`, with the names that are missing). Needs `proof`. ML-DSA-44 keys need a runtime whose WebCrypto has it.
+   */
+  readonly policy?: string;
   /** The disclosures to open: `disclosures` of an execution response, or the response itself. */
   readonly disclosures?: Given | readonly string[];
   /** Unix seconds; the machine's clock unless given. Used only to decide whether a receipt is late in the log. */
@@ -31,14 +36,14 @@ export type VerifyOptions = {
 /**
  * `receipt`: a compact JWS, the answer of GET /api/receipts/{id}, or an execution response. `ok`: every check holds, no
  * readable member differs, and every disclosure opens a commitment of the receipt. The report of an unreadable receipt
- * states the `problem`. Throws a TypeError if `keys` is no key set with an Ed25519 key or an option is of a wrong type, and
+ * states the `problem`. Throws a TypeError if `keys` is no key set with an Ed25519 key, `policy` is no policy, or an option is of a wrong type, and
  * `CannotVerify` if the runtime has no WebCrypto with Ed25519.
  */
 export async function verifyReceipt(receipt: Given, options: VerifyOptions): Promise<ReceiptReport> {
   const facts = {
     keys: keysOf(options),
     disclosures: disclosureTexts(options.disclosures),
-    log: logFacts(options.proof, options.now),
+    log: logFacts(options),
     receiptId: options.receiptId ?? null,
     jobId: options.jobId ?? null,
   };

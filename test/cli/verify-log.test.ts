@@ -4,8 +4,10 @@ import { after, describe, test } from 'node:test';
 import { disclose } from '#src/domain/receipt/disclosures.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
+import { type C2spKey, c2spKey } from '#test/support/c2sp.ts';
 import { runCli } from '#test/support/cli.ts';
 import { payload as base, key, keySet, receiptFolder } from '#test/support/cli-receipts.ts';
+import { cosignedBy, policyText } from '#test/support/cosigned.ts';
 import { signed } from '#test/support/given-receipt.ts';
 import { sha256, testKey } from '#test/support/primitives.ts';
 import { ORIGIN, smallLog } from '#test/support/small-log.ts';
@@ -52,7 +54,10 @@ describe('--proof', () => {
     const proof = ['--proof', file('good-text.tlog-proof', good)];
     const { stdout } = await runCli(['verify', receipt, '--keys', keys, ...proof]);
     assert.match(stdout, /✓ It is in the transparency log, index 1 of 3 \(receipt_logged\)\n/);
-    assert.match(stdout, /\nVerified: every check holds\.\n$/);
+    assert.match(
+      stdout,
+      /\nVerified: every check holds\.\nNot checked: whether witnesses have cosigned that log \(--policy\)\.\n$/,
+    );
   });
 
   test('without it there is no check of the log', async () => {
@@ -164,4 +169,68 @@ describe('--disclose', () => {
       assert.match(stderr, /contains no disclosures/);
     });
   }
+});
+
+describe('--policy', () => {
+  const [a, b] = [c2spKey('a.example', 4), c2spKey('b.example', 6)];
+  const policy = file(
+    'witnesses.policy',
+    policyText({ one: a, two: b }, 'group both all one two', 'quorum both'),
+  );
+  const time = Date.UTC(2026, 0, 2) / 1000;
+  const witnessed = async (...witnesses: readonly C2spKey[]) => {
+    const proof = file('cosigned.tlog-proof', cosignedBy(good, time, ...witnesses));
+    const args = ['verify', receipt, '--keys', keys, '--proof', proof, '--policy', policy];
+    return runCli(args);
+  };
+
+  test('a quorum: who has cosigned, and when', async () => {
+    const { code, stdout } = await witnessed(a, b);
+    assert.equal(code, 0);
+    const at = '2026-01-02T00:00:00.000Z';
+    assert.ok(stdout.includes(`✓ Cosigned by one at ${at}, two at ${at}. (receipt_witnessed)\n`), stdout);
+    assert.match(stdout, /\nVerified: every check holds\.\n$/);
+  });
+  test('no quorum: the names that are missing, exit 1', async () => {
+    const { code, stdout } = await witnessed(b);
+    assert.equal(code, 1);
+    assert.match(stdout, /✗ .* \(receipt_witnessed\)\n/);
+    assert.match(stdout, /missing: \["one"\]/);
+    assert.match(stdout, /problem: "?quorum"?\n/);
+  });
+  test('without --proof, or with a policy that is none, it cannot run', async () => {
+    const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--policy', policy]);
+    assert.deepEqual(
+      [code, stderr],
+      [2, 'relay: --policy needs --proof: the cosignatures are in the inclusion proof\n'],
+    );
+    const wrong = file('wrong.policy', 'quorum unknown\n');
+    const args = [
+      'verify',
+      receipt,
+      '--keys',
+      keys,
+      '--proof',
+      file('p.tlog-proof', good),
+      '--policy',
+      wrong,
+    ];
+    const refused = await runCli(args);
+    assert.equal(refused.code, 2);
+    assert.match(
+      refused.stderr,
+      /wrong\.policy is no policy file \(C2SP tlog-policy\): line 1: `unknown` is not the name of/,
+    );
+  });
+  test('without a policy, the text says that witnesses were not checked', async () => {
+    const { stdout } = await runCli([
+      'verify',
+      receipt,
+      '--keys',
+      keys,
+      '--proof',
+      file('p.tlog-proof', good),
+    ]);
+    assert.match(stdout, /\nNot checked: whether witnesses have cosigned that log \(--policy\)\.\n$/);
+  });
 });

@@ -4,6 +4,8 @@ import { describe, test } from 'node:test';
 import { isReceiptPayload } from '#src/domain/receipt/payload.ts';
 import * as built from '#src/verify/built/verify.js';
 import * as source from '#src/verify/verifier.ts';
+import { c2spKey } from '#test/support/c2sp.ts';
+import { cosignedBy, policyText } from '#test/support/cosigned.ts';
 import { forged } from '#test/support/given-receipt.ts';
 import * as given from '#test/support/logged-receipt.ts';
 import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
@@ -44,6 +46,27 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
           );
         }
       }
+    });
+
+    test('with a policy, a quorum of its witnesses must have cosigned the proof, and who is missing is named', async () => {
+      const [one, two] = [c2spKey('one.example', 4), c2spKey('two.example', 6)];
+      const policy = policyText({ one, two }, 'group both all one two', 'quorum both');
+      const now = payload.iat + 601;
+      const check = async (text: string | null) => {
+        const report = await verifyReceipt(jws, { keys, proof: text, policy, now });
+        const found = report.checks.find((check) => check.name === 'receipt_witnessed');
+        if (found?.name !== 'receipt_witnessed') return assert.fail('no check');
+        assert.equal(report.ok, found.ok);
+        return [found.ok, found.details?.names, found.details?.missing, found.details?.problem];
+      };
+      assert.deepEqual(await check(cosignedBy(proof, now, one, two)), [true, ['one', 'two'], [], undefined]);
+      assert.deepEqual(await check(cosignedBy(proof, now, two)), [false, ['two'], ['one'], 'quorum']);
+      assert.deepEqual(await check(null), [true, [], ['one', 'two'], undefined]);
+      await assert.rejects(verifyReceipt(jws, { keys, policy }), /^TypeError: policy needs a proof/);
+      await assert.rejects(
+        verifyReceipt(jws, { keys, proof, policy: 'quorum x' }),
+        /^TypeError: policy is no policy file: line 1: `x` is not the name/,
+      );
     });
 
     test('a changed payload, signature or signer fails the check for it, and no payload is returned', async () => {

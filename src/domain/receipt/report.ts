@@ -12,7 +12,8 @@ export type Check =
   | ComparedCheck
   | { readonly name: 'key_valid_at_issue'; readonly ok: boolean; readonly details: KeyDetails }
   | { readonly name: 'payload_version_supported'; readonly ok: boolean; readonly details: VersionDetails }
-  | LogCheck;
+  | LogCheck
+  | WitnessCheck;
 
 export type CheckName = Check['name'];
 
@@ -63,6 +64,34 @@ export type LogDetails =
   | { readonly pending: false; readonly origin: string; readonly index: number; readonly size: number }
   | { readonly pending: boolean; readonly dueBy: number; readonly problem?: 'future' }
   | { readonly pending: false; readonly problem: ProofProblem };
+
+export type WitnessCheck = {
+  readonly name: 'receipt_witnessed';
+  readonly ok: boolean;
+  /** Absent if the payload cannot be read. */
+  readonly details?: WitnessDetails;
+};
+
+/**
+ * `names`: the witnesses of the policy that have cosigned the checkpoint of the proof, and `times` when, as each states it (Unix
+ * seconds). `missing`: those of the quorum that have not. `dueBy`: until when (Unix seconds) the quorum may be missing.
+ */
+export type WitnessDetails = {
+  readonly pending: boolean;
+  readonly quorum: boolean;
+  readonly names: readonly string[];
+  readonly times: readonly number[];
+  readonly missing: readonly string[];
+  readonly dueBy: number;
+  readonly problem?: WitnessProblem;
+};
+
+/**
+ * `proof`: no proof shows that the receipt is in the log. `log`: no log of the policy has signed the checkpoint. `cosignature`: the
+ * signature of a witness does not verify. `unsupported`: too few without ML-DSA-44 signatures, which this runtime cannot verify.
+ * `quorum`: too few witnesses have cosigned.
+ */
+export type WitnessProblem = 'proof' | 'log' | 'cosignature' | 'unsupported' | 'quorum';
 
 export type VerificationReport = {
   readonly ok: boolean;

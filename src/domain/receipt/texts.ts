@@ -3,7 +3,7 @@ import { iso } from '../../lib/iso.ts';
 import type { ProofProblem } from '../transparency/tlog-proof.ts';
 import type { DisclosureProblem } from './disclosures.ts';
 import type { ReceiptPayload } from './payload.ts';
-import type { Check, CheckName, LogDetails } from './report.ts';
+import type { Check, CheckName, LogDetails, WitnessDetails, WitnessProblem } from './report.ts';
 
 export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   receipt_present: 'There is a receipt, and it is the requested one',
@@ -24,6 +24,7 @@ export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   payment_matches: 'Job and receipt state the same payment',
   event_chain_matches: 'The recorded history of the job is the one that was signed',
   receipt_logged: 'It is in the transparency log, or not yet due there',
+  receipt_witnessed: 'Witnesses have cosigned the log with it, or are not yet due',
 };
 
 /** `ok`: the relay's statement. `verified`: checked by the reader. `unchecked`: it was not possible, or its input was missing. */
@@ -46,6 +47,10 @@ export function checkRow(check: Check, holds: 'ok' | 'verified'): CheckRow & Pic
   if (check.name === 'receipt_logged') {
     const state = check.details?.pending === true ? 'pending' : holds;
     return { state: ok ? state : 'failed', label, name, more: logText(check.details) };
+  }
+  if (check.name === 'receipt_witnessed') {
+    const state = check.details?.pending === true ? 'pending' : holds;
+    return { state: ok ? state : 'failed', label, name, more: witnessText(check.details) };
   }
   if (ok) return { state: holds, label, name, more: null };
   return {
@@ -74,6 +79,31 @@ function logText(details: LogDetails | undefined): string {
     ? `Not yet; it is due by ${due}. That is no error.`
     : `It is late: it was due by ${due}.`;
 }
+
+const WITNESS_PROBLEMS: Readonly<Record<WitnessProblem, string>> = {
+  proof: 'There is no proof that the receipt is in the log.',
+  log: 'No log of the policy has signed the checkpoint.',
+  cosignature: 'The cosignature of a witness does not verify.',
+  unsupported: 'ML-DSA-44 signatures cannot be verified here, and too few others have cosigned.',
+  quorum: 'Too few witnesses have cosigned.',
+};
+
+/** Who has cosigned and when, who has not, and what is wrong. */
+export function witnessText(details: WitnessDetails | undefined): string {
+  if (details === undefined) return 'There is no receipt.';
+  const { pending, names, times, missing, dueBy, problem } = details;
+  const cosigned = names.map((name, at) => `${name} at ${witnessTime(times[at] ?? 0)}`);
+  const parts = [
+    ...(cosigned.length === 0 ? [] : [`Cosigned by ${cosigned.join(', ')}.`]),
+    ...(missing.length === 0 ? [] : [`Not by ${missing.join(', ')}.`]),
+  ];
+  if (pending) return [`Not yet; it is due by ${witnessTime(dueBy)}. That is no error.`, ...parts].join(' ');
+  return [...(problem === undefined ? [] : [WITNESS_PROBLEMS[problem]]), ...parts].join(' ');
+}
+
+/** Unix seconds, possibly beyond the range of a Date. */
+const witnessTime = (seconds: number): string =>
+  seconds > 8.64e12 ? `${seconds} s after 1970` : iso(seconds * 1000);
 
 /** Each member of the object with its value. */
 const partsText = (object: object): string =>

@@ -8,6 +8,7 @@ import type { PaymentFacts } from '../event-fields.ts';
 import { TRANSPARENCY } from '../transparency/checkpoint.ts';
 import { verifyTlogProof } from '../transparency/tlog-proof.ts';
 import { receiptLeafData } from '../transparency/tree.ts';
+import type { WitnessPolicy } from '../transparency/witness-policy.ts';
 import {
   type ChainedEvent,
   eventChain,
@@ -21,6 +22,7 @@ import {
   receiptAttempt,
 } from './payload.ts';
 import type { Check, ComparedCheck, LogCheck, VerificationReport } from './report.ts';
+import { witnessCheck } from './witness-check.ts';
 
 /** The job's facts from sources other than the receipt. */
 export type JobFacts = {
@@ -69,7 +71,8 @@ export async function verifyReceipt(
     responseCheck(payload),
   ];
   if (facts.job !== null) checks.push(...jobChecks(facts.job, payload));
-  if (facts.log !== null) checks.push(await logCheck(facts.jws, payload, facts.log, facts.keys, primitives));
+  if (facts.log !== null)
+    checks.push(...(await logChecks(facts.jws, payload, facts.log, facts.keys, primitives)));
   return {
     ok: checks.every((check) => check.ok),
     receiptId: payload?.receiptId ?? facts.receiptId,
@@ -198,11 +201,28 @@ function matches(
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
 }
 
+/** Of the transparency log, and of its witnesses if there is a policy. */
+async function logChecks(
+  jws: string,
+  payload: ReceiptPayload | null,
+  log: LogFacts,
+  keys: readonly KeyRecord[],
+  primitives: Primitives,
+): Promise<Check[]> {
+  const logged = await logCheck(jws, payload, log, keys, primitives);
+  const { policy = null, ...facts } = log;
+  if (policy === null) return [logged];
+  if (payload === null) return [logged, { name: 'receipt_witnessed', ok: false }];
+  return [logged, await witnessCheck({ ...facts, iat: payload.iat, policy, logged }, primitives)];
+}
+
 export type LogFacts = {
   /** Text of the proof file (C2SP tlog-proof); null if the log gave none. */
   readonly proof: string | null;
   /** Unix seconds. */
   readonly now: number;
+  /** Which witnesses have to have cosigned; absent or null: none is checked. */
+  readonly policy?: WitnessPolicy | null;
 };
 
 /**

@@ -10,6 +10,8 @@ import { HASH_BYTES } from './tiles.ts';
 export const TRANSPARENCY = {
   /** A receipt is in the log within this time (maximum merge delay). */
   mmdSeconds: 3600,
+  /** A quorum of the log's witnesses has cosigned a checkpoint that contains a receipt within this time after its issue. */
+  witnessMmdSeconds: 600,
   /** A checkpoint is signed at least this often while receipts are added. */
   checkpointMs: 5000,
 } as const;

@@ -166,7 +166,8 @@ export type Check =
   | ComparedCheck
   | { readonly name: 'key_valid_at_issue'; readonly ok: boolean; readonly details: KeyDetails }
   | { readonly name: 'payload_version_supported'; readonly ok: boolean; readonly details: VersionDetails }
-  | LogCheck;
+  | LogCheck
+  | WitnessCheck;
 
 export type CheckName = Check['name'];
 
@@ -217,6 +218,34 @@ export type LogDetails =
   | { readonly pending: false; readonly origin: string; readonly index: number; readonly size: number }
   | { readonly pending: boolean; readonly dueBy: number; readonly problem?: 'future' }
   | { readonly pending: false; readonly problem: ProofProblem };
+
+export type WitnessCheck = {
+  readonly name: 'receipt_witnessed';
+  readonly ok: boolean;
+  /** Absent if the payload cannot be read. */
+  readonly details?: WitnessDetails;
+};
+
+/**
+ * `names`: the witnesses of the policy that have cosigned the checkpoint of the proof, and `times` when, as each states it (Unix
+ * seconds). `missing`: those of the quorum that have not. `dueBy`: until when (Unix seconds) the quorum may be missing.
+ */
+export type WitnessDetails = {
+  readonly pending: boolean;
+  readonly quorum: boolean;
+  readonly names: readonly string[];
+  readonly times: readonly number[];
+  readonly missing: readonly string[];
+  readonly dueBy: number;
+  readonly problem?: WitnessProblem;
+};
+
+/**
+ * `proof`: no proof shows that the receipt is in the log. `log`: no log of the policy has signed the checkpoint. `cosignature`: the
+ * signature of a witness does not verify. `unsupported`: too few without ML-DSA-44 signatures, which this runtime cannot verify.
+ * `quorum`: too few witnesses have cosigned.
+ */
+export type WitnessProblem = 'proof' | 'log' | 'cosignature' | 'unsupported' | 'quorum';
 
 export type VerificationReport = {
   readonly ok: boolean;
@@ -288,6 +317,11 @@ export type VerifyOptions = {
    * relay has none; then the receipt must not be due in the log yet. Absent: the log is not checked.
    */
   readonly proof?: string | null;
+  /**
+   * A policy file (C2SP tlog-policy), as text: a quorum of its witnesses must have cosigned the checkpoint of the proof (check
+   * `receipt_witnessed`, with the names that are missing). Needs `proof`. ML-DSA-44 keys need a runtime whose WebCrypto has it.
+   */
+  readonly policy?: string;
   /** The disclosures to open: `disclosures` of an execution response, or the response itself. */
   readonly disclosures?: Given | readonly string[];
   /** Unix seconds; the machine's clock unless given. Used only to decide whether a receipt is late in the log. */
@@ -336,7 +370,7 @@ export type ConsistencyReport =
 /**
  * `receipt`: a compact JWS, the answer of GET /api/receipts/{id}, or an execution response. `ok`: every check holds, no
  * readable member differs, and every disclosure opens a commitment of the receipt. The report of an unreadable receipt
- * states the `problem`. Throws a TypeError if `keys` is no key set with an Ed25519 key or an option is of a wrong type, and
+ * states the `problem`. Throws a TypeError if `keys` is no key set with an Ed25519 key, `policy` is no policy, or an option is of a wrong type, and
  * `CannotVerify` if the runtime has no WebCrypto with Ed25519.
  */
 export declare function verifyReceipt(receipt: Given, options: VerifyOptions): Promise<ReceiptReport>;

@@ -373,6 +373,14 @@ function fromBase64url(text) {
   }
 }
 var lastOf = (bytes) => bytes.subarray(bytes.length - bytes.length % 3);
+function toHex(bytes) {
+  if (bytes.toHex !== undefined)
+    return bytes.toHex();
+  let text = "";
+  for (const byte of bytes)
+    text += (byte < 16 ? "0" : "") + byte.toString(16);
+  return text;
+}
 function concatBytes(...parts) {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
@@ -538,6 +546,15 @@ function noteKeyId({ name, type, publicKey }) {
 `), Uint8Array.of(type), publicKey)).slice(0, 4);
 }
 var keyIdOf = (key) => noteKeyId({ ...key, type: ED25519 });
+function parseTypedKey(text) {
+  const [, name = "", id, base64 = ""] = /^([^\s+]+)\+([0-9a-f]{8})\+(\S+)$/u.exec(text) ?? [];
+  const [type, ...bytes] = fromBase64(base64) ?? [];
+  if (name === "" || type === undefined)
+    return null;
+  const key = { name, type, publicKey: Uint8Array.from(bytes) };
+  return toHex(noteKeyId(key)) === id ? key : null;
+}
+var signatureLine = ({ name, keyId, signature }) => `— ${name} ${toBase64(concatBytes(keyId, signature))}`;
 function parseNote(note) {
   if (note.length > MAX_NOTE_LENGTH || hasControl(note))
     return null;
@@ -592,6 +609,7 @@ var HASH_BYTES = 32;
 // src/domain/transparency/checkpoint.ts
 var TRANSPARENCY = {
   mmdSeconds: 3600,
+  witnessMmdSeconds: 600,
   checkpointMs: 5000
 };
 function parseCheckpoint(note) {
@@ -1264,6 +1282,282 @@ function fromJwkSet(value) {
 // src/domain/transparency/tree.ts
 var receiptLeafData = (jws) => sha2562(utf8(jws));
 
+// src/domain/transparency/cosignature.ts
+var SIGNATURE_TYPES = {
+  ed25519: ED25519,
+  cosignatureEd25519: 4,
+  cosignatureMlDsa44: 6
+};
+var ED25519_SIZES = { publicKey: 32, signature: 64 };
+var ML_DSA_44_SIZES = { publicKey: 1312, signature: 2420 };
+var sizesOf = (type) => type === SIGNATURE_TYPES.cosignatureMlDsa44 ? ML_DSA_44_SIZES : ED25519_SIZES;
+var TIME_BYTES = 8;
+var TYPES = Object.values(SIGNATURE_TYPES);
+var isType = (type) => TYPES.includes(type);
+var isSupported = (key) => isType(key.type) && key.publicKey.length === sizesOf(key.type).publicKey;
+var isCosignerKey = (key) => key.type !== ED25519;
+function parseVerifierKey(text) {
+  const key = parseTypedKey(text);
+  return key !== null && isSupported(key) ? key : null;
+}
+var keyIdText = (key) => toHex(noteKeyId(key));
+function cosignedMessage({ name, type }, { text, head, time }) {
+  if (type === SIGNATURE_TYPES.cosignatureEd25519)
+    return utf8(`cosignature/v1
+time ${time}
+${text}`);
+  const { origin, size, root } = head;
+  return concatBytes(utf8(`subtree/v1
+\x00`), withLength(name), uint64(time), withLength(origin), uint64(0), uint64(size), root);
+}
+function withLength(text) {
+  const bytes = utf8(text);
+  if (bytes.length === 0 || bytes.length > 255)
+    throw new RangeError(`a name of ${bytes.length} bytes`);
+  return concatBytes(Uint8Array.of(bytes.length), bytes);
+}
+function uint64(value) {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(value));
+  return bytes;
+}
+function timeIn(bytes) {
+  const time = Number(new DataView(bytes.buffer, bytes.byteOffset, TIME_BYTES).getBigUint64(0));
+  return isCount(time) ? time : null;
+}
+async function judgeSignatures(note, keys, primitives) {
+  const head = treeHeadOf(note);
+  const known = keys.map((key) => ({ key, keyId: noteKeyId(key) }));
+  const verdicts = [];
+  for (const signature of note.signatures) {
+    for (const { key, keyId } of known) {
+      if (key.name !== signature.name || !sameHash(keyId, signature.keyId))
+        continue;
+      verdicts.push(await judged({ text: note.text, head }, key, signature, primitives));
+    }
+  }
+  return verdicts;
+}
+async function judged({ text, head }, key, { name, keyId, signature }, primitives) {
+  const line = signatureLine({ name, keyId, signature });
+  const sized = (bytes) => bytes.length === sizesOf(key.type).signature;
+  const { ed25519Verify } = primitives;
+  if (!isCosignerKey(key)) {
+    const valid = sized(signature) && await ed25519Verify(key.publicKey, utf8(text), signature);
+    return { key, state: valid ? "valid" : "invalid", time: null, line };
+  }
+  const bytes = signature.subarray(TIME_BYTES);
+  const time = sized(bytes) ? timeIn(signature) : null;
+  if (head === null || time === null || !canCosign(key, head))
+    return { key, state: "invalid", time, line };
+  const message = cosignedMessage(key, { text, head, time });
+  const valid = key.type === SIGNATURE_TYPES.cosignatureEd25519 ? await ed25519Verify(key.publicKey, message, bytes) : await primitives.mlDsa44Verify?.(key.publicKey, message, bytes) ?? null;
+  return { key, state: valid === null ? "unsupported" : valid ? "valid" : "invalid", time, line };
+}
+var canCosign = ({ name, type }, { origin }) => type === SIGNATURE_TYPES.cosignatureEd25519 || utf8(name).length <= 255 && utf8(origin).length <= 255;
+
+// src/domain/transparency/witness-policy.ts
+var policyProblemText = ({ line, reason }) => line === null ? reason : `line ${line}: ${reason}`;
+var NONE = "none";
+function parseWitnessPolicy(file) {
+  const { draft, problem } = readLines(file);
+  if (problem !== null)
+    return { policy: null, problem };
+  const { logs, witnesses, quorum } = draft;
+  if (quorum === null)
+    return {
+      policy: null,
+      problem: { line: null, reason: "there is no `quorum` line; `quorum none` is one" }
+    };
+  return { policy: { logs, witnesses, quorum: quorum.value }, problem: null };
+}
+function readLines(file) {
+  const draft = { logs: [], witnesses: [], names: new Map, members: new Set, quorum: null };
+  for (const [index, bytes] of linesOf(typeof file === "string" ? utf8(file) : file).entries()) {
+    const reason = addLine(draft, bytes);
+    if (reason !== null)
+      return { draft: null, problem: { line: index + 1, reason } };
+  }
+  return { draft, problem: null };
+}
+function linesOf(bytes) {
+  const lines = [];
+  let from = 0;
+  while (from < bytes.length) {
+    const found = bytes.indexOf(10, from);
+    const end = found < 0 ? bytes.length : found;
+    lines.push(bytes.subarray(from, end));
+    from = end + 1;
+  }
+  return lines;
+}
+function addLine(draft, bytes) {
+  const control = bytes.find((byte) => byte < 32 && byte !== 9 || byte === 127);
+  if (control !== undefined)
+    return `it contains the control character 0x${toHex(Uint8Array.of(control))}; only tabs are accepted`;
+  const first = bytes.find((byte) => byte !== 32 && byte !== 9);
+  if (first === undefined || first === 35)
+    return null;
+  const text = fromUtf8(bytes);
+  if (text === null)
+    return "it is not UTF-8";
+  const [keyword = "", ...items] = text.split(/[ \t]+/).filter((item) => item !== "");
+  switch (keyword) {
+    case "log":
+      return addLog(draft, items);
+    case "witness":
+      return addWitness(draft, items);
+    case "group":
+      return addGroup(draft, items);
+    case "quorum":
+      return setQuorum(draft, items);
+    default:
+      return `\`${keyword}\` is no keyword: log, witness, group or quorum`;
+  }
+}
+function addLog({ logs }, [vkey, url, ...more]) {
+  if (vkey === undefined || more.length > 0)
+    return "a log line is `log <vkey> [<url>]`";
+  const key = parseVerifierKey(vkey);
+  if (key === null)
+    return BAD_KEY;
+  if (logs.some((log) => isSameKey(log.key, key)))
+    return "this public key is the one of another log line";
+  logs.push({ key, url: url ?? null });
+  return null;
+}
+var BAD_KEY = "the key is no verifier key `<name>+<key id>+<base64>` of type 0x01 (Ed25519), 0x04 or 0x06 (cosignatures, Ed25519 and ML-DSA-44)";
+function addWitness(draft, [name, vkey, url, ...more]) {
+  if (name === undefined || vkey === undefined || more.length > 0)
+    return "a witness line is `witness <name> <vkey> [<url>]`";
+  const key = parseVerifierKey(vkey);
+  if (key === null)
+    return BAD_KEY;
+  if (!isCosignerKey(key))
+    return "the key is of type 0x01; a witness has a key of type 0x04 or 0x06";
+  if (draft.witnesses.some((witness) => isSameKey(witness.key, key)))
+    return "this public key is the one of another witness line";
+  const taken = define(draft, { kind: "witness", name });
+  if (taken === null)
+    draft.witnesses.push({ name, key, url: url ?? null });
+  return taken;
+}
+var isSameKey = (a, b) => toHex(a.publicKey) === toHex(b.publicKey);
+function define({ names }, quorum) {
+  if (quorum.name === NONE)
+    return `the name \`${NONE}\` is predefined`;
+  if (names.has(quorum.name))
+    return `the name \`${quorum.name}\` is defined already`;
+  names.set(quorum.name, quorum);
+  return null;
+}
+function addGroup(draft, [name, rule, ...listed]) {
+  if (name === undefined || rule === undefined || listed.length === 0)
+    return "a group line is `group <name> <k> <name>…` with `all` or `any` or a number for <k>";
+  const threshold = thresholdOf(rule, listed.length);
+  if (threshold === null)
+    return `\`${rule}\` is neither \`all\` nor \`any\` nor a number from 1 to ${listed.length}`;
+  const members = [];
+  for (const member of listed) {
+    const found = draft.names.get(member);
+    if (found === undefined)
+      return undefinedName(member);
+    if (draft.members.has(member))
+      return `\`${member}\` is a member of a group already`;
+    draft.members.add(member);
+    members.push(found);
+  }
+  return define(draft, { kind: "group", name, threshold, members });
+}
+var undefinedName = (name) => `\`${name}\` is not the name of a witness or group of a line before`;
+function thresholdOf(rule, members) {
+  if (rule === "all")
+    return members;
+  if (rule === "any")
+    return 1;
+  const threshold = /^[1-9]\d{0,8}$/.test(rule) ? Number(rule) : 0;
+  return threshold >= 1 && threshold <= members ? threshold : null;
+}
+function setQuorum(draft, [name, ...more]) {
+  if (name === undefined || more.length > 0)
+    return "a quorum line is `quorum <name>` or `quorum none`";
+  if (draft.quorum !== null)
+    return "there is another quorum line before";
+  const value = name === NONE ? null : draft.names.get(name);
+  if (value === undefined)
+    return undefinedName(name);
+  draft.quorum = { value };
+  return null;
+}
+function judgeQuorum({ witnesses, quorum }, names) {
+  const needed = new Set(quorum === null ? [] : witnessesOf(quorum));
+  const all = witnesses.map(({ name }) => name);
+  return {
+    met: quorum === null || hasQuorum(quorum, names),
+    signed: all.filter((name) => names.has(name)),
+    missing: all.filter((name) => needed.has(name) && !names.has(name))
+  };
+}
+var witnessesOf = (quorum) => quorum.kind === "witness" ? [quorum.name] : quorum.members.flatMap(witnessesOf);
+var hasQuorum = (quorum, names) => quorum.kind === "witness" ? names.has(quorum.name) : quorum.members.filter((member) => hasQuorum(member, names)).length >= quorum.threshold;
+async function cosignaturesOf(note, { witnesses }, primitives) {
+  const keys = witnesses.map(({ key }) => key);
+  const verdicts = await judgeSignatures(note, keys, primitives);
+  const valid = [];
+  const [invalid, unsupported] = [[], []];
+  for (const { name, key } of witnesses) {
+    const own = verdicts.filter((verdict) => verdict.key === key);
+    if (own.some(({ state }) => state === "invalid"))
+      invalid.push(name);
+    if (own.some(({ state }) => state === "unsupported"))
+      unsupported.push(name);
+    const signed = own.flatMap(({ state, time, line }) => state === "valid" && time !== null ? [{ name, keyId: keyIdText(key), time, line }] : []);
+    const latest = signed.sort((a, b) => b.time - a.time)[0];
+    if (latest !== undefined)
+      valid.push(latest);
+  }
+  return { valid, invalid, unsupported };
+}
+
+// src/domain/receipt/witness-check.ts
+async function witnessCheck(facts, primitives) {
+  const { iat, proof, now, policy, logged } = facts;
+  const name = "receipt_witnessed";
+  const note = proof === null || !logged.ok ? null : parseNote(parseTlogProof(proof)?.checkpoint ?? "");
+  const dueBy = Math.max(iat + TRANSPARENCY.witnessMmdSeconds, logDueBy(logged) ?? 0);
+  if (note === null) {
+    const { signed, missing } = judgeQuorum(policy, new Set);
+    const details = { quorum: false, names: signed, times: [], missing, dueBy };
+    return logged.ok ? { name, ok: true, details: { pending: true, ...details } } : { name, ok: false, details: { pending: false, ...details, problem: "proof" } };
+  }
+  const cosignatures = await cosignaturesOf(note, policy, primitives);
+  const { met, signed, missing } = judgeQuorum(policy, new Set(cosignatures.valid.map((one) => one.name)));
+  const times = cosignatures.valid.map(({ time }) => time);
+  const details = { quorum: met, names: signed, times, missing, dueBy };
+  const problem = await problemOf(note, policy, { ...cosignatures, met }, primitives);
+  if (problem === null)
+    return { name, ok: true, details: { pending: false, ...details } };
+  const pending = problem === "quorum" && now <= dueBy && iat <= now + TRANSPARENCY.mmdSeconds;
+  return { name, ok: pending, details: { pending, ...details, problem } };
+}
+function logDueBy({ details }) {
+  return details !== undefined && "dueBy" in details ? details.dueBy : null;
+}
+async function problemOf(note, { logs }, { met, invalid, unsupported }, primitives) {
+  if (logs.length > 0) {
+    const keys = logs.map(({ key }) => key);
+    const verdicts = await judgeSignatures(note, keys, primitives);
+    const valid = verdicts.some(({ state }) => state === "valid");
+    if (!valid || verdicts.some(({ state }) => state === "invalid"))
+      return "log";
+  }
+  if (invalid.length > 0)
+    return "cosignature";
+  if (met)
+    return null;
+  return unsupported.length > 0 ? "unsupported" : "quorum";
+}
+
 // src/domain/receipt/verify.ts
 async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
   const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
@@ -1281,7 +1575,7 @@ async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(f
   if (facts.job !== null)
     checks.push(...jobChecks(facts.job, payload));
   if (facts.log !== null)
-    checks.push(await logCheck(facts.jws, payload, facts.log, facts.keys, primitives));
+    checks.push(...await logChecks(facts.jws, payload, facts.log, facts.keys, primitives));
   return {
     ok: checks.every((check) => check.ok),
     receiptId: payload?.receiptId ?? facts.receiptId,
@@ -1382,6 +1676,15 @@ function attemptsCheck(job, payload) {
 }
 function matches(name, expected, receipt, payload) {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
+}
+async function logChecks(jws, payload, log, keys, primitives) {
+  const logged = await logCheck(jws, payload, log, keys, primitives);
+  const { policy = null, ...facts } = log;
+  if (policy === null)
+    return [logged];
+  if (payload === null)
+    return [logged, { name: "receipt_witnessed", ok: false }];
+  return [logged, await witnessCheck({ ...facts, iat: payload.iat, policy, logged }, primitives)];
 }
 var MAX_PENDING_SECONDS = 86400;
 async function logCheck(jws, payload, log, keys, primitives) {
@@ -1506,14 +1809,30 @@ function disclosureTexts(given) {
     return texts;
   throw new Unusable("disclosures must be an array of texts, or an execution response that has them");
 }
-function logFacts(proof, now = Math.floor(Date.now() / 1000)) {
-  if (proof === undefined)
-    return null;
+function logFacts({
+  proof,
+  policy,
+  now = Math.floor(Date.now() / 1000)
+}) {
+  const witnesses = policy === undefined ? null : policyOf(policy);
+  if (proof === undefined) {
+    if (witnesses === null)
+      return null;
+    throw new Unusable("policy needs a proof, from /log/proof/{receiptId}, or null if the relay has none");
+  }
   if (proof !== null)
     proofText(proof);
   if (!Number.isFinite(now))
     throw new Unusable("now must be a number of seconds");
-  return { proof, now };
+  return { proof, now, policy: witnesses };
+}
+function policyOf(text) {
+  if (typeof text !== "string")
+    throw new Unusable("policy must be the text of a policy file (C2SP tlog-policy)");
+  const { policy, problem } = parseWitnessPolicy(text);
+  if (policy === null)
+    throw new Unusable(`policy is no policy file: ${policyProblemText(problem)}`);
+  return policy;
 }
 function proofText(proof) {
   if (typeof proof !== "string")
@@ -1526,6 +1845,51 @@ function noteText(checkpoint) {
   return checkpoint;
 }
 
+// src/lib/ml-dsa.ts
+var ALGORITHM = "ML-DSA-44";
+var PUBLIC_KEY_BYTES = 1312;
+var SIGNATURE_BYTES = 2420;
+var SPKI_HEAD = [
+  48,
+  130,
+  5,
+  50,
+  48,
+  11,
+  6,
+  9,
+  96,
+  134,
+  72,
+  1,
+  101,
+  3,
+  4,
+  3,
+  17,
+  3,
+  130,
+  5,
+  33,
+  0
+];
+async function mlDsa44Verify(publicKey, message, signature) {
+  if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES)
+    return false;
+  const { crypto } = globalThis;
+  if (crypto?.subtle === undefined)
+    return null;
+  const spki = Uint8Array.from([...SPKI_HEAD, ...publicKey]);
+  try {
+    const key = await crypto.subtle.importKey("spki", spki, ALGORITHM, false, ["verify"]);
+    return await crypto.subtle.verify(ALGORITHM, key, Uint8Array.from(signature), Uint8Array.from(message));
+  } catch (error) {
+    if (error instanceof Error && error.name === "NotSupportedError")
+      return null;
+    throw error;
+  }
+}
+
 // src/verify/primitives.ts
 class CannotVerify extends Error {
   name = "CannotVerify";
@@ -1536,7 +1900,8 @@ var webPrimitives = {
     if (key === null)
       return false;
     return subtle().verify("Ed25519", key, Uint8Array.from(signature), Uint8Array.from(message));
-  }
+  },
+  mlDsa44Verify
 };
 async function imported(publicKey) {
   try {
@@ -1622,7 +1987,7 @@ async function verifyReceipt2(receipt, options) {
   const facts = {
     keys: keysOf(options),
     disclosures: disclosureTexts(options.disclosures),
-    log: logFacts(options.proof, options.now),
+    log: logFacts(options),
     receiptId: options.receiptId ?? null,
     jobId: options.jobId ?? null
   };
