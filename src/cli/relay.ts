@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { builtCommit } from '../assets.ts';
 import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
+import { addBackup, addRestore } from './backup.ts';
 import { addConsistency } from './consistency.ts';
 import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
@@ -31,6 +32,8 @@ const COMMANDS = [
   addPay,
   addPayments,
   addRebuild,
+  addBackup,
+  addRestore,
   addWitness,
 ];
 

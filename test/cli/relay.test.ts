@@ -10,6 +10,8 @@ const COMMANDS = [
   ['doctor'],
   ['verify'],
   ['migrate'],
+  ['backup'],
+  ['restore'],
   ['keys'],
   ['keys', 'init'],
   ['pay'],
