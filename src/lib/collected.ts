@@ -10,5 +10,11 @@ export async function collected(
     size += part.length;
     if (size > maxBytes) return null;
   }
-  return Buffer.concat(parts);
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }

@@ -2,7 +2,7 @@
 // src/verify/built. The build is reproducible: a test repeats it and compares the bytes.
 import { SERVICE } from '../domain/limits.ts';
 import { ReceiptPayload } from '../domain/receipt/payload.ts';
-import { declarations } from './declarations.ts';
+import { clientDeclarations, declarations } from './declarations.ts';
 import { packageJson, README } from './package.ts';
 
 /** First line of the readable outputs. */
@@ -20,13 +20,14 @@ const leanShapes: Bun.BunPlugin = {
   },
 };
 
-async function bundle(entry: string, minify: boolean): Promise<string> {
+async function bundle(entry: string, minify: boolean, external: string[] = []): Promise<string> {
   const made = await Bun.build({
     entrypoints: [`${here}${entry}`],
     root,
     target: 'browser',
     format: 'esm',
     minify,
+    external,
     plugins: [leanShapes],
   });
   const [output, ...more] = made.outputs;
@@ -40,6 +41,8 @@ const outputs = {
   // Deno and JSR read the types from the first line.
   'verify.js': `// @ts-self-types="./verify.d.ts"\n${HEAD}${await bundle('verifier.ts', false)}`,
   'verify.d.ts': `${HEAD}${await declarations(source, ReceiptPayload)}`,
+  'client.js': `// @ts-self-types="./client.d.ts"\n${HEAD}${await bundle('../client/client.ts', false, ['@x402/fetch', '@x402/evm'])}`,
+  'client.d.ts': `${HEAD}${await clientDeclarations(source)}`,
   'page.js': await bundle('page/main.ts', true),
   'package.json': packageJson(SERVICE.version),
   'README.md': README,

@@ -23,6 +23,33 @@ export async function declarations(source: Source, payload: object): Promise<str
   return `${parts.join('\n\n')}\n`;
 }
 
+/** The types of the buyer's client, which imports those of the verifier. */
+export async function clientDeclarations(source: Source): Promise<string> {
+  const text = await source('client/client.ts');
+  const names = ['RelayClientOptions', 'WebhookOrder', 'VerifiedPurchase', 'RelayErrorCode', 'RelayClient'];
+  const types = names.map((name) => statement(text, `export type ${name} =`, TYPE));
+  const relayClient = statement(text, 'export function relayClient(', /^[^{]*(?= \{\n)/);
+  return `${[
+    "import type { x402Client } from '@x402/fetch';\nimport type { Given, VerificationReport } from './verify.js';",
+    ...types,
+    `${relayClient.replace('export function', 'export declare function')};`,
+    RELAY_ERROR,
+  ].join('\n\n')}\n`;
+}
+
+const RELAY_ERROR = `/** \`member\`: path of what differs, as in \`offer.price\` or \`receipt.payment.payer\`. */
+export declare class RelayError extends Error {
+  override readonly name: 'RelayError';
+  readonly code: RelayErrorCode;
+  readonly member: string | null;
+  readonly expected: string | null;
+  readonly actual: string | null;
+  /** The relay's own error: its code and its message. */
+  readonly problem: { readonly code: string; readonly message: string } | null;
+  /** The header of the signed payment. Present it with the same request, and it returns the result, charged once. */
+  readonly payment: { readonly name: string; readonly value: string } | null;
+}`;
+
 const TYPES: Readonly<Record<string, readonly string[]>> = {
   'domain/canonical-json.ts': ['Json'],
   'domain/receipt/report.ts': [

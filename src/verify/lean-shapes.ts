@@ -13,6 +13,13 @@ const number =
     typeof value === 'number' && fits(value) && value >= minimum && value <= maximum;
 
 export const Type = {
+  Unknown: (): Shape => () => true,
+  /** Known to the compiler only. */
+  Unsafe: (fits: Shape): Shape => fits,
+  Record:
+    (_name: Shape, fits: Shape): Shape =>
+    (value) =>
+      isObject(value) && Object.values(value).every(fits),
   Null: (): Shape => (value) => value === null,
   Boolean: (): Shape => (value) => typeof value === 'boolean',
   Literal:

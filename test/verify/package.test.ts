@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { publishedLibrary } from '#src/app/library.ts';
 import { toBase64 } from '#src/domain/encoding.ts';
@@ -91,7 +90,7 @@ describe('the npm package of the verifier', needs, () => {
     );
     assert.equal(version, JSON.parse(readFileSync(join(rootPath, 'package.json'), 'utf8')).version);
     assert.deepEqual(publishedLibrary.archive(), publishedLibrary.archive());
-    assert.ok(publishedLibrary.archive().length < 40_000);
+    assert.ok(publishedLibrary.archive().length < 60_000);
   });
 
   test('Node, Bun and Deno verify receipts, proofs and consistency with it, and refuse changed ones', async () => {
@@ -139,22 +138,19 @@ describe('the npm package of the verifier', needs, () => {
     }
   });
 
-  test('its types are found and strict, with the module resolution of Node and of bundlers', () => {
-    writeFileSync(join(folder, 'typed.ts'), TYPED);
-    const tsc = join(
-      dirname(createRequire(import.meta.url).resolve('typescript/package.json')),
-      'lib/tsc.js',
-    );
-    for (const module of [
-      ['NodeNext', 'NodeNext'],
-      ['ESNext', 'Bundler'],
-    ]) {
+  for (const [module, resolution] of [
+    ['NodeNext', 'NodeNext'],
+    ['ESNext', 'Bundler'],
+  ] as const) {
+    test(`its types are found and strict, with module resolution ${resolution}`, () => {
+      writeFileSync(join(folder, 'typed.ts'), TYPED);
+      const tsc = join(rootPath, 'node_modules/typescript/lib/tsc.js');
       const { status, stdout } = run(
         'node',
         ...[tsc, '--noEmit', '--strict', '--target', 'ES2023', '--lib', 'ES2023,DOM', '--types', ''],
-        ...['--module', module[0] ?? '', '--moduleResolution', module[1] ?? '', 'typed.ts'],
+        ...['--module', module, '--moduleResolution', resolution, 'typed.ts'],
       );
       assert.equal(status, 0, stdout);
-    }
-  });
+    });
+  }
 });

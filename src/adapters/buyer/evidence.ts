@@ -39,14 +39,16 @@ const MEMBERS = {
     signature: Type.String(),
     replay: Type.Boolean(),
   }),
-  payment: Type.Object({
-    network: Type.String(),
-    asset: Type.String(),
-    amount: Type.String(),
-    payTo: Type.String(),
-    payer: Type.String(),
-    transaction: Nullable(Type.String()),
-  }),
+  payment: Nullable(
+    Type.Object({
+      network: Type.String(),
+      asset: Type.String(),
+      amount: Type.String(),
+      payTo: Type.String(),
+      payer: Type.String(),
+      transaction: Nullable(Type.String()),
+    }),
+  ),
   disclosures: Type.Array(Type.String()),
   checkpoint: Nullable(Type.String()),
   links: Type.Record(Type.String(), Type.String()),
@@ -87,8 +89,11 @@ export type ExpectedPurchase = {
   /** Origin. */
   readonly relay: string;
   readonly request: NormalRequest;
+  /** Of a guided execution. */
+  readonly decisionId: string | null;
   readonly target: Pick<Target, 'href' | 'origin'>;
-  readonly payment: Payment;
+  /** null: a relay in demo mode was accepted, and nothing was paid. */
+  readonly payment: Payment | null;
   /** Unix ms. */
   readonly signedAtMs: number;
   readonly nowMs: number;
@@ -110,6 +115,8 @@ export async function checkExecution(
   const read = readExecution(parsedJson(body));
   if (!('execution' in read)) return read;
   const { execution } = read;
+  if (expected.payment !== null && execution.payment === null)
+    return { member: 'payment', expected: 'as in an execution response', actual: 'none' };
   const { disclosures } = execution;
   const { keys } = expected;
   const document = receiptDocumentOf(execution);
@@ -126,7 +133,7 @@ export async function checkExecution(
   const earlierPayment =
     expected.mayBeEarlier &&
     execution.idempotentReplay &&
-    payload.payment?.payloadHash !== expected.payment.payloadHash;
+    (expected.payment === null || payload.payment?.payloadHash !== expected.payment.payloadHash);
   const checkpoint = await faultsOfCheckpoint(execution, payload, keys, primitives);
   const mismatches = {
     receipt_verified_offline: checkpoint,
@@ -163,10 +170,12 @@ const FACTS = Object.keys(WORDS) as readonly (keyof typeof WORDS)[];
 function wordsOf(
   name: keyof typeof WORDS,
   { payment }: ReceiptPayload,
-  { payment: { authorization } }: ExpectedPurchase,
+  { payment: expected }: ExpectedPurchase,
 ): string {
   const words = WORDS[name];
   if (name !== 'receipt_names_payment') return words;
+  if (expected === null) return 'the receipt states that nothing was paid (demo mode)';
+  const { authorization } = expected;
   return payment?.transaction === null
     ? `${words}; the relay does not know its transaction: the chain shows whether nonce ${authorization.nonce} is used`
     : `${words}, transaction`;
@@ -214,9 +223,12 @@ async function faultsOfCheckpoint(
 function faultsOfPayment(
   { payment: named, mode }: ReceiptPayload,
   headers: Headers,
-  { payment: { terms, authorization, payloadHash } }: ExpectedPurchase,
+  { payment: expected }: ExpectedPurchase,
   earlier: boolean,
 ): readonly Mismatch[] {
+  if (expected === null)
+    return [...compare('receipt.mode', 'demo', mode), ...compare('receipt.payment', null, named)];
+  const { terms, authorization, payloadHash } = expected;
   if (named === null || mode !== 'x402')
     return [{ member: 'receipt.payment', expected: 'a payment', actual: 'none' }];
   const header = settlementOf(headers);
@@ -268,7 +280,7 @@ function readSettlement(headers: Headers): Settlement | null {
 function faultsOfRequest(
   { request: signed, decisionId }: ReceiptPayload,
   opened: readonly OpenedDisclosure[],
-  { request, target }: ExpectedPurchase,
+  { request, target, decisionId: decided }: ExpectedPurchase,
 ): readonly Mismatch[] {
   const { method, headers, body, idempotencyKey } = request;
   const values = new Map(opened.flatMap((one) => (one.ok ? [[one.name, one.value] as const] : [])));
@@ -281,7 +293,7 @@ function faultsOfRequest(
   };
   return [
     ...compare('receipt.request.method', method, signed.method),
-    ...compare('receipt.decisionId', null, decisionId),
+    ...compare('receipt.decisionId', decided, decisionId),
     ...Object.entries(wanted).flatMap(([name, value]) =>
       compare(`disclosures.${name}`, value, values.get(name)),
     ),

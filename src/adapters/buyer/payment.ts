@@ -2,11 +2,7 @@
 
 import { type Static, Type } from '@sinclair/typebox';
 import type { PaymentPayload } from '@x402/core/types';
-import { authorizationTypes } from '@x402/evm';
-import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
-import type { Hex } from 'viem';
-import { privateKeyToAccount } from 'viem/accounts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { payloadHash } from '#src/domain/payment/payload-hash.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
@@ -51,52 +47,11 @@ export type Payment = {
 
 /** The buyer's wallet. */
 export type Payer = {
-  /** Lower case. */
-  readonly address: string;
+  /** Lower case; null: only the wallet has it, and a payment from any of its accounts is its own. */
+  readonly address: string | null;
   /** A payment of the only requirement: a new one, or the recorded authorization signed again. */
   pay(required: ToSign, recorded: Authorization | null): Promise<PaymentPayload>;
 };
-
-/** New payments are made by the stock client. */
-export function keyPayer(privateKey: Hex): Payer {
-  const account = privateKeyToAccount(privateKey);
-  const scheme = new ExactEvmScheme(account);
-  return {
-    address: account.address.toLowerCase(),
-    async pay(required, recorded) {
-      const [accepted] = required.accepts;
-      const { network } = accepted;
-      if (recorded === null)
-        return (
-          x402Client
-            // The offer was compared with the buyer's limits.
-            .fromConfig({
-              schemes: [{ network, client: scheme }],
-              spendControls: { maxAmountPerPayment: false },
-            })
-            .createPaymentPayload(required)
-        );
-      const { name, version } = accepted.extra;
-      const signature = await account.signTypedData({
-        domain: { name, version, chainId: chainIdOf(network), verifyingContract: accepted.asset as Hex },
-        types: authorizationTypes,
-        primaryType: 'TransferWithAuthorization',
-        message: {
-          from: recorded.from as Hex,
-          to: recorded.to as Hex,
-          value: BigInt(recorded.value),
-          validAfter: BigInt(recorded.validAfter),
-          validBefore: BigInt(recorded.validBefore),
-          nonce: recorded.nonce as Hex,
-        },
-      });
-      const payload = { authorization: recorded, signature };
-      return { x402Version: 2, resource: required.resource, accepted, payload };
-    },
-  };
-}
-
-const chainIdOf = (network: string): number => Number(network.slice(network.indexOf(':') + 1));
 
 /** Whatever a 402 asks for, an authorization lives no longer. (A payment of scheduled runs would live until its run.) */
 const LONGEST_SECONDS = LIMITS.authorizationSeconds.max;
@@ -113,7 +68,7 @@ export async function newPayment(
   const payment = paymentOf(terms, payload);
   const { from, to, value, validBefore } = payment.authorization;
   const agreed =
-    from === payer.address &&
+    (payer.address === null || from === payer.address) &&
     to === terms.payTo.toLowerCase() &&
     value === terms.amount &&
     Number(validBefore) <= Math.ceil(clock.now() / 1000) + maxTimeoutSeconds;
@@ -153,6 +108,3 @@ function paymentOf(accepted: Terms, made: PaymentPayload): Payment {
 /** Every text within: one authorization has one spelling. */
 const lowerCase = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value), (_name, one) => (typeof one === 'string' ? one.toLowerCase() : one));
-
-/** The wallet's address, with its checksum. */
-export const addressOf = (privateKey: Hex): Hex => privateKeyToAccount(privateKey).address;

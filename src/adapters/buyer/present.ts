@@ -54,15 +54,18 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** POSTs `body` (JSON) with the payment, waits as the relay asks, and repeats with the same header. */
+/** POSTs `body` (JSON) with the payment, if there is one, waits as the relay asks, and repeats with the same header. */
 export async function present(
   { send, clock, waiting }: PresentDeps,
   url: string,
   body: string,
-  payment: { readonly name: string; readonly value: string },
+  payment: { readonly name: string; readonly value: string } | null,
 ): Promise<Presented> {
   const until = clock.monotonic() + PRESENT_MS;
-  const headers = { 'content-type': 'application/json', [payment.name]: payment.value };
+  const headers = {
+    'content-type': 'application/json',
+    ...(payment && { [payment.name]: payment.value }),
+  };
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     const answer = await completeAnswer(send, new Request(url, { method: 'POST', headers, body }));
     const final = typeof answer === 'string' ? null : finalAnswer(answer);

@@ -53,6 +53,10 @@ export type Order = {
    * purchase is accepted. With one, only that of the recorded payment is.
    */
   readonly repeatable: boolean;
+  /** The decision that approved the request: the guided route is called. Not with a ledger. */
+  readonly decisionId?: string;
+  /** A relay in demo mode, which asks for no payment, may execute the request: the receipt then states that none was made. */
+  readonly acceptDemo?: boolean;
 };
 
 export type PurchaseResult = {
@@ -78,6 +82,7 @@ export type PurchaseResult = {
 };
 
 const PATH = '/api/execute/webhook';
+const GUIDED_PATH = '/api/execute/guided-webhook';
 
 /** Throws if the relay cannot be reached, or the ledger cannot be used; what the relay answers is part of the result. */
 export async function purchase(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
@@ -112,7 +117,8 @@ async function buy(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
   const ordered = readOrder(order);
   const { url, target, name } = ordered;
   const recorded = name === null ? null : ((await deps.ledger?.find(name)) ?? null);
-  const offer = recorded === null ? await askOffer(deps, url) : offerOf(recorded, url);
+  const offer = recorded === null ? await askOffer(deps, url, order) : offerOf(recorded, url);
+  if (offer === 'demo') return executeUnpaid(deps, order, ordered);
   const { required, findings: policy } = judgeOffer(offer, limits, {
     resourceUrl: url,
     targetHost: target.hostname,
@@ -134,6 +140,17 @@ async function buy(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
   }
 }
 
+/** A relay in demo mode. Throws `PurchaseError`. */
+async function executeUnpaid(deps: PurchaseDeps, order: Order, ordered: Ordered): Promise<PurchaseResult> {
+  const keys = demandKeys(order.keys ?? (await publishedKeys(deps, order.relay)));
+  const delivered = await deliver(deps, order, ordered, {
+    payment: null,
+    signedAtMs: deps.clock.now(),
+    keys,
+  });
+  return { ...NOTHING, relay: order.relay, ...delivered };
+}
+
 const refusalOf = (bad: Finding | undefined): PurchaseError =>
   new PurchaseError(
     bad === undefined
@@ -142,7 +159,7 @@ const refusalOf = (bad: Finding | undefined): PurchaseError =>
   );
 
 /** Throws `OperatorError` for a request that every relay refuses: nothing is signed for it. */
-function readOrder({ relay, request, payer }: Order): Ordered {
+function readOrder({ relay, request, payer, decisionId }: Order): Ordered {
   const target = readTarget(request.url);
   if (isRefused(target)) throw new OperatorError(target.message);
   const headers = judgeHeaders(request.headers ?? {});
@@ -156,20 +173,25 @@ function readOrder({ relay, request, payer }: Order): Ordered {
   const normal = normaliseRequest(request, target.href);
   const { idempotencyKey } = normal;
   const name =
-    payer === null || idempotencyKey === null
+    payer === null || payer.address === null || idempotencyKey === null
       ? null
       : { relay, payer: payer.address, idempotencyKey, request: JSON.stringify(normal) };
-  return { url: `${relay}${PATH}`, target, request: normal, name };
+  return { url: `${relay}${decisionId === undefined ? PATH : GUIDED_PATH}`, target, request: normal, name };
 }
 
-/** The 402. The body is empty: a relay without payment must not execute the call. */
-async function askOffer({ send }: PurchaseDeps, url: string): Promise<Offer> {
+/** The 402; `demo` if none is needed. The body is empty: a relay without payment must not execute the call. */
+async function askOffer(
+  { send }: PurchaseDeps,
+  url: string,
+  { acceptDemo, payer }: Order,
+): Promise<Offer | 'demo'> {
   const headers = { 'content-type': 'application/json' };
   const answer = await send(new Request(url, { method: 'POST', headers, body: '{}' })).catch((cause) => {
     throw new OperatorError(`${url} cannot be reached`, { cause });
   });
   const { status } = answer;
   if (status !== 402) {
+    if (status === 400 && acceptDemo && payer !== null) return 'demo';
     const actual = describe({ status, headers: answer.headers, body: await answer.text() });
     throw new PurchaseError({ member: 'offer', expected: '402', actual });
   }
@@ -207,6 +229,9 @@ function demandKeys(keys: readonly KeyRecord[]): readonly KeyRecord[] {
 
 type Paid = { readonly payment: Payment; readonly signedAtMs: number };
 
+/** `payment` null: in demo mode. */
+type Executing = { readonly payment: Payment | null; readonly signedAtMs: number };
+
 /** The payment of this order: the recorded one if there is one, else a new one, recorded before it is returned. */
 async function signOnce(
   { ledger, clock }: PurchaseDeps,
@@ -239,9 +264,11 @@ async function deliver(
   deps: PurchaseDeps,
   order: Order,
   { url, request, target }: Ordered,
-  { payment, signedAtMs, keys }: Paid & { readonly keys: readonly KeyRecord[] },
+  { payment, signedAtMs, keys }: Executing & { readonly keys: readonly KeyRecord[] },
 ): Promise<Pick<PurchaseResult, 'outcome' | 'error' | 'problem' | 'evidence'>> {
-  const presented = await present(deps, url, JSON.stringify(order.request), payment.header);
+  const { decisionId, request: action } = order;
+  const body = decisionId === undefined ? action : { decisionId, action };
+  const presented = await present(deps, url, JSON.stringify(body), payment?.header ?? null);
   if (presented.kind !== 'executed') {
     const actual = presented.kind === 'refused' ? presented.actual : presented.last;
     const error = new PurchaseError({ member: 'answer', expected: 'an execution, 200 or 502', actual });
@@ -253,6 +280,7 @@ async function deliver(
   const evidence = await checkExecution(deps.primitives, answer, {
     relay: order.relay,
     request,
+    decisionId: decisionId ?? null,
     target,
     payment,
     signedAtMs,

@@ -734,6 +734,9 @@ function readDisclosure(text) {
 // src/verify/lean-shapes.ts
 var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
 var Type = {
+  Unknown: () => () => true,
+  Unsafe: (fits) => fits,
+  Record: (_name, fits) => (value) => isObject(value) && Object.values(value).every(fits),
   Null: () => (value) => value === null,
   Boolean: () => (value) => typeof value === "boolean",
   Literal: (literal) => (value) => value === literal,
