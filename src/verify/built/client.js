@@ -1946,6 +1946,8 @@ async function checkExecution(primitives, { status, headers, body }, expected) {
   if (!("execution" in read))
     return read;
   const { execution } = read;
+  if (expected.payment !== null && execution.payment === null)
+    return { member: "payment", expected: "as in an execution response", actual: "none" };
   const { disclosures } = execution;
   const { keys } = expected;
   const document = receiptDocumentOf(execution);
