@@ -5,8 +5,8 @@ import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { LedgerUnusable } from '#src/adapters/buyer/ledger.ts';
-import { keyPayer } from '#src/adapters/buyer/wallet.ts';
 import { type Order, purchase } from '#src/adapters/buyer/purchase.ts';
+import { keyPayer } from '#src/adapters/buyer/wallet.ts';
 import { openLedger } from '#src/app/buyer.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { type Lies, type LyingRelay, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
