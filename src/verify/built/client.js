@@ -1018,6 +1018,7 @@ function noteKeyId({ name, type, publicKey }) {
 `), Uint8Array.of(type), publicKey)).slice(0, 4);
 }
 var keyIdOf = (key) => noteKeyId({ ...key, type: ED25519 });
+var signatureLine = ({ name, keyId, signature }) => `— ${name} ${toBase64(concatBytes(keyId, signature))}`;
 function parseNote(note) {
   if (note.length > MAX_NOTE_LENGTH || hasControl(note))
     return null;
@@ -1072,6 +1073,7 @@ var HASH_BYTES = 32;
 // src/domain/transparency/checkpoint.ts
 var TRANSPARENCY = {
   mmdSeconds: 3600,
+  witnessMmdSeconds: 600,
   checkpointMs: 5000
 };
 function treeHeadOf({ text }) {
@@ -1667,6 +1669,144 @@ function fromJwkSet(value) {
 // src/domain/transparency/tree.ts
 var receiptLeafData = (jws) => sha2562(utf8(jws));
 
+// src/domain/transparency/cosignature.ts
+var SIGNATURE_TYPES = {
+  ed25519: ED25519,
+  cosignatureEd25519: 4,
+  cosignatureMlDsa44: 6
+};
+var ED25519_SIZES = { publicKey: 32, signature: 64 };
+var ML_DSA_44_SIZES = { publicKey: 1312, signature: 2420 };
+var sizesOf = (type) => type === SIGNATURE_TYPES.cosignatureMlDsa44 ? ML_DSA_44_SIZES : ED25519_SIZES;
+var TIME_BYTES = 8;
+var TYPES = Object.values(SIGNATURE_TYPES);
+var isCosignerKey = (key) => key.type !== ED25519;
+var keyIdText = (key) => toHex(noteKeyId(key));
+function cosignedMessage({ name, type }, { text, head, time }) {
+  if (type === SIGNATURE_TYPES.cosignatureEd25519)
+    return utf8(`cosignature/v1
+time ${time}
+${text}`);
+  const { origin, size, root } = head;
+  return concatBytes(utf8(`subtree/v1
+\x00`), withLength(name), uint64(time), withLength(origin), uint64(0), uint64(size), root);
+}
+function withLength(text) {
+  const bytes = utf8(text);
+  if (bytes.length === 0 || bytes.length > 255)
+    throw new RangeError(`a name of ${bytes.length} bytes`);
+  return concatBytes(Uint8Array.of(bytes.length), bytes);
+}
+function uint64(value) {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(value));
+  return bytes;
+}
+function timeIn(bytes) {
+  const time = Number(new DataView(bytes.buffer, bytes.byteOffset, TIME_BYTES).getBigUint64(0));
+  return isCount(time) ? time : null;
+}
+async function judgeSignatures(note, keys, primitives) {
+  const head = treeHeadOf(note);
+  const known = keys.map((key) => ({ key, keyId: noteKeyId(key) }));
+  const verdicts = [];
+  for (const signature of note.signatures) {
+    for (const { key, keyId } of known) {
+      if (key.name !== signature.name || !sameHash(keyId, signature.keyId))
+        continue;
+      verdicts.push(await judged({ text: note.text, head }, key, signature, primitives));
+    }
+  }
+  return verdicts;
+}
+async function judged({ text, head }, key, { name, keyId, signature }, primitives) {
+  const line = signatureLine({ name, keyId, signature });
+  const sized = (bytes) => bytes.length === sizesOf(key.type).signature;
+  const { ed25519Verify } = primitives;
+  if (!isCosignerKey(key)) {
+    const valid = sized(signature) && await ed25519Verify(key.publicKey, utf8(text), signature);
+    return { key, state: valid ? "valid" : "invalid", time: null, line };
+  }
+  const bytes = signature.subarray(TIME_BYTES);
+  const time = sized(bytes) ? timeIn(signature) : null;
+  if (head === null || time === null || !canCosign(key, head))
+    return { key, state: "invalid", time, line };
+  const message = cosignedMessage(key, { text, head, time });
+  const valid = key.type === SIGNATURE_TYPES.cosignatureEd25519 ? await ed25519Verify(key.publicKey, message, bytes) : await primitives.mlDsa44Verify?.(key.publicKey, message, bytes) ?? null;
+  return { key, state: valid === null ? "unsupported" : valid ? "valid" : "invalid", time, line };
+}
+var canCosign = ({ name, type }, { origin }) => type === SIGNATURE_TYPES.cosignatureEd25519 || utf8(name).length <= 255 && utf8(origin).length <= 255;
+
+// src/domain/transparency/witness-policy.ts
+function judgeQuorum({ witnesses, quorum }, names) {
+  const needed = new Set(quorum === null ? [] : witnessesOf(quorum));
+  const all = witnesses.map(({ name }) => name);
+  return {
+    met: quorum === null || hasQuorum(quorum, names),
+    signed: all.filter((name) => names.has(name)),
+    missing: all.filter((name) => needed.has(name) && !names.has(name))
+  };
+}
+var witnessesOf = (quorum) => quorum.kind === "witness" ? [quorum.name] : quorum.members.flatMap(witnessesOf);
+var hasQuorum = (quorum, names) => quorum.kind === "witness" ? names.has(quorum.name) : quorum.members.filter((member) => hasQuorum(member, names)).length >= quorum.threshold;
+async function cosignaturesOf(note, { witnesses }, primitives) {
+  const keys = witnesses.map(({ key }) => key);
+  const verdicts = await judgeSignatures(note, keys, primitives);
+  const valid = [];
+  const [invalid, unsupported] = [[], []];
+  for (const { name, key } of witnesses) {
+    const own = verdicts.filter((verdict) => verdict.key === key);
+    if (own.some(({ state }) => state === "invalid"))
+      invalid.push(name);
+    if (own.some(({ state }) => state === "unsupported"))
+      unsupported.push(name);
+    const signed = own.flatMap(({ state, time, line }) => state === "valid" && time !== null ? [{ name, keyId: keyIdText(key), time, line }] : []);
+    const latest = signed.sort((a, b) => b.time - a.time)[0];
+    if (latest !== undefined)
+      valid.push(latest);
+  }
+  return { valid, invalid, unsupported };
+}
+
+// src/domain/receipt/witness-check.ts
+async function witnessCheck(facts, primitives) {
+  const { iat, proof, now, policy, logged } = facts;
+  const name = "receipt_witnessed";
+  const note = proof === null || !logged.ok ? null : parseNote(parseTlogProof(proof)?.checkpoint ?? "");
+  const dueBy = Math.max(iat + TRANSPARENCY.witnessMmdSeconds, logDueBy(logged) ?? 0);
+  if (note === null) {
+    const { signed, missing } = judgeQuorum(policy, new Set);
+    const details = { quorum: false, names: signed, times: [], missing, dueBy };
+    return logged.ok ? { name, ok: true, details: { pending: true, ...details } } : { name, ok: false, details: { pending: false, ...details, problem: "proof" } };
+  }
+  const cosignatures = await cosignaturesOf(note, policy, primitives);
+  const { met, signed, missing } = judgeQuorum(policy, new Set(cosignatures.valid.map((one) => one.name)));
+  const times = cosignatures.valid.map(({ time }) => time);
+  const details = { quorum: met, names: signed, times, missing, dueBy };
+  const problem = await problemOf(note, policy, { ...cosignatures, met }, primitives);
+  if (problem === null)
+    return { name, ok: true, details: { pending: false, ...details } };
+  const pending = problem === "quorum" && now <= dueBy && iat <= now + TRANSPARENCY.mmdSeconds;
+  return { name, ok: pending, details: { pending, ...details, problem } };
+}
+function logDueBy({ details }) {
+  return details !== undefined && "dueBy" in details ? details.dueBy : null;
+}
+async function problemOf(note, { logs }, { met, invalid, unsupported }, primitives) {
+  if (logs.length > 0) {
+    const keys = logs.map(({ key }) => key);
+    const verdicts = await judgeSignatures(note, keys, primitives);
+    const valid = verdicts.some(({ state }) => state === "valid");
+    if (!valid || verdicts.some(({ state }) => state === "invalid"))
+      return "log";
+  }
+  if (invalid.length > 0)
+    return "cosignature";
+  if (met)
+    return null;
+  return unsupported.length > 0 ? "unsupported" : "quorum";
+}
+
 // src/domain/receipt/verify.ts
 async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(facts.jws)) {
   const keyId = typeof jws?.header.kid === "string" ? jws.header.kid : null;
@@ -1684,7 +1824,7 @@ async function verifyReceipt(facts, primitives, { jws, payload } = readReceipt(f
   if (facts.job !== null)
     checks.push(...jobChecks(facts.job, payload));
   if (facts.log !== null)
-    checks.push(await logCheck(facts.jws, payload, facts.log, facts.keys, primitives));
+    checks.push(...await logChecks(facts.jws, payload, facts.log, facts.keys, primitives));
   return {
     ok: checks.every((check) => check.ok),
     receiptId: payload?.receiptId ?? facts.receiptId,
@@ -1785,6 +1925,15 @@ function attemptsCheck(job, payload) {
 }
 function matches(name, expected, receipt, payload) {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };
+}
+async function logChecks(jws, payload, log, keys, primitives) {
+  const logged = await logCheck(jws, payload, log, keys, primitives);
+  const { policy = null, ...facts } = log;
+  if (policy === null)
+    return [logged];
+  if (payload === null)
+    return [logged, { name: "receipt_witnessed", ok: false }];
+  return [logged, await witnessCheck({ ...facts, iat: payload.iat, policy, logged }, primitives)];
 }
 var MAX_PENDING_SECONDS = 86400;
 async function logCheck(jws, payload, log, keys, primitives) {
@@ -2467,6 +2616,51 @@ function keysOf(options) {
   return keys;
 }
 
+// src/lib/ml-dsa.ts
+var ALGORITHM = "ML-DSA-44";
+var PUBLIC_KEY_BYTES = 1312;
+var SIGNATURE_BYTES = 2420;
+var SPKI_HEAD = [
+  48,
+  130,
+  5,
+  50,
+  48,
+  11,
+  6,
+  9,
+  96,
+  134,
+  72,
+  1,
+  101,
+  3,
+  4,
+  3,
+  17,
+  3,
+  130,
+  5,
+  33,
+  0
+];
+async function mlDsa44Verify(publicKey, message, signature) {
+  if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES)
+    return false;
+  const { crypto } = globalThis;
+  if (crypto?.subtle === undefined)
+    return null;
+  const spki = Uint8Array.from([...SPKI_HEAD, ...publicKey]);
+  try {
+    const key = await crypto.subtle.importKey("spki", spki, ALGORITHM, false, ["verify"]);
+    return await crypto.subtle.verify(ALGORITHM, key, Uint8Array.from(signature), Uint8Array.from(message));
+  } catch (error) {
+    if (error instanceof Error && error.name === "NotSupportedError")
+      return null;
+    throw error;
+  }
+}
+
 // src/verify/primitives.ts
 class CannotVerify extends Error {
   name = "CannotVerify";
@@ -2477,7 +2671,8 @@ var webPrimitives = {
     if (key === null)
       return false;
     return subtle().verify("Ed25519", key, Uint8Array.from(signature), Uint8Array.from(message));
-  }
+  },
+  mlDsa44Verify
 };
 async function imported(publicKey) {
   try {
