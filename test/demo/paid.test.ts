@@ -107,7 +107,9 @@ describe('relay demo --paid where no chain can be started', () => {
       (error: unknown) =>
         error instanceof Error &&
         exitOf(error) === EXIT.couldNotRun &&
-        /needs a local chain, and @foundry-rs\/anvil is not installed for \w+ \w+$/.test(error.message),
+        /needs a local chain, and @foundry-rs\/anvil is not installed for \w+ \w+: run it in a clone/.test(
+          error.message,
+        ),
     );
     assert.deepEqual(undo, []);
   });

@@ -274,7 +274,7 @@ function suite(harness: ReadStoreHarness): void {
       const [store, other] = [await harness.fresh(), await harness.again()];
       const log = await logOf(10);
       const runners = [runnerOver(log, store), runnerOver(log, other)];
-      for (const runner of runners) assert.equal(await runner.reachedHead(), true);
+      for (const runner of runners) await waitFor('the head', () => runner.reachedHead());
       const state = { over: false, least: 10, seed: 1000 };
       const counts = async (runner: (typeof runners)[number]) =>
         (await storeQueries(await runner.open()).counts()).jobs;

@@ -52,7 +52,9 @@ export function generationContract(harness: ReadStoreHarness): void {
     await appendAll(second, [...job(8), ...job(9)]);
     const runner = runnerOver(second, store);
     const models = servedBy(runner);
-    // From the first moment on, not only once the rows have caught up.
+    // As soon as rows can be read, not only once they have caught up.
+    const isOpen = () => runner.open().then(Boolean, () => false);
+    await waitFor('a generation', isOpen);
     assert.equal(await models.job.find(jobIdOf(1)), null);
     await waitFor('the head', () => runner.reachedHead());
     assert.equal(await models.job.find(jobIdOf(1)), null);

@@ -70,7 +70,11 @@ async function fourJobs(): Promise<MemoryLog> {
   return log;
 }
 
-export function wholeContract(harness: ReadStoreHarness): void {
+/** Not `all`: one loss of each kind. */
+export function wholeContract(harness: ReadStoreHarness, { all }: { readonly all: boolean }): void {
+  const losses = all ? LOSSES : LOSSES.slice(0, 1);
+  const unnoted = [...losses, ...(all ? ['drop table proofs', 'truncate projection'] : [])];
+
   test('rows that are deleted while a process runs are never missing, and built again', async () => {
     const store = await harness.fresh();
     const log = await fourJobs();
@@ -87,7 +91,7 @@ export function wholeContract(harness: ReadStoreHarness): void {
     const runner = runnerOver(halting, store, { logger });
     const { answers, rows } = given(log, runner);
     await waitFor('the head', () => runner.reachedHead());
-    for (const loss of LOSSES) {
+    for (const loss of losses) {
       const schema = await schemaOf(log, store);
       assert.equal(await answers(), true);
       assert.equal(runner.state === 'rebuilding', false);
@@ -104,15 +108,14 @@ export function wholeContract(harness: ReadStoreHarness): void {
       assert.deepEqual(await allRows(await runner.open()), await rows());
     }
     await runner.stop();
-    const lost = 'the read models have lost rows: building new ones';
-    assert.deepEqual(lines, [
-      `${lost}: truncate of jobs`,
-      `${lost}: truncate of receipts`,
-      `${lost}: delete of transparency_leaves`,
-    ]);
+    const noted = ['truncate of jobs', 'truncate of receipts', 'delete of transparency_leaves'];
+    assert.deepEqual(
+      lines,
+      losses.map((_, n) => `the read models have lost rows: building new ones: ${noted[n]}`),
+    );
   });
 
-  for (const loss of [...LOSSES, 'drop table proofs', 'truncate projection'])
+  for (const loss of unnoted)
     test(`rows that no trigger saw go are counted before the first read (${loss})`, async () => {
       const store = await harness.fresh();
       const log = await fourJobs();
