@@ -80,7 +80,7 @@ async function wireQuota({ stores: { readStore }, keys, journal }: AppParts): Pr
 }
 
 function wireReads(
-  { journal, keys, models, projector, checkpoints }: AppParts,
+  { journal, keys, models, projector, checkpoints, witnesses }: AppParts,
   settings: HttpSettings,
   tree: Transparency,
 ): AppDeps['reads'] {
@@ -102,6 +102,7 @@ function wireReads(
     progress: projector,
     transparency: tree,
     checkpointStanding: checkpoints.standing,
+    witnesses: () => witnesses?.status() ?? null,
     verifyScript: assetText('src/verify/built/page.js'),
     verifyJob: stored.verifyJob,
     verifyReceipt: stored.verifyReceipt,
@@ -136,6 +137,10 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     readsPerMinute,
     maxInFlight,
     retentionDays: config.retentionDays,
+    witnesses: config.witnesses && {
+      configured: config.witnesses.policy.witnesses.length,
+      quorum: config.witnesses.policy.quorum?.name ?? 'none',
+    },
     trustsProxy(address) {
       if (proxies.length === 0) return false;
       const facts = describeAddress(address);

@@ -9,7 +9,18 @@ import type { AppParts, Shared } from './app-parts.ts';
 import type { Paying } from './execution.ts';
 
 export function wireHealth(
-  { journal: { log }, keys, stores, slots, projector, recovery, checkpoints, telemetry, scrub }: AppParts,
+  {
+    journal: { log },
+    keys,
+    stores,
+    slots,
+    projector,
+    recovery,
+    checkpoints,
+    telemetry,
+    scrub,
+    witnesses,
+  }: AppParts,
   { settings }: Pick<Shared, 'settings'>,
   { payments, chain }: Paying,
   reconciler: Reconciler | null,
@@ -56,9 +67,10 @@ export function wireHealth(
       unclosableJobs: recovery.unclosable(),
       lag: projector.lag(),
       payments: reconciler?.figures() ?? null,
+      witnesses: witnesses?.status() ?? null,
     });
   }
-  return { settings, health, operators: { exposition } };
+  return { settings, health, witnesses: () => witnesses?.status() ?? null, operators: { exposition } };
 }
 
 /** In words. */

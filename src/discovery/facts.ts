@@ -23,6 +23,8 @@ export type Deployment = {
   readonly maxInFlight: number;
   /** Days after which reads no longer return jobs, and receipts and decisions; the event log keeps everything. */
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
+  /** Of the transparency log: how many, and the name of their quorum. null: it is unwitnessed. */
+  readonly witnesses: { readonly configured: number; readonly quorum: string } | null;
 };
 
 /** `baseUrl` has no trailing slash. */

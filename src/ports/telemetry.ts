@@ -2,6 +2,7 @@
 // address; the id of a job is public.
 
 import type { HealthReport } from '#src/domain/monitoring/health.ts';
+import type { WitnessesStatus } from '#src/domain/monitoring/witnesses.ts';
 import type { OpenState } from '../domain/payment/ledger.ts';
 import type { NewEvent } from './event-log.ts';
 
@@ -72,6 +73,8 @@ export type StateNow = {
   readonly lag: { readonly lagEvents: number | null; readonly lagMs: number };
   /** null in demo mode, and until the event log was read once. */
   readonly payments: PaymentFigures | null;
+  /** null: the transparency log has none. */
+  readonly witnesses: WitnessesStatus | null;
 };
 
 export type Exposition = { readonly contentType: string; readonly text: string };

@@ -215,6 +215,7 @@ test('bounded: metrics have no series for what callers invent', async () => {
       unclosableJobs: 0,
       lag: { lagEvents: 0, lagMs: 0 },
       payments: null,
+      witnesses: null,
     });
     return text.split('\n').length;
   };

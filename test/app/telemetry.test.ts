@@ -22,6 +22,7 @@ const state = {
   unclosableJobs: 0,
   lag,
   payments: null,
+  witnesses: null,
   checks: healthReport(ALL_WELL).checks,
   checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },
 };

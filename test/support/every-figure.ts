@@ -16,6 +16,13 @@ export async function everyFigure(): Promise<string> {
     unclosableJobs: 0,
     lag: { lagEvents: 0, lagMs: 0 },
     payments: PAYMENT_FIGURES,
+    witnesses: {
+      configured: 1,
+      quorum: 'w1',
+      lastCosignedAt: null,
+      lagSeconds: 0,
+      witnesses: [{ name: 'w1', refusal: null, cosignedAt: '2030-01-01T00:00:00.000Z' }],
+    },
   });
   return text;
 }

@@ -1,5 +1,6 @@
 // Gauges of the state now: of the process, of its parts, and of payments.
 import { Gauge, type Registry } from 'prom-client';
+import type { WitnessesStatus } from '#src/domain/monitoring/witnesses.ts';
 import type { PaymentFigures, StateNow } from '#src/ports/telemetry.ts';
 
 /** What this process is. */
@@ -45,6 +46,12 @@ const STATE: readonly Row[] = [
     'How long the oldest leaf that no checkpoint covers has waited.',
     ({ checkpoint }) => checkpoint && checkpoint.waitingMs / 1000,
   ],
+  // Of witnesses: absent where the log has none.
+  [
+    'relay_witness_lag_seconds',
+    'How long a checkpoint has waited for a quorum of witnesses; 0: the newest one has it.',
+    ({ witnesses }) => witnesses?.lagSeconds ?? null,
+  ],
   [
     'relay_projection_lag_events',
     'Events that the read models have yet to show; absent while unknown.',
@@ -86,6 +93,16 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
     ['part'],
   );
   const problems = gauge('relay_part_problem', 'Why a part is not up; always 1.', ['part', 'reason']);
+  const witnessUp = gauge(
+    'relay_witness_up',
+    'Whether a witness has cosigned the last checkpoint that it was given: 1 or 0; /health has the reason.',
+    ['witness'],
+  );
+  const cosigned = gauge(
+    'relay_witness_cosigned_timestamp_seconds',
+    'When a witness has cosigned last, by its own clock, Unix time; absent before.',
+    ['witness'],
+  );
   const rows = STATE.map(([name, help, value]) => ({ one: gauge(name, help), value }));
   const sums = gauge(
     'relay_payment_units',
@@ -117,6 +134,12 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
       oldest.set({ state }, figures.oldestSeconds);
     }
   }
+  function showWitnesses({ witnesses }: WitnessesStatus): void {
+    for (const { name: witness, refusal, cosignedAt } of witnesses) {
+      witnessUp.set({ witness }, Number(refusal === null));
+      if (cosignedAt !== null) cosigned.set({ witness }, Date.parse(cosignedAt) / 1000);
+    }
+  }
   return (now) => {
     info.set({ ...build, storage: now.storage }, 1);
     showParts(now.checks);
@@ -126,5 +149,6 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
       else one.set(known);
     }
     if (now.payments !== null) showPayments(now.payments);
+    if (now.witnesses !== null) showWitnesses(now.witnesses);
   };
 }

@@ -44,7 +44,8 @@ export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
   transparencyLog: {
     format: 'C2SP tlog-tiles, tlog-checkpoint and tlog-proof over a Merkle tree of RFC 6962',
     ...TRANSPARENCY,
-    witnessing: 'unwitnessed',
+    witnessing: facts.witnesses === null ? 'unwitnessed' : 'witnessed',
+    ...(facts.witnesses === null ? {} : { witnesses: facts.witnesses }),
     checkpoint: addressOf(facts, ROUTES.logCheckpoint),
     key: addressOf(facts, ROUTES.logKey),
     tiles: addressOf(facts, ROUTES.logTile),

@@ -161,7 +161,7 @@ ${link('Secrets policy', ROUTES.secretsPolicy, 'what to send and what never to s
 
 ${link('Trust summary', ROUTES.trust, 'measured facts')}
 ${link('Recent proofs', ROUTES.recentProofs, 'redacted')}
-${link('Verification keys', ROUTES.jwks, `receipts verify offline with these and the [verifier](${before}${ROUTES.verifierPackage.path}) (npm; also ${ROUTES.verifierModule.path}, ${ROUTES.verifierPython.path}); ${ROUTES.logCheckpoint.path} heads their transparency log, unwitnessed: no witness cosigns it`)}
+${link('Verification keys', ROUTES.jwks, `receipts verify offline with these and the [verifier](${before}${ROUTES.verifierPackage.path}) (npm; also ${ROUTES.verifierModule.path}, ${ROUTES.verifierPython.path}); ${ROUTES.logCheckpoint.path} heads their transparency log, ${facts.witnesses === null ? 'unwitnessed: no witness cosigns it' : `cosigned by a quorum (${facts.witnesses.quorum}) of ${facts.witnesses.configured} witnesses`}`)}
 
 ## Optional
 

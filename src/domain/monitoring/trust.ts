@@ -1,8 +1,10 @@
 // The trust score: a weighted mean of measured facts. A fact without data is left out, and its weight is shared among the
 // others. The read models supply the measurements; the attention rule is in alert-rules.ts.
+
 import type { Mode } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
+import type { WitnessesStatus } from './witnesses.ts';
 
 /** A job is recent if it finished within this time, ms. */
 export const TRUST_WINDOW_MS = LIMITS.monitoringWindowMs.default;
@@ -34,6 +36,8 @@ export type TrustFacts = {
   readonly receiptsVerified: number;
   /** Of the transparency log; null while there is no log. */
   readonly checkpoint: CheckpointStatus | null;
+  /** Absent: the log has none. */
+  readonly witnesses?: WitnessesStatus | null;
 };
 
 /** The inputs of the score. */
@@ -42,6 +46,7 @@ export function trustFacts(
   jobs: Pick<TrustFacts, 'recentSucceeded' | 'recentFailed'>,
   signed: { readonly receipts: number; readonly verified: number },
   checkpoint: CheckpointStatus | null,
+  witnesses: WitnessesStatus | null = null,
 ): TrustFacts {
   return {
     paymentEnforced: runs.mode === 'x402',
@@ -51,6 +56,7 @@ export function trustFacts(
     receipts: signed.receipts,
     receiptsVerified: signed.verified,
     checkpoint,
+    witnesses,
   };
 }
 
@@ -121,7 +127,7 @@ export type Offer = { readonly scheme: string; readonly network: string; readonl
 
 /** The same facts as sentences, one per component, also for those without data. */
 export function trustSignals(facts: TrustFacts, offer: Offer): readonly string[] {
-  const { storage, checkpoint } = facts;
+  const { storage, checkpoint, witnesses = null } = facts;
   return [
     facts.paymentEnforced
       ? `Payment is enforced: ${offer.price} a call by x402 (${offer.scheme}, ${offer.network}).`
@@ -131,18 +137,26 @@ export function trustSignals(facts: TrustFacts, offer: Offer): readonly string[]
       : `Events may be lost in a crash (${storage.driver}).`,
     executionsSignal(facts),
     receiptsSignal(facts),
-    checkpointSignal(checkpoint),
+    checkpointSignal(checkpoint, witnesses),
   ];
 }
 
-function checkpointSignal(checkpoint: TrustFacts['checkpoint']): string {
+function checkpointSignal(checkpoint: TrustFacts['checkpoint'], witnesses: WitnessesStatus | null): string {
   if (checkpoint === null) return 'There is no transparency log yet.';
   const status = isGood(checkpoint)
     ? 'is fresh and consistent with the log'
     : checkpoint.problem === null
       ? 'is overdue'
       : 'does not fit the log';
-  return `The newest checkpoint of the transparency log ${status}. It is unwitnessed: no witness cosigns it.`;
+  return `The newest checkpoint of the transparency log ${status}. ${witnessText(witnesses)}`;
+}
+
+function witnessText(witnesses: WitnessesStatus | null): string {
+  if (witnesses === null) return 'It is unwitnessed: no witness cosigns it.';
+  const { configured, quorum, lastCosignedAt, lagSeconds } = witnesses;
+  if (lastCosignedAt === null) return `No quorum of its ${configured} witnesses has cosigned one yet.`;
+  const lag = lagSeconds === 0 ? '' : `; the newest has waited ${lagSeconds} s for one`;
+  return `A quorum (${quorum}) of its ${configured} witnesses has last cosigned one at ${lastCosignedAt}${lag}.`;
 }
 
 function executionsSignal({ recentSucceeded, recentFailed }: TrustFacts): string {

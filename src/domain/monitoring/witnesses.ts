@@ -21,3 +21,11 @@ export type WitnessStatus = {
   /** Of its last cosignature, by its own clock, RFC 3339; null: none is known. */
   readonly cosignedAt: string | null;
 };
+
+/** As it is published. */
+export function witnessesShown({ witnesses, ...status }: WitnessesStatus) {
+  const refusing = witnesses.flatMap(({ name, refusal }) =>
+    refusal === null ? [] : [{ name, reason: refusal }],
+  );
+  return { ...status, refusing };
+}

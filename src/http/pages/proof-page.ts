@@ -1,10 +1,13 @@
 // The proof page: the verification report, readable by people and without JavaScript, and what a receipt proves. And its
 // badge, one word for the status of a job: always 200, so that a page that shows it is never broken.
 import type { JobRecord } from '#projections/job/query.ts';
+import type { Deployment } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
 import { checkRow } from '#src/domain/receipt/texts.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { statedCosigners } from '#src/domain/transparency/cosigners.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { contextOf } from '#src/http/request/request-context.ts';
@@ -12,6 +15,7 @@ import { failureLog, STATUS } from '#src/http/response/errors.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { REDACTION_POLICY } from '#src/http/routes/proofs.ts';
 import { type Standing, type StandingDeps, standings } from '#src/http/routes/verify.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
@@ -26,7 +30,7 @@ import {
 } from './page.ts';
 
 export type ProofPageDeps = StandingDeps &
-  Settings<'baseUrl'> & {
+  Settings<'baseUrl' | 'witnesses'> & {
     /** The script that the pages run: the verifier, built beforehand. */
     readonly verifyScript: string;
     readonly transparency: Pick<Transparency, 'latest'>;
@@ -59,7 +63,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
           title: `Proof: ${standing.state}`,
           description: 'The state of one relayed call, with every check of its receipt.',
           path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
-          content: proof(standing, links, deps.transparency.latest() !== null),
+          content: proof(standing, links, deps.transparency.latest() !== null, deps),
           scripted: typeof standing.report?.receiptId === 'string',
         });
       },
@@ -85,19 +89,36 @@ const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
 
 /** `logged`: this relay keeps a transparency log. */
-function proof(standing: Standing, links: Links, logged: boolean): Markup {
+function proof(
+  standing: Standing,
+  links: Links,
+  logged: boolean,
+  { settings, transparency }: Pick<ProofPageDeps, 'settings' | 'transparency'>,
+): Markup {
   const { state, job, report } = standing;
   return markup`<h1>Proof of one relayed call <span class="pill ${state}">${state}</span></h1>
 <p class="lead">${inWords(standing)}</p>
 ${report === null ? NOTHING : checksOf(report, links, logged)}
+${cosignersOf(report, transparency.latest())}
 <h2>The call, as this relay reports it</h2>${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : NOTHING}
 ${facts({ ...(job && jobFacts(job)), ...(report && receiptFacts(report)) })}
-${report === null ? NOTHING : WHAT_IT_PROVES}
+${report === null ? NOTHING : whatItProves(settings.witnesses)}
 <h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can disclose each of them.</p>
 <h2>For machines</h2><ul>${addresses(standing, links, logged).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
 }
 
 const NOTHING = markup``;
+
+/** Who has cosigned the newest cosigned checkpoint, if that contains the receipt: without a script, what the relay says. */
+function cosignersOf(report: VerificationReport | null, checkpoint: string | null): Markup {
+  const logged = report?.checks.find(({ name }) => name === 'receipt_logged')?.details;
+  const index = logged !== undefined && 'index' in logged ? logged.index : Number.POSITIVE_INFINITY;
+  const cosigners =
+    index < (parseCheckpoint(checkpoint ?? '')?.size ?? 0) ? statedCosigners(checkpoint ?? '') : [];
+  if (cosigners.length === 0) return NOTHING;
+  return markup`<h2>Witnesses</h2><p>A checkpoint of the transparency log that contains this receipt was cosigned by:</p>
+<ul id="cosigners">${cosigners.map(({ name, time }) => markup`<li><code>${name}</code> at ${iso(time * 1000)}</li>`)}</ul>`;
+}
 
 /** One table: the relay's results, which the script of the page (src/verify/page) replaces with those of the reader's browser. */
 function checksOf({ receiptId, checks }: VerificationReport, links: Links, logged: boolean): Markup {
@@ -170,16 +191,22 @@ const operation = {
   pageErrors: [503],
 };
 
-export const WHAT_IT_PROVES: Markup = markup`<h2>What a receipt proves</h2><ul>
+/** `witnesses`: of the transparency log. */
+export const whatItProves = (
+  witnesses: Deployment['witnesses'],
+): Markup => markup`<h2>What a receipt proves</h2><ul>
 <li><strong>The relay said this, and not one letter was changed since</strong>: the signature covers every byte of the receipt.</li>
 <li><strong>One request, one outcome, one payment</strong>: salted hashes bind it to the target, headers, bodies and key; a holder of those values can show that they are the ones.</li>
 <li><strong>The recorded history of the job</strong>: the receipt holds a hash over every event of it: an event that is edited, dropped or moved later is caught by an audit.</li>
 <li><strong>That it is in the transparency log, with a proof</strong>: a relay that drops or rewrites it later is caught by anyone who kept a checkpoint of the log.</li></ul>
 <h2>What it does not prove</h2><ul>
 <li><strong>That it is true</strong>: a false outcome, truly signed, looks like a true one. A signature proves what this relay said, not what the target did.</li>
-<li><strong>That everybody is shown the same log</strong>: the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.</li>
-<li><strong>When it was issued</strong>: the time in it is the relay’s own claim; only the timestamp of a witness would catch backdating.</li>
+${witnesses === null ? UNWITNESSED : WITNESSED}
 <li><strong>Whose keys these are</strong>: keys fetched from the relay show that it agrees with itself. A key set that you kept from before shows more.</li></ul>`;
+
+const UNWITNESSED = markup`<li><strong>That everybody is shown the same log</strong>: the log is unwitnessed: no independent witness signs its checkpoints yet. Until one does, only readers who compare theirs catch a relay that shows two.</li>
+<li><strong>When it was issued</strong>: the time in it is the relay’s own claim; only the timestamp of a witness would catch backdating.</li>`;
+const WITNESSED = markup`<li><strong>That everybody is shown the same log, and when it was issued</strong>, unless you verify the witnesses: with cosignatures of a quorum of witnesses that you trust, the receipt is in the one log that everybody is shown, and existed at their time. The names and times on this page are the relay’s own claim.</li>`;
 
 /**
  * How to verify without this page. `keys`, `proof`: addresses of the key set and of the receipt's proof file; null:

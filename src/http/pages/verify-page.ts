@@ -5,7 +5,7 @@ import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { publisher } from '#src/http/response/conditional-get.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 import { ASK_AGAIN, type Markup, markup, pagesFrom, styleRoute } from './page.ts';
-import { commandLine, WHAT_IT_PROVES } from './proof-page.ts';
+import { commandLine, whatItProves } from './proof-page.ts';
 
 type VerifyPageDeps = {
   readonly transparency: Pick<Transparency, 'latest'>;
@@ -20,7 +20,7 @@ export function verifyPageRoutes({ transparency, verifyScript }: VerifyPageDeps,
     description:
       'Verify a receipt of this relay, or of another one, in your own browser: nothing is uploaded.',
     path: ROUTES.verifyPage.path,
-    content: content(facts.baseUrl, logged),
+    content: content(facts, logged),
     scripted: true,
   });
   const published = (logged: boolean) => pages.published(publish, page(logged), ASK_AGAIN);
@@ -36,7 +36,10 @@ export function verifyPageRoutes({ transparency, verifyScript }: VerifyPageDeps,
   ];
 }
 
-const content = (base: string, logged: boolean): Markup => markup`<h1>Verify a receipt</h1>
+const content = (
+  { baseUrl: base, witnesses }: Facts,
+  logged: boolean,
+): Markup => markup`<h1>Verify a receipt</h1>
 <p class="lead">Your own browser checks it, on this page. Nothing is uploaded: what you paste or choose here stays here.</p>
 <p id="no-script">This page checks with JavaScript, which does not run here. Without it, verify <a href="#command-line">on the command line</a>.</p>
 <form id="verify-form" data-keys="${ROUTES.jwks.path}" aria-label="Verify a receipt" novalidate hidden>
@@ -57,7 +60,7 @@ ${field('disclosures', 'Disclosures', markup`A JSON array, or the execution resp
 <h2 id="command-line">On the command line</h2>
 <p>The same checks, by the same code, without a browser and without this relay:</p>
 ${commandLine(`${base}${ROUTES.jwks.path}`, logged ? `${base}${pathTemplate(ROUTES.logProof.path)}` : null)}
-${WHAT_IT_PROVES}`;
+${whatItProves(witnesses)}`;
 
 const field = (id: string, name: string, help: Markup, rows: number): Markup => markup`<div class="drop">
 <label for="${id}">${name}</label>

@@ -4,7 +4,8 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { Mode } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { HealthReport } from '#src/domain/monitoring/health.ts';
-import { Closed, Nullable } from '#src/domain/schema-parts.ts';
+import { type WitnessesStatus, witnessesShown } from '#src/domain/monitoring/witnesses.ts';
+import { Closed, Instant, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { contextOf, isLoopback } from '#src/http/request/request-context.ts';
@@ -18,6 +19,22 @@ const Part = Closed({
   reason: Type.Optional(Type.String({ description: 'A code; absent where the part is ok.' })),
   message: Type.Optional(Type.String({ description: 'What it means, and what to do.' })),
 });
+
+export const Witnesses = Closed(
+  {
+    configured: Type.Integer({ minimum: 1, description: 'Witnesses that this relay asks.' }),
+    quorum: Type.String({ description: 'The rule that they have to satisfy, as the policy names it.' }),
+    lastCosignedAt: Nullable(Instant),
+    lagSeconds: Type.Integer({
+      minimum: 0,
+      description: 'How long a checkpoint has waited for a quorum; 0: the newest one has it.',
+    }),
+    refusing: Type.Array(Closed({ name: Type.String(), reason: Type.String({ description: 'A code.' }) }), {
+      description: 'Witnesses that have not cosigned the last checkpoint that they were given.',
+    }),
+  },
+  'Witnesses of the transparency log; absent where it is unwitnessed.',
+);
 
 export const HealthResponse = Closed({
   ok: Type.Boolean({
@@ -36,18 +53,21 @@ export const HealthResponse = Closed({
     facilitator: Nullable(Part),
     chain: Nullable(Part),
   }),
+  witnesses: Type.Optional(Witnesses),
 });
 
 export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> & {
   /** Never throws. */
   health(): Promise<HealthReport>;
+  /** null: the transparency log has none. Never throws. */
+  witnesses(): WitnessesStatus | null;
   readonly operators: {
     /** Never throws, whatever is unavailable. */
     exposition(): Promise<Exposition>;
   };
 };
 
-export function healthRoutes({ health, settings, operators }: HealthDeps): Endpoint[] {
+export function healthRoutes({ health, witnesses, settings, operators }: HealthDeps): Endpoint[] {
   const { mode, egressExemption, metricsPublic } = settings;
   const { name: service, version } = SERVICE;
   return [
@@ -63,7 +83,16 @@ export function healthRoutes({ health, settings, operators }: HealthDeps): Endpo
         const { ok, executes, checks: found } = await health();
         const checks = checksShown(found);
         const exemption = egressExemption ? { egressExemption: true as const } : {};
-        const body: typeof HealthResponse.static = { ok, service, version, mode, ...exemption, checks };
+        const witnessed = witnesses();
+        const body: typeof HealthResponse.static = {
+          ok,
+          service,
+          version,
+          mode,
+          ...exemption,
+          checks,
+          ...(witnessed === null ? {} : { witnesses: witnessesShown(witnessed) }),
+        };
         return json(executes ? 200 : 503, body);
       },
     ),

@@ -16,6 +16,7 @@ import {
   trustScore,
   trustSignals,
 } from '#src/domain/monitoring/trust.ts';
+import { type WitnessesStatus, witnessesShown } from '#src/domain/monitoring/witnesses.ts';
 import { Closed, Count, Instant, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
@@ -26,6 +27,7 @@ import { type Links, linksFrom } from '#src/http/response/links.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import { Witnesses } from './health.ts';
 import { ProofSummary, proofSummary, REDACTION_POLICY, RedactionPolicy } from './proofs.ts';
 
 export const Status = OneOf('ok', 'attention');
@@ -284,12 +286,16 @@ export const TrustResponse = Closed({
     }),
   ),
   trustSignals: Type.Array(Type.String()),
+  witnesses: Type.Optional(Witnesses),
 });
 
 export type TrustDeps = Moment &
   MeasureDeps &
   ReadsOf<'trust' | 'store'> &
-  Settings<'mode' | 'offer' | 'storage'>;
+  Settings<'mode' | 'offer' | 'storage'> & {
+    /** null: the transparency log has none. Never throws. */
+    witnesses(): WitnessesStatus | null;
+  };
 
 export function trustRoutes(deps: TrustDeps): Endpoint[] {
   const summary = figure(deps, async (_: 'trust') => JSON.stringify(await trustSummary(deps)));
@@ -309,7 +315,8 @@ async function trustSummary(deps: TrustDeps): Promise<typeof TrustResponse.stati
     reads.trust.payments(),
     reads.store.counts(),
   ]);
-  const facts = trustFacts(settings, stats, receipts, deps.checkpointStanding());
+  const witnessed = deps.witnesses();
+  const facts = trustFacts(settings, stats, receipts, deps.checkpointStanding(), witnessed);
   const { score, components } = trustScore(facts);
   return {
     ok: true,
@@ -325,5 +332,6 @@ async function trustSummary(deps: TrustDeps): Promise<typeof TrustResponse.stati
     trustScore: score,
     trustComponents: [...components],
     trustSignals: [...trustSignals(facts, settings.offer)],
+    ...(witnessed === null ? {} : { witnesses: witnessesShown(witnessed) }),
   };
 }

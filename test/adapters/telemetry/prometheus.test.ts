@@ -14,6 +14,7 @@ const NOW: StateNow = {
   storage: 'sqlite+pglite',
   eventLog: { damagedEvents: 0, scrubbedAt: null },
   checks: healthReport({ ...ALL_WELL, readModels: { ok: false, problem: 'unavailable' } }).checks,
+  witnesses: null,
   checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },
   executionsInFlight: 3,
   unclosableJobs: 2,

@@ -163,4 +163,15 @@ test('trust signals: sentences from the same facts', () => {
       trustSignals({ ...worse, checkpoint: { ageMs: 0, problem } }, OFFER)[4],
       `The newest checkpoint of the transparency log ${standing}. It is unwitnessed: no witness cosigns it.`,
     );
+  const witnesses = { configured: 3, quorum: 'two', lastCosignedAt: null, lagSeconds: 7, witnesses: [] };
+  const signalOf = (changes: Partial<typeof witnesses> & { lastCosignedAt?: string | null }) =>
+    trustSignals(
+      { ...worse, checkpoint: { ageMs: 0, problem: null }, witnesses: { ...witnesses, ...changes } },
+      OFFER,
+    )[4]?.replace(/^.*log\. /, '');
+  assert.equal(signalOf({}), 'No quorum of its 3 witnesses has cosigned one yet.');
+  assert.equal(
+    signalOf({ lastCosignedAt: '2026-01-02T03:04:05.000Z' }),
+    'A quorum (two) of its 3 witnesses has last cosigned one at 2026-01-02T03:04:05.000Z; the newest has waited 7 s for one.',
+  );
 });
