@@ -164,7 +164,7 @@ test('trust signals: sentences from the same facts', () => {
       `The newest checkpoint of the transparency log ${standing}. It is unwitnessed: no witness cosigns it.`,
     );
   const witnesses = { configured: 3, quorum: 'two', lastCosignedAt: null, lagSeconds: 7, witnesses: [] };
-  const signalOf = (changes: Partial<typeof witnesses> & { lastCosignedAt?: string | null }) =>
+  const signalOf = (changes: { readonly lastCosignedAt?: string }) =>
     trustSignals(
       { ...worse, checkpoint: { ageMs: 0, problem: null }, witnesses: { ...witnesses, ...changes } },
       OFFER,
