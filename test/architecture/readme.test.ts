@@ -73,7 +73,7 @@ test('guides: every file of the project that they name exists', () => {
     existsSync(`${rootPath}/${path}`) || IMPORT_TABLE.some(({ room }) => room === path);
   const unknown = unknownIn(GUIDES, (code) => {
     const paths = [
-      ...code.matchAll(/(?<![\w/*.…:-])(?:deploy|src|test|projections|migrations|\.ci)\/[\w./-]+/g),
+      ...code.matchAll(/(?<![\w/*.…:-])(?:deploy|src|test|projections|migrations|\.ci)\/[\w./@-]+/g),
     ].map(([path]) => path.replace(/[/.]+$/, ''));
     named += paths.length;
     return paths.filter((path) => !exists(path));
@@ -210,6 +210,8 @@ test('operating: every variable that it names is in its table', () => {
     'HTTPS_PROXY',
     'NO_PROXY',
     'BUN_CONFIG_MAX_HTTP_REQUESTS',
+    // Of the proxy, in the compose files.
+    'RELAY_HOST',
   ];
   const known = [...Object.keys(VARIABLES), ...others];
   const unknown = unknownIn(

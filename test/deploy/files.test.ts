@@ -7,6 +7,7 @@ import { before, describe, test } from 'node:test';
 import { DockerfileParser } from 'dockerfile-ast';
 import { validate } from 'dockerfile-utils';
 import { parseAllDocuments } from 'yaml';
+import { readConfig } from '#src/config.ts';
 import { VARIABLES } from '#src/config-variables.ts';
 import { needsProgram } from '#test/support/requirements.ts';
 import { rootPath } from '#test/support/runtime.ts';
@@ -15,7 +16,7 @@ import { testFolder } from '#test/support/test-folder.ts';
 const folder = testFolder('deploy-files');
 const deploy = (file: string) => `${rootPath}/deploy/${file}`;
 const read = (file: string) => readFileSync(deploy(file), 'utf8');
-const { devDependencies } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8'));
+const { dependencies } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8'));
 
 describe('Containerfile', () => {
   const instructions = DockerfileParser.parse(read('Containerfile')).getInstructions();
@@ -37,7 +38,7 @@ describe('Containerfile', () => {
   });
 
   test('installs production dependencies with the version of Bun that the tests run under', () => {
-    assert.ok(all('ARG').includes(`BUN=${devDependencies.bun}`));
+    assert.ok(all('ARG').includes(`BUN=${dependencies.bun}`));
     assert.ok(all('RUN').includes('npx -y bun@$BUN install --production --frozen-lockfile'));
   });
 
@@ -100,6 +101,21 @@ for (const file of ['compose.yaml', 'compose.embedded.yaml'])
       const networks = compose.services.proxy?.networks ?? {};
       const address = 'relay' in networks ? networks.relay.ipv4_address : undefined;
       assert.equal(compose.services.relay?.environment?.TRUSTED_PROXIES, `${address}/32`);
+    });
+
+    test('with relay.env and the image, it is a configuration of the relay', () => {
+      const pairs = (text: string) =>
+        [...text.matchAll(/^([A-Z][A-Z0-9_]+)=(.*)$/gm)].map(([, k = '', v = '']) => [k, v]);
+      const image = /^ENV (.*)$/m.exec(read('Containerfile'))?.[1]?.replaceAll(' ', '\n') ?? '';
+      const env = Object.fromEntries([...pairs(image), ...pairs(read('relay.env.example'))]);
+      const own = compose.services.relay?.environment ?? {};
+      const substituted = Object.entries(own).map(([name, value]) => [
+        name,
+        value.replace(/\$\{[^}]+\}/g, 'word'),
+      ]);
+      const config = readConfig({ ...env, ...Object.fromEntries(substituted) });
+      assert.equal(config.listen.host, '0.0.0.0');
+      assert.equal(config.dataDir, '/var/lib/relay');
     });
 
     test('sets variables that the relay reads', () => {
