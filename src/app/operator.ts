@@ -11,6 +11,7 @@ import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
 import { acquireFileLock, type FileLock } from '#src/lib/files/file-lock.ts';
+import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { EventDamaged, LogDamaged } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
@@ -76,7 +77,7 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
 /** Throws if there is no room for temporary files. */
 export function openAuditor(onFinding: AuditDeps['onFinding'], kept?: AuditDeps['kept']): Auditor {
   const scratch = sqliteScratch<ScratchRow>();
-  const primitives = { ed25519Verify: ed25519VerifyInThreadPool };
+  const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
   return new Auditor({ primitives, scratch, onFinding, ...(kept && { kept }) });
 }
 

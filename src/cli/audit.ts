@@ -8,12 +8,14 @@ import type { Auditor, AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import type { Integrity } from '#src/usecases/audit/check-integrity.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import type { Finding } from '../domain/audit/finding.ts';
+import { witnessTime } from '../domain/receipt/texts.ts';
 import type { EventScan, Scanned } from '../ports/event-scan.ts';
 import { auditReport } from './audit-report.ts';
 import { CannotRun } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
 import { readCheckpoint } from './read-checkpoint.ts';
+import { readPolicy } from './read-policy.ts';
 import { nameOf, unreadable } from './read-source.ts';
 import {
   mark,
@@ -31,6 +33,7 @@ type Options = {
   readonly events?: string;
   readonly keys?: string;
   readonly checkpoint?: readonly string[];
+  readonly policy?: string;
   readonly rpc?: string;
   readonly integrity?: true;
   readonly json?: true;
@@ -41,6 +44,8 @@ Without --events the log of DATA_DIR, or of EVENTSTORE_URL, is read, also while 
 Signing keys and checkpoints come from the record itself, so a relay that rewrites all of it is detected only with:
   --keys        an earlier key set, from https://<relay>/.well-known/jwks.json
   --checkpoint  an earlier checkpoint, from an execution response or /log/checkpoint; may be repeated
+  --policy      witnesses that you trust (C2SP tlog-policy): every cosignature of theirs must verify, and a checkpoint with
+                their quorum counts as kept since the time that they state
 A receipt issued at or after the time since which its key is compromised does not verify: after "relay keys retire
 --compromised" every audit reports it (receipt_key_invalid), and also a checkpoint that was signed before a process had
 read the retirement (checkpoint_signature_invalid): the exit status stays 1. With a --checkpoint from before the
@@ -64,6 +69,7 @@ export function addAudit(program: Command): void {
       'a checkpoint that you kept: the record must still contain what it was signed over',
       (file: string, before: readonly string[] = []) => [...before, file],
     )
+    .option('--policy <file>', 'witnesses that you trust: verify their cosignatures (C2SP tlog-policy)')
     .option('--integrity', 'check that the log is stored as it was written, instead of what it says')
     .option('--rpc <url>', 'a node of the chain: compare comparisons and refunds with it', readUrl)
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
@@ -77,9 +83,10 @@ async function audit(options: Options): Promise<void> {
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
   const checkpoints = await Promise.all(checkpointsFrom.map(readCheckpoint));
+  const policy = options.policy === undefined ? null : await readPolicy(options.policy);
   const { found, total, end } = auditReport(json === true);
   const { openAuditor } = await import('#src/app/operator.ts');
-  const auditor = openAuditor(found, { keys, checkpoints });
+  const auditor = openAuditor(found, { keys, checkpoints, policy });
   const take = async (all: AsyncIterable<Scanned>) => {
     for await (const one of all) {
       if (one.kind === 'event') await auditor.take(one.event);
@@ -95,7 +102,13 @@ async function audit(options: Options): Promise<void> {
     const chain =
       options.rpc === undefined ? null : await againstChain(options.rpc, auditor, found, json === true);
     const of = file === undefined ? 'the log' : nameOf(file);
-    const evidence = { of, keysFrom: options.keys ?? null, checkpointsFrom, chain };
+    const evidence = {
+      of,
+      keysFrom: options.keys ?? null,
+      checkpointsFrom,
+      policyFrom: options.policy ?? null,
+      chain,
+    };
     end({ ...evidence, ...summary, findings: total() }, summaryLines);
   } finally {
     progress.end();
@@ -198,6 +211,8 @@ type Audited = AuditSummary & {
   /** Source of the required key set; null: the keys of the record were used. */
   readonly keysFrom: string | null;
   readonly checkpointsFrom: readonly string[];
+  /** Source of the policy; null: no cosignature was verified. */
+  readonly policyFrom: string | null;
   /** null: nothing was compared with the chain. */
   readonly chain: ChainChecked | null;
 };
@@ -216,12 +231,23 @@ function summaryLines(audited: Audited): readonly string[] {
     `  tree         ${numbered(treeSize, 'leaf', 'leaves')}, root ${root}`,
     `  keys         ${keysFrom === null ? 'from the record itself; --keys requires the ones that you trust' : `compared with ${plain(keysFrom)}`}`,
     `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself; --checkpoint requires one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
+    `  witnesses    ${witnessLine(audited)}`,
     `  chain        ${chainLine(audited)}`,
     ...(damaged === 0
       ? []
       : [`  damage       ${numbered(damaged, 'event')}; other problems may follow from that`]),
     ...noteLines(notes),
   ];
+}
+
+function witnessLine({ policyFrom, witnessed }: Audited): string {
+  if (policyFrom === null || witnessed === null)
+    return 'cosignatures are not verified; --policy verifies those of the witnesses that you trust';
+  const { checkpoints, largest } = witnessed;
+  const cosigned = `${numbered(checkpoints, 'checkpoint')} cosigned by a quorum of ${plain(policyFrom)}`;
+  return largest === null
+    ? cosigned
+    : `${cosigned}, the largest of ${numbered(largest.size, 'leaf', 'leaves')} by ${witnessTime(largest.time)}`;
 }
 
 function chainLine({ comparisons, refunds, chain }: Audited): string {
@@ -252,7 +278,7 @@ const noteLines = (notes: Audited['notes']): readonly string[] =>
 // ── --integrity: how the event log is stored, beside a running service too ─────────────────────────────
 
 /** Those compare what the log says. */
-const OTHERS = ['events', 'keys', 'checkpoint', 'rpc'] as const;
+const OTHERS = ['events', 'keys', 'checkpoint', 'policy', 'rpc'] as const;
 
 async function checkIntegrity({ json, ...options }: Options): Promise<void> {
   const other = OTHERS.find((name) => options[name] !== undefined);

@@ -10,7 +10,10 @@ import { endLine, eventLine, headLine } from '#src/domain/audit/export-format.ts
 import { STREAM } from '#src/domain/events.ts';
 import { type AuditHistory, auditHistory } from '#test/support/audit-history.ts';
 import { auditText, exportOf, jobsIn, ofJob, without } from '#test/support/audit-tampering.ts';
+import { givenRecord } from '#test/support/audited-record.ts';
+import { c2spKey } from '#test/support/c2sp.ts';
 import { runCli } from '#test/support/cli.ts';
+import { policyText } from '#test/support/cosigned.ts';
 import { decisionAppend, newEvent } from '#test/support/job-histories.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 import { testFolder } from '#test/support/test-folder.ts';
@@ -223,4 +226,28 @@ test('an audit needs less memory than the size of the record', async () => {
   const { peakMiB, sentMiB } = await peakOf(count);
   assert.ok(sentMiB > 235, `${sentMiB} MiB were sent`);
   assert.ok(peakMiB < sentMiB - 60, `${peakMiB} MiB of memory for ${sentMiB} MiB of events`);
+});
+
+test('--policy: cosignatures of its witnesses are verified and counted; a policy that is none: exit 2', async () => {
+  const record = await givenRecord();
+  await record.paid();
+  await record.checkpoint();
+  const witness = c2spKey('w.example', 4);
+  await record.cosign([witness, Date.UTC(2026, 0, 2) / 1000]);
+  const events = saved('cosigned.ndjson', exportOf(record.log.events));
+  const policy = saved('witnesses.policy', policyText({ w: witness }, 'quorum w'));
+  const { code, stdout } = await audit('--events', events, '--policy', policy);
+  assert.equal(code, 0, stdout);
+  assert.ok(
+    stdout.includes(
+      `  witnesses    1 checkpoint cosigned by a quorum of ${policy}, the largest of 3 leaves by 2026-01-02T00:00:00.000Z\n`,
+    ),
+    stdout,
+  );
+  const without = await audit('--events', events);
+  assert.match(without.stdout, /\n {2}witnesses {4}cosignatures are not verified; --policy verifies/);
+  const wrong = await audit('--events', events, '--policy', saved('wrong.policy', 'witness w\n'));
+  assert.deepEqual([wrong.code, /line 1: a witness line is/.test(wrong.stderr)], [2, true]);
+  const both = await audit('--integrity', '--policy', policy);
+  assert.deepEqual([both.code, both.stderr], [2, 'relay: --integrity and --policy cannot be combined\n']);
 });

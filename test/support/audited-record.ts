@@ -14,6 +14,7 @@ import { type AuditDeps, Auditor, type AuditSummary } from '#src/usecases/audit/
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
+import { type C2spKey, c2spCosignature } from './c2sp.ts';
 import { otherPayment } from './fakes-payments.ts';
 import { given, shared, world } from './fakes-world.ts';
 import { type CallChanges, execute } from './given-call.ts';
@@ -56,12 +57,20 @@ export async function givenRecord({ log = true } = {}) {
     const head = { origin, size: tree.size, root: rootOf(tree) };
     await given(it, STREAM.receiptLog, await signedCheckpoint(head, key, it.clock.now()));
   };
-  /** The last checkpoint, as a quorum of one witness. Its signature is not verified without a policy. */
-  const cosign = async () => {
+  /** The last checkpoint, by these witnesses at these times; without any, by one whose signature is none. */
+  const cosign = async (...witnesses: readonly (readonly [key: C2spKey, time: number])[]) => {
     const last = it.log.events.findLast(({ type }) => type === 'CheckpointSigned')?.data;
     const { origin, size, root, note } = last ?? {};
     const facts = { origin: String(origin), size: String(size), root: String(root), note: String(note) };
-    await given(it, STREAM.logWitnesses, checkpointCosigned(facts));
+    const text = facts.note.slice(0, facts.note.lastIndexOf('\n\n') + 1);
+    const cosignatures = witnesses.map(([key, time]) => ({
+      name: key.name,
+      keyId: key.id.toString('hex'),
+      time,
+      line: c2spCosignature(text, key, time).trimEnd(),
+    }));
+    const signed = cosignatures.length === 0 ? {} : { cosignatures };
+    await given(it, STREAM.logWitnesses, checkpointCosigned({ ...facts, ...signed }));
   };
   /** A paid call with a payment and a key of its own; answers the job's id. */
   const paid = async (changes: CallChanges = {}, by = it) => {

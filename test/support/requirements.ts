@@ -15,6 +15,7 @@ export type Requirement =
   | 'cryptography'
   | 'curl'
   | 'Node'
+  | 'Go'
   | 'promtool'
   | 'nginx'
   | 'caddy'
@@ -95,6 +96,14 @@ export function needsNode(major: number) {
   const { stdout } = spawnSync('node', ['--version'], { encoding: 'utf8' });
   const found = /^v(\d+)\./.exec(stdout ?? '')?.[1];
   return requirement('Node', Number(found ?? 0) >= major, `no node of at least version ${major} on PATH`);
+}
+
+/** Go, with the sources of its own command, which contain golang.org/x/mod; 450 MB, so .ci/run does not install it. */
+export function needsGo() {
+  const { stdout, status } = spawnSync('go', ['env', 'GOROOT'], { encoding: 'utf8' });
+  const note = join((stdout ?? '').trim(), 'src/cmd/vendor/golang.org/x/mod/sumdb/note/note.go');
+  const present = status === 0 && existsSync(note);
+  return { ...requirement('Go', present, 'no go on PATH with the sources of its command'), note };
 }
 
 /** Path of a Chromium that can be started; null where there is none. */

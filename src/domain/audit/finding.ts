@@ -105,6 +105,8 @@ export type FindingKind =
   | 'checkpoint_root_mismatch'
   /** A cosigned checkpoint is none of those recorded before it, or a cosignature is not as the event states. */
   | 'cosigned_checkpoint_mismatch'
+  /** The cosignature of a witness of the auditor's policy does not verify. Only with a policy. */
+  | 'cosignature_invalid'
   /** The receipt promises to be in another transparency log than the record's. */
   | 'receipt_origin_mismatch'
   /** It promises its inclusion so late that no verifier waits for it. */

@@ -102,7 +102,7 @@ export function witnessText(details: WitnessDetails | undefined): string {
 }
 
 /** Unix seconds, possibly beyond the range of a Date. */
-const witnessTime = (seconds: number): string =>
+export const witnessTime = (seconds: number): string =>
   seconds > 8.64e12 ? `${seconds} s after 1970` : iso(seconds * 1000);
 
 /** Each member of the object with its value. */

@@ -84,6 +84,8 @@ export function auditKept(kept: readonly KeptCheckpoint[], primitives: Primitive
       }
       return faults;
     },
+    /** After `faults`: the record continues it, and a trusted key has signed it. */
+    isContinued: (one: KeptCheckpoint): boolean => continued.includes(one),
     /**
      * After `faults`: leaves of the largest one from before this time (Unix seconds): its leaves state earlier times only.
      * null: none was kept.

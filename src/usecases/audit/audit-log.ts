@@ -27,12 +27,14 @@ import {
   type KeyEvent,
 } from '#src/domain/events.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
+import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditKept, auditKeys } from './audit-log-keys.ts';
 import { auditMoney } from './audit-log-money.ts';
 import { auditTree } from './audit-log-tree.ts';
+import { auditWitnesses } from './audit-log-witnesses.ts';
 import { auditOrder } from './check-integrity.ts';
 import { type ScratchRow, streamStates } from './stream-states.ts';
 
@@ -46,6 +48,8 @@ export type AuditDeps = {
   readonly kept?: {
     readonly keys: readonly KeyRecord[] | null;
     readonly checkpoints: readonly KeptCheckpoint[];
+    /** Absent or null: no cosignature is verified. */
+    readonly policy?: WitnessPolicy | null;
   };
 };
 
@@ -101,7 +105,7 @@ export class Auditor {
   /** Reports the findings that need the whole record; call once. */
   async finish() {
     await this.#settle(0);
-    const { order, jobs, chain, refunds, keys, tree, money } = this.#parts;
+    const { order, jobs, chain, refunds, keys, tree, money, witnesses } = this.#parts;
     for await (const { fault, location } of endFindings(this.#parts, this.#deps))
       this.#report([fault], location);
     const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
@@ -112,6 +116,7 @@ export class Auditor {
       refunds: refunds.count(),
       keys: keys.list().length,
       ...logged,
+      witnessed: witnesses.summary(),
       findings: this.#findings,
       /** Facts that are no findings. */
       notes: { openJobs: jobs.open(), ...money.open(), uncoveredLeaves, unfitCheckpoints },
@@ -164,16 +169,17 @@ function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
   const keys = auditKeys(evidence?.keys ?? null);
   const kept = auditKept(evidence?.checkpoints ?? [], primitives);
   const tree = auditTree(states, primitives, kept);
+  const witnesses = auditWitnesses(evidence?.policy ?? null, primitives);
   const money = auditMoney(states);
   const { started, completed } = money;
   const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, started, completed });
   const [order, refunds, chain] = [auditOrder(states), auditRefunds(states), auditChain(states)];
-  return { order, keys, kept, tree, money, refunds, chain, jobs };
+  return { order, keys, kept, tree, witnesses, money, refunds, chain, jobs };
 }
 
 /** The faults of an event in its right stream. */
 function judge(
-  { money, refunds, chain, tree, keys }: Parts,
+  { money, refunds, chain, tree, keys, witnesses }: Parts,
   recorded: RecordedEvent,
   event: Exclude<DomainEvent, JobEvent | KeyEvent>,
   location: EventLocation,
@@ -195,22 +201,28 @@ function judge(
     case 'CheckpointSigned':
       return tree.checkpoint(event, keys.list());
     case 'CheckpointCosigned':
-      return tree.cosigned(event, keys.list());
+      return tree
+        .cosigned(event, keys.list())
+        .then(async (faults) => [...faults, ...(await witnesses.cosigned(event, faults.length === 0))]);
     default:
       return event satisfies never;
   }
 }
 
+const largerOf = (a: number | null, b: number | null): number | null =>
+  a === null || b === null ? (a ?? b) : Math.max(a, b);
+
 /** What only the whole record shows. */
 async function* endFindings(parts: Parts, { kept: evidence, scratch }: AuditDeps): AsyncGenerator<Found> {
-  const { keys, kept, tree, money, refunds, chain, jobs } = parts;
+  const { keys, kept, tree, witnesses, money, refunds, chain, jobs } = parts;
   const nowhere = (faults: Iterable<Fault>) => [...faults].map((fault) => ({ fault, location: NOWHERE }));
   yield* jobs.unfinished();
   const late = tree.late();
   if (late !== null) yield late;
   yield* nowhere(keys.missing());
   yield* nowhere(await kept.faults(evidence?.keys ?? keys.list(), tree.factsOf));
-  yield* jobs.unproven(kept.before);
+  yield* nowhere(await witnesses.kept(evidence?.checkpoints ?? [], kept.isContinued));
+  yield* jobs.unproven((time) => largerOf(kept.before(time), witnesses.before(time)));
   // Ids are random: an honest relay writes none twice.
   for (const { value, place } of scratch.repeated()) {
     const space = place.indexOf(' ');
