@@ -58,8 +58,7 @@ test('the witness answers as one that is written only from the standard, request
   await fc.assert(
     fc.asyncProperty(fc.array(request, { minLength: 5, maxLength: 15 }), async (requests) => {
       const log = new C2spLog(`log${++logs}.example`).grow(LEAVES);
-      const fork = new C2spLog(log.key.name);
-      fork.leaves.push(...log.leaves.slice(0, 3), 'other', ...log.leaves.slice(4));
+      const fork = log.forked(3);
       const theirs = await startC2spWitness(c2spKey('theirs.example', 4), () => [log.key]);
       const keys = [parseVerifierKey(log.key.vkey) ?? assert.fail()];
       const ours = await startWitness({

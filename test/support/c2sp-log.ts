@@ -17,8 +17,15 @@ export type C2spAdded = { readonly status: number; readonly type: string | null;
 export class C2spLog {
   readonly key: C2spKey;
   readonly leaves: string[] = [];
-  constructor(origin: string, type: 1 | 4 | 6 = 1) {
-    this.key = c2spKey(origin, type);
+  constructor(origin: string, type: 1 | 4 | 6 = 1, key = c2spKey(origin, type)) {
+    this.key = key;
+  }
+
+  /** Another history of the log, by the same key: the leaf at `index` is another one. */
+  forked(index: number): C2spLog {
+    const fork = new C2spLog(this.key.name, this.key.type, this.key);
+    fork.leaves.push(...this.leaves.map((leaf, at) => (at === index ? `other ${leaf}` : leaf)));
+    return fork;
   }
 
   grow(count: number): this {

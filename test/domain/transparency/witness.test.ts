@@ -95,8 +95,7 @@ CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=
 describe('given what was cosigned last, a submission', () => {
   const last = { size: 3, root: Uint8Array.from(c2spRoot(log.leaves.slice(0, 3))) };
   const judge = (body: string, given: typeof last | null = last) => judgeSubmission(parsed(body), given);
-  const fork = new C2spLog(log.key.name);
-  fork.leaves.push(...log.leaves.slice(0, 2), 'other', ...log.leaves.slice(3));
+  const fork = log.forked(2);
 
   test('is cosigned if it extends it', () => {
     for (const size of [4, 5, 6, 7]) assert.equal(judge(log.submission(3, size)), null);
