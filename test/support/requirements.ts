@@ -103,7 +103,10 @@ export function needsGo() {
   const { stdout, status } = spawnSync('go', ['env', 'GOROOT'], { encoding: 'utf8' });
   const note = join((stdout ?? '').trim(), 'src/cmd/vendor/golang.org/x/mod/sumdb/note/note.go');
   const present = status === 0 && existsSync(note);
-  return { ...requirement('Go', present, 'no go on PATH with the sources of its command'), note };
+  return {
+    ...requirement('Go', present, 'the PATH has no program `go` with the sources of its command'),
+    note,
+  };
 }
 
 /** Path of a Chromium that can be started; null where there is none. */
