@@ -167,6 +167,7 @@ async function openRecord(
     directory: keys.directory,
     checkpointKeep: config.eventStoreUrl === null ? checkpointFile(checkpointPath(config)) : null,
     successor: history.successor(keys.logId),
+    witnesses,
     primitives: verifierPrimitives,
   });
   return { stores, journal, keys, checkpoints, witnesses };

@@ -19,9 +19,17 @@ export interface Signer {
   former(at: number): SigningKey | null;
 }
 
+/** `x`: public key, 32 bytes, base64url. */
+export type CheckpointKey = SigningKey & { readonly x: string };
+
 export interface CheckpointSigner {
-  /** null: this process has no checkpoint key that is valid now. `x`: public key, 32 bytes, base64url. */
-  current(): (SigningKey & { readonly x: string }) | null;
+  /** null: this process has no checkpoint key that is valid now. */
+  current(): CheckpointKey | null;
+  /**
+   * Keys that this one has replaced, the newest first, none of them compromised: they sign the same checkpoints, so that
+   * witnesses which do not know it yet cosign. `isAccepted`: every witness knows it.
+   */
+  replacedBy(keyId: string, isAccepted: boolean): readonly CheckpointKey[];
 }
 
 export interface KeyedHash {

@@ -6,6 +6,7 @@ import { parseCheckpoint, verifyCheckpoint } from '#src/domain/transparency/chec
 import { appendLeaf, EMPTY_TREE, leafData } from '#src/domain/transparency/tree.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
+import type { CheckpointSigner } from '#src/ports/signer.ts';
 import {
   openCheckpoints,
   type ProjectedTree,
@@ -60,6 +61,8 @@ export type Options = {
   /** The log as this process reaches it. */
   readonly log?: EventLog;
   readonly checkpointKeep?: CheckpointStore | null;
+  readonly replacedBy?: CheckpointSigner['replacedBy'];
+  readonly witnesses?: { accept(key: string): boolean };
 };
 
 export type MemoryKeep = CheckpointStore & { note: string | null; writes: number; broken: boolean };
@@ -93,12 +96,16 @@ export async function keeper(common: Deployment, options: Options = {}) {
   const ending = new AbortController();
   const journal = { log, clock, logger, entropy: seededEntropy(++processes), ending: ending.signal };
   const held = { key };
-  const checkpointSigner = { current: () => held.key };
+  const checkpointSigner: CheckpointSigner = {
+    current: () => held.key,
+    replacedBy: (keyId, isAccepted) => options.replacedBy?.(keyId, isAccepted) ?? [],
+  };
   const known = { now: keys };
   const directory = { refresh: async () => known.now.map(({ record }) => record) };
   const checkpointKeys = () => keys.map(({ record }) => record);
   const kept = { checkpointKeep, checkpointKeys, primitives };
-  const checkpoints = await openCheckpoints({ ...journal, ...kept, checkpointSigner, directory });
+  const { witnesses = null } = options;
+  const checkpoints = await openCheckpoints({ ...journal, ...kept, checkpointSigner, directory, witnesses });
   await checkpoints.begin(host);
   const rows = {
     /** How many events the rows contain. */

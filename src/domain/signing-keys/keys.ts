@@ -207,6 +207,31 @@ export function keyThatSigns<K extends HeldKey>(
   return best?.key ?? null;
 }
 
+/** After its retirement, for witnesses that do not know the key that has replaced it. */
+const REPLACED_SECONDS = 30 * 86_400;
+
+/**
+ * The checkpoint keys that sign beside `current` (an id): for 30 days after their retirement, and the last of them until every
+ * witness has accepted the current one (`isAccepted`), whichever is later. Never one that was compromised. Newest first.
+ */
+export function replacedKeysThatSign<K extends HeldKey>(
+  held: readonly K[],
+  announced: readonly KeyRecord[],
+  current: string,
+  atMs: number,
+  isAccepted: boolean,
+): readonly K[] {
+  const replaced = held.flatMap((key) => {
+    const record = key.purpose === 'checkpoint' && key.keyId !== current ? recordOf(key, announced) : null;
+    const { notAfter = null, compromisedAt = null } = record ?? {};
+    return notAfter === null || compromisedAt !== null ? [] : [{ key, notAfter }];
+  });
+  return replaced
+    .sort((a, b) => b.notAfter - a.notAfter)
+    .filter(({ notAfter }, n) => atMs / 1000 <= notAfter + REPLACED_SECONDS || (!isAccepted && n === 0))
+    .map(({ key }) => key);
+}
+
 /**
  * From when (Unix seconds) one of the held keys is valid for `purpose`, if none is valid `atMs` (Unix ms) but one will be;
  * null: none will be.

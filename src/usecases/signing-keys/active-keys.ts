@@ -3,7 +3,7 @@
 
 import { noSigningKey, type SigningKeyHealth } from '#src/domain/monitoring/health.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { keyThatSigns, lastingKeys, validFrom } from '#src/domain/signing-keys/keys.ts';
+import { keyThatSigns, lastingKeys, replacedKeysThatSign, validFrom } from '#src/domain/signing-keys/keys.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
@@ -114,6 +114,8 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
   };
   const checkpointSigner: CheckpointSigner = {
     current: () => keyThatSigns(content.keys, directory.list(), 'checkpoint', clock.now()),
+    replacedBy: (keyId, isAccepted) =>
+      replacedKeysThatSign(content.keys, directory.list(), keyId, clock.now(), isAccepted),
   };
   return {
     signer,

@@ -1,7 +1,7 @@
 // The checkpoints of the transparency log. The first one, over no leaves, gives the log its name. Each later one is over
 // the tree of the read models, and is signed only if the tree provably extends the last one. Consistency is checked
 // against the local tree only; state reported by other processes is not trusted.
-import { fromBase64url, toBase64 } from '#src/domain/encoding.ts';
+import { fromBase64url, toBase64, toHex } from '#src/domain/encoding.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import { Fault } from '#src/domain/refusal.ts';
@@ -15,12 +15,12 @@ import {
   verifyOwnCheckpoint,
 } from '#src/domain/transparency/checkpoint.ts';
 import { verifyConsistency } from '#src/domain/transparency/merkle.ts';
-import { signNote } from '#src/domain/transparency/note.ts';
+import { ED25519, type NoteKey, noteKeyId, signNote } from '#src/domain/transparency/note.ts';
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
 import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import { iso } from '#src/lib/iso.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import type { CheckpointSigner } from '#src/ports/signer.ts';
+import type { CheckpointKey, CheckpointSigner } from '#src/ports/signer.ts';
 import {
   appendUntilKnown,
   envelope,
@@ -37,6 +37,8 @@ type CheckpointDeps = JournalDeps &
     readonly directory: Pick<KeyDirectory, 'refresh'>;
     /** Of an event log that begins after another was given up (`successorName`). */
     readonly successor?: string | null;
+    /** Absent: the log has none, and one key signs each checkpoint. `accept`: whether all know a key, by its note key id (hex). */
+    readonly witnesses?: { accept(key: string): boolean } | null;
   };
 
 /** The tree of the read models: all leaves up to `position`, and none after it. */
@@ -214,8 +216,9 @@ async function headOf({ tree, position, readTile }: ProjectedTree, last: StoredN
 }
 
 /** null: `last` is no longer the last. The first checkpoint is appended once: no start waits for the event log. */
-async function append(deps: JournalDeps, head: TreeHead, key: CheckpointKey, last: bigint | 'no_stream') {
-  const event = await signedCheckpoint(head, key, deps.clock.now());
+async function append(deps: CheckpointDeps, head: TreeHead, key: CheckpointKey, last: bigint | 'no_stream') {
+  const also = replacedKeys(deps, key, head.origin);
+  const event = await signedCheckpoint(head, key, deps.clock.now(), also);
   const events = envelope(deps, [event], key.keyId);
   const appended =
     last === 'no_stream'
@@ -225,19 +228,38 @@ async function append(deps: JournalDeps, head: TreeHead, key: CheckpointKey, las
   return { ...head, note: event.data.note, place: null, signedAt: event.data.signedAt };
 }
 
-type CheckpointKey = NonNullable<ReturnType<CheckpointSigner['current']>>;
+/** Keys that sign beside this one, for witnesses that do not know it. */
+function replacedKeys(
+  { checkpointSigner, witnesses = null }: Pick<CheckpointDeps, 'checkpointSigner' | 'witnesses'>,
+  key: CheckpointKey,
+  origin: string,
+): readonly CheckpointKey[] {
+  if (witnesses === null) return [];
+  const isAccepted = witnesses.accept(toHex(noteKeyId({ ...noteKeyOf(key, origin), type: ED25519 })));
+  return checkpointSigner.replacedBy(key.keyId, isAccepted);
+}
 
-/** `now`: Unix ms. */
+function noteKeyOf({ x }: CheckpointKey, name: string): NoteKey {
+  const publicKey = fromBase64url(x);
+  if (publicKey === null) throw new Error('the public checkpoint key is not base64url');
+  return { name, publicKey };
+}
+
+/** `now`: Unix ms. `also`: keys that sign too, after `key`. */
 export async function signedCheckpoint(
   head: TreeHead,
   key: CheckpointKey,
   now: number,
+  also: readonly CheckpointKey[] = [],
 ): Promise<EventOf<'CheckpointSigned'>> {
   const { origin, size, root } = head;
-  const publicKey = fromBase64url(key.x);
-  if (publicKey === null) throw new Error('the public checkpoint key is not base64url');
   const { keyId } = key;
-  const note = await signNote(checkpointText(head), { name: origin, publicKey }, (text) => key.sign(text));
+  const text = checkpointText(head);
+  let note = await signNote(text, noteKeyOf(key, origin), (message) => key.sign(message));
+  for (const other of also) {
+    const signed = await signNote(text, noteKeyOf(other, origin), (message) => other.sign(message));
+    note += signed.slice(text.length + 1);
+  }
   const signedAt = iso(now);
   const facts = { origin, size: String(size), root: toBase64(root), keyId, note, signedAt };
   return event('CheckpointSigned', facts);

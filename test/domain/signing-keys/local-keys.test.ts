@@ -7,6 +7,7 @@ import {
   keyThatSigns,
   keyValidAt,
   lastingKeys,
+  replacedKeysThatSign,
   validFrom,
 } from '#src/domain/signing-keys/keys.ts';
 import { givenKeys } from '#test/support/given.ts';
@@ -141,4 +142,37 @@ test('the instant from which a key is valid: of the held keys, the earliest that
   assert.equal(from([held('b')], [activated('b', 60_000), retired('b', 50_000)]), null);
   assert.equal(from([held('d')], later), null);
   assert.equal(from([held('d')], [activated('d')]), null, 'it is valid already');
+});
+
+test('a replaced checkpoint key signs too: for 30 days, or until each witness knows the newest one, whichever is later', () => {
+  const DAY = 86_400_000;
+  const of = (name: string) => held(name, { purpose: 'checkpoint' });
+  const active = (name: string) =>
+    keyActivated({
+      keyId: commitment(name),
+      purpose: 'checkpoint',
+      activatedAt: at(-60_000),
+    });
+  const { state: records } = givenKeys(
+    active('a'),
+    active('b'),
+    active('c'),
+    active('n'),
+    retired('a', 0),
+    retired('b', DAY),
+    compromised('c', 2 * DAY),
+  );
+  const keys = ['a', 'b', 'c', 'n'].map(of);
+  const also = (ms: number, isAccepted: boolean) =>
+    replacedKeysThatSign(keys, records, commitment('n'), T0 + ms, isAccepted).map(({ keyId }) => keyId[0]);
+  assert.deepEqual(also(2 * DAY, true), ['b', 'a']);
+  assert.deepEqual(also(30 * DAY, true), ['b', 'a']);
+  assert.deepEqual(also(30 * DAY + 1000, true), ['b']);
+  assert.deepEqual(also(31 * DAY + 1000, true), []);
+  assert.deepEqual(also(400 * DAY, false), ['b']);
+  assert.deepEqual(
+    replacedKeysThatSign([of('n')], records, commitment('n'), T0, false),
+    [],
+    'the file lacks it',
+  );
 });
