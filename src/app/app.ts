@@ -80,7 +80,7 @@ async function wireQuota({ stores: { readStore }, keys, journal }: AppParts): Pr
 }
 
 function wireReads(
-  { journal, keys, models, projector, checkpoints, witnesses }: AppParts,
+  { config, journal, keys, models, projector, checkpoints, witnesses }: AppParts,
   settings: HttpSettings,
   tree: Transparency,
 ): AppDeps['reads'] {
@@ -92,6 +92,7 @@ function wireReads(
     keys: keys.directory,
     primitives: verifierPrimitives,
     transparency: tree,
+    policy: config.witnesses?.policy ?? null,
     clock,
     reachedHead: () => projector.reachedHead(),
   });

@@ -25,7 +25,7 @@ export const VerificationResponse = Closed({
       details: Type.Optional(
         Type.Unknown({
           description:
-            'The values compared. Of receipt_logged: `pending`, true while it is not logged and not late; not logged: `dueBy`, Unix seconds until when it may be missing; logged: `origin`, the name of the log, `index`, its leaf from 0, and `size`, leaves under the checkpoint of the proof; not ok: `problem`, why: malformed, checkpoint, origin or inclusion (the proof does not hold) or future (it dates itself over a day ahead); none where it is late.',
+            'The values compared. Of receipt_logged: `pending`, true while it is not logged and not late; not logged: `dueBy`, Unix seconds until when it may be missing; logged: `origin`, the name of the log, `index`, its leaf from 0, and `size`, leaves under the checkpoint of the proof; not ok: `problem`, why: malformed, checkpoint, origin or inclusion (the proof does not hold) or future (it dates itself over a day ahead); none where it is late. Of receipt_witnessed, in a log with witnesses: `quorum`, whether enough have cosigned the checkpoint of the proof, `names` and `times` (Unix seconds) of those that have, `missing`, those that have not, `pending` and `dueBy` as above; not ok: `problem`, why: proof, log, cosignature, unsupported or quorum.',
         }),
       ),
     }),

@@ -6,6 +6,7 @@ import { type JobFacts, type LogFacts, verifyReceipt } from '#src/domain/receipt
 import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { logFault } from '#src/ports/outage.ts';
@@ -67,6 +68,8 @@ export type VerifyDeps = {
   readonly keys: KeyDirectory;
   readonly primitives: Primitives;
   readonly transparency: Pick<Transparency, 'prove' | 'covering' | 'newest' | 'latest'>;
+  /** Of the witnesses that this relay asks; absent or null: the log has none. */
+  readonly policy?: WitnessPolicy | null;
   readonly clock: Pick<Clock, 'now'>;
   /** Whether the rows have reached the log's head as it is now; never throws. */
   readonly reachedHead: () => Promise<boolean>;
@@ -104,7 +107,10 @@ export function storedReceiptVerifier(deps: VerifyDeps): VerifyStored {
 }
 
 const isPending = ({ checks }: VerificationReport): boolean =>
-  checks.some((check) => check.name === 'receipt_logged' && check.details?.pending === true);
+  checks.some(
+    ({ name, details }) =>
+      (name === 'receipt_logged' || name === 'receipt_witnessed') && details?.pending === true,
+  );
 
 export async function verifyStored(
   deps: VerifyDeps,
@@ -142,11 +148,14 @@ function judge({ primitives }: VerifyDeps, { id: receiptId, jobId, jws }: Stored
 }
 
 /** null if the rows contain no checkpoint: there is no transparency log, or one too new to contain a receipt. */
-async function logFacts({ transparency, clock }: VerifyDeps, receiptId: string): Promise<LogFacts | null> {
+async function logFacts(
+  { transparency, clock, policy = null }: VerifyDeps,
+  receiptId: string,
+): Promise<LogFacts | null> {
   const proof = await transparency.prove(receiptId);
   if (proof === null) return null;
   const now = Math.floor(clock.now() / 1000);
-  return { proof: typeof proof === 'string' ? proof : null, now };
+  return { proof: typeof proof === 'string' ? proof : null, now, policy };
 }
 
 function failed(cause: unknown): never {
