@@ -5,6 +5,7 @@ import { SERVICE } from '#src/domain/limits.ts';
 import { addressOf, type Document, openDocument, paymentTerms, priced } from './document.ts';
 import { capabilities } from './documents/capabilities.ts';
 import { catalog } from './documents/catalog.ts';
+import { errors } from './documents/errors.ts';
 import { handoffCapabilities, scheduleCapabilities, secretsPolicy } from './documents/free-surfaces.ts';
 import { mcpManifest } from './documents/mcp.ts';
 import { pricing } from './documents/pricing.ts';
@@ -66,6 +67,7 @@ export const DOCUMENTS: readonly Document[] = [
   catalog,
   quickstart,
   pricing,
+  errors,
   capabilities,
   secretsPolicy,
   snippets,

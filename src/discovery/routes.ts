@@ -83,6 +83,10 @@ export const DOCUMENT_ROUTES = {
   mcpManifest: discovery.get('/api/mcp', 'MCP manifest: the server, its tools, and how to pay for them'),
   handoffCapabilities: discovery.get('/api/handoff/capabilities', 'What the browser handoff can express'),
   scheduleCapabilities: discovery.get('/api/schedules/capabilities', 'What a schedule can express'),
+  errors: discovery.get(
+    '/api/errors',
+    'Every error code and every reason of a 402: meaning, charge, what to do',
+  ),
   secretsPolicy: discovery.get('/api/secrets/policy', 'Secrets: what to send, and what is stored'),
   openapi: service.get('/openapi.json', 'The OpenAPI 3.1.0 description of the service'),
   llms: discovery.get('/llms.txt', 'Guide for language models (llmstxt.org)', undefined, TEXT_TYPE),

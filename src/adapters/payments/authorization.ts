@@ -9,6 +9,7 @@ import { fromUtf8 } from '#src/domain/encoding.ts';
 import { identityText } from '#src/domain/events/payment.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { payloadHash } from '#src/domain/payment/payload-hash.ts';
+import type { PaymentReason } from '#src/domain/payment/reasons.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
@@ -55,7 +56,7 @@ type Refusal = Refused<'payment_required'>;
 type Unreadable = Refusal | Refused<'invalid_request'>;
 type Decoded = { readonly x402Version: 1 | 2; readonly identifier: string | null; readonly carried: Carried };
 
-const refuse = (reason: string, message: string): Refusal =>
+const refuse = (reason: PaymentReason | 'payment_required', message: string): Refusal =>
   refused('payment_required', message, { details: { reason } });
 
 export function isPresented(header: ReadHeader): boolean {
@@ -76,9 +77,9 @@ export async function readPayment(
   const text = v2 ?? header(PAYMENT_HEADERS.v1);
   if (text === null)
     return refuse('payment_required', 'this call is paid: the request has no payment header');
-  const json = parseHeader(text);
-  if (json === undefined) return refuse('invalid_payment_header', 'the payment header is not base64 of JSON');
-  const decoded = readForm(terms, v2 === null ? 1 : 2, json);
+  const parsed = parseHeader(text);
+  if (isRefused(parsed)) return parsed;
+  const decoded = readForm(terms, v2 === null ? 1 : 2, parsed.json);
   if (isRefused(decoded)) return decoded;
   const { carried, identifier, x402Version } = decoded;
   const { authorization } = carried.signed;
@@ -108,11 +109,20 @@ export async function readPayment(
   };
 }
 
-/** The JSON value; accepts standard base64 and base64url, with or without padding. undefined: it is neither. */
-function parseHeader(text: string): unknown {
+/** The JSON value; accepts standard base64 and base64url, with or without padding. */
+function parseHeader(text: string): { readonly json: unknown } | Refusal {
   const trimmed = text.trim();
-  if (trimmed.length > HEADER_MAX_CHARS || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(trimmed)) return undefined;
-  return parsedJson(fromUtf8(Buffer.from(trimmed, 'base64')) ?? '');
+  if (trimmed.length > HEADER_MAX_CHARS)
+    return refuse(
+      'payment_header_too_long',
+      `the payment header is longer than ${HEADER_MAX_CHARS} characters`,
+    );
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(trimmed))
+    return refuse('payment_header_not_base64', 'the payment header is not base64');
+  const json = parsedJson(fromUtf8(Buffer.from(trimmed, 'base64')) ?? '');
+  return json === undefined
+    ? refuse('payment_header_not_json', 'the payment header is base64, but not of JSON')
+    : { json };
 }
 
 function readForm(terms: Terms, x402Version: 1 | 2, value: unknown): Decoded | Unreadable {

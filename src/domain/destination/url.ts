@@ -47,6 +47,10 @@ const UNSAFE = 'The target is not a public HTTPS endpoint that this service call
 /** One message for every reason: it reveals nothing about what a name or an address belongs to. */
 export const unsafeTarget = (): Refused<'unsafe_target'> => refused('unsafe_target', UNSAFE);
 
+/** The text of the URL is the cause, whatever the host is: this reveals nothing. */
+const unsafeText = (reason: 'port' | 'url_form', message: string): Refused<'unsafe_target'> =>
+  refused('unsafe_target', message, { details: { reason } });
+
 /** Refused unless the text is an absolute https URL. `place`: JSON pointer of the text, for errors. */
 export function readTarget(text: string, place = '/url'): Target | Refused<'invalid_request'> {
   const parts = URL.parse(text);
@@ -60,7 +64,13 @@ export function readTarget(text: string, place = '/url'): Target | Refused<'inva
 /** The verdict on the URL's text and parts. */
 export function judgeUrl(target: Target, rules: UrlRules): Allowed | Refused<'unsafe_target'> {
   const { plain, port, hostname, literal, href } = target;
-  if (!plain || isBadPort(port) || rules.ports?.includes(port) === false) return unsafeTarget();
+  if (!plain)
+    return unsafeText(
+      'url_form',
+      'The url must be plain: no user name, no backslash, blank or control character.',
+    );
+  if (isBadPort(port) || rules.ports?.includes(port) === false)
+    return unsafeText('port', `This service calls no target on port ${port}.`);
   if (!literal && (!isSpellableName(hostname) || isReservedName(hostname))) return unsafeTarget();
   return hostname === rules.own.hostname && href !== rules.own.canary ? unsafeTarget() : ALLOWED;
 }

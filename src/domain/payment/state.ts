@@ -9,6 +9,7 @@ import type {
 } from '../events/payment.ts';
 import type { PaymentRefunded, RefundBegun } from '../events/refund.ts';
 import { type EventOf, event, type PaymentEvent } from '../events.ts';
+import type { PaymentReason } from './reasons.ts';
 
 /** `transaction`: as the chain has it, once it was compared. */
 export type Charge = PaymentSettled & {
@@ -242,7 +243,7 @@ export const isSurelyOver = (payment: Pick<PaymentReserved, 'validBefore'>, atSe
 
 /** The fact that the chain proves of a payment of unknown fate; null: none yet. */
 export function reconcile(finding: ChainFinding, payment: BoundPayment, at: string): SettleEnd | null {
-  const rejected = (reason: string) => paymentRejected(payment, reason, 'chain', at);
+  const rejected = (reason: PaymentReason) => paymentRejected(payment, reason, 'chain', at);
   switch (finding.outcome) {
     case 'paid':
       return paymentSettled(payment, finding.transaction, 'chain', at);

@@ -1,66 +1,19 @@
-// The one table that maps codes to statuses, the bodies of refusals and faults, and what is logged of faults. What is
-// refused, and why, is decided by the domain and the use cases.
+// The answers to refusals and faults, by the one table of codes (domain/error-catalog.ts), and what is logged of faults. What
+// is refused, and why, is decided by the domain and the use cases.
 import { Type } from '@sinclair/typebox';
-import { Fault, type FaultCode, type RefusalCode, type Refused, refused } from '#src/domain/refusal.ts';
+import { ERROR_CODES, ERRORS, type ErrorCode, type ErrorEntry } from '#src/domain/error-catalog.ts';
+import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { json } from './json.ts';
 
-export const STATUS = {
-  invalid_request: 400,
-  invalid_json: 400,
-  unsafe_target: 400,
-  target_blocked: 400,
-  target_not_allowed: 400,
-  target_unresolvable: 400,
-  invalid_handoff_actions: 400,
-  invalid_schedule: 400,
-  payment_required: 402,
-  job_not_found: 404,
-  receipt_not_found: 404,
-  decision_not_found: 404,
-  route_not_found: 404,
-  method_not_allowed: 405,
-  body_timeout: 408,
-  receipt_not_ready: 409,
-  decision_not_approved: 409,
-  decision_expired: 409,
-  decision_action_mismatch: 409,
-  idempotency_conflict: 409,
-  idempotency_in_progress: 409,
-  payment_reused: 409,
-  body_too_large: 413,
-  unsupported_media_type: 415,
-  rate_limited: 429,
-  target_quota_exceeded: 429,
-  too_many_in_flight: 429,
-  internal_error: 500,
-  no_signing_key: 503,
-  payment_unconfirmed: 503,
-  facilitator_unavailable: 503,
-  event_log_unavailable: 503,
-  read_models_unavailable: 503,
-  relay_loop: 508,
-} as const satisfies Record<RefusalCode | FaultCode, number>;
-
-/** Retry-After of codes after which a repeat makes sense, unless the refusal has its own. Whole seconds. */
-const DEFAULT_RETRY_AFTER: Partial<Record<RefusalCode | FaultCode, number>> = {
-  idempotency_in_progress: 1,
-  receipt_not_ready: 1,
-  rate_limited: 60,
-  target_quota_exceeded: 60,
-  too_many_in_flight: 1,
-  payment_unconfirmed: 5,
-  facilitator_unavailable: 5,
-  event_log_unavailable: 5,
-  no_signing_key: 60,
-  read_models_unavailable: 1,
-};
+type StatusOf = { readonly [C in ErrorCode]: (typeof ERRORS)[C]['status'] };
+export const STATUS = Object.fromEntries(ERROR_CODES.map((code) => [code, ERRORS[code].status])) as StatusOf;
 
 export const ErrorBody = Closed({
   error: Closed({
-    code: Type.Optional(Type.String()),
+    code: Type.Optional(Type.String({ enum: [...ERROR_CODES], description: 'See /api/errors.' })),
     message: Type.String(),
     details: Type.Optional(Type.Unknown()),
   }),
@@ -92,7 +45,7 @@ export const ChallengeBody = Closed({
 });
 
 type ErrorFacts = {
-  readonly code: RefusalCode | FaultCode;
+  readonly code: ErrorCode;
   readonly message: string;
   readonly details: unknown;
   readonly retryAfterSeconds: number | null;
@@ -115,7 +68,8 @@ export function faultAnswer(thrown: unknown): Response {
 
 function answer({ code, message, details, retryAfterSeconds }: ErrorFacts): Response {
   const body = { error: { code, message, ...(details === undefined ? {} : { details }) } };
-  const seconds = retryAfterSeconds ?? DEFAULT_RETRY_AFTER[code];
+  const { retryAfterSeconds: usual }: ErrorEntry = ERRORS[code];
+  const seconds = retryAfterSeconds ?? usual;
   return json(STATUS[code], body, seconds === undefined ? {} : { 'retry-after': String(seconds) });
 }
 

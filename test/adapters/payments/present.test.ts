@@ -94,7 +94,7 @@ test('with both headers version 2 is read, also if only version 1 is valid', asy
     headers({ 'payment-signature': text, 'x-payment': v1(second)('X-PAYMENT') ?? '' });
   const payment = await presented(x402, both(v2(first)('PAYMENT-SIGNATURE') ?? ''));
   assert.equal(payment.nonce, first.authorization.nonce);
-  assert.equal(await refusalOf(x402, both('garbage!')), 'invalid_payment_header');
+  assert.equal(await refusalOf(x402, both('garbage!')), 'payment_header_not_base64');
 });
 
 test('a payment header is presented, readable or not', () => {
@@ -108,12 +108,12 @@ test('a missing header and headers without a payment are refused with a code', a
   const payload = await payloadOf(wallet());
   const cases: readonly [ReturnType<typeof headers>, string][] = [
     [headers({}), 'payment_required'],
-    [headers({ 'payment-signature': '' }), 'invalid_payment_header'],
-    [headers({ 'payment-signature': 'not base64 !' }), 'invalid_payment_header'],
-    [headers({ 'payment-signature': Buffer.from('{').toString('base64') }), 'invalid_payment_header'],
+    [headers({ 'payment-signature': '' }), 'payment_header_not_base64'],
+    [headers({ 'payment-signature': 'not base64 !' }), 'payment_header_not_base64'],
+    [headers({ 'payment-signature': Buffer.from('{').toString('base64') }), 'payment_header_not_json'],
     [
       headers({ 'payment-signature': Buffer.from([0xff, 0xfe]).toString('base64') }),
-      'invalid_payment_header',
+      'payment_header_not_json',
     ],
     [headers({ 'payment-signature': base64(null) }), 'invalid_payment_header'],
     [headers({ 'payment-signature': base64([payload]) }), 'invalid_payment_header'],
@@ -121,7 +121,7 @@ test('a missing header and headers without a payment are refused with a code', a
     [headers({ 'payment-signature': v1(payload)('X-PAYMENT') ?? '' }), 'invalid_payment_header'],
     [headers({ 'x-payment': v2(payload)('PAYMENT-SIGNATURE') ?? '' }), 'invalid_payment_header'],
     [v2({ ...payload, signature: `0x${'ab'.repeat(5000)}` }), 'invalid_payload'],
-    [v2(payload, ACCEPTED, { padding: 'x'.repeat(16 * 1024) }), 'invalid_payment_header'],
+    [v2(payload, ACCEPTED, { padding: 'x'.repeat(16 * 1024) }), 'payment_header_too_long'],
     [v2({}), 'invalid_payload'],
     [v2({ ...payload, permit2Authorization: {} }), 'unsupported_payload_type'],
     [v2({ permit2Authorization: {}, signature: payload.signature }), 'unsupported_payload_type'],

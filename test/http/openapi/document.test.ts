@@ -37,6 +37,7 @@ const operations = [
   ['GET', '/openapi.json', [200, 304, 429, 500]],
   ['GET', '/api', [200, 304, 429, 500]],
   ['GET', '/api/discovery', [200, 304, 429, 500]],
+  ['GET', '/api/errors', [200, 304, 429, 500]],
   ['GET', '/api/discovery-metadata', [200, 304, 429, 500]],
   ['GET', '/api/mcp', [200, 304, 429, 500]],
   ['GET', '/llms.txt', [200, 304, 429, 500]],

@@ -1,0 +1,66 @@
+// The catalogue of errors: every code and every reason of a 402, from the tables that answer with them.
+import { type Static, Type } from '@sinclair/typebox';
+import { document, LinksShown, serviceLinks, Text } from '#src/discovery/document.ts';
+import { ROUTES } from '#src/discovery/routes.ts';
+import { ERROR_CODES, ERRORS, type ErrorEntry } from '#src/domain/error-catalog.ts';
+import {
+  FACILITATOR_REASON,
+  OPEN_REASONS,
+  OWN_FAILURE_REASONS,
+  PAYMENT_REASONS,
+  TERMINAL_REASONS,
+} from '#src/domain/payment/reasons.ts';
+import { Closed, OneOf } from '#src/domain/schema-parts.ts';
+
+const ErrorShown = Closed({
+  code: OneOf(...ERROR_CODES),
+  status: Type.Integer({ description: 'HTTP status of the answer.' }),
+  meaning: Text,
+  charged: OneOf('never', 'at_most_once'),
+  retryAfterSeconds: Type.Union([Type.Integer({ description: 'Seconds.' }), Type.Null()]),
+  action: Type.String({ description: 'What the caller does.' }),
+});
+
+const ReasonShown = Closed({
+  reason: Text,
+  from: OneOf('relay', 'facilitator'),
+  meaning: Text,
+  charged: Type.Literal('never'),
+  action: Text,
+});
+
+export const errors = document([ROUTES.errors], {
+  purpose: Text,
+  errors: Type.Array(ErrorShown),
+  paymentReasons: Type.Array(ReasonShown),
+  links: LinksShown,
+})((facts) => ({
+  purpose:
+    'Every value of error.code, and every reason that follows `payment_required: ` in the `error` of a 402. A code or a reason that exists keeps its meaning; new ones may be added.',
+  errors: ERROR_CODES.map((code) => {
+    const { status, meaning, charged, action, retryAfterSeconds }: ErrorEntry = ERRORS[code];
+    return { code, status, meaning, charged, retryAfterSeconds: retryAfterSeconds ?? null, action };
+  }),
+  paymentReasons: reasons(),
+  links: serviceLinks(facts),
+}));
+
+function reasons(): Static<typeof ReasonShown>[] {
+  const own = Object.entries(PAYMENT_REASONS).map(([reason, { meaning, action }]) => ({
+    reason,
+    from: 'relay' as const,
+    meaning,
+    charged: 'never' as const,
+    action,
+  }));
+  const known = [...TERMINAL_REASONS, ...OWN_FAILURE_REASONS, ...OPEN_REASONS];
+  const passedOn = [...new Set<string>(known)]
+    .filter((reason) => !Object.hasOwn(PAYMENT_REASONS, reason))
+    .map((reason) => ({
+      reason,
+      from: 'facilitator' as const,
+      charged: 'never' as const,
+      ...FACILITATOR_REASON,
+    }));
+  return [...own, ...passedOn];
+}
