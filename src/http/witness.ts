@@ -1,7 +1,7 @@
 // The HTTP interface of a witness (C2SP tlog-witness): `POST /add-checkpoint` and `GET /<origin hash>/checkpoint`.
 import { utf8 } from '#src/domain/encoding.ts';
 import { isRefused } from '#src/domain/refusal.ts';
-import { WITNESS_LIMITS } from '#src/domain/transparency/witness.ts';
+import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
 import { TokenBuckets } from '#src/lib/token-bucket.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -17,7 +17,7 @@ export function witnessApp(
   witness: Witness,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): Fetch {
-  const { requestsPerSecond: perSecond, requestsAtOnce: burst } = WITNESS_LIMITS;
+  const { requestsPerSecond: perSecond, requestsAtOnce: burst } = WITNESS_SERVER_LIMITS;
   const buckets = new TokenBuckets(clock, { perSecond, burst });
 
   async function answer(request: Request, peerAddress: string): Promise<Response> {
@@ -43,7 +43,7 @@ export function witnessApp(
   }
 
   async function addCheckpoint(request: Request): Promise<Response> {
-    const { bodyBytes: maxBytes, bodyMs: withinMs } = WITNESS_LIMITS;
+    const { bodyBytes: maxBytes, bodyMs: withinMs } = WITNESS_SERVER_LIMITS;
     const body = await readBodyWithin(request, clock, { maxBytes, withinMs });
     // What was not read stays on the connection.
     if (isRefused(body)) return text(UNREAD[body.refused], body.message, { connection: 'close' });

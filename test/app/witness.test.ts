@@ -4,13 +4,17 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { httpWitness } from '#src/adapters/witness/http.ts';
 import { type RunningWitness, startWitness, type WitnessOptions } from '#src/app/witness.ts';
 import { parseVerifierKey } from '#src/domain/transparency/cosignature.ts';
-import { WITNESS_LIMITS } from '#src/domain/transparency/witness.ts';
+import { verifierKeyText } from '#src/domain/transparency/note.ts';
+import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
 import { type C2spKey, c2spKey, c2spNote, c2spSubmission } from '#test/support/c2sp.ts';
 import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/c2sp-log.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 import { rawClient } from '#test/support/http-socket.ts';
+import { sha256 } from '#test/support/primitives.ts';
+import { type SmallLog, smallLog } from '#test/support/small-log.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('witness');
@@ -152,6 +156,40 @@ describe('add-checkpoint', () => {
   });
 });
 
+test('the relay’s own client gets its answers: cosigned, a conflict with the size, a refusal', async () => {
+  const own = smallLog(fresh());
+  const vkey = verifierKeyText({ name: await originIn(own), publicKey: Buffer.from(own.key.x, 'base64url') });
+  const serving = await start({
+    keyFile: join(folder, 'client.key'),
+    logs: () => [parseVerifierKey(vkey) ?? assert.fail()],
+  });
+  const client = httpWitness(serving.url);
+  for (const leaf of ['a', 'b', 'c', 'd', 'e']) await own.append(sha256(leaf));
+  const submit = async (old: number, size: number) =>
+    client.addCheckpoint({
+      old,
+      proof: old === 0 ? [] : await own.consistency(old, size),
+      checkpoint: await own.checkpoint(size),
+    });
+  for (const [old, size] of [
+    [0, 2],
+    [2, 5],
+  ] as const) {
+    const answer = await submit(old, size);
+    const lines = answer.is === 'cosigned' ? answer.lines : assert.fail(answer.is);
+    const text = (await own.checkpoint(size)).split('\n\n')[0];
+    for (const key of serving.vkeys.map(c2spKeyOf)) assert.ok(c2spCosigned(`${text}\n`, lines, key));
+  }
+  assert.deepEqual(await submit(0, 5), { is: 'conflict', size: 5 });
+  const checkpoint = await own.checkpoint(5);
+  assert.deepEqual(await client.addCheckpoint({ old: 5, proof: [sha256('x')], checkpoint }), {
+    is: 'refused',
+    status: 422,
+  });
+});
+
+const originIn = async (log: SmallLog): Promise<string> => (await log.checkpoint(0)).split('\n')[0] ?? '';
+
 describe('the last checkpoint of a log', () => {
   const get = (path: string, method = 'GET') => fetch(`${witness.url}/${path}`, { method });
   test('is served with the signature of the log and both cosignatures, and nothing else', async () => {
@@ -182,7 +220,7 @@ describe('a client cannot', () => {
   test('send more than 64 KiB: 413, and the connection ends', async () => {
     const client = await rawClient(Number(port));
     client.send(
-      `POST /add-checkpoint HTTP/1.1\r\nhost: w\r\ncontent-length: ${WITNESS_LIMITS.bodyBytes + 1}\r\n\r\n`,
+      `POST /add-checkpoint HTTP/1.1\r\nhost: w\r\ncontent-length: ${WITNESS_SERVER_LIMITS.bodyBytes + 1}\r\n\r\n`,
     );
     const { status, headers } = await client.answer();
     assert.deepEqual([status, headers.get('connection')], [413, 'close']);

@@ -1,7 +1,7 @@
 // The limits of a witness's HTTP interface, by a clock that the test moves: how slow a body may be, and how often a client may ask.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { WITNESS_LIMITS } from '#src/domain/transparency/witness.ts';
+import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
 import { witnessApp } from '#src/http/witness.ts';
 import type { Witness } from '#src/usecases/witness/add-checkpoint.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
@@ -23,7 +23,7 @@ test('a body that takes longer than 5 s is answered with 408, and the connection
   const from = clock.monotonic();
   const answer = await letPass(clock, app(request, { clientAddress: '192.0.2.1' }));
   assert.deepEqual([answer.status, answer.headers.get('connection')], [408, 'close']);
-  assert.equal(clock.monotonic() - from, WITNESS_LIMITS.bodyMs);
+  assert.equal(clock.monotonic() - from, WITNESS_SERVER_LIMITS.bodyMs);
 });
 
 test('a client has 200 requests at once and 20 a second, counted by address or /64; a proxy of this machine names it', async () => {
@@ -36,7 +36,7 @@ test('a client has 200 requests at once and 20 a second, counted by address or /
     });
     return answer.status;
   };
-  for (let n = 0; n < WITNESS_LIMITS.requestsAtOnce; n++) assert.equal(await ask('2001:db8::1'), 404);
+  for (let n = 0; n < WITNESS_SERVER_LIMITS.requestsAtOnce; n++) assert.equal(await ask('2001:db8::1'), 404);
   const refused = await app(new Request(`http://w.example/${hash}/checkpoint`), {
     clientAddress: '2001:db8::2',
   });
@@ -45,7 +45,8 @@ test('a client has 200 requests at once and 20 a second, counted by address or /
   assert.equal(await ask('192.0.2.1', '2001:db8::3'), 404);
   assert.equal(await ask('2001:db8:0:1::1'), 404);
   clock.advance(1000);
-  for (let n = 0; n < WITNESS_LIMITS.requestsPerSecond; n++) assert.equal(await ask('2001:db8::1'), 404);
+  for (let n = 0; n < WITNESS_SERVER_LIMITS.requestsPerSecond; n++)
+    assert.equal(await ask('2001:db8::1'), 404);
   assert.equal(await ask('2001:db8::1'), 429);
 });
 

@@ -6,7 +6,7 @@ import { emptyRoot, type Hash, isCount, sameHash, verifyConsistency } from './me
 import { type Note, parseNote } from './note.ts';
 import { HASH_BYTES } from './tiles.ts';
 
-export const WITNESS_LIMITS = {
+export const WITNESS_SERVER_LIMITS = {
   /** Of the body of one request. */
   bodyBytes: 64 * 1024,
   /** C2SP tlog-witness: a client must not send more. */
@@ -45,15 +45,15 @@ export function parseSubmission(body: Uint8Array): ReadSubmission {
   const [, digits] = /^old (0|[1-9]\d*)$/.exec(first) ?? [];
   if (digits === undefined || !isCount(Number(digits)))
     return malformed('the first line is not `old <size>` with a decimal size');
-  if (lines.length > WITNESS_LIMITS.proofLines)
-    return malformed(`the proof has more than ${WITNESS_LIMITS.proofLines} lines`);
+  if (lines.length > WITNESS_SERVER_LIMITS.proofLines)
+    return malformed(`the proof has more than ${WITNESS_SERVER_LIMITS.proofLines} lines`);
   const proof = lines.map(fromBase64);
   if (!isProof(proof)) return malformed(`a line of the proof is not ${HASH_BYTES} bytes in base64`);
   const note = parseNote(text.slice(border + 2));
   const head = note && treeHeadOf(note);
   if (note === null || head === null) return malformed('there is no checkpoint after the empty line');
-  if (note.signatures.length > WITNESS_LIMITS.signatures)
-    return malformed(`the checkpoint has more than ${WITNESS_LIMITS.signatures} signatures`);
+  if (note.signatures.length > WITNESS_SERVER_LIMITS.signatures)
+    return malformed(`the checkpoint has more than ${WITNESS_SERVER_LIMITS.signatures} signatures`);
   return { submission: { oldSize: Number(digits), proof, note, head }, problem: null };
 }
 
