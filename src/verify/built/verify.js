@@ -1281,6 +1281,7 @@ function fromJwkSet(value) {
     compromisedAt: jwk.revokedAt ?? null
   }));
 }
+var REPLACED_SECONDS = 30 * 86400;
 
 // src/domain/transparency/tree.ts
 var receiptLeafData = (jws) => sha2562(utf8(jws));
