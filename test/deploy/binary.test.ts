@@ -14,6 +14,8 @@ import { testFolder } from '#test/support/test-folder.ts';
 const folder = testFolder('binary');
 const cwd = join(folder, 'empty');
 const binary = join(folder, 'relay');
+/** Also where this file runs under another runtime. */
+const BUN = `${rootPath}/node_modules/bun/bin/bun.exe`;
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 
 const relay = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
@@ -22,7 +24,7 @@ const relay = (args: readonly string[], env: Readonly<Record<string, string>> = 
 before(() => {
   mkdirSync(cwd);
   const args = ['deploy/build-binary.ts', '--out', binary, '--commit', COMMIT];
-  const built = spawnSync(process.execPath, args, { cwd: rootPath, encoding: 'utf8' });
+  const built = spawnSync(BUN, args, { cwd: rootPath, encoding: 'utf8' });
   assert.equal(built.status, 0, built.stdout + built.stderr);
   process.env[BINARY] = binary;
 });
@@ -112,7 +114,7 @@ describe('the binary with Postgres', needsPostgres(), () => {
       await world.end();
     }
     // Recovers signers with an embedded file of a package.
-    const journey = spawnSync(process.execPath, ['test', './test/journeys/paid-once.test.ts'], {
+    const journey = spawnSync(BUN, ['test', './test/journeys/paid-once.test.ts'], {
       cwd: rootPath,
       encoding: 'utf8',
     });

@@ -5,7 +5,7 @@ import type { Config } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import { type Checked, type Finding, fine, problem, reasonOf, skipped, warning } from './finding.ts';
-import { checkChain, checkDns, checkEgress, checkFacilitator } from './network.ts';
+import { checkChain, checkDns, checkEgress, checkFacilitator, checkWitnesses } from './network.ts';
 import { checkDisk, checkEventLog, checkKeys, checkReadModels } from './stores.ts';
 
 const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checked | Promise<Checked>>> = {
@@ -18,6 +18,7 @@ const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checke
   egress: checkEgress,
   chain: checkChain,
   facilitator: checkFacilitator,
+  witnesses: checkWitnesses,
 };
 
 /** A check that waits for longer is a problem of the part that it waits for. */

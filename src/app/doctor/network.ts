@@ -1,6 +1,7 @@
 // The doctor on what is outside: DNS, a call of a target, the chain's node, the facilitator.
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { httpWitness } from '#src/adapters/witness/http.ts';
 import { baseUrl, type Config } from '#src/config.ts';
 import { hostOf, readTarget } from '#src/domain/destination/url.ts';
 import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
@@ -41,6 +42,27 @@ export async function checkEgress(config: Config, href: string): Promise<Checked
   } finally {
     ending.abort();
   }
+}
+
+/**
+ * Each witness is given a text that is no checkpoint: a witness answers that with 400, or 404 for an unknown log. Whether it
+ * knows this log, and cosigns, shows in /health.
+ */
+export async function checkWitnesses({ witnesses }: Config): Promise<Checked> {
+  if (witnesses === null) return skipped('WITNESS_POLICY_FILE is not set');
+  const { witnesses: asked, quorum } = witnesses.policy;
+  const answers = await Promise.all(
+    asked.map(async ({ name, url }) => {
+      const answer = await httpWitness(url).addCheckpoint({ old: 0, proof: [], checkpoint: 'doctor\n' });
+      return { name, reason: answer.is === 'failed' ? answer.why : null };
+    }),
+  );
+  const silent = answers.filter(({ reason }) => reason !== null);
+  if (silent.length === 0) return fine(`${asked.length} of WITNESS_POLICY_FILE answer`);
+  const text = silent.map(({ name, reason }) => `${name} (${reason})`).join(', ');
+  return quorum === null || silent.length < asked.length
+    ? warning(`witnesses do not answer: ${text}`)
+    : problem(`no witness answers, and the policy requires a quorum: ${text}`);
 }
 
 const VARIABLES = {
