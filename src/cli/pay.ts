@@ -79,7 +79,11 @@ export function addPay(program: Command): void {
       'call this host only (*.host: every name under it); may be repeated',
       readHost,
     )
-    .option('--max-price <usd>', `pay no more than this for the call (default: ${PRICE.usd})`, readPrice)
+    .option(
+      '--max-price <usd>',
+      `pay no more than this many US dollars for the call (default: ${PRICE.usd})`,
+      readPrice,
+    )
     .option(
       '--budget-usd <usd>',
       'sign payments for no more than this on a UTC day; needs --ledger',

@@ -5,6 +5,7 @@ import { builtCommit } from '../assets.ts';
 import { SERVICE } from '../domain/limits.ts';
 import { addAudit } from './audit.ts';
 import { addBackup, addRestore } from './backup.ts';
+import { addCompletion } from './completion.ts';
 import { addConsistency } from './consistency.ts';
 import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
@@ -35,13 +36,19 @@ const COMMANDS = [
   addBackup,
   addRestore,
   addWitness,
+  addCompletion,
 ];
 
 const EXAMPLES = `
 Examples:
-  relay demo                                     try the complete product on this machine
-  relay verify receipt.json --keys jwks.json     verify a receipt offline
-  relay serve                                    run the service
+  relay demo                                              try the complete product on this machine
+  relay serve                                             run the service
+  relay verify receipt.json --keys jwks.json              verify a receipt offline
+  relay consistency kept.checkpoint https://relay.example has the log kept what my checkpoint covers?
+  relay audit --events log.ndjson --keys jwks.json        audit an export of the event log
+  relay pay https://target.example/hook --relay https://relay.example --dry-run
+                                                          compare an offer with your limits, and pay nothing
+  source <(relay completion bash)                         complete commands and options
 
 Exit status: 0 good, 1 a problem was found, 2 the command could not run.`;
 

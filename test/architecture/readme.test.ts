@@ -14,7 +14,11 @@ import { IMPORT_TABLE } from './import-table.ts';
 
 const GUIDES = [
   'README.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
   'src/README.md',
+  'src/discovery/README.md',
   'src/OPERATING.md',
   'src/CHARGING.md',
   'src/DECISIONS.md',
