@@ -23,7 +23,7 @@ so that no log can show two histories to readers who require its cosignature. It
 POST /add-checkpoint for logs, GET /<SHA-256 of the origin>/checkpoint for everybody.
 
 The configuration is a policy file (C2SP tlog-policy), of which the log lines are read; the name in the key is the origin:
-  log relay.example/receipts+4a3f9c21+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k
+  log relay.example/receipts+77439582+AeW1qytK9YVOkoLjXx0MeCKnwpWs20gPdODCJxFmwXDe
 The line of a relay is "log", a blank, and the answer of its /log/key. Two lines with one name are two keys of one log.
 
 The first start creates the key file, mode 0600, and prints the verifier keys: readers and logs put one of them in the

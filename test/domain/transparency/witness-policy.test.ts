@@ -1,6 +1,7 @@
 // The policy file of C2SP tlog-policy: its example, its rules one by one with line and reason, and which sets of witnesses are a
 // quorum.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import {
@@ -223,6 +224,14 @@ describe('a policy file', () => {
   };
   for (const [title, [text, problem]] of Object.entries(refused))
     test(`is refused: ${title}`, () => assert.equal(problemOf(text), problem));
+});
+
+test('the policy of the guide, and the line in the help of relay witness, are ones', () => {
+  const read = (path: string) => readFileSync(new URL(`../../../src/${path}`, import.meta.url), 'utf8');
+  const [, guide = ''] = /```\n(witness mine [\s\S]*?)```/.exec(read('WITNESSING.md')) ?? [];
+  assert.equal(policyOf(guide).witnesses[0]?.url, 'https://witness.mine.example');
+  const [, line = ''] = /\n {2}(log \S+\+\S+)\n/.exec(read('cli/witness.ts')) ?? [];
+  assert.equal(policyOf(`${line}\nquorum none\n`).logs[0]?.key.name, 'relay.example/receipts');
 });
 
 describe('the cosignatures of a checkpoint by a policy', () => {
