@@ -156,6 +156,7 @@ test('an honest record of every shape is clean', async () => {
       root: null,
       origin: ORIGIN,
       head: events.at(-1)?.position,
+      witnessed: null,
       findings: 0,
       notes: {
         openJobs: 0,
