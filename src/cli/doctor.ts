@@ -64,7 +64,7 @@ const LIVE_MS = 4000;
 async function* living(): AsyncGenerator<Finding, void, undefined> {
   const port = readVariable('PORT');
   if (port === 0) throw new CannotRun('PORT is 0: the port of the service is not known');
-  const { askLiving } = await import('#src/app/doctor/examine.ts');
+  const { askLiving } = await import('#src/app/doctor/listen.ts');
   const { url, lives } = await askLiving(readVariable('HOST'), port, LIVE_MS);
   const part = 'service';
   yield lives

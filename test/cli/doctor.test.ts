@@ -13,6 +13,7 @@ import { endOf } from '#test/support/cli-process.ts';
 import { startEventStoreServer } from '#test/support/eventstore-server.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { headersGuard } from '#test/support/facilitator-login.ts';
+import { loopbackServer } from '#test/support/loopback-server.ts';
 import { needsPostgres, postgresServer } from '#test/support/postgres.ts';
 import { runtimeCommand, runtimeName } from '#test/support/runtime.ts';
 import { execute, makeWorld, type World } from '#test/support/service-world.ts';
@@ -38,9 +39,12 @@ const examined = (code: number | null, stdout: string, stderr: string) => {
   return { found, problems };
 };
 
+/** Whatever listens at the default port of this machine is not looked at. */
+const environment = () => ({ ...world.env, PORT: '0' });
+
 async function doctor(env: Readonly<Record<string, string>> = {}) {
   const args = ['doctor', '--json', '--target', world.target.url('/page')];
-  const { code, stdout, stderr } = await runCli(args, { env: { ...world.env, ...env } });
+  const { code, stdout, stderr } = await runCli(args, { env: { ...environment(), ...env } });
   return examined(code, stdout, stderr);
 }
 
@@ -109,14 +113,14 @@ describe('relay doctor on embedded stores', () => {
     world.dns.set('nowhere.example.com', { rcode: 'NXDOMAIN' });
     const target = world.target.url('/page').replace(/\/\/[^:/]+/, '//nowhere.example.com');
     const args = ['doctor', '--json', '--target', target];
-    const { code, stdout, stderr } = await runCli(args, { env: world.env });
+    const { code, stdout, stderr } = await runCli(args, { env: environment() });
     assert.deepEqual(examined(code, stdout, stderr).problems, ['dns', 'egress']);
   });
 
   test('few files may be opened: a warning', async () => {
     const given = ['doctor', '--json', '--target', world.target.url('/page')];
     const [command, args] = runtimeCommand('src/cli/relay.ts', given);
-    const env = { PATH: process.env.PATH, ...world.env };
+    const env = { PATH: process.env.PATH, ...environment() };
     const child = spawn('prlimit', ['--nofile=512:512', command, ...args], { env });
     const output = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const)
@@ -134,10 +138,10 @@ describe('relay doctor on embedded stores', () => {
 
   test('prints one line for each part', async () => {
     const { code, stdout, stderr } = await runCli(['doctor', '--target', world.target.url('/page')], {
-      env: world.env,
+      env: environment(),
     });
     assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(stdout.trimEnd().split('\n').length, 11);
+    assert.equal(stdout.trimEnd().split('\n').length, 12);
     assert.match(stdout, /^✓ configuration +demo mode: calls are free\n/);
   });
 });
@@ -148,7 +152,11 @@ describe('relay doctor --live', () => {
     const service = await world.start({ DATA_DIR: dataDir });
     const env = { HOST: '127.0.0.1', PORT: new URL(service.url).port };
     assert.equal((await runCli(['doctor', '--live'], { env })).code, 0);
+    assert.match((await doctor(env)).found.listen?.message ?? '', /a service answers/);
     await service.stop();
+    assert.match((await doctor(env)).found.listen?.message ?? '', /is free/);
+    await using other = await loopbackServer(() => Promise.reject(new Error('no relay')));
+    assert.deepEqual((await doctor({ PORT: new URL(other.url).port })).problems, ['listen']);
     const { code, stdout } = await runCli(['doctor', '--live'], { env });
     assert.equal(code, 1);
     assert.match(stdout, /✗ service +http:\/\/127\.0\.0\.1:\d+\/health\/live does not answer/);

@@ -5,10 +5,12 @@ import type { Config } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import { type Checked, type Finding, fine, problem, reasonOf, skipped, warning } from './finding.ts';
+import { checkListen } from './listen.ts';
 import { checkChain, checkDns, checkEgress, checkFacilitator, checkWitnesses } from './network.ts';
 import { checkDisk, checkEventLog, checkKeys, checkReadModels } from './stores.ts';
 
 const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checked | Promise<Checked>>> = {
+  listen: checkListen,
   disk: checkDisk,
   event_log: checkEventLog,
   signing_keys: checkKeys,
@@ -56,18 +58,4 @@ function openFilesLimit(): number | null {
   } catch {
     return null;
   }
-}
-
-export type Living = { readonly url: string; readonly lives: boolean };
-
-/** Whether the process that listens at HOST and PORT answers `/health/live` within `ms`. */
-export async function askLiving(host: string, port: number, ms: number): Promise<Living> {
-  const own: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-  const address = own[host] ?? host;
-  const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/health/live`;
-  const lives = await fetch(url, { signal: AbortSignal.timeout(ms) }).then(
-    ({ status }) => status === 200,
-    () => false,
-  );
-  return { url, lives };
 }
