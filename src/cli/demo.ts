@@ -9,6 +9,7 @@ import { verifierPrimitives } from '#src/app/keys.ts';
 import type { PaidWorld } from '#src/demo/paid.ts';
 import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
 import { startDemoTarget } from '#src/demo/target.ts';
+import { startDemoWitnesses } from '#src/demo/witnesses.ts';
 import { type Config, readConfig } from '../config.ts';
 import { CannotRun, exiting, FoundWrong, oneLine } from './exit.ts';
 import { stopSignal } from './serve.ts';
@@ -57,11 +58,17 @@ async function demo(options: Options): Promise<boolean> {
     const payments = options.paid ? await import('#src/demo/paid.ts') : null;
     const paid = payments && (await payments.startPaidWorld(undo));
     if (signal.aborted) return true;
-    const baseUrl = await startService(demoConfig(options, folder, target.caPem, paid), undo);
+    const witnesses = await startDemoWitnesses(folder, undo);
+    const config = demoConfig(options, folder, target.caPem, {
+      ...paid?.environment,
+      ...witnesses.environment,
+    });
+    const baseUrl = await startService(config, undo);
+    await witnesses.witness(baseUrl);
     if (signal.aborted) return true;
     const primitives = verifierPrimitives;
     const caller = paid && payments ? payments.paidCaller(baseUrl, primitives, paid) : freeCaller(baseUrl);
-    const story = await runStory({ baseUrl, target, folder, primitives, caller });
+    const story = await runStory({ baseUrl, target, folder, primitives, caller, witnesses });
     if (options.json) printJson(story);
     else print(...storyLines(story));
     if (options.once) return story.ok;
@@ -77,7 +84,12 @@ async function demo(options: Options): Promise<boolean> {
 }
 
 /** Ignores the environment: the configuration of a real service must not affect the demo. */
-function demoConfig({ json }: Options, folder: string, caPem: string, paid: PaidWorld | null): Config {
+function demoConfig(
+  { json }: Options,
+  folder: string,
+  caPem: string,
+  environment: Readonly<Record<string, string>>,
+): Config {
   const config = readConfig({
     HOST,
     PORT: String(PORT),
@@ -85,7 +97,7 @@ function demoConfig({ json }: Options, folder: string, caPem: string, paid: Paid
     EGRESS_ALLOW_CIDRS: `${HOST}/32`,
     // Log lines go to standard output, which contains only JSON with --json.
     LOG_LEVEL: json ? 'silent' : 'error',
-    ...paid?.environment,
+    ...environment,
   });
   return { ...config, egress: { ...config.egress, caPem } };
 }
@@ -121,7 +133,7 @@ function storyLines(story: Story): readonly string[] {
     row('job', `${job.id}, ${job.status}, attempts: ${job.attempts}`),
     row('receipt', `${receipt.id}, signed by ${receipt.keyId}`),
     '',
-    heading('The receipt, verified offline with three saved files only'),
+    heading('The receipt, verified offline with four saved files only'),
     ...Object.entries(files).map(([name, file]) => row(name, file)),
     ...checkLines(verification),
     '',
@@ -143,7 +155,7 @@ function linkLines(
   folder: string,
   paid: PaidWorld | null,
 ): readonly string[] {
-  const verify = `${RELAY} verify ${files.receipt} --keys ${files.keys} --proof ${files.proof}`;
+  const verify = `${RELAY} verify ${files.receipt} --keys ${files.keys} --proof ${files.proof} --policy ${files.policy}`;
   const pay = `pay ${target} --relay ${service} --pay-to ${paid?.payTo} --key order-1`;
   return [
     heading('Try it yourself'),

@@ -9,9 +9,11 @@ import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { fromJwkSet, type KeyRecord, type Primitives } from '#src/domain/signing-keys/keys.ts';
+import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { sleep } from '#src/lib/time.ts';
 import { callLoopback, type DemoTarget, type Received } from './target.ts';
+import type { DemoWitnesses } from './witnesses.ts';
 
 /** Ends the demo: the service did not do what the demo needs next. */
 export class StoryFailed extends OperatorError {}
@@ -36,16 +38,23 @@ export type Story = {
   readonly received: Omit<Received, 'body'> & { readonly body: string };
   readonly job: Execution['job'];
   readonly receipt: Execution['receipt'];
-  /** The offline report, from the three files only. */
+  /** The offline report, from the four files only. */
   readonly verification: VerificationReport;
   readonly facts: readonly Fact[];
-  readonly files: { readonly receipt: string; readonly keys: string; readonly proof: string };
+  readonly files: {
+    readonly receipt: string;
+    readonly keys: string;
+    readonly proof: string;
+    readonly policy: string;
+  };
   readonly links: Execution['links'];
 };
 
 export type StoryDeps = {
   readonly baseUrl: string;
   readonly target: DemoTarget;
+  /** Of the two witnesses. */
+  readonly witnesses: Pick<DemoWitnesses, 'file' | 'policy'>;
   /** Folder for `receipt.json`, `jwks.json` and `receipt.tlog-proof`. */
   readonly folder: string;
   readonly primitives: Primitives;
@@ -67,18 +76,19 @@ export const freeCaller = (baseUrl: string): Caller => {
 
 /** Throws `StoryFailed` if the demo cannot continue. */
 export async function runStory(deps: StoryDeps): Promise<Story> {
-  const { baseUrl, target, folder, primitives, caller } = deps;
+  const { baseUrl, target, folder, primitives, caller, witnesses } = deps;
   const request = { url: target.url, method: 'POST', headers: HEADERS, body: BODY } as const;
   const first = await caller.execute(request);
   const [received] = target.received;
   if (received === undefined)
     throw new StoryFailed('the service states that it called the target, but the target received nothing');
   const requests = target.received.length;
-  const files = await saveEvidence(folder, baseUrl, first);
-  const { verification, keys, jws } = await verifyOffline(files, primitives);
+  const files = { ...(await saveEvidence(folder, baseUrl, first, witnesses)), policy: witnesses.file };
+  const { verification, keys, jws } = await verifyOffline(files, witnesses.policy, primitives);
   const again = await caller.repeat(request);
   const { job, receipt, links } = first;
   const logged = verification.checks.find(({ name }) => name === 'receipt_logged');
+  const witnessed = verification.checks.find((check) => check.name === 'receipt_witnessed');
   const broken = await brokenLinks(links);
   const facts = [
     ...deliveryFacts(first, received, requests),
@@ -96,6 +106,11 @@ export async function runStory(deps: StoryDeps): Promise<Story> {
       'receipt_logged',
       logged?.ok === true,
       'it is in the transparency log, included in a checkpoint that the relay signed',
+    ),
+    fact(
+      'receipt_witnessed',
+      witnessed?.name === 'receipt_witnessed' && witnessed.details?.quorum === true,
+      'two witnesses have cosigned that checkpoint: no reader is shown another history',
     ),
     ...replayFacts(first, again, target.received.length - requests),
     ...caller.facts(),
@@ -169,7 +184,8 @@ async function saveEvidence(
   folder: string,
   baseUrl: string,
   { links, receipt }: Execution,
-): Promise<Story['files']> {
+  { policy }: StoryDeps['witnesses'],
+): Promise<Omit<Story['files'], 'policy'>> {
   const files = {
     receipt: join(folder, 'receipt.json'),
     keys: join(folder, 'jwks.json'),
@@ -177,29 +193,36 @@ async function saveEvidence(
   };
   await writeFile(files.receipt, await download(links.receipt ?? `${baseUrl}/api/receipts`));
   await writeFile(files.keys, await download(`${baseUrl}/.well-known/jwks.json`));
-  await writeFile(files.proof, await download(`${baseUrl}/log/proof/${receipt.id}`));
+  await writeFile(files.proof, await download(`${baseUrl}/log/proof/${receipt.id}`, isCosignedBy(policy)));
   return files;
 }
 
-/** 409: not in the log yet. The next checkpoint is signed within some seconds. */
-const PROOF_WAIT = { withinMs: 15_000, everyMs: 100 };
+/** Whether the proof's checkpoint has a line of each witness. Verified later, offline. */
+const isCosignedBy =
+  ({ witnesses }: WitnessPolicy) =>
+  (proof: string): boolean =>
+    witnesses.every(({ key }) => proof.includes(`\n— ${key.name} `));
 
-async function download(url: string): Promise<string> {
+/** 409: not in the log yet. The next checkpoint is signed within some seconds, and cosigned some seconds later. */
+const PROOF_WAIT = { withinMs: 60_000, everyMs: 100 };
+
+async function download(url: string, isComplete = (_body: string) => true): Promise<string> {
   const until = performance.now() + PROOF_WAIT.withinMs;
   for (;;) {
     const { status, body } = await callLoopback('GET', url);
-    if (status === 200) return body;
-    if (status !== 409 || performance.now() > until)
+    const isLate = performance.now() > until;
+    if (status === 200 && (isComplete(body) || isLate)) return body;
+    if ((status !== 200 && status !== 409) || isLate)
       throw new StoryFailed(`${url} answered ${status}: ${body}`);
     await sleep(PROOF_WAIT.everyMs);
   }
 }
 
-async function verifyOffline(files: Story['files'], primitives: Primitives) {
+async function verifyOffline(files: Story['files'], policy: WitnessPolicy, primitives: Primitives) {
   const { id, jws } = JSON.parse(await readFile(files.receipt, 'utf8'));
   const keys = fromJwkSet(JSON.parse(await readFile(files.keys, 'utf8'))) ?? [];
   const now = Math.floor(Date.now() / 1000);
-  const log = { proof: await readFile(files.proof, 'utf8'), now };
+  const log = { proof: await readFile(files.proof, 'utf8'), now, policy };
   const facts = { jws: String(jws), receiptId: String(id), jobId: null, keys, job: null, log };
   return { verification: await verifyReceipt(facts, primitives), keys, jws: facts.jws };
 }

@@ -26,6 +26,7 @@ const FACTS = [
   'webhook_signature_valid',
   'receipt_verified_offline',
   'receipt_logged',
+  'receipt_witnessed',
   'replayed',
   'replay_same_receipt',
   'replay_not_sent',
@@ -70,7 +71,7 @@ describe('relay demo', () => {
     assert.equal(story.received.headers['webhook-id'], story.job.id);
     const { ok, receiptId, jobId, signatureVerified, checks } = story.verification;
     assert.deepEqual([ok, receiptId, jobId, signatureVerified], [true, story.receipt.id, story.job.id, true]);
-    assert.equal(checks.length, 8);
+    assert.equal(checks.length, 9);
     for (const name of ['job', 'receipt', 'verifyJob', 'verifyReceipt', 'proof']) {
       assert.ok(story.links[name].startsWith(`${story.service}/`), name);
     }
@@ -81,7 +82,7 @@ describe('relay demo', () => {
     const env = scratch('stays');
     const cli = startCli(['demo'], { env });
     await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
-    assert.equal(cli.stdout().match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
+    assert.equal(cli.stdout().match(/^ {2}✓ /gm)?.length, 9 + FACTS.length);
     assert.doesNotMatch(cli.stdout(), /✗|\u001b|undefined/);
     assert.match(cli.stdout(), /\n {2}webhook-signature +v1a,/);
     assert.match(cli.stdout(), /\nEverything is as expected\.\n/);

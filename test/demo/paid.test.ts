@@ -23,6 +23,7 @@ const FACTS = [
   'webhook_signature_valid',
   'receipt_verified_offline',
   'receipt_logged',
+  'receipt_witnessed',
   'replayed',
   'replay_same_receipt',
   'replay_not_sent',
@@ -62,7 +63,7 @@ describe('relay demo --paid', needs, () => {
     const cli = startCli(['demo', '--paid'], SHELL);
     await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
     const printed = cli.stdout();
-    assert.equal(printed.match(/^ {2}✓ /gm)?.length, 8 + FACTS.length);
+    assert.equal(printed.match(/^ {2}✓ /gm)?.length, 9 + FACTS.length);
     assert.doesNotMatch(printed, /✗|\u001b|undefined/);
     assert.match(printed, /\n {2}✓ exactly 3000 units were transferred from the buyer to the payee/);
     assert.equal(

@@ -1,10 +1,12 @@
 // The demo against faulty relays: each fault is detected by the fact that covers it.
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
 import type { DemoTarget, Received } from '#src/demo/target.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
+import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { payloadOf, signed } from '#test/support/given-receipt.ts';
 import { jsonOf, loopbackServer, sendJson } from '#test/support/loopback-server.ts';
 import { primitives, sha256, testKey } from '#test/support/primitives.ts';
@@ -86,7 +88,10 @@ async function storyWith(faults: Faults): Promise<Story> {
     close: async () => undefined,
   };
   const baseUrl = server.url;
-  return await runStory({ baseUrl, target, folder, primitives, caller: freeCaller(baseUrl) });
+  const { policy } = parseWitnessPolicy('quorum none');
+  assert.ok(policy !== null);
+  const witnesses = { file: join(folder, 'witnesses.policy'), policy };
+  return await runStory({ baseUrl, target, folder, primitives, caller: freeCaller(baseUrl), witnesses });
 }
 
 const first =
@@ -157,9 +162,13 @@ describe('the demo with a relay', () => {
     [
       'that stores another receipt',
       { storedJws: `${other.slice(0, -20)}${jws.slice(-20)}` },
-      ['receipt_verified_offline', 'receipt_logged'],
+      ['receipt_verified_offline', 'receipt_logged', 'receipt_witnessed'],
     ],
-    ['that proves another leaf', { proof: proofOfAnother }, ['receipt_verified_offline', 'receipt_logged']],
+    [
+      'that proves another leaf',
+      { proof: proofOfAnother },
+      ['receipt_verified_offline', 'receipt_logged', 'receipt_witnessed'],
+    ],
     [
       'that reports the repeat as a first call',
       { answer: (honest) => ({ ...honest, idempotentReplay: false }) },
