@@ -28,6 +28,8 @@ export type Answer =
 export type Made = {
   readonly intent: Intent;
   readonly payment: PresentedPayment | null;
+  /** Another request than the intent's, with its payment or key. */
+  readonly isOther: boolean;
   readonly relay: string;
   readonly at: number;
   /** As the client has it. */
@@ -232,6 +234,7 @@ export async function present(
   const made: Made = {
     intent,
     payment,
+    isOther,
     relay: relay.host.name,
     at: scheduler.now,
     answer: null,
@@ -267,7 +270,7 @@ export async function present(
   return answer;
 }
 
-const textOf = (answer: Answer): string =>
+export const textOf = (answer: Answer): string =>
   answer.kind === 'executed'
     ? `${answer.execution.replay ? 'the replay' : 'the result'} of ${answer.execution.job.id.slice(0, 12)} (${answer.execution.job.errorCategory ?? answer.execution.job.responseStatus})`
     : 'code' in answer

@@ -1,5 +1,5 @@
-// Defects that are put back to prove that the simulation sees them: each replaces a text of a module, in the memory of the
-// worker that runs it.
+// Defects that are put back to prove that the simulation sees them: each replaces texts of modules, in the memory of the
+// worker that runs it. Among them are faults that this service had.
 import type { Change } from './alter-module.ts';
 
 export type Defect = {
@@ -16,14 +16,442 @@ const EXECUTION = 'src/usecases/execution';
 
 export const DEFECTS: readonly Defect[] = [
   {
-    name: 'settles_again_after_lost_answer',
-    what: 'a repeat settles again without its own claim',
+    name: 'settles_again_without_claim',
+    what: 'a repeat after a lost answer settles again without a claim of its own',
     within: 400,
     changes: [
       at(
         `${EXECUTION}/payment-steps.ts`,
-        'claimed = await it.call.deadline.forAppend(appendPayment(deps, view, retried));',
-        'void retried;',
+        '    claimed = await it.call.deadline.forAppend(appendPayment(deps, view, retried));\n',
+        '    void retried;\n',
+      ),
+    ],
+  },
+  {
+    name: 'nonce_used_is_paid',
+    what: "the facilitator's answer that the nonce is used counts as paid",
+    within: 600,
+    changes: [
+      at(
+        'src/domain/payment/state.ts',
+        '  const proven = reconcile(finding, payment, at);\n',
+        "  if (answer.outcome === 'unknown' && answer.cause.endsWith('already_used')) return paymentSettled(payment, null, 'chain', at);\n  const proven = reconcile(finding, payment, at);\n",
+      ),
+    ],
+  },
+  {
+    name: 'final_refusal_without_chain',
+    what: 'a final refusal ends the payment whatever the chain shows',
+    within: 600,
+    changes: [
+      at(
+        'src/domain/payment/state.ts',
+        '  const proven = reconcile(finding, payment, at);\n',
+        "  if (answer.outcome === 'rejected') return paymentRejected(payment, answer.reason, 'facilitator', at);\n  const proven = reconcile(finding, payment, at);\n",
+      ),
+    ],
+  },
+  {
+    name: 'unused_is_over',
+    what: 'an unused authorization counts as over before it has expired',
+    within: 400,
+    changes: [
+      at(
+        'src/domain/payment/state.ts',
+        '      return isSurelyOver(payment.reserved, finding.chainTimeSeconds)\n',
+        '      return finding.chainTimeSeconds > 0\n',
+      ),
+    ],
+  },
+  {
+    name: 'settles_before_key_is_claimed',
+    what: 'the idempotency key is not claimed before the settle call',
+    within: 200,
+    changes: [
+      at(
+        `${EXECUTION}/execute-webhook.ts`,
+        '  if (view !== null && isNew) {\n',
+        '  if (view !== null && isNew && deps.exclusive === null) {\n',
+      ),
+    ],
+  },
+  {
+    name: 'key_released_while_unconfirmed',
+    what: 'a key is released while the payment of its holder is unconfirmed',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/idempotency.ts`,
+        "  if (payment.status === 'rejected') return 'payment_rejected';\n",
+        "  if (payment.status === 'rejected' || payment.status === 'unknown') return 'payment_rejected';\n",
+      ),
+    ],
+  },
+  {
+    name: 'key_released_by_age',
+    what: 'a key is released a minute after its claim, whatever became of its job',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/idempotency.ts`,
+        '  { jobId, paymentStream }: IdempotencyKeyClaimed,\n): Promise<Holder> {\n',
+        "  { jobId, paymentStream, claimedAt }: IdempotencyKeyClaimed,\n): Promise<Holder> {\n  if (deps.clock.now() - Date.parse(claimedAt) > 60_000) return { job: null, release: 'retention_over', paid: null };\n",
+      ),
+    ],
+  },
+  {
+    name: 'answered_key_forgotten',
+    what: 'a key is free 20 seconds after the completion of its job',
+    within: 400,
+    changes: [
+      at(
+        'src/domain/payment/claim.ts',
+        'Date.parse(completedAt) + TIMES.idempotencyRetentionMs',
+        'Date.parse(completedAt) + 20_000',
+      ),
+    ],
+  },
+  {
+    name: 'replay_lost_after_days',
+    what: 'the replay of a payment is not found two days after its job',
+    within: 800,
+    changes: [
+      at(
+        `${EXECUTION}/idempotency.ts`,
+        "  if (job !== null) return { ...job, by: 'payment' };\n",
+        "  const age = job?.kind === 'completed' ? deps.clock.now() - Date.parse(job.job.completed.completedAt) : 0;\n  if (job !== null && age < 2 * 86_400_000) return { ...job, by: 'payment' };\n",
+      ),
+    ],
+  },
+  {
+    name: 'repeat_ignores_fingerprint',
+    what: 'a payment or key serves any request',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/idempotency.ts`,
+        '  if (reserved.fingerprint !== lookup.fingerprint) {\n',
+        "  if (reserved.fingerprint === '') {\n",
+      ),
+    ],
+  },
+  {
+    name: 'interrupted_job_resent',
+    what: 'a job found running is run again',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/idempotency.ts`,
+        "    deps.foundRunning(jobId);\n    return { kind: 'refused', refusal: inProgress(jobId) };\n",
+        '    deps.foundRunning(jobId);\n    return null;\n',
+      ),
+      at(
+        `${EXECUTION}/run-job.ts`,
+        "  await appendUntilKnown(deps, stream, 'no_stream', events);\n",
+        "  await unlessOvertaken(appendUntilKnown(deps, stream, 'no_stream', events));\n",
+      ),
+    ],
+  },
+  {
+    name: 'sent_before_start_is_durable',
+    what: 'the request is sent before JobStarted is acknowledged',
+    within: 200,
+    changes: [
+      at(
+        `${EXECUTION}/run-job.ts`,
+        "  await appendUntilKnown(deps, stream, 'no_stream', events);\n",
+        "  void appendUntilKnown(deps, stream, 'no_stream', events);\n",
+      ),
+    ],
+  },
+  {
+    name: 'retry_before_announcement',
+    what: 'the next attempt is sent before the last one is recorded',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/run-job.ts`,
+        '  if ((await unlessOvertaken(append)) === null) return closeNotExecuted(deps, jobId);\n  await deps.clock.sleep(waitMs);\n',
+        '  void unlessOvertaken(append);\n  await deps.clock.sleep(0 * waitMs);\n',
+      ),
+    ],
+  },
+  {
+    name: 'start_after_refund',
+    what: 'a job starts although the refund of its payment has begun',
+    within: 2000,
+    changes: [
+      at(
+        `${EXECUTION}/run-job.ts`,
+        "  const buys = paid === null || paid.state.status === 'settled';\n",
+        "  const buys = paid === null || paid.stream !== '';\n",
+      ),
+    ],
+  },
+  {
+    name: 'late_start_is_sent',
+    what: 'a start that is acknowledged after its lease is sent',
+    within: 2000,
+    changes: [
+      at(
+        `${EXECUTION}/run-job.ts`,
+        '  const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;\n',
+        '  const late = begun < 0;\n',
+      ),
+    ],
+  },
+  {
+    name: 'answered_503_is_sent',
+    what: 'a call without key and payment is sent after its answer 503',
+    within: 2000,
+    changes: [
+      at(
+        `${EXECUTION}/execute-webhook.ts`,
+        '  if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();\n',
+        '',
+      ),
+      at(
+        `${EXECUTION}/execute-webhook.ts`,
+        '  if (!deadline.hasPassed() || !isAnonymous(call))\n',
+        '  if (call.lookup !== null)\n',
+      ),
+    ],
+  },
+  {
+    name: 'answer_before_durable',
+    what: 'the receipt is answered before its append is acknowledged',
+    within: 200,
+    changes: [
+      at(
+        `${EXECUTION}/close-job.ts`,
+        '  const appended = await unlessOvertaken(append(deps, running.stream, last.revision, events));\n',
+        '  void unlessOvertaken(append(deps, running.stream, last.revision, events));\n  const appended = true as true | null;\n',
+      ),
+    ],
+  },
+  {
+    name: 'new_ids_on_repeat',
+    what: 'a repeated append has new event ids',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/event-streams.ts',
+        '      return await deps.log.append(stream, expected, events);\n',
+        '      const fresh = events.map((event) => ({ ...event, id: deps.entropy.uuid() }));\n      return await deps.log.append(stream, expected, fresh);\n',
+      ),
+    ],
+  },
+  {
+    name: 'append_given_up',
+    what: 'an append of unknown fate is not repeated',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/event-streams.ts',
+        '      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;\n',
+        '      if (pause > 0) throw error;\n',
+      ),
+    ],
+  },
+  {
+    name: 'lease_by_wall_clock',
+    what: 'recovery compares leases with the wall clock',
+    within: 1000,
+    changes: [
+      at(
+        `${EXECUTION}/recover-jobs.ts`,
+        '  const unchanged = watch.unchangedFor(view.stream, String(view.expected));\n',
+        '  const unchanged = deps.clock.now() - Date.parse(view.state.started.startedAt) + 0 * watch.unchangedFor(view.stream, String(view.expected));\n',
+      ),
+    ],
+  },
+  {
+    name: 'recovery_without_observation',
+    what: 'recovery closes what it has not observed for the lease',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/recover-jobs.ts`,
+        "  if (!orphaned && unchanged < leaseMs + TIMES.recoveryGraceMs) return 'running';\n",
+        "  if (!orphaned && unchanged < Math.min(0, leaseMs)) return 'running';\n",
+      ),
+    ],
+  },
+  {
+    name: 'recovery_closes_nothing',
+    what: 'interrupted jobs are never closed',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/recover-jobs.ts`,
+        "  if (view.state.status !== 'running') return 'ended';\n",
+        "  if (view.state.status !== 'completed') return 'ended';\n",
+      ),
+    ],
+  },
+  {
+    name: 'quota_on_resume',
+    what: 'a resumed payment takes a unit of the quota again',
+    within: 600,
+    changes: [
+      at(
+        `${EXECUTION}/execute-webhook.ts`,
+        "  if (known.kind === 'resume') {\n",
+        "  if (known.kind === 'resume') {\n    await takeQuota(deps, call.read.target, call.payer);\n",
+      ),
+    ],
+  },
+  {
+    name: 'refund_recorded_twice',
+    what: 'a refund that is recorded already is recorded again',
+    within: 2000,
+    changes: [
+      at(
+        'src/domain/payment/refund.ts',
+        "  if (payment.status === 'refunded' && payment.refunded.transaction === transaction)\n    return { kind: 'events', events: [] };\n  if (payment.status !== 'refunding'",
+        "  if (payment.status !== 'refunded' && payment.status !== 'refunding'",
+      ),
+      at(
+        'src/domain/payment/refund.ts',
+        "  const again = payment.status === 'refunding' ? []",
+        "  const again = payment.status === 'refunding' || payment.status === 'refunded' ? []",
+      ),
+    ],
+  },
+  {
+    name: 'refund_without_confirmation',
+    what: 'a refund begins while the job may start',
+    within: 2000,
+    changes: [
+      at(
+        'src/domain/payment/refund.ts',
+        "  if (job === 'running') return 'undecided';\n  return job",
+        "  if (job === 'running') return 'holds';\n  return job",
+      ),
+    ],
+  },
+  {
+    name: 'transfer_not_recorded',
+    what: 'the comparison with the chain records no charge that the books lack',
+    within: 600,
+    changes: [
+      at(
+        'src/usecases/reconciliation/settle-transfers.ts',
+        "    if (verdict.kind !== 'settles' && verdict.kind !== 'corrects') return verdict.kind;\n",
+        "    if (verdict.kind !== 'corrects') return verdict.kind === 'settles' ? 'confirmed' : verdict.kind;\n",
+      ),
+    ],
+  },
+  {
+    name: 'missing_charge_not_found',
+    what: 'a charge without a transfer is not found missing',
+    within: 800,
+    changes: [
+      at(
+        'src/domain/payment/reconciliation.ts',
+        "  if (!('settled' in payment) || !isCharged(payment)) return null;\n",
+        "  if (finding !== null || !('settled' in payment) || !isCharged(payment)) return null;\n",
+      ),
+    ],
+  },
+  {
+    name: 'reorganisation_ignored',
+    what: 'the comparison continues behind a block that is not in the chain any more',
+    within: 2000,
+    changes: [
+      at(
+        'src/usecases/reconciliation/reconcile-chain.ts',
+        '    if (block === null || block.hash === known.blockHash) return',
+        "    if (block === null || block.hash !== '') return",
+      ),
+    ],
+  },
+  {
+    name: 'projector_skips',
+    what: 'the projector drops events that arrived while it wrote a batch',
+    within: 400,
+    changes: [
+      at(
+        'projections/session.ts',
+        '      this.queue.dropThrough(last.position);\n',
+        '      this.queue.dropThrough(this.queue.last ?? last.position);\n',
+      ),
+    ],
+  },
+  {
+    name: 'projector_doubles',
+    what: 'events that another process has projected are projected again',
+    within: 1000,
+    changes: [
+      at('projections/session.ts', '    this.queue.dropThrough(this.#rows.head.position);\n', ''),
+      at('projections/fold.ts', '    if (stored !== null && stored.position >= position) continue;\n', ''),
+    ],
+  },
+  {
+    name: 'projector_keeps_stale_rows',
+    what: 'rows in memory are kept after another process has written',
+    within: 1000,
+    changes: [
+      at('projections/projection.ts', '    if (head.version !== this.#head.version) this.forget();\n', ''),
+    ],
+  },
+  {
+    name: 'checkpoint_over_cut_history',
+    what: 'a checkpoint is signed over a log that lacks events',
+    within: 1000,
+    changes: [
+      at(
+        'src/domain/transparency/checkpoint.ts',
+        "  if (known !== null && contradicts(last, known)) return refuse('checkpoint_forgotten');\n",
+        '',
+      ),
+    ],
+  },
+  {
+    name: 'calls_over_cut_history',
+    what: 'calls are taken over a log that lacks events',
+    within: 1000,
+    changes: [
+      at(
+        'src/usecases/transparency/checkpoint-state.ts',
+        'forgotten: fact.known !== null && contradicts(fact.last, fact.known) };',
+        'forgotten: fact.known !== null && fact.known.size < 0 };',
+      ),
+    ],
+  },
+  {
+    name: 'checkpoint_repeated',
+    what: 'a checkpoint is signed without new leaves',
+    within: 200,
+    changes: [
+      at(
+        'src/domain/transparency/checkpoint.ts',
+        "  return { next: rows.size === last.size ? 'rest' : 'sign' };\n",
+        "  return { next: rows.size < last.size ? 'rest' : 'sign' };\n",
+      ),
+    ],
+  },
+  {
+    name: 'settled_dropped_on_conflict',
+    what: 'a settlement fact is dropped if another process wrote first',
+    within: 2000,
+    changes: [
+      at(
+        `${EXECUTION}/payment-steps.ts`,
+        '    if (appended === null) continue;\n',
+        '    if (appended === null) return LOOK_UP;\n',
+      ),
+    ],
+  },
+  {
+    name: 'lost_key_releases_settled',
+    what: 'a payment that was settled is released because its key is lost',
+    within: 2000,
+    changes: [
+      at(
+        `${EXECUTION}/payment-steps.ts`,
+        "  if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;\n",
+        "  if (view.state.status === 'absent') return;\n",
       ),
     ],
   },

@@ -51,6 +51,8 @@ export class Host implements Owner {
   readonly #onKilled: (() => void)[] = [];
   /** Calls of ports that have no answer yet. */
   pending = 0;
+  /** Virtual ms until which it was last frozen or out of reach of the event log. */
+  disturbedUntil = 0;
   /** Defects that its logger was given. */
   readonly bugs: string[] = [];
   readonly #monotonicStart: number;
@@ -78,6 +80,7 @@ export class Host implements Owner {
   /** Nothing of it runs for so long; what is under way elsewhere continues. */
   freeze(ms: number): void {
     this.frozenUntil = Math.max(this.frozenUntil, this.scheduler.now + ms);
+    this.disturbedUntil = Math.max(this.disturbedUntil, this.frozenUntil);
     this.trace.note(`${this.name} is frozen for ${Math.round(ms)} ms`);
   }
 

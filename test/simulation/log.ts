@@ -20,6 +20,8 @@ const positionOf = (index: number) => String(index).padStart(12, '0');
 export class LogStore {
   readonly events: RecordedEvent[] = [];
   readonly streams = new Map<string, RecordedEvent[]>();
+  /** How many events there were after each append. */
+  readonly ends: number[] = [];
   /** Called after each append. */
   readonly listeners = new Set<() => void>();
   onStored: (events: readonly RecordedEvent[]) => void = () => undefined;
@@ -62,6 +64,7 @@ export class LogStore {
     );
     past.push(...stored);
     this.events.push(...stored);
+    this.ends.push(this.events.length);
     this.streams.set(stream, past);
     const types = stored.map(({ type }) => type);
     this.#trace.note(`the log stores ${types.join(', ')} in ${shortened(stream)}`);
@@ -245,6 +248,7 @@ export function logAccess(store: LogStore, host: Host, weather: LogWeather): Log
     weather,
     away(ms) {
       awayUntil = Math.max(awayUntil, scheduler.now + ms);
+      host.disturbedUntil = Math.max(host.disturbedUntil, awayUntil);
       interruptions++;
       trace.note(`the event log is out of reach of ${host.name} for ${Math.round(ms)} ms`);
       trace.reached('outage of the event log');

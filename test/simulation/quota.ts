@@ -4,8 +4,6 @@ import type { Host } from './host.ts';
 
 export class QuotaStore {
   readonly #windows = new Map<string, { points: number; readonly endsAt: number }>();
-  /** Units taken, by rule. */
-  readonly taken = new Map<string, number>();
 
   read(rule: QuotaRule, key: string, now: number, units: 0 | 1): QuotaState {
     const name = `${rule.name} ${rule.windowMs} ${key}`;
@@ -14,7 +12,6 @@ export class QuotaStore {
     if (units === 1) {
       window.points++;
       this.#windows.set(name, window);
-      this.taken.set(rule.name, (this.taken.get(rule.name) ?? 0) + 1);
     }
     const points = window.points + 1 - units;
     const { maxRequests: limit } = rule;

@@ -10,6 +10,7 @@ import type { Refused } from '#src/domain/refusal.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { QuotaRule } from '#src/ports/quota.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import {
@@ -47,7 +48,10 @@ export type Deployment = {
   /** One process at a time, proven by a lock; its rows are embedded. */
   readonly exclusive: boolean;
   readonly weather: Weather;
-  readonly witness: PaymentWitness & { hit(hit: Hit): void };
+  readonly witness: PaymentWitness & {
+    hit(hit: Hit): void;
+    quotaTaken(rule: QuotaRule, key: string, host: Host): void;
+  };
 };
 
 export type Relay = {
@@ -65,6 +69,8 @@ export type Relay = {
   isWhole(): boolean;
 };
 
+/** With quotas of targets. */
+const RULES = { ...targetRules, mode: 'blocklist-quota' } as const;
 const ORIGIN_HOST = 'relay.example';
 const RECONCILE_MS = 20_000;
 const CANDIDATES_MAX = 1000;
@@ -203,12 +209,12 @@ async function open(
     signer: own.signer,
     keyedHash,
     receiptLog: checkpoints.promised,
-    rules: targetRules,
+    rules: RULES,
     describeAddress,
     resolver: simulatedResolver(host, weather.target),
     outbound: simulatedOutbound(host, weather.target, (hit) => shared.witness.hit(hit)),
     payments,
-    quota: simulatedQuota(shared.quota, host, () => undefined),
+    quota: simulatedQuota(shared.quota, host, (rule, key) => shared.witness.quotaTaken(rule, key, host)),
     targetQuotaPerMinute: 1000,
     slots,
     exclusive,

@@ -26,6 +26,7 @@ export async function runSeed(
     await world.run();
     for (const left of await world.stop()) witness.violated('no_promise_pending', left);
     await checkWorld(world);
+    if (world.restores && witness.violations.length === 0) await world.restore();
   } catch (error) {
     witness.violated('simulator', error instanceof Error ? (error.stack ?? error.message) : String(error));
   }

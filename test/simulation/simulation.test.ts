@@ -34,6 +34,7 @@ const REACHED = [
   'settle: settled_without_transfer',
   'settle: refused_and_moved',
   'pause of 8 days',
+  'older backup of the log',
 ];
 
 const BLOCK = 50;

@@ -3,11 +3,14 @@
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { isJobEvent, isPaymentEvent, STREAM } from '#src/domain/events.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
+import { TIMES } from '#src/domain/limits.ts';
 import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/state.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import type { Answer, Intent, Made } from './buyers.ts';
+import type { QuotaRule } from '#src/ports/quota.ts';
+import { type Answer, type Intent, type Made, textOf } from './buyers.ts';
 import type { Chain } from './chain.ts';
-import type { Host } from './host.ts';
+import { EPOCH, type Host } from './host.ts';
 import type { LogStore } from './log.ts';
 import type { SettleKind } from './payments.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -24,6 +27,11 @@ type Seen = {
   readonly isPaid: boolean;
 };
 
+/** A repeat may have to wait. */
+const LIMITED = ['too_many_in_flight', 'rate_limited'];
+/** What the clocks of processes differ by. */
+const CLOCKS_MS = 2 * 3_600_000;
+
 export class Witness {
   readonly violations: Violation[] = [];
   readonly hits: Hit[] = [];
@@ -34,10 +42,15 @@ export class Witness {
   readonly settles = new Map<string, number>();
   readonly settleKinds = new Map<string, SettleKind>();
   readonly #begun = new Map<string, number>();
+  /** By call: the completed job that a repeat must get; calls whose payment was accepted before are `accepted`. */
+  readonly #expected = new Map<Made, { readonly jobId: string | null; readonly accepted: boolean }>();
   readonly seen: Seen;
 
   constructor(seen: Seen) {
     this.seen = seen;
+    seen.log.onStored = (events) => {
+      for (const event of events) if (event.type === 'JobCompleted') this.#closed(event);
+    };
   }
 
   violated(invariant: string, detail: string): void {
@@ -74,6 +87,31 @@ export class Witness {
     return [...this.seen.log.streams.keys()].filter((stream) => stream.startsWith(prefix));
   }
 
+  // ── what recovery may close ───────────────────────────────────────────────────────────────────────────
+
+  /** Only a job whose owner has ended, or has not appended for its lease and the grace beyond it. */
+  #closed({ stream, data, created }: RecordedEvent): void {
+    if (data.closedBy !== 'recovery') return;
+    const events = this.seen.log.read(stream);
+    const started = events.find(({ type }) => type === 'JobStarted');
+    const before = events.findLast(
+      ({ type, data: { willRetry } }) => type === 'JobStarted' || willRetry === true,
+    );
+    if (started === undefined || before === undefined) return;
+    const owner = this.hosts.find(({ name }) => String(started.data.owner).startsWith(`${name} `));
+    if (owner === undefined || !owner.alive) return;
+    const waited = Date.parse(created) - Date.parse(before.created);
+    const least = Number(started.data.leaseMs) + TIMES.recoveryGraceMs;
+    if (waited < least)
+      this.violated(
+        'live_job_closed',
+        `${stream} is closed ${waited} ms after its last event, its lease is ${least} ms`,
+      );
+    // It was neither frozen nor cut off: it would have ended the job itself.
+    else if (owner.disturbedUntil < this.seen.scheduler.now - waited)
+      this.violated('live_job_closed', `${stream} is closed by recovery, and ${owner.name} lives`);
+  }
+
   // ── at the facilitator ────────────────────────────────────────────────────────────────────────────────
 
   settleArrived(payment: PresentedPayment, host: Host): void {
@@ -101,6 +139,10 @@ export class Witness {
       this.violated('settle_claimed', `a settle call before the idempotency key of job ${jobId} is claimed`);
   }
 
+  settleCount(): number {
+    return [...this.settles.values()].reduce((sum, count) => sum + count, 0);
+  }
+
   settled(payment: PresentedPayment, kind: SettleKind): void {
     this.settleKinds.set(STREAM.payment(payment.hash), kind);
   }
@@ -119,6 +161,12 @@ export class Witness {
     const count = this.hits.filter(({ jobId }) => jobId === hit.jobId).length;
     if (count > announced)
       this.violated('sent_once', `job ${hit.jobId}: ${count} requests for ${announced} announced attempts`);
+    const completed = events.find(({ type }) => type === 'JobCompleted');
+    const now = this.seen.scheduler.now;
+    const closedFor = completed === undefined ? 0 : EPOCH + now - Date.parse(completed.created);
+    const owner = this.hosts.find(({ name }) => name === hit.host);
+    if (closedFor > 5000 && owner !== undefined && owner.frozenUntil < now - 5000)
+      this.violated('no_call_after_close', `job ${hit.jobId} is sent ${closedFor} ms after it was closed`);
     const started = events.find(({ type }) => type === 'JobStarted');
     const stream = started?.data.paymentStream;
     if (typeof stream === 'string' && this.#begun.has(stream))
@@ -131,11 +179,70 @@ export class Witness {
 
   made(made: Made): void {
     this.calls.push(made);
+    this.#expected.set(made, { jobId: this.#completedFor(made), accepted: this.#isAccepted(made) });
+  }
+
+  /** The job that this payment has bought, or that this key names. */
+  #completedFor({ intent, payment, isOther }: Made): string | null {
+    if (isOther) return null;
+    const { scheduler, log } = this.seen;
+    const state = payment === null ? null : this.payment(STREAM.payment(payment.hash));
+    const byPayment = state !== null && state.status !== 'absent' ? state.reserved.jobId : null;
+    if (byPayment !== null && this.job(byPayment).status === 'completed') return byPayment;
+    // A payment that was accepted for a job of its own decides before the key.
+    if (intent.key === null || byPayment !== null) return null;
+    const ids = intent.calls.flatMap(({ answer }) =>
+      answer?.kind === 'executed' ? [answer.execution.job.id] : [],
+    );
+    return (
+      ids.find((jobId) => {
+        const end = log.read(STREAM.job(jobId)).find(({ type }) => type === 'JobCompleted');
+        return (
+          end !== undefined &&
+          EPOCH + scheduler.now - Date.parse(end.created) < TIMES.idempotencyRetentionMs - CLOCKS_MS
+        );
+      }) ?? null
+    );
+  }
+
+  #isAccepted({ payment }: Made): boolean {
+    if (payment === null) return false;
+    return !['absent', 'rejected', 'released'].includes(this.payment(STREAM.payment(payment.hash)).status);
+  }
+
+  /** A unit of a target's quota is for a call that is new. */
+  quotaTaken({ name }: QuotaRule, key: string, host: Host): void {
+    if (name !== 'target-per-payer') return;
+    const calls = this.calls.filter(
+      ({ isResolved, relay, intent }) =>
+        !isResolved && relay === host.name && key.startsWith(`${intent.payer} `),
+    );
+    if (calls.every((made) => this.#expected.get(made)?.accepted === true))
+      this.violated('quota_once', `${host.name} takes a unit for a payment that was accepted before`);
   }
 
   /** The process has answered. */
   answered(made: Made, answer: Answer): void {
-    if (answer.kind === 'fault' && answer.code.startsWith('internal')) this.violated('defect', answer.code);
+    if (answer.kind === 'fault' && answer.code.startsWith('internal'))
+      this.violated('no_defect', answer.code);
+    const expected = this.#expected.get(made)?.jobId ?? null;
+    const isExecuted = answer.kind === 'executed';
+    if (made.isOther && isExecuted)
+      this.violated(
+        'other_request',
+        `client ${made.intent.id} gets a result for a request that it did not pay for`,
+      );
+    const isLimited = answer.kind === 'refused' && LIMITED.includes(answer.code);
+    if (
+      expected !== null &&
+      answer.kind !== 'fault' &&
+      !isLimited &&
+      !(isExecuted && answer.execution.job.id === expected)
+    )
+      this.violated(
+        'replayed',
+        `client ${made.intent.id} gets ${isExecuted ? answer.execution.job.id : textOf(answer)} instead of the replay of ${expected}`,
+      );
     if (answer.kind === 'executed') {
       const { job, receipt } = answer.execution;
       const stored = this.seen.log

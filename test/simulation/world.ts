@@ -40,6 +40,7 @@ export class World {
   readonly places: Place[];
   readonly office: Office;
   isCalm = false;
+  readonly #restores: boolean;
   readonly #market: Market;
 
   constructor(seed: number, keepsTrace: boolean) {
@@ -57,6 +58,7 @@ export class World {
     this.witness = new Witness({ log, chain, scheduler, trace, isPaid });
     const { weather, witness } = this;
     this.shared = { log, chain, quota: new QuotaStore(), isPaid, exclusive, weather, witness };
+    this.#restores = random.chance(0.12);
     const rows = new RowStorage();
     const count = exclusive ? 1 : random.int(1, 3);
     this.places = Array.from({ length: count }, () => ({
@@ -269,6 +271,53 @@ export class World {
 
   #isBusy(): boolean {
     return this.witness.busyWith(this.#rows()) !== null;
+  }
+
+  /** Whether the seed ends with an older backup of the event log. */
+  get restores(): boolean {
+    return this.#restores;
+  }
+
+  /**
+   * After everything has ended, the event log is replaced by an older backup that lacks the last checkpoint: the processes
+   * must notice it, and send, charge and sign nothing.
+   */
+  async restore(): Promise<void> {
+    const { scheduler, shared, trace, witness } = this;
+    const { log } = shared;
+    const random = this.random.fork();
+    const last = log.events.findLast(({ type, data }) => type === 'CheckpointSigned' && data.size !== '0');
+    const first = log.events.find(({ type }) => type === 'CheckpointSigned');
+    if (last === undefined || first === undefined || last === first) return;
+    for (const { relay } of this.places) relay?.host.kill('in order');
+    const ends = log.ends.filter((end) => end >= Number(first.position) && end < Number(last.position));
+    const count = random.pick(ends);
+    trace.note(`the event log is replaced by a backup of its first ${count} events`);
+    trace.reached('older backup of the log');
+    log.cut(count);
+    const before = { hits: witness.hits.length, settles: witness.settleCount() };
+    for (const place of this.places) {
+      place.isClosed = false;
+      void this.#keep(place, random.fork());
+    }
+    let areDone = false;
+    void (async () => {
+      await scheduler.sleep(random.between(500, 40_000));
+      for (const intent of this.intents)
+        await present(this.#market, random, intent, intent.payments.at(-1) ?? null);
+      await scheduler.sleep(20_000);
+      areDone = true;
+    })();
+    await scheduler.run(scheduler.now + CALM_MAX_MS, () => areDone, scheduler.steps + STEPS_MAX);
+    if (witness.hits.length > before.hits)
+      witness.violated('rollback_noticed', 'a call is sent over a log that lacks events');
+    if (witness.settleCount() > before.settles)
+      witness.violated('rollback_noticed', 'a payment is settled over a log that lacks events');
+    if (log.events.slice(count).some(({ type }) => type === 'CheckpointSigned'))
+      witness.violated('rollback_noticed', 'a checkpoint is signed over a log that lacks events');
+    for (const { relay } of this.places)
+      if (relay?.isWhole() === true)
+        witness.violated('rollback_noticed', `${relay.host.name} takes the log for whole`);
   }
 
   /** Everything is stopped for days; then the buyers come back with what they have. */
