@@ -144,7 +144,7 @@ export async function buy(market: Market, random: Random, intent: Intent): Promi
   const { scheduler } = market;
   const lifeSeconds = random.pick([30, 60, 110]);
   const signsAgain = random.chance(intent.key === null ? 0.15 : 0.4);
-  const cancels = market.isPaid && random.chance(0.06);
+  const cancels = market.isPaid && random.chance(0.12);
   await scheduler.sleep(random.between(0, 25_000));
   for (let round = 0; round < ROUNDS_MAX && intent.isOpen; round++) {
     const payment = paymentFor(market, random, intent, lifeSeconds, signsAgain && round > 0);

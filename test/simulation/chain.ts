@@ -167,6 +167,11 @@ export class Chain {
     return isOurs ? { outcome: 'paid', transaction: end.hash } : { outcome: 'spent_elsewhere' };
   }
 
+  hasFailed(hash: string): boolean {
+    this.mine();
+    return this.transactions.find((transaction) => transaction.hash === hash)?.failed === true;
+  }
+
   blockOf(hash: string): number | null {
     this.mine();
     return this.transactions.find((transaction) => transaction.hash === hash)?.block ?? null;

@@ -151,7 +151,10 @@ function checkMoney({ witness, intents, shared: { chain }, trace }: World): void
       if (isPaid && state.status !== 'refunded') paid++;
       if (isPaid && !isCharged)
         witness.violated('received_is_charged', `payment ${stream} is ${state.status}, and its money came`);
-      if (!isPaid && isCharged && !('missing' in state && state.missing !== null) && !wasReorganised)
+      // Found missing is enough where the facilitator lied or the chain was reorganised; else nothing was to be charged.
+      const wasLie = witness.settleKinds.get(stream) === 'settled_without_transfer';
+      const isListed = 'missing' in state && state.missing !== null;
+      if (!isPaid && (isCharged || isListed) && !wasReorganised && !(wasLie && isListed))
         witness.violated('charged_is_received', `payment ${stream} is ${state.status}, and no money came`);
       const refunds = chain.transactions.filter(
         ({ block, kind, moves }) =>

@@ -154,6 +154,14 @@ export function simulatedPayments(
       });
       // The time of the facilitator's work, and the time limit of the adapter.
       await host.clock.sleep(Math.min(ms, 20_000));
+      // What became of its transaction meanwhile: the payer may have cancelled in front of it.
+      const failed = answer?.outcome === 'settled' && chain.hasFailed(answer.transaction);
+      if (failed)
+        return {
+          outcome: 'unknown',
+          cause: 'invalid_exact_evm_transaction_failed',
+          transaction: answer.transaction,
+        };
       return answer !== null && ms <= 20_000
         ? answer
         : { outcome: 'unknown', cause: 'settle_no_answer', transaction: null };

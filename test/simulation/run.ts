@@ -3,7 +3,7 @@
 //
 //   bun run simulate [--seeds N] [--from S] [--coverage]   N seeds (1000) from S (1) on; ends at the first that fails
 //   bun run simulate --seed S [--trace]                    one seed, with what happened in plain sentences
-//   bun run simulate --defects [--only NAME]               puts each defect of defects.ts back, and counts the seeds until it
+//   bun run simulate --defects [--only NAME] [--within N]  puts each defect of defects.ts back, and counts the seeds until it
 //                                                          is seen; writes defects.json
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,6 +23,7 @@ const { values } = parseArgs({
     coverage: { type: 'boolean', default: false },
     defects: { type: 'boolean', default: false },
     only: { type: 'string' },
+    within: { type: 'string' },
     workers: { type: 'string' },
   },
 });
@@ -115,13 +116,14 @@ async function findDefects(): Promise<number> {
   }
   const missed = rows.filter(({ seenBy }) => seenBy === null).length;
   console.log(`${rows.length} defects, ${missed} not seen`);
-  if (values.only === undefined)
+  if (values.only === undefined && values.within === undefined)
     writeFileSync(join(import.meta.dirname, 'defects.json'), `${JSON.stringify(rows, null, 2)}\n`);
   return missed === 0 ? 0 : 1;
 }
 
 /** The lowest seed that sees the defect, among the first `within`. */
-async function search({ name, within }: Defect): Promise<Found> {
+async function search({ name, ...defect }: Defect): Promise<Found> {
+  const within = values.within === undefined ? defect.within : numberOf('within', values.within);
   let best: SeedResult | null = null;
   await runSeeds({
     from: 1,
