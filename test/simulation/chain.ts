@@ -167,6 +167,19 @@ export class Chain {
     return isOurs ? { outcome: 'paid', transaction: end.hash } : { outcome: 'spent_elsewhere' };
   }
 
+  /** Whether a transaction that uses the authorization is in a block, or may still be. */
+  isPaidOrWaiting(authorization: Use & { readonly validBefore: string }): boolean {
+    this.mine();
+    const end = this.endOf(authorization);
+    if (end !== null) return end.kind === 'use';
+    const { payer, nonce, validBefore } = authorization;
+    if (Number(validBefore) <= timeOf(this.height)) return false;
+    return this.transactions.some(
+      ({ kind, failed, authorization: its }) =>
+        kind === 'use' && !failed && its?.nonce === nonce && its.payer === payer,
+    );
+  }
+
   hasFailed(hash: string): boolean {
     this.mine();
     return this.transactions.find((transaction) => transaction.hash === hash)?.failed === true;

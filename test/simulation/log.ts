@@ -164,7 +164,16 @@ export function logAccess(store: LogStore, host: Host, weather: LogWeather): Log
       lateMs: random.between(1, random.chance(0.2) ? 90_000 : 4000),
     };
   }
-  const read = <T>(effect: () => T) => host.call<T>(null, effect, { fate: fateOf<T>(false) });
+  /** An outage also loses the answers that are on their way. */
+  async function call<T>(what: string | null, effect: () => T, isAppend: boolean): Promise<T> {
+    const before = interruptions;
+    const answer = await host.call<T>(what, effect, { fate: fateOf<T>(isAppend), counts: isAppend });
+    if (before === interruptions || !isAway()) return answer;
+    await host.clock.sleep(random.between(5, 2500));
+    trace.reached('answer lost by an outage');
+    throw unavailable();
+  }
+  const read = <T>(effect: () => T) => call<T>(null, effect, false);
 
   async function* subscribe({
     after,
@@ -230,10 +239,7 @@ export function logAccess(store: LogStore, host: Host, weather: LogWeather): Log
     append(stream, expected, given: readonly NewEvent[]) {
       const rows = given.map(eventRow);
       const what = `an append of ${given.map(({ type }) => type).join(', ')}`;
-      return host.call(what, () => store.append(stream, expected, rows), {
-        fate: fateOf(true),
-        counts: true,
-      });
+      return call(what, () => store.append(stream, expected, rows), true);
     },
     readStream: (stream, options) => read(() => store.read(stream, options)),
     readAll: ({ after, max, types }) => read(() => store.after(after, max, types)),

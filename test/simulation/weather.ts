@@ -14,6 +14,8 @@ export type Weather = {
   readonly batchSize: number;
   /** Virtual seconds between two disturbances (an outage, a freeze, a step of a clock, a reorganisation); 0: none. */
   readonly disturbedEvery: number;
+  /** Probability that a process is disturbed, or an operator acts, right after an event that matters. */
+  readonly spite: number;
   /** Processes that are ended at one of their calls, and started again. */
   readonly kills: number;
   readonly stops: number;
@@ -53,6 +55,7 @@ export function drawWeather(random: Random): Weather {
     confirmWaitMs: random.pick([0, 3000, 30_000]),
     batchSize: random.pick([1, 2, 7, 500]),
     disturbedEvery: random.chance(0.4) ? 0 : random.between(8, 60),
+    spite: random.chance(0.4) ? 0 : random.between(0.02, 0.2),
     kills: random.chance(0.3) ? 0 : random.int(1, 4),
     stops: random.chance(0.7) ? 0 : 1,
   };

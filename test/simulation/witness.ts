@@ -38,6 +38,8 @@ export class Witness {
   readonly calls: Made[] = [];
   readonly hosts: Host[] = [];
   intents: readonly Intent[] = [];
+  /** What the world makes of an event. */
+  onStored: (event: RecordedEvent) => void = () => undefined;
   /** Settle calls that arrived, by the payment's stream. */
   readonly settles = new Map<string, number>();
   readonly settleKinds = new Map<string, SettleKind>();
@@ -49,7 +51,10 @@ export class Witness {
   constructor(seen: Seen) {
     this.seen = seen;
     seen.log.onStored = (events) => {
-      for (const event of events) if (event.type === 'JobCompleted') this.#closed(event);
+      for (const event of events) {
+        if (event.type === 'JobCompleted') this.#closed(event);
+        this.onStored(event);
+      }
     };
   }
 
@@ -135,8 +140,36 @@ export class Witness {
         .read(claim)
         .some(({ type, data }) => type === 'IdempotencyKeyClaimed' && data.jobId === jobId),
     );
+    this.#mayBeCharged(intent, payment);
     if (!held)
       this.violated('settle_claimed', `a settle call before the idempotency key of job ${jobId} is claimed`);
+  }
+
+  /** Of the earlier payments of the same key, none is paid or may still be, unless it was refunded. */
+  #mayBeCharged(intent: Intent, payment: PresentedPayment): void {
+    const { chain, trace } = this.seen;
+    if ((trace.counts.get('reorganisation with transfers') ?? 0) > 0) return;
+    for (const other of intent.payments) {
+      if (other.hash === payment.hash) continue;
+      const isAlive = chain.isPaidOrWaiting(other);
+      const { status } = this.payment(STREAM.payment(other.hash));
+      const job = this.#servedBy(intent);
+      if (isAlive && status !== 'refunded' && job === null)
+        this.violated(
+          'charged_once',
+          `client ${intent.id} is charged again while its payment ${other.nonce.slice(2, 8)} is ${status}`,
+        );
+    }
+  }
+
+  /** A job of the key that ended a week ago, so that the key is free; null: none. */
+  #servedBy({ key, calls }: Intent): string | null {
+    const old = calls.find(
+      ({ answer, answeredAt }) =>
+        answer?.kind === 'executed' &&
+        this.seen.scheduler.now - answeredAt > TIMES.idempotencyRetentionMs - CLOCKS_MS,
+    );
+    return key !== null && old?.answer?.kind === 'executed' ? old.answer.execution.job.id : null;
   }
 
   settleCount(): number {
@@ -225,6 +258,14 @@ export class Witness {
   answered(made: Made, answer: Answer): void {
     if (answer.kind === 'fault' && answer.code.startsWith('internal'))
       this.violated('no_defect', answer.code);
+    if (answer.kind === 'refused' && answer.code === 'payment_required' && made.payment !== null) {
+      this.seen.chain.mine();
+      if (this.seen.chain.endOf(made.payment)?.kind === 'use')
+        this.violated(
+          'never_402_when_paid',
+          `client ${made.intent.id} is refused although its money has come`,
+        );
+    }
     const expected = this.#expected.get(made)?.jobId ?? null;
     const isExecuted = answer.kind === 'executed';
     if (made.isOther && isExecuted)

@@ -1,5 +1,7 @@
 // A deployment under a seed: its processes, which are ended, stopped, frozen and started again, its buyers and operators, and
 // the faults around them; then calm, until everything that began has come to its end.
+
+import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { buy, drawIntent, type Intent, type Market, present, signPayment } from './buyers.ts';
 import { Chain } from './chain.ts';
 import { Host } from './host.ts';
@@ -20,6 +22,16 @@ const CALM_MAX_MS = 900_000;
 const DAY_MS = 86_400_000;
 /** No seed needs so many. */
 const STEPS_MAX = 400_000;
+
+/** After these, something is about to be done that must not be done twice. */
+const CRITICAL = [
+  'PaymentReserved',
+  'IdempotencyKeyClaimed',
+  'SettlementRetried',
+  'PaymentSettled',
+  'JobStarted',
+  'AttemptMade',
+];
 
 type Place = {
   rows: RowStorage;
@@ -93,6 +105,8 @@ export class World {
       onBegun: (stream) => witness.refundBegun(stream),
       onCancelled: (stream) => witness.refundCancelled(stream),
     };
+    const spite = random.fork();
+    witness.onStored = (event) => this.#react(spite, event);
     trace.note(
       `seed ${seed}: ${count} ${exclusive ? 'process with embedded rows' : 'processes with shared rows'}, ${isPaid ? 'paid' : 'free'} calls, ${this.intents.length} buyers`,
     );
@@ -222,6 +236,29 @@ export class World {
         trace.note(`the clock of ${relay.host.name} is set to ${Math.round(relay.host.wallOffset)} ms ahead`);
       }
     }
+  }
+
+  /** Something happens at the worst moment: right after an event, to the process that has it appended. */
+  #react(random: Random, { type, data }: RecordedEvent): void {
+    const { scheduler, weather, trace, shared } = this;
+    if (this.isCalm || !CRITICAL.includes(type) || !random.chance(weather.spite)) return;
+    const isIts = ({ relay }: Place) => String(data.owner ?? '').startsWith(`${relay?.host.name} `);
+    const relay = (this.places.find(isIts) ?? random.pick(this.places)).relay;
+    const kind = random.weighted({
+      away: 2,
+      freeze: 2,
+      kill: 1,
+      refund: shared.isPaid && type === 'PaymentSettled' ? 4 : 0,
+    });
+    trace.reached(`right after an event: ${kind}`);
+    const ms = random.chance(0.5) ? random.between(16_000, 100_000) : random.between(100, 6000);
+    if (kind === 'refund') {
+      const fork = random.fork();
+      scheduler.after(random.between(0, 4000), null, () => void refundDue(this.office, fork, true));
+    } else if (relay === null) return;
+    else if (kind === 'away') relay.access.away(ms);
+    else if (kind === 'freeze') relay.host.freeze(ms);
+    else relay.host.kill(`right after ${type}`);
   }
 
   async #refund(random: Random): Promise<void> {

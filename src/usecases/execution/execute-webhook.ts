@@ -231,6 +231,8 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
 
 /** For new calls only: what was accepted once is not judged again. */
 async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise<State | Refused> {
+  // What is missing may be this call's payment: a 402 would ask for another one.
+  await demandWholeRecord(deps, NOT_TAKEN);
   if (isOwnLoop(call.via, deps.pseudonym)) {
     return refused('relay_loop', 'This request came through this relay already: it would call itself.');
   }
@@ -242,9 +244,11 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
   return isRefused(verdict) ? verdict : { ...state, step: 'admit' };
 }
 
+const NOT_TAKEN = 'nothing was sent, and no call is executed';
+
 /** A slot in flight; a payer also has limits of its own (in demo mode all callers are one payer). */
 async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise<State | Refused> {
-  await demandWholeRecord(deps, 'nothing was sent, and no call is executed');
+  await demandWholeRecord(deps, NOT_TAKEN);
   demandSigningKey(deps);
   const { known } = state;
   const slot = state.passed.slot ?? (await takeSlot(deps, call, known));

@@ -1,7 +1,7 @@
 // The event log lacks events that this relay has acknowledged: what it has is answered, and nothing new is begun.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Fault } from '#src/domain/refusal.ts';
+import { Fault, refused } from '#src/domain/refusal.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { shared, world } from '#test/support/fakes-world.ts';
 import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
@@ -27,3 +27,12 @@ for (const [mode, changes] of [
     assert.deepEqual([it.outbound.sent, it.slots.inFlight()], [[], 0]);
   });
 }
+
+test('a payment that its lost events may know: 503, and never a 402 that asks for another one', async () => {
+  const common = shared();
+  const it = world(common, { recordIsWhole: async () => false });
+  common.payments.scriptNew(refused('payment_required', 'The payment has expired.'));
+  const fault = await execute(it, paidWith(otherPayment())).catch((error: unknown) => error);
+  assert.ok(fault instanceof Fault);
+  assert.equal(fault.code, 'event_log_unavailable');
+});
