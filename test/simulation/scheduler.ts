@@ -62,8 +62,8 @@ export class Scheduler {
     await drained();
     while (!isDone() && this.steps < maxSteps) {
       const task = this.#heap[0];
-      if (task === undefined) return;
-      if (task.at > until) {
+      if (task === undefined && !Number.isFinite(until)) return;
+      if (task === undefined || task.at > until) {
         this.now = until;
         return;
       }

@@ -201,6 +201,14 @@ export class Witness {
     if (closedFor > 5000 && owner !== undefined && owner.frozenUntil < now - 5000)
       this.violated('no_call_after_close', `job ${hit.jobId} is sent ${closedFor} ms after it was closed`);
     const started = events.find(({ type }) => type === 'JobStarted');
+    const last = events.findLast(({ type, data }) => type === 'JobStarted' || data.willRetry === true);
+    const since = last === undefined ? 0 : EPOCH + now - Date.parse(last.created);
+    const isLate = started !== undefined && since > Number(started.data.leaseMs) + 2000;
+    if (isLate && owner !== undefined && owner.frozenUntil < now - 5000)
+      this.violated(
+        'within_lease',
+        `job ${hit.jobId} is sent ${since} ms after its start, its lease is ${started.data.leaseMs} ms`,
+      );
     const stream = started?.data.paymentStream;
     if (typeof stream === 'string' && this.#begun.has(stream))
       this.violated('refund_or_call', `job ${hit.jobId} is sent although its refund has begun`);

@@ -254,7 +254,14 @@ export class World {
     const ms = random.chance(0.5) ? random.between(16_000, 100_000) : random.between(100, 6000);
     if (kind === 'refund') {
       const fork = random.fork();
-      scheduler.after(random.between(0, 4000), null, () => void refundDue(this.office, fork, true));
+      // The job's start is held up until about the time at which the refund begins.
+      const heldMs = random.between(0, 2500);
+      if (random.chance(0.8)) relay?.access.away(heldMs);
+      scheduler.after(
+        heldMs + random.between(-100, 2200),
+        null,
+        () => void refundDue(this.office, fork, true),
+      );
     } else if (relay === null) return;
     else if (kind === 'away') relay.access.away(ms);
     else if (kind === 'freeze') relay.host.freeze(ms);

@@ -238,7 +238,12 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
   }
   const { presented, payer } = call;
   const paying = presented === null ? ALLOWED : deps.payments.validateNew(presented, deps.clock.now());
-  if (isRefused(paying)) return paying;
+  if (isRefused(paying)) {
+    // It may have expired since the look-up, in which time a copy of it was accepted: that is no 402.
+    const known = await findKnown(deps, call.lookup);
+    const isNew = known.kind === 'new' || (isContract(call) && known.by !== 'payment');
+    return isNew ? paying : { step: 'lookUp', passed: state.passed };
+  }
   if (isRefused(call.approval)) return call.approval;
   const verdict = await judgeRequest(deps, call.read.target, payer);
   return isRefused(verdict) ? verdict : { ...state, step: 'admit' };

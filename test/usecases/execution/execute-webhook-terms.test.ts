@@ -55,3 +55,27 @@ test('payment_required: an authorization to somebody else proves no payer to wha
   assert.equal(it.payments.calls.verify, 1);
   assert.equal(outcomeOf(await execute(it, paidWith(otherPayment()))), 'replayed');
 });
+
+test('a copy that was held up until the payment expired gets the replay, not a 402, if the payment was served meanwhile', async () => {
+  const common = shared();
+  const late = world(common);
+  const first = world(common);
+  let served: unknown = null;
+  const slow = {
+    ...late.deps.payments,
+    validateNew: () => refused('payment_required', 'The payment has expired.'),
+  };
+  /** The other process serves the payment between this one's look-up and its judgement. */
+  const log = {
+    ...late.log,
+    async readStream(...given: Parameters<typeof late.log.readStream>) {
+      const events = await late.log.readStream(...given);
+      served ??= await execute(first).then(outcomeOf);
+      return events;
+    },
+  };
+  const copy = world(common, { log, payments: slow });
+  assert.equal(outcomeOf(await execute(copy)), 'replayed');
+  assert.equal(served, 'ran');
+  assert.equal(common.payments.calls.settle, 1);
+});
