@@ -18,7 +18,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'settles_again_without_claim',
     what: 'a repeat after a lost answer settles again without a claim of its own',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/payment-steps.ts`,
@@ -30,7 +30,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'nonce_used_is_paid',
     what: "the facilitator's answer that the nonce is used counts as paid",
-    within: 600,
+    within: 250,
     changes: [
       at(
         'src/domain/payment/state.ts',
@@ -42,7 +42,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'final_refusal_without_chain',
     what: 'a final refusal ends the payment whatever the chain shows',
-    within: 600,
+    within: 250,
     changes: [
       at(
         'src/domain/payment/state.ts',
@@ -54,7 +54,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'unused_is_over',
     what: 'an unused authorization counts as over before it has expired',
-    within: 400,
+    within: 250,
     changes: [
       at(
         'src/domain/payment/state.ts',
@@ -78,7 +78,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'key_released_while_unconfirmed',
     what: 'a key is released while the payment of its holder is unconfirmed',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/idempotency.ts`,
@@ -90,7 +90,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'key_released_by_age',
     what: 'a key is released a minute after its claim, whatever became of its job',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/idempotency.ts`,
@@ -102,7 +102,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'answered_key_forgotten',
     what: 'a key is free 20 seconds after the completion of its job',
-    within: 400,
+    within: 250,
     changes: [
       at(
         'src/domain/payment/claim.ts',
@@ -114,7 +114,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'replay_lost_after_days',
     what: 'the replay of a payment is not found two days after its job',
-    within: 800,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/idempotency.ts`,
@@ -126,7 +126,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'repeat_ignores_fingerprint',
     what: 'a payment or key serves any request',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/idempotency.ts`,
@@ -138,7 +138,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'interrupted_job_resent',
     what: 'a job found running is run again',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/idempotency.ts`,
@@ -167,7 +167,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'retry_before_announcement',
     what: 'the next attempt is sent before the last one is recorded',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/run-job.ts`,
@@ -179,7 +179,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'start_after_refund',
     what: 'a job starts although the refund of its payment has begun',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/run-job.ts`,
@@ -191,7 +191,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'late_start_is_sent',
     what: 'a start that is acknowledged after its lease is sent',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/run-job.ts`,
@@ -203,7 +203,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'answered_503_is_sent',
     what: 'a call without key and payment is sent after its answer 503',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/execute-webhook.ts`,
@@ -232,7 +232,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'new_ids_on_repeat',
     what: 'a repeated append has new event ids',
-    within: 400,
+    within: 250,
     changes: [
       at(
         'src/usecases/event-streams.ts',
@@ -244,7 +244,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'append_given_up',
     what: 'an append of unknown fate is not repeated',
-    within: 400,
+    within: 250,
     changes: [
       at(
         'src/usecases/event-streams.ts',
@@ -256,7 +256,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'lease_by_wall_clock',
     what: 'recovery compares leases with the wall clock',
-    within: 1000,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/recover-jobs.ts`,
@@ -268,7 +268,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'recovery_without_observation',
     what: 'recovery closes what it has not observed for the lease',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/recover-jobs.ts`,
@@ -280,7 +280,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'recovery_closes_nothing',
     what: 'interrupted jobs are never closed',
-    within: 400,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/recover-jobs.ts`,
@@ -292,7 +292,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'quota_on_resume',
     what: 'a resumed payment takes a unit of the quota again',
-    within: 600,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/execute-webhook.ts`,
@@ -304,7 +304,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'refund_recorded_twice',
     what: 'a refund that is recorded already is recorded again',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         'src/domain/payment/refund.ts',
@@ -321,7 +321,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'refund_without_confirmation',
     what: 'a refund begins while the job may start',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         'src/domain/payment/refund.ts',
@@ -333,7 +333,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'transfer_not_recorded',
     what: 'the comparison with the chain records no charge that the books lack',
-    within: 600,
+    within: 250,
     changes: [
       at(
         'src/usecases/reconciliation/settle-transfers.ts',
@@ -345,7 +345,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'missing_charge_not_found',
     what: 'a charge without a transfer is not found missing',
-    within: 800,
+    within: 250,
     changes: [
       at(
         'src/domain/payment/reconciliation.ts',
@@ -357,7 +357,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'reorganisation_ignored',
     what: 'the comparison continues behind a block that is not in the chain any more',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         'src/usecases/reconciliation/reconcile-chain.ts',
@@ -369,7 +369,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'projector_skips',
     what: 'the projector drops events that arrived while it wrote a batch',
-    within: 400,
+    within: 250,
     changes: [
       at(
         'projections/session.ts',
@@ -381,7 +381,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'projector_doubles',
     what: 'events that another process has projected are projected again',
-    within: 1000,
+    within: 250,
     changes: [
       at('projections/session.ts', '    this.queue.dropThrough(this.#rows.head.position);\n', ''),
       at('projections/fold.ts', '    if (stored !== null && stored.position >= position) continue;\n', ''),
@@ -390,7 +390,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'projector_keeps_stale_rows',
     what: 'rows in memory are kept after another process has written',
-    within: 1000,
+    within: 250,
     changes: [
       at('projections/projection.ts', '    if (head.version !== this.#head.version) this.forget();\n', ''),
     ],
@@ -398,7 +398,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'checkpoint_over_cut_history',
     what: 'a checkpoint is signed over a log that lacks events',
-    within: 1000,
+    within: 250,
     changes: [
       at(
         'src/domain/transparency/checkpoint.ts',
@@ -410,7 +410,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'calls_over_cut_history',
     what: 'calls are taken over a log that lacks events',
-    within: 1000,
+    within: 250,
     changes: [
       at(
         'src/usecases/transparency/checkpoint-state.ts',
@@ -434,7 +434,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'settled_dropped_on_conflict',
     what: 'a settlement fact is dropped if another process wrote first',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/payment-steps.ts`,
@@ -446,7 +446,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: 'lost_key_releases_settled',
     what: 'a payment that was settled is released because its key is lost',
-    within: 2000,
+    within: 250,
     changes: [
       at(
         `${EXECUTION}/payment-steps.ts`,

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
+import { rootPath } from '#test/support/runtime.ts';
 import type { SeedResult } from './run-seed.ts';
 
 export type SeedsOptions = {
@@ -15,6 +16,10 @@ export type SeedsOptions = {
   /** Returns false to end. */
   readonly onResult: (result: SeedResult) => boolean;
 };
+
+/** A worker alters modules while they are loaded, which needs Bun. */
+const BUN =
+  process.versions.bun === undefined ? join(rootPath, 'node_modules', '.bin', 'bun') : process.execPath;
 
 const WORKER = join(import.meta.dirname, 'worker.ts');
 
@@ -30,7 +35,7 @@ export async function runSeeds({
   const children = Array.from({ length: used }, (_, n) => {
     const share = Math.ceil((count - n) / used);
     const args = [String(from + n), String(share), String(used), defect ?? '-'];
-    return spawn(process.execPath, [WORKER, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+    return spawn(BUN, [WORKER, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
   });
   let isOver = false;
   const end = () => {
