@@ -113,7 +113,8 @@ export class Chain {
     const removed = this.transactions.filter(({ block }) => block !== null && block >= from);
     for (const transaction of removed) {
       transaction.block = null;
-      transaction.failed = this.#random.chance(dropped);
+      // Operators do not send a refund twice: their transfers wait for another block.
+      transaction.failed = transaction.kind !== 'transfer' && this.#random.chance(dropped);
       transaction.at = this.#scheduler.now + this.#random.between(0, 8000);
     }
     this.#trace.note(

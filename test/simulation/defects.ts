@@ -319,18 +319,6 @@ export const DEFECTS: readonly Defect[] = [
     ],
   },
   {
-    name: 'refund_without_confirmation',
-    what: 'a refund begins while the job may start',
-    within: 250,
-    changes: [
-      at(
-        'src/domain/payment/refund.ts',
-        "  if (job === 'running') return 'undecided';\n  return job",
-        "  if (job === 'running') return 'holds';\n  return job",
-      ),
-    ],
-  },
-  {
     name: 'transfer_not_recorded',
     what: 'the comparison with the chain records no charge that the books lack',
     within: 250,
@@ -388,14 +376,6 @@ export const DEFECTS: readonly Defect[] = [
     ],
   },
   {
-    name: 'projector_keeps_stale_rows',
-    what: 'rows in memory are kept after another process has written',
-    within: 250,
-    changes: [
-      at('projections/projection.ts', '    if (head.version !== this.#head.version) this.forget();\n', ''),
-    ],
-  },
-  {
     name: 'checkpoint_over_cut_history',
     what: 'a checkpoint is signed over a log that lacks events',
     within: 250,
@@ -428,30 +408,6 @@ export const DEFECTS: readonly Defect[] = [
         'src/domain/transparency/checkpoint.ts',
         "  return { next: rows.size === last.size ? 'rest' : 'sign' };\n",
         "  return { next: rows.size < last.size ? 'rest' : 'sign' };\n",
-      ),
-    ],
-  },
-  {
-    name: 'settled_dropped_on_conflict',
-    what: 'a settlement fact is dropped if another process wrote first',
-    within: 250,
-    changes: [
-      at(
-        `${EXECUTION}/payment-steps.ts`,
-        '    if (appended === null) continue;\n',
-        '    if (appended === null) return LOOK_UP;\n',
-      ),
-    ],
-  },
-  {
-    name: 'lost_key_releases_settled',
-    what: 'a payment that was settled is released because its key is lost',
-    within: 250,
-    changes: [
-      at(
-        `${EXECUTION}/payment-steps.ts`,
-        "  if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;\n",
-        "  if (view.state.status === 'absent') return;\n",
       ),
     ],
   },
