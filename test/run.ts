@@ -7,6 +7,8 @@
 //   bun test/run.ts --cells[=CELL] [part …]   the paid journeys 20 times a row in each cell: one process or two, over the
 //                                      embedded log or EventStoreDB; with a table of the rows
 //
+//   bun test/run.ts --update           writes test/fixtures/model-versions.json again, from the projections, after a change of one
+//
 // A part selects the files whose path contains it. Files of the in-process rooms share processes; every other file has
 // a process of its own. Also counted as failed: a file that ran no test, a run that ended badly, and a test that was
 // skipped without a stated requirement.
@@ -77,7 +79,9 @@ const shared: Record<string, string> = {};
 
 async function main(args: readonly string[]): Promise<number> {
   const [set = '--fast', cell] = args.find((arg) => arg.startsWith('--'))?.split('=') ?? [];
-  const parts = args.filter((arg) => !arg.startsWith('--'));
+  if (set === '--update') shared.RELAY_TEST_UPDATE = '1';
+  const parts =
+    set === '--update' ? ['projections/model-versions'] : args.filter((arg) => !arg.startsWith('--'));
   const all = globSync('test/**/*.test.ts', { cwd: root }).sort();
   const selected = all.filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)));
   const fast = selected.filter((file) => parts.length > 0 || !FULL_ONLY.test(file));
@@ -87,7 +91,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (set === '--full' || set === '--cells') shared.RELAY_TEST_LONG = '1';
   const results: BatchResult[] = [];
   try {
-    if (set === '--fast') results.push(...(await runAll('bun', fast)));
+    if (set === '--fast' || set === '--update') results.push(...(await runAll('bun', fast)));
     if (set === '--full') results.push(...(await runAll('bun', selected)));
     if (set === '--full') results.push(...(await runAll('deno', selected)));
     if (set === '--deno') results.push(...(await runAll('deno', deno)));

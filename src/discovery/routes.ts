@@ -77,7 +77,7 @@ export const DOCUMENT_ROUTES = {
   discovery: discovery.get('/api/discovery', 'Index of all documents'),
   catalog: discovery.get('/api/actions', 'Catalog of actions, templates, policy modes and free surfaces'),
   quickstart: discovery.get('/api/quickstart', 'Quickstart: a minimal request and the order of calls'),
-  snippets: discovery.get('/api/snippets', 'Code snippets: curl, TypeScript, Python and MCP'),
+  snippets: discovery.get('/api/snippets', 'Code snippets: curl, JavaScript, Python and MCP'),
   pricing: discovery.get('/api/pricing', 'Pricing: what a call costs, and when it is charged'),
   capabilities: discovery.get('/api/capabilities', 'Capabilities, rules and every limit'),
   mcpManifest: discovery.get('/api/mcp', 'MCP manifest: the server, its tools, and how to pay for them'),

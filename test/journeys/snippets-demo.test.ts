@@ -28,7 +28,7 @@ describe('snippets in demo mode', needs, () => {
     return runSnippet(folder, snippet, { env: { BUYER_PRIVATE_KEY: key } });
   }
 
-  for (const id of ['curl-verify', 'python-verify', 'typescript-verify-offline']) {
+  for (const id of ['curl-verify', 'python-verify', 'javascript-verify-offline']) {
     test(`${id}: reports that nothing was executed yet`, async () => {
       const { code, stdout, output } = await run(id);
       assert.deepEqual([code, stdout], [1, ''], output);
@@ -37,7 +37,7 @@ describe('snippets in demo mode', needs, () => {
   }
 
   // Only one snippet of the classic route: all callers are one payer in demo mode, and the snippets use the same key.
-  for (const id of ['typescript-execute', 'typescript-guided']) {
+  for (const id of ['javascript-execute', 'javascript-guided']) {
     test(`${id}: executes once, pays nothing, and verifies`, async () => {
       const { code, stdout, output } = await run(id);
       assert.equal(code, 0, output);
@@ -50,7 +50,7 @@ describe('snippets in demo mode', needs, () => {
 
   test('without a key nothing is called, and the error names the variable', async () => {
     const had = world.target.requests.length;
-    const { code, output } = await run('typescript-execute', '');
+    const { code, output } = await run('javascript-execute', '');
     assert.deepEqual([code, /BUYER_PRIVATE_KEY is not set/.test(output)], [1, true], output);
     assert.equal(world.target.requests.length, had);
   });

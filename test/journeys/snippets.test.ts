@@ -1,12 +1,14 @@
 // Every snippet of the document, as served, run as a reader would: against the running service, paid on a local chain. Only
 // the target's address is changed.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { type FrontRule, startRelayFront } from '#test/support/relay-front.ts';
-import { needsCryptography, needsProgram } from '#test/support/requirements.ts';
+import { needsCryptography, needsNode, needsProgram } from '#test/support/requirements.ts';
 import { get, type Report } from '#test/support/service-world.ts';
 import { allOf, PRICE, receiptIn, snippetWorld } from '#test/support/snippet-world.ts';
 
@@ -16,12 +18,14 @@ const needs = {
   ),
 };
 
+const needsNode20 = needsNode(20);
+
 const BODY = { event: 'order.paid', order: 17 };
 
 describe('snippets', needs, () => {
   const it = snippetWorld();
 
-  for (const id of ['typescript-execute', 'typescript-guided', 'mcp-execute']) {
+  for (const id of ['javascript-execute', 'javascript-guided', 'mcp-execute']) {
     test(`${id}: pays once, executes once, and verifies`, async () => {
       const [had, path, { env, spent }] = [await it.received(), `/paid-${id}`, await it.wallet()];
       const run = await it.run(it.snippet(id, path), { env });
@@ -36,15 +40,39 @@ describe('snippets', needs, () => {
     });
   }
 
-  test('typescript-execute: run again, it replays and pays nothing more', async () => {
+  test('javascript-execute: run again, it replays and pays nothing more', async () => {
     const { env, spent } = await it.wallet();
-    const snippet = it.snippet('typescript-execute', '/replayed');
+    const snippet = it.snippet('javascript-execute', '/replayed');
     const first = await it.run(snippet, { env });
     const again = await it.run(snippet, { env });
     assert.match(first.stdout, / first time$/m, first.output);
     assert.match(again.stdout, / replay$/m, again.output);
     assert.equal(receiptIn(again), receiptIn(first));
     assert.deepEqual([it.calls('/replayed').length, await spent()], [1, PRICE]);
+  });
+
+  test('javascript-execute and javascript-verify-offline: with Node 20', needsNode20, async () => {
+    const { env, spent } = await it.wallet();
+    const bought = await it.run(it.snippet('javascript-execute', '/node'), { env, node: true });
+    assert.deepEqual([bought.code, await spent()], [0, PRICE], bought.output);
+    const args = [receiptIn(bought)];
+    const verified = await it.run(it.snippet('javascript-verify-offline', ''), { args, node: true });
+    assert.equal(verified.code, 0, verified.output);
+  });
+
+  test('python-verify-offline: verifies a receipt of this service from saved files', async () => {
+    const bought = await it.run(it.snippet('javascript-execute', '/saved'), await it.wallet());
+    const save = async (name: string, path: string) => {
+      const file = join(it.paid.folder, name);
+      writeFileSync(file, await (await fetch(`${it.service.url}${path}`)).text());
+      return file;
+    };
+    const receipt = await save('saved-receipt.json', `/api/receipts/${receiptIn(bought)}`);
+    const keys = await save('saved-keys.json', '/.well-known/jwks.json');
+    const run = await it.run(it.snippet('python-verify-offline', ''), {
+      args: ['receipt', receipt, '--keys', keys],
+    });
+    assert.deepEqual([run.code, /^verified$/m.test(run.stdout)], [0, true], run.output);
   });
 
   test('curl-execute: unpaid, it shows the 402', async () => {
@@ -100,7 +128,7 @@ describe('snippets', needs, () => {
   for (const [id, verdict] of [
     ['curl-verify', /"ok":true,"receiptId":"(rcpt_[0-9a-z]+)".*"signatureVerified":true/],
     ['python-verify', /^(rcpt_[0-9a-z]+) verified succeeded$/m],
-    ['typescript-verify-offline', /^verified (rcpt_[0-9a-z]+) job_\S+ succeeded 200$/m],
+    ['javascript-verify-offline', /^verified (rcpt_[0-9a-z]+) job_\S+ succeeded 200$/m],
   ] as const) {
     test(`${id}: verifies the receipt that it is given, or the newest`, async () => {
       const { body } = await get<{ proofs: { receiptId: string }[] }>(`${it.service.url}/api/proofs/recent`);
@@ -127,7 +155,7 @@ describe('snippets', needs, () => {
   test('a failed job: its receipt verifies, and each snippet reports that the action was not done', async () => {
     const { env } = await it.wallet();
     it.paid.target.answer(() => ({ status: 500 }));
-    const failed = await it.run(it.snippet('typescript-execute', '/fails'), { env });
+    const failed = await it.run(it.snippet('javascript-execute', '/fails'), { env });
     it.paid.target.answer(() => ({}));
     assert.match(failed.stdout, /^x402 failed rcpt_/m, failed.output);
     assert.deepEqual([failed.code, /^verified \[/m.test(failed.stdout)], [1, true], failed.output);
@@ -135,7 +163,7 @@ describe('snippets', needs, () => {
     for (const [id, said] of [
       ['curl-verify', /"ok":true,.*"signatureVerified":true/],
       ['python-verify', / verified failed$/m],
-      ['typescript-verify-offline', /^verified \S+ \S+ failed 500$/m],
+      ['javascript-verify-offline', /^verified \S+ \S+ failed 500$/m],
     ] as const) {
       const run = await it.run(it.snippet(id, ''), { args: [receiptId], env: { RECEIPT_ID: receiptId } });
       assert.match(run.stdout, said, run.output);
@@ -149,7 +177,7 @@ describe('snippets', needs, () => {
     ['curl-verify', failedCheck],
     ['python-verify', failedCheck],
     [
-      'typescript-verify-offline',
+      'javascript-verify-offline',
       (body: string) =>
         body.replace(/("jws":"[^.]+\.[^.]+\.)(.)/, (_, head, first) => head + (first === 'A' ? 'B' : 'A')),
     ],
@@ -175,7 +203,7 @@ describe('snippets', needs, () => {
 
   for (const [id, driver] of [
     [
-      'typescript-verify-webhook',
+      'javascript-verify-webhook',
       `import process from 'node:process';
 const verdicts = [];
 for (const { headers, body, now } of JSON.parse(process.argv[2] ?? '')) {
@@ -196,7 +224,7 @@ print(json.dumps(verdicts))`,
   ] as const) {
     test(`${id}: accepts a delivery as it arrived, within 5 minutes, by a valid key; nothing else`, async () => {
       const path = `/delivered-${id}`;
-      await it.run(it.snippet('typescript-execute', path), await it.wallet());
+      await it.run(it.snippet('javascript-execute', path), await it.wallet());
       const [sent] = it.calls(path);
       assert.ok(sent);
       const at = Number(sent.headers['webhook-timestamp']);
@@ -292,13 +320,11 @@ print(json.dumps(verdicts))`,
   const OTHER_ADDRESS = `0x${'1'.repeat(40)}`;
   for (const [id, terms] of [
     [
-      'typescript-execute',
+      'javascript-execute',
       {
-        price: [/maxAmount: 3000n/, 'maxAmount: 2999n'],
-        asset: [/asset: '0x\w{40}'/, `asset: '${OTHER_ADDRESS}'`],
+        price: [/maxPriceUsd: '0.003'/, "maxPriceUsd: '0.002'"],
         network: [/network: 'eip155:8453'/, "network: 'eip155:1'"],
-        payTo: [/payTo: '0x\w{40}'/, `payTo: '${OTHER_ADDRESS}'`],
-        resource: [/url === resource/, "url === 'https://example.com/'"],
+        pay_to: [/payTo: '0x\w{40}'/, `payTo: '${OTHER_ADDRESS}'`],
       },
     ],
     [
@@ -312,6 +338,10 @@ print(json.dumps(verdicts))`,
       },
     ],
   ] as const) {
+    const refusal = (term: string) =>
+      id === 'javascript-execute'
+        ? `RelayError: policy_refused: offer.${term}: expected `
+        : `not what this buyer accepts: ${term}\n`;
     test(`${id}: price, asset, network, payee or resource not as accepted: nothing is signed`, async () => {
       const path = `/other-terms-${id}`;
       const { env, spent } = await it.wallet();
@@ -319,7 +349,7 @@ print(json.dumps(verdicts))`,
       for (const [term, [from, to]] of Object.entries(terms)) {
         assert.match(code, from);
         const run = await it.run({ ...rest, code: code.replace(from, to) }, { env });
-        const refused = run.output.includes(`not what this buyer accepts: ${term}\n`);
+        const refused = run.output.includes(refusal(term));
         assert.deepEqual([run.code, refused], [1, true], run.output);
       }
       assert.deepEqual([it.calls(path).length, await spent()], [0, 0n]);

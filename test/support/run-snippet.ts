@@ -1,6 +1,6 @@
 // Runs a code snippet as its reader would: saved to a file, in a folder that has the packages it names, to its end.
 import { spawn } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { rootPath, runtimeName } from './runtime.ts';
@@ -19,6 +19,8 @@ export type RunOptions = {
   readonly args?: readonly string[];
   /** Beside what a process needs to start at all. */
   readonly env?: Readonly<Record<string, string>>;
+  /** JavaScript under the Node on PATH, not under the test's runtime. */
+  readonly node?: true;
 };
 
 /** A folder of its own in `parent` for files of TypeScript that import this project's packages by name. */
@@ -27,7 +29,11 @@ export function snippetFolder(parent: string): string {
   mkdirSync(folder);
   // Deno looks into node_modules only beside a package.json.
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  symlinkSync(join(rootPath, 'node_modules'), join(folder, 'node_modules'));
+  mkdirSync(join(folder, 'node_modules'));
+  for (const name of readdirSync(join(rootPath, 'node_modules')))
+    symlinkSync(join(rootPath, 'node_modules', name), join(folder, 'node_modules', name));
+  // As it is installed from the service.
+  symlinkSync(join(rootPath, 'src/verify/built'), join(folder, 'node_modules/webhook-relay'));
   return folder;
 }
 
@@ -38,9 +44,10 @@ let files = 0;
 export async function runSnippet(
   folder: string,
   { id, language, code }: RunnableSnippet,
-  { args = [], env = {} }: RunOptions = {},
+  { args = [], env = {}, node }: RunOptions = {},
 ): Promise<SnippetRun> {
-  const { command, before, extension } = runnerOf(language);
+  const { command, before, extension } =
+    node === undefined ? runnerOf(language) : { command: 'node', before: [], extension: 'mjs' };
   const file = join(folder, `${id}-${files++}.${extension}`);
   writeFileSync(file, code);
   const child = spawn(command, [...before, file, ...args], {
@@ -71,8 +78,8 @@ function runnerOf(language: string): Runner {
       return { command: 'sh', before: [], extension: 'sh' };
     case 'python':
       return { command: 'python3', before: [], extension: 'py' };
-    case 'typescript':
-      return { command: process.execPath, before: runtimeName === 'bun' ? [] : DENO_RUN, extension: 'ts' };
+    case 'javascript':
+      return { command: process.execPath, before: runtimeName === 'bun' ? [] : DENO_RUN, extension: 'mjs' };
     default:
       throw new Error(`nothing runs a snippet of language ${language}`);
   }

@@ -92,7 +92,7 @@ export const catalog = document([ROUTES.catalog], {
   scheduledActions,
   browserHandoff,
   secretStorage,
-  snippets: ['curl-discovery', 'typescript-execute', 'typescript-guided'].map((id) => snippet(facts, id)),
+  snippets: ['curl-discovery', 'javascript-execute', 'javascript-guided'].map((id) => snippet(facts, id)),
   discoveryKeywords: KEYWORDS,
   links: serviceLinks(facts),
 }));

@@ -103,7 +103,7 @@ function callFlow(facts: Facts): string[] {
   ];
 }
 
-const SNIPPETS = ['curl-decide', 'curl-execute', 'curl-verify', 'typescript-guided'];
+const SNIPPETS = ['curl-decide', 'curl-execute', 'curl-verify', 'javascript-guided'];
 
 const NEXT: readonly RouteFacts[] = [
   ROUTES.catalog,

@@ -21,7 +21,7 @@ import { MCP_TOOLS } from './mcp.ts';
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */
 const LANGUAGES: Readonly<Record<string, Snippet['language']>> = {
   sh: 'shell',
-  ts: 'typescript',
+  mjs: 'javascript',
   py: 'python',
   json: 'json',
 };
@@ -29,7 +29,7 @@ const LANGUAGES: Readonly<Record<string, Snippet['language']>> = {
 export const Snippet = Closed({
   id: Text,
   title: Text,
-  language: OneOf('shell', 'typescript', 'python', 'json'),
+  language: OneOf('shell', 'javascript', 'python', 'json'),
   description: Text,
   code: Text,
 });
@@ -125,21 +125,21 @@ const GROUPS = [
     id: 'discovery',
     title: 'Discover',
     description: 'Machine-readable documents: purpose, price and calls. All free, no account.',
-    files: ['curl-discovery.sh', 'mcp-config.json', 'mcp-tools.ts'],
+    files: ['curl-discovery.sh', 'mcp-config.json', 'mcp-tools.mjs'],
   },
   {
     id: 'paid-call',
     title: 'One paid call',
     description:
       'Execute one webhook and get a signed receipt. A repeat with the same idempotencyKey returns the first result and is not charged. In demo mode all callers are one payer: use a key of your own.',
-    files: ['curl-execute.sh', 'typescript-execute.ts', 'mcp-execute.ts'],
+    files: ['curl-execute.sh', 'javascript-execute.mjs', 'mcp-execute.mjs'],
   },
   {
     id: 'decision-first',
     title: 'Decide, then pay',
     description:
       'A free, recorded decision on an action and a buyer policy. If it recommends pay_and_execute, the guided route executes exactly that action, once per payer.',
-    files: ['curl-decide.sh', 'python-decide.py', 'typescript-guided.ts'],
+    files: ['curl-decide.sh', 'python-decide.py', 'javascript-guided.mjs'],
   },
   {
     id: 'verification',
@@ -148,9 +148,9 @@ const GROUPS = [
     files: [
       'curl-verify.sh',
       'python-verify.py',
-      'typescript-verify-offline.ts',
+      'javascript-verify-offline.mjs',
       'python-verify-offline.py',
-      'typescript-verify-webhook.ts',
+      'javascript-verify-webhook.mjs',
       'python-verify-webhook.py',
     ],
   },
@@ -165,7 +165,7 @@ const GROUPS = [
     id: 'buyer-policy',
     title: 'Pay on your own terms',
     description:
-      'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed. In TypeScript, typescript-execute does it.',
+      'A 402 is a request, not an order: price, network, payee and resource are compared with the buyer’s configuration before anything is signed. In JavaScript, javascript-execute does it.',
     files: ['curl-terms.sh', 'python-buyer-policy.py'],
   },
 ];
@@ -186,7 +186,7 @@ export const snippets = document([ROUTES.snippets], {
   links: LinksShown,
 })((facts) => ({
   purpose:
-    'Code to discover, decide, pay, execute and verify: each snippet is complete. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
+    'Code to discover, decide, pay, execute and verify: each snippet is complete. Save it under its id and run it: shell with sh (curl), JavaScript as .mjs with Node 20 or newer, Bun or Deno (its comment `Run` has the packages), Python with python3. Replace https://example.com/hook with your own target first: a call that the target fails is charged, too.',
   payment: { ...paymentTerms(facts), route: ROUTES.execute.path },
   groups: snippetGroups(facts),
   links: serviceLinks(facts),

@@ -151,7 +151,7 @@ ${link('MCP', ROUTES.mcpManifest, `the same operations as tools; the server is P
 ## Guides
 
 ${link('Quickstart', ROUTES.quickstart, 'a minimal request and the order of calls')}
-${link('Snippets', ROUTES.snippets, 'curl, TypeScript, Python, MCP; verifiers for targets')}
+${link('Snippets', ROUTES.snippets, 'curl, JavaScript, Python, MCP; verifiers for targets')}
 ${link('Catalog', ROUTES.catalog, 'templates for typical targets')}
 ${link('Pricing', ROUTES.pricing, 'when a call is charged and when not')}
 ${link('Capabilities', ROUTES.capabilities, 'what it does and does not do, with every limit')}

@@ -1,6 +1,6 @@
 // List the tools over MCP and call a free one
 // Free. Uses the stock client of @modelcontextprotocol/sdk.
-// npm install @modelcontextprotocol/sdk
+// Run: npm install @modelcontextprotocol/sdk && node mcp-tools.mjs
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 

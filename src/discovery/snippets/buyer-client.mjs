@@ -1,7 +1,6 @@
 import process from 'node:process';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
 import { x402Client } from '@x402/fetch';
-import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 
 // What this buyer accepts. Keep it in your own configuration: a 402 that asks for anything else is not signed.
@@ -12,13 +11,13 @@ const accepted = {
   maxAmount: 3000n, // atomic units of the asset: $0.003
 };
 
-const same = (one: string, other: string) => one.toLowerCase() === other.toLowerCase();
+const same = (one, other) => one.toLowerCase() === other.toLowerCase();
 
-export function buyerClient(resource: string) {
+export function buyerClient(resource) {
   const key = process.env.BUYER_PRIVATE_KEY;
   if (!key) throw new Error('BUYER_PRIVATE_KEY is not set: 0x and 64 hex digits');
   const client = new x402Client();
-  registerExactEvmScheme(client, { signer: privateKeyToAccount(key as Hex) });
+  registerExactEvmScheme(client, { signer: privateKeyToAccount(key) });
   return client.onBeforePaymentCreation(async ({ paymentRequired, selectedRequirements: asked }) => {
     const checks = {
       price: BigInt(asked.amount) <= accepted.maxAmount,

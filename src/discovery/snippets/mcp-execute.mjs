@@ -1,11 +1,10 @@
 // Pay and execute over MCP
 // Calls execute_webhook; unpaid, the tool answers with the terms; the payment goes into _meta of the same call.
-// npm install @modelcontextprotocol/sdk @x402/fetch @x402/evm viem
+// Run: npm install @modelcontextprotocol/sdk @x402/fetch @x402/evm viem && node mcp-execute.mjs
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import type { PaymentRequired } from '@x402/fetch';
-import { buyerClient } from './buyer-client.ts';
-import { checkResult, type Result } from './check-result.ts';
+import { buyerClient } from './buyer-client.mjs';
+import { checkResult } from './check-result.mjs';
 
 const mcp = new Client({ name: 'my-agent', version: '1.0.0' });
 await mcp.connect(new StreamableHTTPClientTransport(new URL('https://relay.example/mcp')));
@@ -20,13 +19,13 @@ const call = {
   },
 };
 let answer = await mcp.callTool(call);
-const terms = answer.structuredContent as PaymentRequired | undefined;
+const terms = answer.structuredContent;
 if (answer.isError && terms?.accepts !== undefined) {
   const payment = await buyerClient('https://relay.example/api/execute/webhook').createPaymentPayload(terms);
   answer = await mcp.callTool({ ...call, _meta: { 'x402/payment': payment } });
   console.log('settled:', JSON.stringify(answer._meta?.['x402/payment-response']));
 }
 await mcp.close();
-const result = answer.structuredContent as Result | undefined;
+const result = answer.structuredContent;
 if (result?.receipt === undefined) throw new Error(JSON.stringify(answer.content));
 await checkResult(result);
