@@ -18,6 +18,9 @@ import { projectReceipt } from './receipt/project.ts';
 import { receiptQueries } from './receipt/query.ts';
 import { receipts, revokedKeys } from './receipt/table.ts';
 import type { Db } from './rows.ts';
+import { projectSchedule } from './schedule/project.ts';
+import { scheduleQueries } from './schedule/query.ts';
+import { scheduleRuns, schedules } from './schedule/table.ts';
 import { projectTransparency } from './transparency/project.ts';
 import { transparencyQueries } from './transparency/query.ts';
 import {
@@ -87,6 +90,19 @@ export const MODELS = declared({
     queries: decisionQueries,
     needs: { find: 'rows', recent: 'whole' },
     retained: { table: 'decisions', time: 'created_at', ended: always, horizon: 'receipts' },
+  },
+  schedule: {
+    version: 1,
+    tables: [schedules, scheduleRuns],
+    project: projectSchedule,
+    queries: scheduleQueries,
+    needs: { find: 'rows', openTickets: 'rows', due: 'rows' },
+    retained: {
+      table: 'schedule_runs',
+      time: 'due_at',
+      ended: sql`"state" in ('executed', 'skipped')`,
+      horizon: 'receipts',
+    },
   },
 });
 

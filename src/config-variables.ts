@@ -189,6 +189,16 @@ export const VARIABLES = {
     '10',
     'how often the witnesses are asked, while the log grows',
   ),
+  SCHEDULES: variable(
+    values.oneOf({ on: true, off: false } as const),
+    'off',
+    '`on`: paid schedules, whose runs are charged when they run; keep a backup of their vault',
+  ),
+  SCHEDULE_HORIZON_DAYS: variable(
+    values.wholeNumber(1, 366),
+    '30',
+    'days after its definition up to which runs of a schedule can be paid for',
+  ),
   LOG_LEVEL: variable(values.oneOf(LOG_LEVELS), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
     values.serviceUrl,

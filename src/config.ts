@@ -114,6 +114,7 @@ function configOf(read: Read, fault: Fault) {
     /** At the facilitator; null: none. */
     login,
   };
+  const horizonDays = read('SCHEDULE_HORIZON_DAYS');
   const paid = mode === 'x402' && payTo !== null && facilitatorUrl !== null && rpcUrl !== null;
   return {
     mode,
@@ -152,6 +153,8 @@ function configOf(read: Read, fault: Fault) {
     retentionDays: { jobs: read('RETENTION_JOBS_DAYS'), receipts: read('RETENTION_RECEIPTS_DAYS') },
     /** null: the transparency log is unwitnessed. */
     witnesses: witnessConfig(read),
+    /** Paid schedules; null: off. */
+    schedules: read('SCHEDULES') ? { horizonDays } : null,
     logLevel: read('LOG_LEVEL'),
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT'),
     metricsPublic: read('METRICS_PUBLIC'),

@@ -3,7 +3,11 @@ import { defineConfig } from 'drizzle-kit';
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./projections/generations.ts', './src/adapters/quota/postgres.ts'],
+  schema: [
+    './projections/generations.ts',
+    './src/adapters/quota/postgres.ts',
+    './src/adapters/vault/postgres.ts',
+  ],
   out: './migrations/shared',
   migrations: { prefix: 'index' },
 });

@@ -46,6 +46,16 @@ export async function wireApp(
     clock,
     stands: () => (checkpoints.standing()?.problem ?? null) === null,
   });
+  const { routes: execute, execution } = wireExecution(parts, shared, paying, tree);
+  const schedules =
+    config.schedules === null
+      ? null
+      : await (await import('./schedules.ts')).wireSchedules(
+          parts,
+          execution,
+          paying.protocol,
+          config.schedules.horizonDays,
+        );
   const app = createApp({
     request: {
       clock,
@@ -55,7 +65,7 @@ export async function wireApp(
       operators: { figures, tracer, detail },
       executionsInFlight: parts.slots.inFlight,
     },
-    execute: wireExecution(parts, shared, paying, tree),
+    execute,
     decisions: wireDecisions(parts, shared),
     reads: wireReads(parts, settings, tree),
     log: {
@@ -67,8 +77,9 @@ export async function wireApp(
       jwks: async () => ({ keys: keys.directory.list().map(toJwk) }),
     },
     health: wireHealth(parts, shared, paying, reconciler),
+    ...(schedules && { schedules: schedules.routes }),
   });
-  return { app, ended: reconciler?.run() ?? Promise.resolve() };
+  return { app, ended: Promise.all([reconciler?.run(), schedules?.ended]).then(() => undefined) };
 }
 
 /** Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process. */
@@ -142,6 +153,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
       configured: config.witnesses.policy.witnesses.length,
       quorum: config.witnesses.policy.quorum?.name ?? 'none',
     },
+    ...(config.schedules && { schedules: config.schedules }),
     trustsProxy(address) {
       if (proxies.length === 0) return false;
       const facts = describeAddress(address);

@@ -9,7 +9,7 @@ import type { AppDeps } from '#src/http/app.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
-import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { claimTurns, guessLimit, unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
 import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
@@ -23,7 +23,7 @@ export function wireExecution(
   { targets, quota, settings }: Shared,
   { payments, protocol }: Paying,
   transparency: Pick<Transparency, 'latest'>,
-): AppDeps['execute'] {
+): { readonly routes: AppDeps['execute']; readonly execution: ExecuteDeps } {
   const { log, clock, entropy, logger, ending } = journal;
   const { signer, keyedHash } = keys;
   const { tracer } = parts.telemetry;
@@ -58,7 +58,7 @@ export function wireExecution(
     takeTurn: claimTurns(clock),
     verifies: new VerifyLimit(clock),
   };
-  return {
+  const routes: AppDeps['execute'] = {
     clock,
     logger,
     quota,
@@ -69,6 +69,7 @@ export function wireExecution(
     execute: (input) => executeWebhook(execution, input),
     executeGuided: (input) => executeGuidedWebhook(execution, input),
   };
+  return { routes, execution };
 }
 
 export type Paying = {

@@ -144,6 +144,7 @@ export function tracedPayments(payments: Payments, tracer: Tracer | null): Payme
     mode: payments.mode,
     validateTerms: (payment) => payments.validateTerms(payment),
     validateNew: (payment, nowMs) => payments.validateNew(payment, nowMs),
+    validateTicket: (payment, run) => payments.validateTicket(payment, run),
     verify: traced(tracer, 'payment.verify', payments.verify.bind(payments), OUTCOME),
     settle: traced(tracer, 'payment.settle', payments.settle.bind(payments), OUTCOME),
     lookUp: traced(tracer, 'payment.look_up', payments.lookUp.bind(payments), OUTCOME),

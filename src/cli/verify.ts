@@ -18,6 +18,7 @@ import {
   CHECK_LABELS,
   DISCLOSURE_PROBLEMS,
   NOT_OPENED,
+  runText,
   statementOf,
   witnessText,
 } from '../domain/receipt/texts.ts';
@@ -142,11 +143,13 @@ function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySourc
 function statementLines(payload: ReceiptPayload): string[] {
   const { jobId, iat, request, attempts, outcome } = payload;
   const { answer, payment } = statementOf(payload);
+  const run = runText(payload);
   return [
     `  job      ${shown(jobId)}`,
     `  issued   ${issued(iat)}`,
     `  outcome  ${request.method} ${outcome.status}, ${answer}, attempts: ${attempts.length}`,
     `  payment  ${shown(payment)}`,
+    ...(run === null ? [] : [`  schedule ${shown(run)}`]),
   ];
 }
 

@@ -27,6 +27,7 @@ import {
   PAGE_ROUTES,
   ROUTES,
   type RouteFacts,
+  SCHEDULE_OPERATIONS,
   WELL_KNOWN_ROUTES,
 } from './routes.ts';
 
@@ -52,12 +53,14 @@ const apiIndex = openDocument([ROUTES.index], (facts) => ({
   version: SERVICE.version,
   description: PURPOSE,
   payment: paymentTerms(facts),
-  operations: OPERATIONS.map(([id, route]) => ({
-    id,
-    ...priced(facts, route),
-    address: addressOf(facts, route),
-    summary: route.summary,
-  })),
+  operations: [...OPERATIONS, ...(facts.schedules === undefined ? [] : SCHEDULE_OPERATIONS)].map(
+    ([id, route]) => ({
+      id,
+      ...priced(facts, route),
+      address: addressOf(facts, route),
+      summary: route.summary,
+    }),
+  ),
   discovery: addressOf(facts, ROUTES.discovery),
 }));
 

@@ -21,6 +21,8 @@ export type Deployment = {
   readonly readsPerMinute: number;
   /** Executions at the same time in one process. */
   readonly maxInFlight: number;
+  /** Paid schedules; absent: off. */
+  readonly schedules?: { readonly horizonDays: number };
   /** Days after which reads no longer return jobs, and receipts and decisions; the event log keeps everything. */
   readonly retentionDays: { readonly jobs: number; readonly receipts: number };
   /** Of the transparency log: how many, and the name of their quorum. null: it is unwitnessed. */

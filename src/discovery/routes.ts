@@ -23,7 +23,7 @@ export const SCRIPT_TYPE = 'text/javascript; charset=utf-8';
 const LINKSET_TYPE = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
 
 export type RouteFacts = {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** A parameter is a segment `:name`. */
   readonly path: string;
   /** Query parameters that it cannot do without, as RFC 6570 writes them. */
@@ -40,13 +40,14 @@ export type RouteFacts = {
 
 function operations(tag: RouteTag) {
   const declare =
-    <M extends 'GET' | 'POST', C extends boolean>(method: M, paid: C) =>
+    <M extends RouteFacts['method'], C extends boolean>(method: M, paid: C) =>
     <P extends string>(path: P, summary: string, description = summary, mediaType = JSON_TYPE) =>
       ({ method, path, tag, summary, description, paid, listed: true, mediaType }) as const;
   return {
     get: declare('GET', false),
     post: declare('POST', false),
     paid: declare('POST', true),
+    remove: declare('DELETE', false),
     aside: <P extends string>(path: P, summary: string, mediaType = JSON_TYPE) =>
       ({ ...declare('GET', false)(path, summary, summary, mediaType), listed: false }) as const,
   };
@@ -235,7 +236,36 @@ export const ROUTES = {
   ...PAGE_ROUTES,
 } as const satisfies Readonly<Record<string, RouteFacts>>;
 
+/** Served and described only where schedules are on. */
+export const SCHEDULE_ROUTES = {
+  schedule: planning.get(
+    '/api/schedules/:id',
+    'Read a schedule and what became of its runs',
+    'Status, runs with their due times, states, reasons and links of job and receipt. Target, headers, body and payer are never shown.',
+  ),
+  createSchedule: planning.paid(
+    '/api/schedules/webhook',
+    'Schedule an outbound HTTPS request',
+    'Defines a schedule and takes the payment of its first run. It is verified now and settled when that run is due, or ' +
+      'never: each run is charged once, when it is executed. A run that is skipped is not charged.',
+  ),
+  fundRun: planning.paid(
+    '/api/schedules/:id/runs',
+    'Pay for one more run of a schedule',
+    'Takes the payment of the first run that has none. It is settled when that run is due, or never. The same payment ' +
+      'again is answered in the same way.',
+  ),
+  cancelSchedule: planning.remove(
+    '/api/schedules/:id',
+    'Cancel a schedule',
+    'No further run; a run in progress ends. Payments of other runs are never settled, and what was sealed for them is deleted. Needs authorization: Bearer with the cancelToken.',
+  ),
+} as const satisfies Readonly<Record<string, RouteFacts>>;
+
 /** The operations of the interface description, each by its `operationId`. */
 export const OPERATIONS: readonly (readonly [id: string, route: RouteFacts])[] = Object.entries(
   ROUTES,
 ).filter(([, { listed }]) => listed);
+
+/** As `OPERATIONS`. */
+export const SCHEDULE_OPERATIONS: typeof OPERATIONS = Object.entries(SCHEDULE_ROUTES);

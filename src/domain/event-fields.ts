@@ -16,6 +16,7 @@ export type StreamKind =
   | 'claim'
   | 'chain'
   | 'refund'
+  | 'schedule'
   | 'keys'
   | 'receiptLog'
   | 'logWitnesses';
@@ -147,6 +148,13 @@ export const PaymentFacts = Type.Object(
   strict,
 );
 export type PaymentFacts = Static<typeof PaymentFacts>;
+
+/** The run of a schedule that a job executes. `lateByMs`: from the due time to the start of the job. */
+export const ScheduledRun = Type.Object(
+  { id: Text, run: Type.Integer({ minimum: 1 }), dueAt: Instant, lateByMs: Count },
+  strict,
+);
+export type ScheduledRun = Static<typeof ScheduledRun>;
 
 /** Commitments of the request, by the fixed names of the receipt. */
 export const RequestCommitments = Type.Object(

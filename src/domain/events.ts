@@ -8,6 +8,7 @@ import {
   ChainReconciled,
   IdempotencyKeyClaimed,
   IdempotencyKeyReleased,
+  PaymentDeferred,
   PaymentMissing,
   PaymentRejected,
   PaymentReleased,
@@ -18,6 +19,14 @@ import {
   SettlementUnknown,
 } from './events/payment.ts';
 import { PaymentRefunded, RefundBegun, RefundCancelled, RefundClaimed } from './events/refund.ts';
+import {
+  RunFunded,
+  RunSkipped,
+  RunStarted,
+  ScheduleCancelled,
+  ScheduleDefined,
+  SchedulePaused,
+} from './events/schedule.ts';
 import {
   CheckpointCosigned,
   CheckpointSigned,
@@ -50,6 +59,13 @@ export const EVENTS = {
   RefundClaimed,
   SettlementCorrected,
   CheckpointCosigned,
+  PaymentDeferred,
+  ScheduleDefined,
+  RunFunded,
+  RunStarted,
+  RunSkipped,
+  SchedulePaused,
+  ScheduleCancelled,
 } as const;
 
 type Catalogue = typeof EVENTS;
@@ -70,6 +86,7 @@ export type PaymentEvent = InStream<'payment'>;
 export type ClaimEvent = InStream<'claim'>;
 export type RefundEvent = InStream<'refund'>;
 export type KeyEvent = InStream<'keys'>;
+export type ScheduleEvent = InStream<'schedule'>;
 
 export const EVENT_TYPES = Object.keys(EVENTS) as readonly EventType[];
 export const typesIn = (stream: StreamKind): readonly EventType[] =>
@@ -92,6 +109,7 @@ export const isPaymentEvent = isOf<PaymentEvent>('payment');
 export const isClaimEvent = isOf<ClaimEvent>('claim');
 export const isRefundEvent = isOf<RefundEvent>('refund');
 export const isKeyEvent = isOf<KeyEvent>('keys');
+export const isScheduleEvent = isOf<ScheduleEvent>('schedule');
 
 /** When the relay says that it happened: RFC 3339, UTC. The event log's own time of storage proves nothing. */
 export function claimedTime({ type, data }: DomainEvent): string {
@@ -109,6 +127,7 @@ export const STREAM = {
   chain: (account: string) => `chain-${account}`,
   /** Of a transaction: `eip155:8453:0x…` has no hyphen, at which names are split. */
   refund: (id: string) => `refund-${id}`,
+  schedule: (scheduleId: string) => `schedule-${scheduleId}`,
   keys: 'keys-relay',
   receiptLog: 'log-receipts',
   logWitnesses: 'log-witnesses',

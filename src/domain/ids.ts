@@ -4,7 +4,7 @@ import { toHex } from './encoding.ts';
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 
-export type IdPrefix = 'job' | 'rcpt' | 'dec' | 'hnd';
+export type IdPrefix = 'job' | 'rcpt' | 'dec' | 'hnd' | 'sch';
 
 /** `random`: 16 bytes or more; the first 16 are used. */
 export function makeId(prefix: IdPrefix, random: Uint8Array): string {
@@ -20,4 +20,5 @@ export const ID_PATTERN = {
   receipt: '^rcpt_[0-9a-hjkmnp-tv-z]{26}$',
   decision: '^dec_[0-9a-hjkmnp-tv-z]{26}$',
   handoff: '^hnd_[0-9a-hjkmnp-tv-z]{26}$',
+  schedule: '^sch_[0-9a-hjkmnp-tv-z]{26}$',
 } as const;

@@ -65,6 +65,12 @@ export function isRefused(value: object): value is Refused {
   return 'refused' in value;
 }
 
+/** `details.reason`: a code of the payment protocol or of this service; the refusal's own code if it has none. */
+export function reasonOf({ refused: code, details }: Refused): string {
+  const known = typeof details === 'object' && details !== null && 'reason' in details;
+  return known && typeof details.reason === 'string' ? details.reason : code;
+}
+
 /** The answer of a check that refuses nothing. */
 export const ALLOWED = { kind: 'allowed' } as const;
 export type Allowed = typeof ALLOWED;

@@ -31,6 +31,7 @@ import {
 import { type PlanningDeps, planningRoutes } from '#src/http/routes/planning.ts';
 import { type PolicyDeps, policyRoutes } from '#src/http/routes/policy.ts';
 import { proofRoutes } from '#src/http/routes/proofs.ts';
+import { type SchedulesDeps, scheduleRoutes } from '#src/http/routes/schedules.ts';
 import { type TransparencyDeps, transparencyRoutes } from '#src/http/routes/transparency.ts';
 import { type StandingDeps, verifyRoutes } from '#src/http/routes/verify.ts';
 import type { ReadsOf } from './deps.ts';
@@ -47,6 +48,8 @@ export type AppDeps = {
   readonly reads: StandingDeps & SummaryDeps & TrustDeps & ProofPageDeps & ReadsOf<'receipt'>;
   readonly log: TransparencyDeps & KeyDeps & LibraryDeps;
   readonly health: HealthDeps;
+  /** Absent: paid schedules are off. */
+  readonly schedules?: SchedulesDeps;
 };
 
 export type App = {
@@ -84,7 +87,7 @@ export function createApp(deps: AppDeps): App {
 }
 
 function endpointsOf(
-  { execute, decisions, reads, log, health }: AppDeps,
+  { execute, decisions, reads, log, health, schedules }: AppDeps,
   { counted, paced }: ReadLimits,
   meter: ProcessMeter,
   route: Routed,
@@ -105,6 +108,7 @@ function endpointsOf(
     ...healthRoutes(health),
     ...paced(keyRoutes(log)),
     ...planningRoutes(decisions),
+    ...(schedules === undefined ? [] : scheduleRoutes({ ...execute, ...schedules })),
     ...paced(canaryRoutes(decisions)),
     ...paced(documentRoutes(facts, openapi)),
     ...counted(frontPageRoutes(reads, facts)),
@@ -124,6 +128,10 @@ function serve(router: AnyElysia, { route: { method, path }, answer }: Endpoint)
     name === undefined ? '' : (params[name] ?? '');
   if (method === 'GET') {
     router.get(path, ({ request, params }) => answer({ request, id: parameter(params) }));
+  } else if (method === 'DELETE') {
+    router.delete(path, ({ request, params }) => answer({ request, id: parameter(params) }), {
+      parse: 'none',
+    });
   } else {
     // The endpoint reads the body.
     router.post(path, ({ request, params }) => answer({ request, id: parameter(params) }), { parse: 'none' });
@@ -155,8 +163,7 @@ function preflight(allow: string): Response {
       allow,
       'access-control-allow-methods': allow,
       // x402 clients send the last one with a request, where it has no meaning but has to be allowed.
-      'access-control-allow-headers':
-        'content-type, accept, mcp-protocol-version, x-request-id, payment-signature, x-payment, access-control-expose-headers',
+      'access-control-allow-headers': `${allow.includes('DELETE') ? 'authorization, ' : ''}content-type, accept, mcp-protocol-version, x-request-id, payment-signature, x-payment, access-control-expose-headers`,
       'access-control-max-age': '7200',
     },
   });

@@ -6,7 +6,14 @@ import type { DocumentDecoration } from 'elysia';
 import { addressOf } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { guidanceText, PURPOSE } from '#src/discovery/guidance.ts';
-import { JSON_TYPE, OPERATIONS, ROUTES, type RouteFacts, TAGS } from '#src/discovery/routes.ts';
+import {
+  JSON_TYPE,
+  OPERATIONS,
+  ROUTES,
+  type RouteFacts,
+  SCHEDULE_OPERATIONS,
+  TAGS,
+} from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Endpoint, Operation } from './endpoint.ts';
 import { ChallengeBody, ErrorBody } from './response/errors.ts';
@@ -39,7 +46,8 @@ export function openapiText(endpoints: readonly Endpoint[], facts: Facts): strin
 function described(route: RouteFacts, operation: Operation): DocumentDecoration {
   const { method, path, summary, description, tag } = route;
   const { body, example, answers, paidUsd, pageErrors = [] } = operation;
-  const [operationId = ''] = OPERATIONS.find(([, of]) => of.method === method && of.path === path) ?? [];
+  const [operationId = ''] =
+    [...OPERATIONS, ...SCHEDULE_OPERATIONS].find(([, of]) => of.method === method && of.path === path) ?? [];
   const responses: Record<string, unknown> = {};
   for (const [status, [text, of]] of Object.entries(answers)) responses[status] = response(text, of);
   if (paidUsd !== undefined) responses[402] = challenge;

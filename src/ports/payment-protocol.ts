@@ -18,6 +18,19 @@ export type ChallengeRequest = {
   readonly route: Route;
   readonly reason: string;
   readonly hints: readonly { readonly path: string; readonly message: string }[];
+  /** Present: a run of a schedule is paid for, which is settled when it is due. `route` is not used then. */
+  readonly ticket?: TicketOffer;
+};
+
+/** `path`: of the resource, begins with a slash. `description`: at most 450 characters. Schema and examples: of its body. */
+export type TicketOffer = {
+  readonly path: string;
+  readonly description: string;
+  /** How long an authorization that is signed now has to live. */
+  readonly maxTimeoutSeconds: number;
+  readonly inputSchema: { readonly [name: string]: unknown };
+  readonly inputExample: { readonly [name: string]: unknown };
+  readonly outputExample: { readonly [name: string]: unknown };
 };
 
 /** A 402 that clients of both versions can pay: version 2 by its header, version 1 by its body. */
@@ -38,6 +51,8 @@ export interface PaymentProtocol {
   readonly askedFor: Readonly<Record<Route, AskedFor>>;
   /** Whether the request has a payment header, readable or not. */
   isPresented(header: ReadHeader): boolean;
+  /** The header that `read` would read; null: there is none. */
+  headerOf(header: ReadHeader): { readonly name: string; readonly value: string } | null;
   /**
    * The payment of a request: decoded, its asset and network compared with ours, the signer of a 65-byte signature
    * recovered. Amount and payee are returned as signed. They are compared with the current terms for new payments only

@@ -47,6 +47,10 @@ export type Verified =
   | { readonly outcome: 'invalid'; readonly reason: string }
   | { readonly outcome: 'unavailable' };
 
+/** Unix ms; `untilMs`: until when the run may start. */
+export type RunWindow = { readonly nowMs: number; readonly dueMs: number; readonly untilMs: number };
+export type TicketVerdict = { readonly kind: 'ticket'; readonly verifiable: boolean };
+
 export interface Payments {
   readonly mode: Mode;
   /**
@@ -56,6 +60,12 @@ export interface Payments {
   validateTerms(payment: PresentedPayment): Allowed | Refused<'payment_required'>;
   /** Validates the terms, then the time window, of a new payment. */
   validateNew(payment: PresentedPayment, nowMs: number): Allowed | Refused<'payment_required'>;
+  /**
+   * Validates the terms of a new payment for a run that is due later, and that its time window covers the run from
+   * `dueMs` on. `verifiable` false: it is not valid yet, so no facilitator can verify it before; the payer's own key has
+   * signed it then.
+   */
+  validateTicket(payment: PresentedPayment, run: RunWindow): TicketVerdict | Refused<'payment_required'>;
   /** Calls the facilitator. Bounded in time; throws only for a defect of this program, and nothing was charged then. */
   verify(payment: PresentedPayment): Promise<Verified>;
   /** Moves the money. Called once per claim, after the claim is durable. Bounded in time, never throws. */

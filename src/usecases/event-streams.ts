@@ -10,13 +10,16 @@ import {
   isJobEvent,
   isPaymentEvent,
   isRefundEvent,
+  isScheduleEvent,
   type PaymentEvent,
+  type ScheduleEvent,
   STREAM,
 } from '#src/domain/events.ts';
 import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
 import { type Claim, evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { evolveClaims, NO_CLAIMS, type RefundClaims } from '#src/domain/payment/refund.ts';
 import { absentPayment, evolvePayment, type Payment } from '#src/domain/payment/state.ts';
+import { absentSchedule, evolveSchedule, type Schedule } from '#src/domain/schedule/state.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import {
   type AbortSignalLike,
@@ -131,6 +134,25 @@ export async function loadPaymentSurely(deps: JournalDeps, stream: string): Prom
 
 export async function loadClaim(log: EventLog, stream: string): Promise<View<Claim>> {
   return fold(stream, await log.readStream(stream), isClaimEvent, freeClaim, evolveClaim);
+}
+
+export async function loadSchedule(log: EventLog, scheduleId: string): Promise<View<Schedule>> {
+  const stream = STREAM.schedule(scheduleId);
+  return fold(stream, await log.readStream(stream), isScheduleEvent, absentSchedule, evolveSchedule);
+}
+
+/** Appends to a schedule's stream at the revision read. Returns the view after it. */
+export async function appendSchedule<S extends Schedule>(
+  deps: JournalDeps,
+  view: View<S>,
+  events: readonly ScheduleEvent[],
+): Promise<View<Schedule>> {
+  const [first] = events;
+  if (first === undefined) return view;
+  const enveloped = envelope(deps, events, first.data.scheduleId);
+  const { nextRevision } = await appendUntilKnown(deps, view.stream, view.expected, enveloped);
+  const state = events.reduce<Schedule>(evolveSchedule, view.state);
+  return { stream: view.stream, state, expected: nextRevision };
 }
 
 /** What a transaction refunds: the stream of its claims. */

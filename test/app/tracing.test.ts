@@ -32,6 +32,7 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
   const payments: Payments = {
     mode: 'x402',
     validateTerms: () => ALLOWED,
+    validateTicket: () => ({ kind: 'ticket', verifiable: true }),
     validateNew: () => refused('payment_required', 'expired'),
     verify: async () => ({ outcome: 'invalid', reason: stranger }),
     settle: async () => ({ outcome: 'unknown', cause: stranger, transaction: stranger }),

@@ -10,7 +10,7 @@ test('a known event is decoded as it is', () => assert.deepEqual(decodeEvent(sto
 for (const [why, event] of [
   ['an unknown type', stored({ type: 'JobExploded' })],
   ['the name of a built-in object member', stored({ type: 'constructor' })],
-  ['an unknown version', stored({ data: { ...stored().data, v: 2 } })],
+  ['an unknown version', stored({ data: { ...stored().data, v: 9 } })],
   ['a missing field', stored({ data: { ...stored().data, jobId: undefined } })],
   ['a field too many', stored({ data: { ...stored().data, url: 'https://secret.example/' } })],
   ['a wrong shape inside', stored({ data: { ...stored().data, commitments: {} } })],

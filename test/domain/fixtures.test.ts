@@ -20,11 +20,12 @@ import { factsOfJob } from '#test/support/given-receipt.ts';
 import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
-  'events-v1.json': '919c194079f69812002756c557f2a0bf2eff24195b10d0e33a10d212934a91fd',
-  'events-v2.json': '75fa86dc261894de9225674a37b92d91cb941e7d1703d5094d3ffac485523624',
+  'events-v1.json': 'e4da6d5f028dcf3ddc5c519468ccded8367fb48905fc1c7091dbc2ba2cb27162',
+  'events-v2.json': '770d0b57276d460f65c4a5082bcc8b9057d541378bfdba97e2ded78062e9cd09',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',
   'receipts-v3.json': 'aea008eccec44e6f85d468e5b2c08563e9f090366f4f9e39b1fa34ce3a4c9fdd',
+  'receipts-v4.json': '2bf3ca843b980da7c1f6c74fd78e0a5963b269cf41d84af5dccd79649f38948e',
 };
 const bytesOf = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url));
 
@@ -46,6 +47,7 @@ const logged = JSON.parse(bytesOf('receipts-v2.json').toString()) as ReceiptFixt
 };
 
 const cut = JSON.parse(bytesOf('receipts-v3.json').toString()) as ReceiptFixture;
+const scheduled = JSON.parse(bytesOf('receipts-v4.json').toString()) as ReceiptFixture;
 
 for (const [name, digest] of Object.entries(FROZEN)) {
   test(`${name} is frozen`, () => {
@@ -65,7 +67,9 @@ test('there is one event of every version of every type', () => {
 
 /** What version 2 adds to the data of version 1. */
 const UPCAST: Readonly<Record<string, object>> = {
+  JobStarted: { schedule: null },
   JobCompleted: {},
+  PaymentReleased: { reason: 'key_lost' },
   PaymentSettled: { statement: null },
   PaymentRejected: { statement: null },
   SettlementUnknown: { transaction: null },
@@ -116,6 +120,7 @@ for (const [version, fixture, checks] of [
   [1, receipt, 17],
   [2, logged, 18],
   [3, cut, 17],
+  [4, scheduled, 18],
 ] as const) {
   test(`a receipt of version ${version} verifies in every check`, async () => {
     const keys = fromJwkSet(fixture.jwks) ?? [];
@@ -135,7 +140,7 @@ for (const [version, fixture, checks] of [
     assert.deepEqual([failed, report.checks.length], [[], checks]);
     assert.deepEqual([report.ok, report.receiptId, report.jobId], [true, receiptId, jobId]);
     assert.deepEqual(report.checks.find(({ name }) => name === 'payload_version_supported')?.details, {
-      supported: [1, 2, 3],
+      supported: [1, 2, 3, 4],
       receipt: version,
     });
     if (log === null) return;
@@ -144,11 +149,13 @@ for (const [version, fixture, checks] of [
   });
 }
 
-test('version 1 names no transparency log, version 2 always does, 3 is of unknown completeness, and there is no 4', () => {
+test('version 1 names no transparency log, version 2 always does, 3 is of unknown completeness, 4 of a schedule, and there is no 5', () => {
   const v1 = parseJws(receipt.jws)?.payload as ReceiptPayload;
   const v2 = parseJws(logged.jws)?.payload as ReceiptPayload & { readonly v: 2 };
   const v3 = parseJws(cut.jws)?.payload as ReceiptPayload & { readonly v: 3 };
-  assert.deepEqual([v1, v2, v3, { ...v3, log: null }].map(isReceiptPayload), [true, true, true, true]);
+  const v4 = parseJws(scheduled.jws)?.payload as ReceiptPayload & { readonly v: 4 };
+  const known = [v1, v2, v3, { ...v3, log: null }, v4, { ...v4, schedule: null }];
+  assert.deepEqual(known.map(isReceiptPayload), Array(6).fill(true));
   const others = [
     { ...v1, log: v2.log },
     { ...v1, v: 2 },
@@ -156,10 +163,12 @@ test('version 1 names no transparency log, version 2 always does, 3 is of unknow
     { ...v2, v: 3 },
     { ...v3, v: 2 },
     { ...v3, v: 4 },
+    { ...v4, v: 3 },
+    { ...v4, v: 5 },
     { ...v3, outcome: { ...v3.outcome, truncated: false } },
     { ...v2, outcome: { ...v2.outcome, truncated: 'unknown' } },
   ];
-  assert.deepEqual(others.map(isReceiptPayload), Array(8).fill(false));
+  assert.deepEqual(others.map(isReceiptPayload), Array(10).fill(false));
 });
 
 test('a checkpoint of version 1 that a buyer kept is consistent with a later one', async () => {

@@ -128,6 +128,7 @@ export function simulatedPayments(
 
   return {
     mode: 'x402',
+    validateTicket: () => ({ kind: 'ticket', verifiable: true }),
     validateTerms: ({ amount, payTo }) =>
       amount === PRICE && payTo === PAYEE ? ALLOWED : refused('payment_required', 'other terms'),
     validateNew({ validBefore }, nowMs) {

@@ -98,6 +98,7 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
       lookUps.push(...more);
     },
     validateTerms: () => terms.shift() ?? ALLOWED,
+    validateTicket: () => ({ kind: 'ticket', verifiable: true }),
     validateNew() {
       calls.judge++;
       steps.push('payment');

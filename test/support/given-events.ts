@@ -40,6 +40,7 @@ export const jobStarted = sample('JobStarted', {
     idempotency_key: commitment('K'),
   },
   startedAt: at(0),
+  schedule: null,
 });
 
 const timings = { dnsMs: 1, connectMs: 2.5, tlsMs: 3, ttfbMs: 4, totalMs: 10.5 };
@@ -182,8 +183,83 @@ export const paymentRejected = sample('PaymentRejected', {
 
 export const paymentReleased = sample('PaymentReleased', {
   jobId: JOB_ID,
+  reason: 'key_lost',
   lostKeyTo: OTHER_JOB_ID,
   releasedAt: at(5),
+});
+
+export const SCHEDULE_ID = 'sch_0000000000000000000000000d';
+
+/** Of the sample payment, for the second run of the sample schedule. */
+export const paymentDeferred = sample('PaymentDeferred', {
+  jobId: JOB_ID,
+  fingerprint: hex('f'),
+  scheme: 'exact',
+  network: 'eip155:8453',
+  asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+  amount: '3000',
+  payTo: '0x1111111111111111111111111111111111111111',
+  payer: '0x2222222222222222222222222222222222222222',
+  nonce: `0x${hex('7')}`,
+  validBefore: String(T0 / 1000 + 120),
+  payloadHash: hex('6'),
+  x402Version: 2,
+  scheduleId: SCHEDULE_ID,
+  run: 1,
+  dueAt: at(60_000),
+  deferredAt: at(0),
+});
+
+export const scheduleDefined = sample('ScheduleDefined', {
+  scheduleId: SCHEDULE_ID,
+  mode: 'x402',
+  schedule: { type: 'interval', everyMinutes: 10, startAt: at(60_000) },
+  catchUpSeconds: 300,
+  fingerprint: hex('9'),
+  cancelHash: hex('a'),
+  sealed: 'key-1.request',
+  endsAt: at(30 * 86_400_000),
+  next: { run: 1, dueAt: at(60_000) },
+  definedAt: at(0),
+});
+
+export const runFunded = sample('RunFunded', {
+  scheduleId: SCHEDULE_ID,
+  run: 1,
+  jobId: JOB_ID,
+  dueAt: at(60_000),
+  paymentStream: PAYMENT_STREAM,
+  validBefore: T0 / 1000 + 480,
+  holder: hex('4'),
+  sealed: 'key-2.header',
+  next: { run: 2, dueAt: at(660_000) },
+  fundedAt: at(0),
+});
+
+export const runStarted = sample('RunStarted', {
+  scheduleId: SCHEDULE_ID,
+  run: 1,
+  jobId: JOB_ID,
+  owner: 'owner-1',
+  startedAt: at(60_000),
+});
+
+export const runSkipped = sample('RunSkipped', {
+  scheduleId: SCHEDULE_ID,
+  run: 1,
+  dueAt: at(60_000),
+  plannedJobId: JOB_ID,
+  reason: 'missed',
+  movedTo: null,
+  next: { run: 2, dueAt: at(660_000) },
+  skippedAt: at(400_000),
+});
+
+export const schedulePaused = sample('SchedulePaused', { scheduleId: SCHEDULE_ID, pausedAt: at(1_900_000) });
+
+export const scheduleCancelled = sample('ScheduleCancelled', {
+  scheduleId: SCHEDULE_ID,
+  cancelledAt: at(10_000),
 });
 
 export const settlementUnknown = sample('SettlementUnknown', {

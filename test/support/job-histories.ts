@@ -168,6 +168,7 @@ function startFacts(plan: JobPlan): Parameters<typeof startJob>[0] {
   const { seed } = plan;
   return {
     jobId: jobIdOf(seed),
+    schedule: null,
     mode: plan.paid ? 'x402' : 'demo',
     route: plan.decision !== null ? 'execute/guided-webhook' : 'execute/webhook',
     method: (['POST', 'PUT', 'PATCH', 'DELETE'] as const)[seed % 4] ?? 'POST',

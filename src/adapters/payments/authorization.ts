@@ -11,8 +11,9 @@ import { LIMITS } from '#src/domain/limits.ts';
 import { payloadHash } from '#src/domain/payment/payload-hash.ts';
 import type { PaymentReason } from '#src/domain/payment/reasons.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
-import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
+import type { Payments, PresentedPayment, RunWindow, TicketVerdict } from '#src/ports/payments.ts';
 import { readIdentifier } from './payment-identifier.ts';
 import { type Hex, lowerHex, type Terms } from './requirements.ts';
 import type { HasCode } from './wallet-code.ts';
@@ -61,6 +62,15 @@ const refuse = (reason: PaymentReason | 'payment_required', message: string): Re
 
 export function isPresented(header: ReadHeader): boolean {
   return header(PAYMENT_HEADERS.v2) !== null || header(PAYMENT_HEADERS.v1) !== null;
+}
+
+/** Version 2 takes precedence. */
+export function headerOf(header: ReadHeader): { readonly name: string; readonly value: string } | null {
+  for (const name of [PAYMENT_HEADERS.v2, PAYMENT_HEADERS.v1]) {
+    const value = header(name);
+    if (value !== null) return { name: name.toLowerCase(), value };
+  }
+  return null;
 }
 
 /**
@@ -218,7 +228,9 @@ const sha256Hex = (text: string): string => createHash('sha256').update(text, 'u
 const { min: SHORTEST_SECONDS, max: LONGEST_SECONDS } = LIMITS.authorizationSeconds;
 
 /** Validate a new payment: payee and amount as configured, time window valid now. */
-export function termsValidators(terms: Terms): Pick<Payments, 'validateTerms' | 'validateNew'> {
+export function termsValidators(
+  terms: Terms,
+): Pick<Payments, 'validateTerms' | 'validateNew' | 'validateTicket'> {
   const validateTerms = ({ payer, payTo, amount }: PresentedPayment): Allowed | Refusal => {
     if (payTo !== terms.payTo) {
       return refuse('recipient_mismatch', `the authorization must pay ${terms.requirements.payTo}`);
@@ -236,7 +248,37 @@ export function termsValidators(terms: Terms): Pick<Payments, 'validateTerms' | 
       const verdict = validateTerms(payment);
       return isRefused(verdict) ? verdict : validateTimeWindow(payment, nowMs);
     },
+    validateTicket(payment, run) {
+      const verdict = validateTerms(payment);
+      return isRefused(verdict) ? verdict : validateRunWindow(payment, run);
+    },
   };
+}
+
+function validateRunWindow(
+  payment: PresentedPayment,
+  { nowMs, dueMs, untilMs }: RunWindow,
+): TicketVerdict | Refusal {
+  const { validAfter, validBefore } = carriedOf(payment).signed.authorization;
+  if (Number(validBefore) < dueMs / 1000 + RUN_TIMES.authorizationLeastSeconds) {
+    return refuse(
+      'authorization_expired',
+      'the authorization expires before its run can be settled: sign one for maxTimeoutSeconds',
+    );
+  }
+  if (Number(validBefore) > untilMs / 1000 + RUN_TIMES.authorizationMarginSeconds + LONGEST_SECONDS) {
+    return refuse('authorization_too_far_ahead', 'the authorization lives much longer than its run needs');
+  }
+  if (Number(validAfter) > dueMs / 1000)
+    return refuse('authorization_not_yet_valid', 'the authorization is not valid when its run is due');
+  const verifiable = Number(validAfter) <= nowMs / 1000;
+  if (!verifiable && payment.signer === 'contract') {
+    return refuse(
+      'authorization_not_yet_valid',
+      'the authorization of a contract wallet must be valid now: no one can verify it before',
+    );
+  }
+  return { kind: 'ticket', verifiable };
 }
 
 function validateTimeWindow(payment: PresentedPayment, nowMs: number): Allowed | Refusal {

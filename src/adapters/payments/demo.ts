@@ -8,6 +8,7 @@ export function demoPayments(): Payments {
     mode: 'demo',
     validateTerms: () => ALLOWED,
     validateNew: () => ALLOWED,
+    validateTicket: () => ({ kind: 'ticket', verifiable: false }),
     verify: async () => ({ outcome: 'valid' }),
     settle: async () => ({ outcome: 'unknown', cause: 'demo_mode', transaction: null }),
     lookUp: async () => ({ outcome: 'unavailable' }),

@@ -14,6 +14,7 @@ import type { JsonObject } from '#src/domain/canonical-json.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { AskedFor } from '#src/domain/payment/price.ts';
+import type { TicketOffer } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { FacilitatorLogin } from './login.ts';
 
@@ -205,13 +206,15 @@ type RoutePricing = {
 export type Pricing = {
   readonly terms: Terms;
   readonly routes: Readonly<Record<Route, RoutePricing>>;
+  /** A run of a schedule: verified now and settled when it is due, so that its entries have no `paymentFlow`. */
+  ticketOf(ticket: TicketOffer): RoutePricing;
   /** The route that the payer names; `execute/webhook` if it names none of ours. */
   routeOf(resourceUrl: string | null): RoutePricing;
 };
 
 export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pricing {
   const plainUrl = baseUrl.replace(/\/$/, '');
-  const routePricing = (route: PaidRoute): RoutePricing => {
+  const routePricing = (route: PaidRoute, priced: Terms = terms): RoutePricing => {
     const { description, path, icon } = route;
     if (description.length > DESCRIPTION_MAX) throw new RangeError('the description of a route is too long');
     const resource = {
@@ -224,15 +227,19 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
     };
     const { discovery, outputSchemaV1 } = describeRoute(route);
     return {
-      required: { x402Version: 2, resource, accepts: [terms.requirements] },
-      acceptsV1: acceptsV1(terms, resource, outputSchemaV1),
+      required: { x402Version: 2, resource, accepts: [priced.requirements] },
+      acceptsV1: acceptsV1(priced, resource, outputSchemaV1),
       discovery,
     };
   };
-  const routes = perRoute(paid, routePricing);
+  const routes = perRoute(paid, (route) => routePricing(route));
   return {
     terms,
     routes,
+    ticketOf({ maxTimeoutSeconds, ...route }) {
+      const requirements = { ...terms.requirements, maxTimeoutSeconds, extra: { ...terms.domain } };
+      return routePricing({ ...route, icon: paid['execute/webhook'].icon }, { ...terms, requirements });
+    },
     routeOf: (resourceUrl) =>
       Object.values(routes).find(({ required }) => required.resource.url === resourceUrl) ??
       routes['execute/webhook'],
@@ -255,12 +262,12 @@ const copyJson = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as 
 
 /** Validated with the package's schema, which its clients use too. */
 function acceptsV1(
-  { networkV1, requirements, domain }: Terms,
+  { networkV1, requirements }: Terms,
   resource: { readonly url: string; readonly description: string },
   outputSchema: JsonObject,
 ): readonly PaymentRequirementsV1[] {
   if (networkV1 === null) return [];
-  const { scheme, asset, payTo, amount } = requirements;
+  const { scheme, asset, payTo, amount, maxTimeoutSeconds, extra } = requirements;
   return [
     PaymentRequirementsSchema.parse({
       scheme,
@@ -271,9 +278,9 @@ function acceptsV1(
       mimeType: MIME_TYPE,
       outputSchema,
       payTo,
-      maxTimeoutSeconds: MAX_TIMEOUT_SECONDS,
+      maxTimeoutSeconds,
       asset,
-      extra: { ...domain, ...PAYMENT_FLOW },
+      extra,
     }),
   ];
 }

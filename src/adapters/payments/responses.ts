@@ -54,10 +54,12 @@ export function challengeBuilder(deps: {
     return extensions;
   }
 
-  return async ({ route, reason, hints }) => {
-    const { required, acceptsV1 } = pricing.routes[route];
+  return async ({ route, reason, hints, ticket }) => {
+    const { required, acceptsV1, discovery } =
+      ticket === undefined ? pricing.routes[route] : pricing.ticketOf(ticket);
     const error = reason === 'payment_required' ? reason : `payment_required: ${reason}`;
-    const challenge: PaymentRequired = { ...required, error, extensions: await extensionsOf(route) };
+    const extensions = ticket === undefined ? await extensionsOf(route) : { ...discovery };
+    const challenge: PaymentRequired = { ...required, error, extensions };
     return {
       headers: { 'PAYMENT-REQUIRED': base64Json(challenge) },
       body: {

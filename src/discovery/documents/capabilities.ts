@@ -6,13 +6,14 @@ import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { STRIPPED } from '#src/domain/destination/headers.ts';
 import { RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
 import { FACTORS, LIMITS, type Limit, METHODS, TIMES } from '#src/domain/limits.ts';
+import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { TRANSPARENCY } from '#src/domain/transparency/checkpoint.ts';
 import { policyPreset } from './catalog.ts';
 
 export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
   mode: facts.mode,
   payment: paymentTerms(facts),
-  doesNot: DOES_NOT,
+  doesNot: DOES_NOT.map((text) => (facts.schedules === undefined ? text : text.replace(UNSCHEDULED, 'E'))),
   execution: {
     methods: [...METHODS],
     scheme: 'https',
@@ -59,7 +60,11 @@ export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
     decisionsDays: facts.retentionDays.receipts,
     rules: RETENTION_RULES,
   },
-  limits: Object.entries<Limit>({ ...LIMITS, ...configured(facts) }).map(([name, limit]) => ({
+  limits: Object.entries<Limit>({
+    ...LIMITS,
+    ...configured(facts),
+    ...(facts.schedules && SCHEDULE_LIMITS),
+  }).map(([name, limit]) => ({
     name,
     ...limit,
   })),
@@ -93,6 +98,8 @@ const configured = (facts: Facts) => ({
     whenExceeded: '429 rate_limited, after a second, with Retry-After and RateLimit headers.',
   },
 });
+
+const UNSCHEDULED = 'Schedule or repeat paid calls later, or e';
 
 const DOES_NOT = [
   'Run several steps, conditions or any orchestration: one call is one request.',

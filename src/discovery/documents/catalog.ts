@@ -20,7 +20,7 @@ import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import type { PolicyMode as Mode } from '#src/domain/destination/policy.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
-import { browserHandoff, scheduledActions, secretStorage, surfaceSchema } from './free-surfaces.ts';
+import { browserHandoff, scheduledActionsOf, secretStorage, surfaceSchema } from './free-surfaces.ts';
 import { Snippet, snippet } from './snippets.ts';
 import { CATEGORIES, TEMPLATES, templateSchema } from './templates.ts';
 
@@ -89,7 +89,7 @@ export const catalog = document([ROUTES.catalog], {
   categories: [...CATEGORIES],
   templates: templates(),
   policyModes: Object.entries(MODES).map(([id, mode]) => ({ id, ...mode })),
-  scheduledActions,
+  scheduledActions: scheduledActionsOf(facts),
   browserHandoff,
   secretStorage,
   snippets: ['curl-discovery', 'javascript-execute', 'javascript-guided'].map((id) => snippet(facts, id)),

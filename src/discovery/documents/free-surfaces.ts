@@ -1,11 +1,15 @@
 // The free surfaces as the catalog shows them, and a document of each: browser handoff, schedules, secrets policy.
 import { addressOf, endpoint, endpointSchema, openDocument, Text } from '#src/discovery/document.ts';
+import type { Facts } from '#src/discovery/facts.ts';
 import { NEVER_SEND, NEVER_SEND_TEXT } from '#src/discovery/guidance.ts';
 import { ACTION } from '#src/discovery/paid-routes.ts';
-import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
-import { LIMITS } from '#src/domain/limits.ts';
+import { ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
+import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
+import { LIMITS, type Limit } from '#src/domain/limits.ts';
 import { HANDOFF_ACTIONS, HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { SCHEDULE_CHARGE, SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
+import { SchedulePreviewRequest, scheduleCharge } from '#src/domain/planning/schedule.ts';
+import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 
 export const surfaceSchema = {
@@ -22,12 +26,22 @@ const surface = (id: string, status: string, category: string, route: RouteFacts
   return { id, status, category, title, description, endpoint: endpoint(route) };
 };
 
-export const scheduledActions = {
+const scheduledActions = {
   ...surface('scheduled.webhook', 'preview-only', 'automation', ROUTES.schedulePreview),
   availability:
     'Durable paid scheduling is not active. It is planned to charge once per executed run, not per schedule definition, ' +
     'and to answer with a schedule id and the links of each run.',
 };
+
+const ACTIVE: typeof scheduledActions = {
+  ...surface('scheduled.webhook', 'active', 'automation', SCHEDULE_ROUTES.createSchedule),
+  availability:
+    'Each run is paid for by an authorization of its own, verified when it is bought and settled when the run is due, or never. A schedule costs nothing; a run that is skipped is not charged.',
+};
+
+/** As this deployment offers them. */
+export const scheduledActionsOf = ({ schedules }: Facts): typeof scheduledActions =>
+  schedules === undefined ? scheduledActions : ACTIVE;
 
 export const browserHandoff = {
   ...surface('browser.handoff', 'active-handoff-only', 'automation', ROUTES.handoff),
@@ -87,16 +101,44 @@ export const SCHEDULE_EXAMPLES: { title: string; request: SchedulePreviewRequest
 ];
 
 export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], (facts) => ({
-  ...scheduledActions,
-  executionModel: 'preview-only',
-  requestSchema: SchedulePreviewRequest,
-  requestsPerMinute: facts.rateLimitPerMinute,
-  rules: SCHEDULE_RULES,
-  paymentPolicy: SCHEDULE_CHARGE,
-  // Not a route of this service.
-  planned: { method: 'POST', path: '/api/schedules/webhook', active: false },
-  examples: SCHEDULE_EXAMPLES,
+  ...scheduledActionsOf(facts),
+  ...(facts.schedules === undefined
+    ? {
+        executionModel: 'preview-only',
+        requestSchema: SchedulePreviewRequest,
+        requestsPerMinute: facts.rateLimitPerMinute,
+        rules: SCHEDULE_RULES,
+        paymentPolicy: scheduleCharge(null),
+        // Not a route of this service.
+        planned: { method: 'POST', path: '/api/schedules/webhook', active: false },
+        examples: SCHEDULE_EXAMPLES,
+      }
+    : {
+        executionModel: 'per-executed-run',
+        requestSchema: ScheduleRequest,
+        previewSchema: SchedulePreviewRequest,
+        requestsPerMinute: facts.rateLimitPerMinute,
+        rules: [...SCHEDULE_RULES, ...PAID_SCHEDULE_RULES],
+        paymentPolicy: scheduleCharge(facts.offer.price),
+        price: facts.offer.price,
+        horizonDays: facts.schedules.horizonDays,
+        limits: Object.entries<Limit>(SCHEDULE_LIMITS).map(([name, limit]) => ({ name, ...limit })),
+        routes: Object.values(SCHEDULE_ROUTES).map(endpoint),
+        examples: [{ title: 'Every day at nine in Berlin', request: SCHEDULE_REQUEST_EXAMPLE }],
+      }),
 }));
+
+const PAID_SCHEDULE_RULES = [
+  'POST /api/schedules/webhook defines a schedule and takes the payment of run 1; each POST /api/schedules/{id}/runs takes that of the first run without one. The 402 of both is of one run, and its maxTimeoutSeconds reaches to that run.',
+  'A payment is verified when it is taken and settled when its run is due, or never. It is bound to that run: for anything else it is 409 payment_reused. A validAfter shortly before the run makes an earlier charge impossible.',
+  'Types once, daily, weekly (daysOfWeek) and interval (everyMinutes, startAt). Runs are at least 60 s apart. The due time of a run is fixed when it is paid for.',
+  'A run may start catchUpSeconds late; lateByMs in its receipt says how late it was. Later it is skipped: nothing is caught up after that.',
+  'A run that is skipped is not charged, and its reason is recorded: not_funded, missed, overlap (the run before it has not ended), target_refused, terms_changed (payee or network), lost, cancelled, or the code of the facilitator. The price is that of the purchase.',
+  'After three runs in a row without a payment the schedule is paused until the next payment.',
+  'webhook has no idempotencyKey: each run is executed once, by its number.',
+  'DELETE /api/schedules/{id} with authorization: Bearer and the cancelToken ends it. A run in progress ends; no other payment is settled.',
+  'The request and the payment headers are stored encrypted; each key is deleted after its run, its skip or the cancellation.',
+];
 
 const SCHEDULE_RULES = [
   `The preview shows the next ${LIMITS.scheduleNextRuns.max} runs of a daily schedule, and the one of a schedule that runs once.`,

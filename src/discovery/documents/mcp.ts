@@ -3,7 +3,7 @@
 import { addressOf, openDocument, paymentTerms, priced } from '#src/discovery/document.ts';
 import { type Facts, networkName } from '#src/discovery/facts.ts';
 import { DONE_WHEN, FAILED_VERIFIES, HOW_TO_PAY_BY_MCP, PURPOSE, whenText } from '#src/discovery/guidance.ts';
-import { ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 
 const tool = <N extends string>(name: N, route: RouteFacts, use = '') => ({
@@ -43,7 +43,21 @@ export const MCP_TOOLS = [
   tool('get_pricing', ROUTES.pricing, 'Free.'),
 ] as const;
 
-export type McpTool = (typeof MCP_TOOLS)[number];
+/** Only where schedules are on. */
+const SCHEDULE_TOOLS = [
+  tool(
+    'create_schedule',
+    SCHEDULE_ROUTES.createSchedule,
+    'The payment is of run 1 alone, and is settled when that run is due: its authorization has to live until then.',
+  ),
+  tool('fund_schedule_run', SCHEDULE_ROUTES.fundRun, 'Call it once for each further run.'),
+  tool('get_schedule', SCHEDULE_ROUTES.schedule, 'Free.'),
+] as const;
+
+export const mcpTools = ({ schedules }: Pick<Facts, 'schedules'>): readonly McpTool[] =>
+  schedules === undefined ? MCP_TOOLS : [...MCP_TOOLS, ...SCHEDULE_TOOLS];
+
+export type McpTool = (typeof MCP_TOOLS)[number] | (typeof SCHEDULE_TOOLS)[number];
 
 export function toolDescription({ description, route }: McpTool, facts: Facts): string {
   return route.paid ? `${description} ${priceText(facts)}` : description;
@@ -77,7 +91,7 @@ export const mcpManifest = openDocument([ROUTES.mcpManifest, ROUTES.mcpWellKnown
   endpoint: addressOf(facts, ROUTES.mcp),
   transport: 'streamable-http',
   protocolVersions: [...facts.mcpVersions],
-  tools: MCP_TOOLS.map(({ route, ...shown }) => ({ ...shown, ...priced(facts, route) })),
+  tools: mcpTools(facts).map(({ route, ...shown }) => ({ ...shown, ...priced(facts, route) })),
   payment: {
     ...paymentTerms(facts),
     requestMeta: 'x402/payment',

@@ -1,9 +1,9 @@
 // The pricing: what a call costs, when it is charged and when it is not.
-import { addressOf, chargeText, openDocument, paymentTerms } from '#src/discovery/document.ts';
+import { addressOf, chargeText, endpoint, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import { usd } from '#src/discovery/facts.ts';
 import { HOW_TO_PAY, HOW_TO_PAY_BY_MCP } from '#src/discovery/guidance.ts';
 import { PAID_LIST } from '#src/discovery/paid-routes.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+import { ROUTES, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import type { FaultCode, RefusalCode } from '#src/domain/refusal.ts';
 
 /** `at_most_once`: it may have been charged; a repeat with the same payment header is not charged again. */
@@ -27,13 +27,23 @@ export const pricing = openDocument([ROUTES.pricing], (facts) => ({
     amount: usd(facts.offer),
     unit: 'call',
   },
-  paidRoutes: PAID_LIST.map(([name, route]) => {
-    const { actionId, method, path } = route;
-    const { resource = addressOf(facts, route), accepts = null } = facts.askedFor?.[name] ?? {};
-    // `accepts`: as the 402 of the route lists them (x402 version 2); null in demo mode.
-    return { actionId, method, path, price: facts.offer.price, resource, accepts };
-  }),
-  rules: RULES,
+  paidRoutes: [
+    ...PAID_LIST.map(([name, route]) => {
+      const { actionId, method, path } = route;
+      const { resource = addressOf(facts, route), accepts = null } = facts.askedFor?.[name] ?? {};
+      // `accepts`: as the 402 of the route lists them (x402 version 2); null in demo mode.
+      return { actionId, method, path, price: facts.offer.price, resource, accepts };
+    }),
+    // `accepts` depends on the run: its 402 lists it.
+    ...(facts.schedules === undefined ? [] : SCHEDULE_PAID).map((route) => ({
+      actionId: 'scheduled.webhook',
+      ...endpoint(route),
+      price: facts.offer.price,
+      resource: addressOf(facts, route),
+      accepts: null,
+    })),
+  ],
+  rules: facts.schedules === undefined ? RULES : [...RULES, SCHEDULE_RULE],
   charges: CHARGES.map(({ codes = [], ...charge }) => ({ ...charge, codes })),
   howToPay: [
     ...HOW_TO_PAY,
@@ -41,6 +51,11 @@ export const pricing = openDocument([ROUTES.pricing], (facts) => ({
     'A payment is its authorization (network, asset, payer, nonce), whichever header carries it; it buys one call.',
   ],
 }));
+
+const SCHEDULE_PAID = [SCHEDULE_ROUTES.createSchedule, SCHEDULE_ROUTES.fundRun];
+
+const SCHEDULE_RULE =
+  'A run of a schedule costs the price of a call, of the time when it was paid for. It is settled when the run is due, and not charged if the run is skipped; a schedule itself costs nothing.';
 
 const RULES = [
   'The price of a call does not depend on its method, size or number of attempts: up to 3 attempts of one call are charged once.',

@@ -156,7 +156,7 @@ ${link('Catalog', ROUTES.catalog, 'templates for typical targets')}
 ${link('Pricing', ROUTES.pricing, 'when a call is charged and when not')}
 ${link('Capabilities', ROUTES.capabilities, 'what it does and does not do, with every limit')}
 ${link('Secrets policy', ROUTES.secretsPolicy, 'what to send and what never to send')}
-
+${facts.schedules === undefined ? '' : `${link('Schedules', ROUTES.scheduleCapabilities, 'paid schedules: each run is charged when it runs')}\n`}
 ## Trust
 
 ${link('Trust summary', ROUTES.trust, 'measured facts')}

@@ -69,6 +69,9 @@ export type FindingKind =
   | 'claim_missing'
   | 'claim_mismatch'
   | 'claim_event_impossible'
+  | 'schedule_event_impossible'
+  /** The job names a run of a schedule that was not started with it. */
+  | 'schedule_mismatch'
   // Of comparisons with the chain.
   /** Its blocks do not follow those of the rounds before it. */
   | 'chain_event_impossible'
@@ -211,6 +214,7 @@ export function streamFault({ type, data }: DomainEvent, stream: string): Fault 
 function idOf(data: DomainEvent['data']): string | null {
   if ('payee' in data) return chainAccount(data);
   if ('released' in data) return refundId(data);
+  if ('scheduleId' in data) return data.scheduleId;
   if ('decisionId' in data && !('jobId' in data)) return data.decisionId;
   return 'jobId' in data ? data.jobId : '';
 }

@@ -47,7 +47,8 @@ const impossible = (message: string): Fault => fault('payment_event_impossible',
 
 /** The fault of an event that the payment's state allows. */
 function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent): Fault | null {
-  if (event.type === 'PaymentReserved' || payment.status === 'absent') return null;
+  if (event.type === 'PaymentReserved' || event.type === 'PaymentDeferred' || payment.status === 'absent')
+    return null;
   const { reserved } = payment;
   if (event.data.jobId !== reserved.jobId)
     return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);

@@ -18,14 +18,14 @@ import {
   Phase,
   RequestCommitments,
   Route,
+  ScheduledRun,
   Sent,
   Text,
   Timings,
   Truncated,
 } from '../event-fields.ts';
 
-/** Announces that attempt 1 is about to be sent. */
-export const JobStarted = declareEvent('job', 'startedAt', {
+const start = {
   jobId: Text,
   mode: Mode,
   route: Route,
@@ -45,7 +45,15 @@ export const JobStarted = declareEvent('job', 'startedAt', {
   owner: Text,
   commitments: RequestCommitments,
   startedAt: Instant,
-});
+};
+
+/** Announces that attempt 1 is about to be sent. `schedule`: the run of a schedule that it is; null: it is none. */
+export const JobStarted = declareVersions(
+  'job',
+  'startedAt',
+  { 1: start, 2: { ...start, schedule: Nullable(ScheduledRun) } },
+  { 1: (recorded) => ({ ...recorded, schedule: null }) },
+);
 export type JobStarted = EventData<typeof JobStarted>;
 
 export const AttemptMade = declareEvent('job', 'endedAt', {

@@ -20,7 +20,8 @@ import {
 const Statement = Nullable(Text);
 const withoutStatement = <T extends object>(recorded: T) => ({ ...recorded, statement: null });
 
-export const PaymentReserved = declareEvent('payment', 'reservedAt', {
+/** What was signed, and the one job that it may buy. */
+const authorized = {
   jobId: Text,
   fingerprint: Hex,
   scheme: Text,
@@ -35,10 +36,24 @@ export const PaymentReserved = declareEvent('payment', 'reservedAt', {
   payloadHash: Hex,
   /** The protocol version of the header that brought it first. */
   x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
+};
+
+export const PaymentReserved = declareEvent('payment', 'reservedAt', {
+  ...authorized,
   owner: Text,
   reservedAt: Instant,
 });
 export type PaymentReserved = EventData<typeof PaymentReserved>;
+
+/** Bound to one run of a schedule: nothing is settled before that run is due, and it buys nothing else. */
+export const PaymentDeferred = declareEvent('payment', 'deferredAt', {
+  ...authorized,
+  scheduleId: Text,
+  run: Type.Integer({ minimum: 1 }),
+  dueAt: Instant,
+  deferredAt: Instant,
+});
+export type PaymentDeferred = EventData<typeof PaymentDeferred>;
 
 const settled = { jobId: Text, transaction: Nullable(Text), settledAt: Instant };
 
@@ -80,12 +95,21 @@ export const PaymentRejected = declareVersions(
 );
 export type PaymentRejected = EventData<typeof PaymentRejected>;
 
-/** Given up before settlement because another job holds the key. */
-export const PaymentReleased = declareEvent('payment', 'releasedAt', {
-  jobId: Text,
-  lostKeyTo: Text,
-  releasedAt: Instant,
-});
+const released = { jobId: Text, releasedAt: Instant };
+
+/**
+ * Given up before settlement. `reason`: `key_lost` where another job holds the key (`lostKeyTo`), else why the run of a
+ * schedule that it was for is not executed.
+ */
+export const PaymentReleased = declareVersions(
+  'payment',
+  'releasedAt',
+  {
+    1: { ...released, lostKeyTo: Text },
+    2: { ...released, reason: Text, lostKeyTo: Nullable(Text) },
+  },
+  { 1: (recorded) => ({ ...recorded, reason: 'key_lost' }) },
+);
 export type PaymentReleased = EventData<typeof PaymentReleased>;
 
 const unknown = { jobId: Text, cause: Text, unknownAt: Instant };

@@ -108,11 +108,12 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
 }
 
 /**
- * `settling`: its settlement is under way. `running`: its call is. `served`: its call was made. `self_paid`: by the wallet
+ * `deferred`: it is for a run of a schedule that is not due. `settling`: its settlement is under way. `running`: its call is. `served`: its call was made. `self_paid`: by the wallet
  * that was paid, so that no money came in. `rejected`, `released`: it ended without money moving.
  */
 export type PaymentState =
   | OpenState
+  | 'deferred'
   | 'settling'
   | 'running'
   | 'served'
@@ -128,9 +129,15 @@ export function paymentState(entry: LedgerEntry, nowMs: number): PaymentState {
   if (open !== null) return open;
   if (payment.status === 'settled' && isSelfPaid(payment.reserved)) return 'self_paid';
   if (payment.status === 'settled') return job === 'running' ? 'running' : 'served';
-  return payment.status === 'refunded' || payment.status === 'rejected' || payment.status === 'released'
-    ? payment.status
-    : 'settling';
+  switch (payment.status) {
+    case 'deferred':
+    case 'refunded':
+    case 'rejected':
+    case 'released':
+      return payment.status;
+    default:
+      return 'settling';
+  }
 }
 
 /** A call whose payment is settled starts within this, or has ended. */

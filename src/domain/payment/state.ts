@@ -1,6 +1,7 @@
 // A payment: what its stream says of one authorization, and what may happen to it next (x402, scheme exact).
 
 import type {
+  PaymentDeferred,
   PaymentMissing,
   PaymentRejected,
   PaymentReserved,
@@ -19,6 +20,8 @@ export type Charge = PaymentSettled & {
 
 export type Payment =
   | { readonly status: 'absent' }
+  /** Bound to a run of a schedule that is not due yet: nothing was settled, and it buys nothing else. */
+  | { readonly status: 'deferred'; readonly reserved: PaymentReserved; readonly deferred: PaymentDeferred }
   /** A settle call may have been made, which a crash hid. */
   | {
       readonly status: 'reserved' | 'unknown' | 'retried';
@@ -53,11 +56,18 @@ export type Payment =
       readonly refunded: PaymentRefunded;
       readonly missing: PaymentMissing | null;
     }
-  /** Ended without money moving: the same authorization may be reserved again. */
-  | { readonly status: 'rejected' | 'released'; readonly reserved: PaymentReserved };
+  /** Ended without money moving: the same authorization may be reserved again. `reason`: a code. */
+  | {
+      readonly status: 'rejected' | 'released';
+      readonly reserved: PaymentReserved;
+      readonly reason: string;
+    };
 
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
-export type BoundPayment = Exclude<Payment, ReturnedPayment | { status: 'absent' | 'rejected' | 'released' }>;
+export type BoundPayment = Exclude<
+  Payment,
+  ReturnedPayment | { status: 'absent' | 'deferred' | 'rejected' | 'released' }
+>;
 
 /** Its refund has begun or is recorded: it buys nothing. */
 export type ReturnedPayment = Extract<Payment, { status: 'refunding' | 'refunded' }>;
@@ -65,7 +75,7 @@ export type ReturnedPayment = Extract<Payment, { status: 'refunding' | 'refunded
 export const absentPayment: Payment = { status: 'absent' };
 
 export const isBound = (payment: Payment): payment is BoundPayment =>
-  !['absent', 'refunding', 'refunded', 'rejected', 'released'].includes(payment.status);
+  !['absent', 'deferred', 'refunding', 'refunded', 'rejected', 'released'].includes(payment.status);
 
 export const isReturned = (payment: Payment): payment is ReturnedPayment =>
   payment.status === 'refunding' || payment.status === 'refunded';
@@ -83,8 +93,14 @@ export const isSelfPaid = ({ payer, payTo }: Pick<PaymentReserved, 'payer' | 'pa
 
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (isReturned(payment)) return evolveReturned(payment, event);
+  if (event.type === 'PaymentDeferred') {
+    if (isBound(payment) || payment.status === 'deferred') return payment;
+    return { status: 'deferred', reserved: reservationOf(event.data), deferred: event.data };
+  }
   if (event.type === 'PaymentReserved') {
     if (isBound(payment)) return payment;
+    // Only the run that it is bound to.
+    if (payment.status === 'deferred' && payment.reserved.jobId !== event.data.jobId) return payment;
     return { status: 'reserved', reserved: event.data, owner: event.data.owner, transaction: null };
   }
   if (payment.status === 'absent') return payment;
@@ -95,9 +111,12 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
     const before = payment.status === 'missing' ? payment.settled : null;
     return { status: 'settled', reserved, settled: chargeOf(event.data, before) };
   }
-  if (!isBound(payment)) return payment;
+  if (!isBound(payment) && payment.status !== 'deferred') return payment;
   // Nothing was sent for it, and it can never be paid: it is over.
-  if (event.type === 'PaymentRejected') return { status: 'rejected', reserved };
+  if (event.type === 'PaymentRejected') return { status: 'rejected', reserved, reason: event.data.reason };
+  if (event.type === 'PaymentReleased' && payment.status !== 'missing')
+    return { status: 'released', reserved, reason: event.data.reason };
+  if (payment.status === 'deferred') return payment;
   if (payment.status === 'missing') {
     const { settled, missing } = payment;
     return event.type === 'RefundBegun'
@@ -112,7 +131,7 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
     case 'SettlementCorrected':
       return payment;
     case 'PaymentReleased':
-      return { status: 'released', reserved };
+      return payment;
     case 'SettlementUnknown': {
       const { owner, transaction } = payment;
       return { status: 'unknown', reserved, owner, transaction: event.data.transaction ?? transaction };
@@ -122,6 +141,12 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
     default:
       return event satisfies never;
   }
+}
+
+/** As the run will reserve it. */
+function reservationOf(deferred: PaymentDeferred): PaymentReserved {
+  const { scheduleId: _, run: __, dueAt: ___, deferredAt, ...authorized } = deferred;
+  return { ...authorized, v: 1, owner: '', reservedAt: deferredAt };
 }
 
 function evolveSettled(payment: Extract<Payment, { status: 'settled' }>, event: PaymentEvent): Payment {

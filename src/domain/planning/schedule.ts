@@ -41,18 +41,28 @@ export const SchedulePreviewRequest = Type.Object(
 );
 export type SchedulePreviewRequest = Static<typeof SchedulePreviewRequest>;
 
+/** Of a deployment without paid schedules, and of one with them, which says what a run costs. */
 export const PaymentPolicy = Closed({
   previewCharged: Type.Literal(false),
   futurePaidSchedulingActive: Type.Literal(false),
   recommendedChargeModel: Type.Literal('per-executed-run'),
 });
+export const ActivePaymentPolicy = Closed({
+  ...PaymentPolicy.properties,
+  futurePaidSchedulingActive: Type.Literal(true),
+  pricePerRun: Type.String({ description: 'US dollars, as in $1.50.' }),
+});
 
-/** The same in every preview. */
-export const SCHEDULE_CHARGE: Static<typeof PaymentPolicy> = {
+/** The same in every preview. `pricePerRun` null: schedules cannot be bought. */
+export const scheduleCharge = (
+  pricePerRun: string | null,
+): Static<typeof PaymentPolicy> | Static<typeof ActivePaymentPolicy> => ({
   previewCharged: false,
-  futurePaidSchedulingActive: false,
+  ...(pricePerRun === null
+    ? { futurePaidSchedulingActive: false }
+    : { futurePaidSchedulingActive: true, pricePerRun }),
   recommendedChargeModel: 'per-executed-run',
-};
+});
 
 /** Instants and time zones. Reads no clock. Instants: ms since the Unix epoch. */
 export interface Calendar {

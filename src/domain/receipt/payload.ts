@@ -13,8 +13,10 @@ import {
   oneOf,
   PaymentFacts,
   Phase,
+  ScheduledRun,
   Sent,
   strict,
+  Truncated,
 } from '../event-fields.ts';
 import type { AttemptMade } from '../events/job.ts';
 import type { CompletedJob } from '../job/state.ts';
@@ -81,7 +83,7 @@ export type ReceiptLog = Static<typeof ReceiptLog>;
 
 /**
  * Version 1 names no transparency log; version 2 always does. Version 3 states that it is unknown whether the response is
- * complete. A receipt has the lowest version that can state its facts. A released version never changes.
+ * complete. Version 4 states of which run of a schedule it is. A receipt has the lowest version that can state its facts. A released version never changes.
  */
 export const ReceiptPayload = Type.Union([
   Type.Object({ v: Type.Literal(1), ...members }, strict),
@@ -95,14 +97,28 @@ export const ReceiptPayload = Type.Union([
     },
     strict,
   ),
+  Type.Object(
+    {
+      v: Type.Literal(4),
+      ...members,
+      outcome: Type.Object({ ...outcome, truncated: Truncated, _sd: Commitments }, strict),
+      log: Nullable(ReceiptLog),
+      schedule: Nullable(ScheduledRun),
+    },
+    strict,
+  ),
 ]);
 export type ReceiptPayload = Static<typeof ReceiptPayload>;
-export const RECEIPT_VERSIONS = [1, 2, 3] as const;
+export const RECEIPT_VERSIONS = [1, 2, 3, 4] as const;
 
 export const isReceiptPayload = shapeCheck(ReceiptPayload);
 
 /** The transparency log that the receipt names; null if it names none. */
 export const logOf = (payload: ReceiptPayload): ReceiptLog | null => ('log' in payload ? payload.log : null);
+
+/** The run of a schedule that the receipt is of; null: it is of none. */
+export const runOf = (payload: ReceiptPayload): ScheduledRun | null =>
+  'schedule' in payload ? payload.schedule : null;
 
 export type ReceiptFacts = {
   readonly receiptId: string;
@@ -137,6 +153,9 @@ export function receiptPayload(
   };
   const { log } = facts;
   const { truncated } = completed;
+  const { schedule } = started;
+  if (schedule !== null)
+    return { v: 4, ...payload, outcome: { ...payload.outcome, truncated }, log, schedule };
   if (truncated === 'unknown') return { v: 3, ...payload, outcome: { ...payload.outcome, truncated }, log };
   const complete = { ...payload, outcome: { ...payload.outcome, truncated } };
   return log === null ? { v: 1, ...complete } : { v: 2, ...complete, log };

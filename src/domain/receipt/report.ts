@@ -31,6 +31,7 @@ export type ComparedCheck = {
     | 'attempts_match'
     | 'decision_matches'
     | 'payment_matches'
+    | 'schedule_matches'
     | 'event_chain_matches';
   readonly ok: boolean;
   readonly details?: { readonly expected: Json; readonly receipt: Json };

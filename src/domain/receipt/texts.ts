@@ -2,7 +2,7 @@
 import { iso } from '../../lib/iso.ts';
 import type { ProofProblem } from '../transparency/tlog-proof.ts';
 import type { DisclosureProblem } from './disclosures.ts';
-import type { ReceiptPayload } from './payload.ts';
+import { type ReceiptPayload, runOf } from './payload.ts';
 import type { Check, CheckName, LogDetails, WitnessDetails, WitnessProblem } from './report.ts';
 
 export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
@@ -22,6 +22,7 @@ export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   attempts_match: 'Job and receipt state the same attempts',
   decision_matches: 'Job and receipt state the same decision',
   payment_matches: 'Job and receipt state the same payment',
+  schedule_matches: 'Job and receipt state the same run of a schedule',
   event_chain_matches: 'The recorded history of the job is the one that was signed',
   receipt_logged: 'It is in the transparency log, or not yet due there',
   receipt_witnessed: 'Witnesses have cosigned the log with it, or are not yet due',
@@ -140,6 +141,13 @@ export type Statement = {
   readonly answer: string;
   readonly payment: string;
 };
+
+/** Of a receipt that verifies; null: it is of no schedule. */
+export function runText(payload: ReceiptPayload): string | null {
+  const run = runOf(payload);
+  if (run === null) return null;
+  return `run ${run.run} of ${run.id}, due ${run.dueAt}, ${run.lateByMs} ms late`;
+}
 
 /** Show it only if the receipt verifies: readers would take unsigned text beside a failure for facts. */
 export function statementOf({ mode, outcome, payment }: ReceiptPayload): Statement {

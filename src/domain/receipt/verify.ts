@@ -20,6 +20,7 @@ import {
   type ReceiptPayload,
   readReceipt,
   receiptAttempt,
+  runOf,
 } from './payload.ts';
 import type { Check, ComparedCheck, LogCheck, VerificationReport } from './report.ts';
 import { witnessCheck } from './witness-check.ts';
@@ -175,6 +176,7 @@ function jobChecks(job: JobFacts, payload: ReceiptPayload | null): Check[] {
     attemptsCheck(job, payload),
     matches('decision_matches', job.decisionId, payload?.decisionId ?? null, payload),
     matches('payment_matches', job.payment, payload?.payment ?? null, payload),
+    ...scheduleCheck(job, payload),
     same('event_chain_matches', recorded, payload?.stream ?? null),
   ];
 }
@@ -189,6 +191,14 @@ function attemptsCheck(job: JobFacts, payload: ReceiptPayload | null): Check {
   const counted = same('attempts_match', job.attempts, payload?.attempts.length ?? null);
   if (!counted.ok || payload === null || sameJson(recorded, payload.attempts)) return counted;
   return same('attempts_match', recorded, payload.attempts);
+}
+
+/** Only where the job or the receipt is of a run of a schedule. */
+function scheduleCheck({ events }: JobFacts, payload: ReceiptPayload | null): readonly Check[] {
+  const recorded = (events[0]?.data.schedule ?? null) as Json;
+  const stated = payload === null ? null : runOf(payload);
+  if (recorded === null && stated === null) return [];
+  return [matches('schedule_matches', recorded, stated, payload)];
 }
 
 /** As `same`, but null is a value too (no decision, no payment). */

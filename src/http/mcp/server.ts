@@ -14,12 +14,7 @@ import {
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { methodAndPath } from '#src/discovery/document.ts';
-import {
-  MCP_TOOLS,
-  type McpTool,
-  serverInstructions,
-  toolDescription,
-} from '#src/discovery/documents/mcp.ts';
+import { type McpTool, mcpTools, serverInstructions, toolDescription } from '#src/discovery/documents/mcp.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { fromBase64, fromUtf8, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
@@ -33,7 +28,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { McpMessage } from './message.ts';
 
 export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: Routed, logger: Logger) {
-  const served = MCP_TOOLS.map((tool) => servedTool(tool, endpoints));
+  const served = mcpTools(facts).map((tool) => servedTool(tool, endpoints));
   const tools = served.map((tool) => listedTool(tool, facts));
   const options = {
     capabilities: { tools: {} },
@@ -70,7 +65,7 @@ type ServedTool = McpTool & { readonly input: SchemaCheck<TSchema>; readonly out
 function servedTool(tool: McpTool, endpoints: readonly Endpoint[]): ServedTool {
   const called = endpoints.find(({ route }) => methodAndPath(route) === methodAndPath(tool.route));
   const { id, body, answers } = called?.operation ?? {};
-  const output = answers?.[200]?.[1];
+  const output = (answers?.[200] ?? answers?.[201])?.[1];
   if (typeof output !== 'object' || output === null)
     throw new Error(`${tool.name} has no route with a schema`);
   const input = schemaCheck<TSchema>(body ?? Closed(id === undefined ? {} : { id: Type.String(id) }));
@@ -155,7 +150,7 @@ async function resultOf({ route: { paid } }: McpTool, response: Response): Promi
   const text = await response.text();
   const body: unknown = JSON.parse(text);
   // A target that failed is a paid, receipted result: the payer must not take it for a refusal.
-  if (status === 200 || (paid && status === 502)) return result(body, text, headers);
+  if (status === 200 || status === 201 || (paid && status === 502)) return result(body, text, headers);
   const challenge = headers.get('payment-required');
   if (status === 402 && challenge !== null) {
     const required = decoded(challenge);

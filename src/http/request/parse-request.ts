@@ -9,7 +9,7 @@ import type { Payer, PaymentGate, RouteRefused } from './payment-gate.ts';
 import { readBodyWithin, type Unread } from './read-body.ts';
 import { contextOf, countedAs, type RequestContext } from './request-context.ts';
 import { parseStrictJson } from './strict-json.ts';
-import { type InputFault, type InvalidRequest, invalidRequest, type SchemaCheck } from './validation.ts';
+import { type InvalidRequest, invalidRequest, type SchemaCheck } from './validation.ts';
 
 export type ParseDeps = { readonly quota: Quota; readonly clock: Clock };
 
@@ -49,8 +49,10 @@ export async function parsePaidRequest<S extends TSchema>(
   const bytes = await readBytes(deps, request, rules);
   if (!(bytes instanceof Uint8Array)) return bytes;
   if (!gate.isOpen(request)) {
-    const hints = hintsOn(bytes, request, rules);
-    return { ...refused('payment_required', 'This call has to be paid for.'), hints };
+    return {
+      ...refused('payment_required', 'This call has to be paid for.'),
+      ...probed(bytes, request, rules),
+    };
   }
   const parsed = readJson(bytes, request.headers, rules);
   if (isRefused(parsed)) return parsed;
@@ -70,15 +72,15 @@ async function readBytes(
 }
 
 /** From the schema alone. An empty body counts as an empty object: the hints name what a request needs. */
-function hintsOn<S extends TSchema>(
+function probed<S extends TSchema>(
   bytes: Uint8Array,
   { headers }: Request,
   rules: BodyRules<S>,
-): readonly InputFault[] {
-  if (bytes.byteLength === 0) return rules.check.faults({});
-  const body = readJson(bytes, headers, rules);
-  if (!isRefused(body)) return [];
-  return body.refused === 'invalid_request' ? body.details : [{ path: '', message: body.message }];
+): Pick<RouteRefused, 'hints' | 'body'> {
+  if (bytes.byteLength === 0) return { hints: rules.check.faults({}) };
+  const read = readJson(bytes, headers, rules);
+  if (!isRefused(read)) return { hints: [], body: read.body };
+  return { hints: read.refused === 'invalid_request' ? read.details : [{ path: '', message: read.message }] };
 }
 
 /** Each route counts for itself: free checks do not use up paid calls. */
@@ -90,6 +92,7 @@ export function rateRule(
     | 'decide-daily'
     | 'handoff'
     | 'schedule-preview'
+    | 'schedules'
     | 'canary'
     | 'mcp',
   maxRequests: number,

@@ -1,11 +1,11 @@
 // Payment on a paid route: the payer, the challenge of a 402, the settlement header of a paid answer. The payment
 // protocol encodes and decodes the headers; the use case decides whether a payment is accepted for this call.
 import type { Route } from '#src/domain/event-fields.ts';
-import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { isRefused, type Refused, reasonOf } from '#src/domain/refusal.ts';
 import { refusalAnswer, STATUS } from '#src/http/response/errors.ts';
 import { json } from '#src/http/response/json.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { PaymentProtocol, ReadHeader, WireHeaders } from '#src/ports/payment-protocol.ts';
+import type { PaymentProtocol, ReadHeader, TicketOffer, WireHeaders } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import type { InputFault } from './validation.ts';
@@ -17,15 +17,17 @@ export type Payer = {
   readonly payer: string;
 };
 
-/** `hints`: what the schema refuses in the body, returned with a 402. */
-export type RouteRefused = Refused & { readonly hints?: readonly InputFault[] };
+/** `hints`: what the schema refuses in the body, returned with a 402. `body`: as it fits the schema, of a call without a payment. */
+export type RouteRefused = Refused & { readonly hints?: readonly InputFault[]; readonly body?: unknown };
 
 export type PaymentGate = {
   /** Nothing is charged, or a payment header is there, readable or not. Looks at the headers alone. */
   isOpen(request: Request): boolean;
   identify(request: Request): Promise<Payer | Refused<'payment_required' | 'invalid_request'>>;
   /** Every `payment_required`, wherever it was said, is a 402 that can be paid; others have the error body. */
-  refuse(refusal: RouteRefused): Promise<Response>;
+  refuse(refusal: RouteRefused, ticket?: TicketOffer): Promise<Response>;
+  /** The header that brought the payment; null: there is none. */
+  headerOf(request: Request): { readonly name: string; readonly value: string } | null;
   /** Of an execution that was paid for by the payer of this very call, now or before. */
   settled(execution: Execution, presented: PresentedPayment | null): Promise<WireHeaders>;
 };
@@ -44,10 +46,12 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
       const presented = await payments.read(readerOf(request));
       return isRefused(presented) ? presented : { presented, payer: presented.payer };
     },
-    async refuse(refusal) {
+    headerOf: (request) => payments.headerOf(readerOf(request)),
+    async refuse(refusal, ticket) {
       if (refusal.refused !== 'payment_required') return refusalAnswer(refusal);
       const { hints = [] } = refusal;
-      const { headers, body } = await payments.challenge({ route, reason: reasonOf(refusal), hints });
+      const asked = { route, reason: reasonOf(refusal), hints, ...(ticket && { ticket }) };
+      const { headers, body } = await payments.challenge(asked);
       return json(STATUS.payment_required, body, headers);
     },
     async settled({ payment, job }, presented) {
@@ -77,6 +81,7 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
 
 const nobodyPays: PaymentGate = {
   isOpen: () => true,
+  headerOf: () => null,
   identify: async () => ({ presented: null, payer: 'demo' }),
   refuse: async (refusal) => refusalAnswer(refusal),
   settled: async () => ({}),
@@ -85,10 +90,4 @@ const nobodyPays: PaymentGate = {
 /** An empty header is none: proxies and clients write one for a value that they do not have. */
 function readerOf({ headers }: Request): ReadHeader {
   return (name) => headers.get(name) || null;
-}
-
-/** A code of the protocol or ours; the code of the refusal where nothing more is known. */
-function reasonOf({ refused: code, details }: Refused): string {
-  const known = typeof details === 'object' && details !== null && 'reason' in details;
-  return known && typeof details.reason === 'string' ? details.reason : code;
 }

@@ -6,12 +6,13 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
 import {
+  ActivePaymentPolicy,
   DailySchedule,
   OnceSchedule,
   PaymentPolicy,
-  SCHEDULE_CHARGE,
   Schedule,
   SchedulePreviewRequest,
+  scheduleCharge,
 } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
@@ -46,25 +47,30 @@ const taskCheck = schemaCheck(
 );
 const actionsCheck = schemaCheck(HandoffActions);
 
-const SchedulePreviewResponse = Closed({
-  ...Verdict,
-  status: Type.Literal('preview-only'),
-  paid: Type.Literal(false),
-  willExecute: Type.Literal(false),
-  preview: Closed({
-    schedule: Schedule,
-    nextRuns: Type.Array(Instant, {
-      minItems: 1,
-      maxItems: LIMITS.scheduleNextRuns.max,
-      description: `In order. The next ${LIMITS.scheduleNextRuns.max} of a daily schedule, the one of a schedule that runs once.`,
+/** `policy`: of a deployment without paid schedules, or with them. */
+const previewResponse = <P extends typeof PaymentPolicy | typeof ActivePaymentPolicy>(policy: P) =>
+  Closed({
+    ...Verdict,
+    status: Type.Literal('preview-only'),
+    paid: Type.Literal(false),
+    willExecute: Type.Literal(false),
+    preview: Closed({
+      schedule: Schedule,
+      nextRuns: Type.Array(Instant, {
+        minItems: 1,
+        maxItems: LIMITS.scheduleNextRuns.max,
+        description: `In order. The next ${LIMITS.scheduleNextRuns.max} of a daily schedule, the one of a schedule that runs once.`,
+      }),
+      webhook: PolicyCheckResponse.properties.normalized,
+      target: PolicyCheckResponse.properties.target,
     }),
-    webhook: PolicyCheckResponse.properties.normalized,
-    target: PolicyCheckResponse.properties.target,
-  }),
-  paymentPolicy: PaymentPolicy,
-  warnings: Warnings,
-  next: Closed({ capabilities: Link, decide: Link, execute: Link }),
-});
+    paymentPolicy: policy,
+    warnings: Warnings,
+    next: Closed({ capabilities: Link, decide: Link, execute: Link }),
+  });
+const SchedulePreviewResponse = previewResponse(PaymentPolicy);
+const ActivePreviewResponse = previewResponse(ActivePaymentPolicy);
+type SchedulePreviewResponse = typeof SchedulePreviewResponse.static | typeof ActivePreviewResponse.static;
 
 /** The schedule is checked apart: its faults alone have a code of their own. */
 const outerCheck = schemaCheck(
@@ -77,7 +83,7 @@ const onceCheck = schemaCheck(OnceSchedule);
 const dailyCheck = schemaCheck(DailySchedule);
 
 export type PlanningDeps = ParseDeps &
-  Settings<'baseUrl' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute'> & {
+  Settings<'baseUrl' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute' | 'schedules' | 'offer'> & {
     handOffBrowser(
       request: HandoffRequest,
     ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
@@ -123,7 +129,10 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
       body: SchedulePreviewRequest,
       example: SCHEDULE_EXAMPLES[0]?.request,
       rates: [rateRule('schedule-preview', settings.rateLimitPerMinute)],
-      ok: ['The preview, whether the target is allowed or not.', SchedulePreviewResponse],
+      ok: [
+        'The preview, whether the target is allowed or not.',
+        settings.schedules === undefined ? SchedulePreviewResponse : ActivePreviewResponse,
+      ],
       errors: { 400: 'The request is malformed, or the schedule is: see error.code.', 503: PART_UNAVAILABLE },
       async answer(asked) {
         if (!isSchedule(asked.schedule)) return malformedSchedule(asked.schedule);
@@ -141,14 +150,14 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
             webhook: normalizedShown(webhook.normalized),
             target: webhook.target,
           },
-          paymentPolicy: SCHEDULE_CHARGE,
+          paymentPolicy: scheduleCharge(settings.schedules === undefined ? null : settings.offer.price),
           warnings: [...warnings],
           next: {
             capabilities: links.at(ROUTES.scheduleCapabilities.path),
             decide: links.at(ROUTES.decide.path),
             execute: links.at(ROUTES.execute.path),
           },
-        } satisfies typeof SchedulePreviewResponse.static;
+        } as SchedulePreviewResponse;
       },
     }),
   ];

@@ -28,7 +28,7 @@ export function auditMoney(states: StreamStates) {
 
   /** The stream's name is the hash of the authorization's identity, so that an authorization has one stream. */
   function nameFault(stream: string, event: PaymentEvent): Fault | null {
-    if (event.type !== 'PaymentReserved') return null;
+    if (event.type !== 'PaymentReserved' && event.type !== 'PaymentDeferred') return null;
     const hash = toHex(sha256(utf8(identityText(event.data))));
     if (stream === STREAM.payment(hash)) return null;
     return fault('stream_mismatch', 'the stream is named after another authorization');

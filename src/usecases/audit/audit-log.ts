@@ -23,6 +23,7 @@ import {
   isJobEvent,
   isKeyEvent,
   isPaymentEvent,
+  isScheduleEvent,
   type JobEvent,
   type KeyEvent,
 } from '#src/domain/events.ts';
@@ -33,6 +34,7 @@ import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditKept, auditKeys } from './audit-log-keys.ts';
 import { auditMoney } from './audit-log-money.ts';
+import { auditSchedules } from './audit-log-schedules.ts';
 import { auditTree } from './audit-log-tree.ts';
 import { auditWitnesses } from './audit-log-witnesses.ts';
 import { auditOrder } from './check-integrity.ts';
@@ -171,21 +173,27 @@ function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
   const tree = auditTree(states, primitives, kept);
   const witnesses = auditWitnesses(evidence?.policy ?? null, primitives);
   const money = auditMoney(states);
-  const { started, completed } = money;
+  const schedules = auditSchedules(states);
+  const { completed } = money;
+  const started: typeof money.started = (event) => [
+    ...money.started(event),
+    ...schedules.started(event.data),
+  ];
   const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, started, completed });
   const [order, refunds, chain] = [auditOrder(states), auditRefunds(states), auditChain(states)];
-  return { order, keys, kept, tree, witnesses, money, refunds, chain, jobs };
+  return { order, keys, kept, tree, witnesses, money, refunds, chain, jobs, schedules };
 }
 
 /** The faults of an event in its right stream. */
 function judge(
-  { money, refunds, chain, tree, keys, witnesses }: Parts,
+  { money, refunds, chain, tree, keys, witnesses, schedules }: Parts,
   recorded: RecordedEvent,
   event: Exclude<DomainEvent, JobEvent | KeyEvent>,
   location: EventLocation,
 ): readonly Fault[] | Promise<readonly Fault[]> {
   const { stream } = recorded;
   if (isClaimEvent(event)) return money.claim(stream, event);
+  if (isScheduleEvent(event)) return schedules.take(stream, event);
   if (isPaymentEvent(event)) {
     const faults = money.payment(stream, event);
     if (event.type !== 'PaymentRefunded') return faults;

@@ -2,11 +2,13 @@
 // of a contract wallet.
 import { LIMITS } from '#src/domain/limits.ts';
 import { isBound, isSurelyOver } from '#src/domain/payment/state.ts';
-import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, reasonOf, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import { loadPayment } from '#src/usecases/event-streams.ts';
+import type { ExecuteInput } from './execution-call.ts';
 import type { Release, Slots, UnconfirmedPayments } from './process-limits.ts';
 
 const MINUTE_MS = 60_000;
@@ -66,6 +68,20 @@ const confirmFirst = () =>
     'Too many calls are in flight, payments that are not confirmed yet among them: repeat those first.',
     { retryAfterSeconds: 5 },
   );
+
+// ── terms ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The payment of a run is judged by the terms of its purchase: of today's, only the payee counts. */
+export function validatePayment(
+  { payments, clock }: { readonly payments: Payments; readonly clock: Pick<Clock, 'now'> },
+  { ticket }: Pick<ExecuteInput, 'ticket'>,
+  presented: PresentedPayment,
+): Allowed | Refused {
+  if (ticket === undefined) return payments.validateNew(presented, clock.now());
+  const terms = payments.validateTerms(presented);
+  if (!isRefused(terms) || reasonOf(terms) === 'amount_mismatch') return ALLOWED;
+  return refused('payment_required', terms.message, { details: { reason: 'terms_changed' } });
+}
 
 // ── rates ───────────────────────────────────────────────────────────────────────────────────────────────
 

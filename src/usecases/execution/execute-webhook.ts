@@ -24,7 +24,7 @@ import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord, type RecordDeps } from '#src/usecases/transparency/whole-record.ts';
-import { countWalletFailure, type PaidSlotDeps, takePaidSlot } from './admission.ts';
+import { countWalletFailure, type PaidSlotDeps, takePaidSlot, validatePayment } from './admission.ts';
 import type { RequestDisclosures } from './disclosures.ts';
 import {
   accountOf,
@@ -237,7 +237,7 @@ async function judge(deps: ExecuteDeps, call: Call, state: At<'judge'>): Promise
     return refused('relay_loop', 'This request came through this relay already: it would call itself.');
   }
   const { presented, payer } = call;
-  const paying = presented === null ? ALLOWED : deps.payments.validateNew(presented, deps.clock.now());
+  const paying = presented === null ? ALLOWED : validatePayment(deps, call, presented);
   if (isRefused(paying)) {
     // It may have expired since the look-up, in which time a copy of it was accepted: that is no 402.
     const known = await findKnown(deps, call.lookup);
@@ -303,7 +303,7 @@ async function verify(deps: ExecuteDeps, call: Call, state: At<'verify'>): Promi
 /** PaymentReserved: from here on the payment buys this job and no other. */
 async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Promise<State> {
   const { streams } = state.known;
-  const jobId = makeId('job', deps.entropy.bytes(16));
+  const jobId = call.lookup.jobId ?? makeId('job', deps.entropy.bytes(16));
   const payment = await reservePayment(deps, call, streams.payment, jobId);
   const { presented } = call;
   const plan = { jobId, paymentStream: call.lookup.paymentStream, payment, presented, first: true };
@@ -347,10 +347,14 @@ async function settle(deps: ExecuteDeps, call: Call, state: At<'settle'>): Promi
  * JobStarted. A call with neither key nor payment that was answered 503 meanwhile is not sent: its caller cannot find it
  * again and repeats it.
  */
-async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise<State> {
+async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise<State | Refused> {
   const { passed, jobId, paymentStream, payment } = state;
   const { deadline, lookup, read } = call;
   if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();
+  const { ticket } = call;
+  const now = deps.clock.now();
+  // Its schedule may have skipped the run by then.
+  if (ticket !== undefined && now > ticket.startBefore) return inProgress(null);
   const { method, retry, timeoutMs } = read.request;
   const opened = openRequest(deps, call, jobId);
   const acknowledged = deadline.limitAppend();
@@ -370,6 +374,10 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
     timeoutMs,
     owner: deps.owner,
     commitments: opened.commitments,
+    schedule:
+      ticket === undefined
+        ? null
+        : { ...ticket.schedule, lateByMs: Math.max(0, now - Date.parse(ticket.schedule.dueAt)) },
   }).finally(acknowledged);
   if (started.kind === 'closed') return finish(passed, started, opened);
   if (!deadline.hasPassed() || !isAnonymous(call))

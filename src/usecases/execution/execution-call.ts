@@ -1,7 +1,7 @@
 // One call of the paid execution: what it asks for, what it is known by, what it sends, and what it returns.
 import { buildOutboundHeaders } from '#src/domain/destination/headers.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
-import type { ErrorCategory, Mode, PaymentFacts, Route } from '#src/domain/event-fields.ts';
+import type { ErrorCategory, Mode, PaymentFacts, Route, ScheduledRun } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
@@ -12,7 +12,7 @@ import { logFault } from '#src/ports/outage.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { KeyedHash, Signer } from '#src/ports/signer.ts';
-import { fingerprint, type ReadRequest } from '#src/usecases/decisions/judge-request.ts';
+import { fingerprint, type ReadRequest, runFingerprint } from '#src/usecases/decisions/judge-request.ts';
 import type { ResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { type DiscloseDeps, discloseRequest, type RequestDisclosures } from './disclosures.ts';
 import type { Lookup } from './idempotency.ts';
@@ -35,6 +35,16 @@ export type ExecuteInput = {
   readonly client: string;
   /** The Via header of the caller's request. */
   readonly via: string | null;
+  /** Absent: it is no run of a schedule. */
+  readonly ticket?: RunTicket;
+};
+
+/** A run of a schedule: the job that it is, decided before it was due. */
+export type RunTicket = {
+  readonly jobId: string;
+  readonly schedule: Omit<ScheduledRun, 'lateByMs'>;
+  /** No job starts later: Unix ms. */
+  readonly startBefore: number;
 };
 
 /** What an execution returns, whether it was run now, replayed, resumed or closed after an interruption. */
@@ -85,7 +95,7 @@ export function callOf(
 
 /** What the event log knows the call by. */
 export function lookupOf(keyedHash: KeyedHash, input: ExecuteInput, { request }: ReadRequest): Lookup {
-  const { presented, payer, route, decisionId } = input;
+  const { presented, payer, route, decisionId, ticket } = input;
   // One decision approves one execution per payer: without an idempotency key the decision is the key. The payment's
   // identifier is the key of a request that has neither; as it is no part of the request, each copy of a payment finds
   // its job, whatever its header contains beside it.
@@ -95,8 +105,14 @@ export function lookupOf(keyedHash: KeyedHash, input: ExecuteInput, { request }:
   return {
     paymentStream: presented === null ? null : STREAM.payment(presented.hash),
     claimStream:
-      key === null ? null : STREAM.claim(toHex(keyedHash.mac('claim', JSON.stringify([payer, key])))),
-    fingerprint: fingerprint(keyedHash, request, route, decisionId),
+      key === null || ticket !== undefined
+        ? null
+        : STREAM.claim(toHex(keyedHash.mac('claim', JSON.stringify([payer, key])))),
+    fingerprint:
+      ticket === undefined
+        ? fingerprint(keyedHash, request, route, decisionId)
+        : runFingerprint(keyedHash, request, ticket.schedule.id),
+    jobId: ticket?.jobId ?? null,
     authorization: presented,
     payloadHash: presented?.signer === 'contract' ? presented.payloadHash : null,
   };
@@ -117,7 +133,7 @@ export const unprovenPayer = (call: Call): string =>
 
 /** Has neither a payment nor a key by which its caller could find it again. */
 export const isAnonymous = ({ lookup }: Call): boolean =>
-  lookup.paymentStream === null && lookup.claimStream === null;
+  lookup.paymentStream === null && lookup.claimStream === null && lookup.jobId === null;
 
 // ── what it sends ───────────────────────────────────────────────────────────────────────────────────────
 

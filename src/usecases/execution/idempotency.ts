@@ -30,6 +30,8 @@ export type Lookup = {
   readonly paymentStream: string | null;
   readonly claimStream: string | null;
   readonly fingerprint: string;
+  /** Of a run of a schedule, whose job was decided before it was due; null: it is none. */
+  readonly jobId: string | null;
   /** Of the payment presented: another authorization may have the same nonce. null: none is presented. */
   readonly authorization: Authorized | null;
   /** What a known payment's must equal; null: the payer's own key signed, so every copy is the payer's. */
@@ -65,6 +67,9 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
     paymentStream === null ? null : loadPayment(deps.log, paymentStream),
     claimStream === null ? null : loadClaim(deps.log, claimStream),
   ]);
+  if (lookup.jobId !== null) return byRun(deps, lookup, lookup.jobId, payment);
+  if (payment?.state.status === 'deferred')
+    return { kind: 'refused', by: 'payment', refusal: paymentReused() };
   if (payment !== null && (isBound(payment.state) || isReturned(payment.state))) {
     return byPayment(deps, lookup, { ...payment, state: payment.state }, claim);
   }
@@ -72,6 +77,25 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
     return { kind: 'new', streams: { payment, claim, release: null } };
   }
   return byClaim(deps, lookup, payment, { ...claim, state: claim.state });
+}
+
+/** Of a run of a schedule: its job, and its payment as long as it is bound to that job. */
+async function byRun(
+  deps: LookUpDeps,
+  lookup: Lookup,
+  jobId: string,
+  payment: View<Payment> | null,
+): Promise<Known> {
+  const job = await findJob(deps, jobId);
+  if (job !== null) return { ...job, by: 'payment' };
+  const streams = { payment, claim: null, release: null };
+  if (payment === null) return { kind: 'new', streams };
+  const { state } = payment;
+  if (state.status === 'absent' || state.reserved.jobId !== jobId)
+    return { kind: 'refused', by: 'payment', refusal: paymentReused() };
+  if (state.status === 'deferred') return { kind: 'new', streams };
+  if (isBound(state)) return byPayment(deps, lookup, { ...payment, state }, null);
+  return { kind: 'refused', by: 'payment', refusal: paymentReused() };
 }
 
 async function byPayment(

@@ -85,9 +85,9 @@ export async function verifyPayment(
   return refused('payment_required', 'The payment is not valid.', { details: { reason } });
 }
 
-/** Of a payment that was rejected: its transfer may have been mined later. Returns false if the chain shows none. */
+/** Of a payment that was rejected, or is for a run: its transfer may have been mined meanwhile. Returns false if the chain shows none. */
 async function recordLateTransfer(deps: PaymentDeps, view: View<Payment> | null): Promise<boolean> {
-  if (view?.state.status !== 'rejected') return false;
+  if (view?.state.status !== 'rejected' && view?.state.status !== 'deferred') return false;
   const finding = await deps.payments.lookUp(view.state.reserved);
   if (finding.outcome !== 'paid') return false;
   await appendPayment(deps, view, paymentSettled(view.state, finding.transaction, 'chain', isoNow(deps)));
@@ -136,7 +136,12 @@ export async function releasePayment(
   if (lookup.paymentStream === null) return;
   const view = await loadPayment(deps.log, lookup.paymentStream);
   if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;
-  const released = event('PaymentReleased', { jobId, lostKeyTo, releasedAt: isoNow(deps) });
+  const released = event('PaymentReleased', {
+    jobId,
+    reason: 'key_lost',
+    lostKeyTo,
+    releasedAt: isoNow(deps),
+  });
   await deadline.forAppend(appendPayment(deps, view, released));
 }
 

@@ -152,6 +152,64 @@ export type ReceiptPayload = {
     readonly origin: string;
     readonly mmdSeconds: number;
   } | null;
+} | {
+  readonly v: 4;
+  readonly receiptId: string;
+  readonly jobId: string;
+  readonly decisionId: string | null;
+  readonly decisionHash: string | null;
+  readonly iat: number;
+  readonly mode: 'demo' | 'x402';
+  readonly payment: {
+    readonly scheme: string;
+    readonly network: string;
+    readonly asset: string;
+    readonly amount: string;
+    readonly payTo: string;
+    readonly payer: string;
+    readonly transaction: string | null;
+    readonly payloadHash: string;
+  } | null;
+  readonly request: {
+    readonly method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+    readonly _sd: readonly string[];
+  };
+  readonly attempts: readonly {
+    readonly n: number;
+    readonly startedAt: string;
+    readonly endedAt: string;
+    readonly phase: 'dns' | 'connect' | 'tls' | 'request' | 'headers' | 'body';
+    readonly sent: 'no' | 'maybe' | 'yes';
+    readonly outcome: 'succeeded' | 'failed';
+    readonly status: number | null;
+    readonly errorCategory: 'timeout' | 'dns_error' | 'connect_error' | 'tls_error' | 'protocol_error' | 'truncated_response' | 'target_redirect' | 'target_rate_limited' | 'target_client_error' | 'target_server_error' | 'target_refused' | 'interrupted_unknown' | 'not_executed' | null;
+    readonly tlsVersion: string | null;
+    readonly exempted?: true;
+    readonly _sd: readonly string[];
+  }[];
+  readonly outcome: {
+    readonly status: 'succeeded' | 'failed';
+    readonly responseStatus: number | null;
+    readonly errorCategory: 'timeout' | 'dns_error' | 'connect_error' | 'tls_error' | 'protocol_error' | 'truncated_response' | 'target_redirect' | 'target_rate_limited' | 'target_client_error' | 'target_server_error' | 'target_refused' | 'interrupted_unknown' | 'not_executed' | null;
+    readonly responseBytes: number | null;
+    readonly truncated: boolean | 'unknown';
+    readonly _sd: readonly string[];
+  };
+  readonly stream: {
+    readonly id: string;
+    readonly revision: string;
+    readonly chain: string;
+  };
+  readonly log: {
+    readonly origin: string;
+    readonly mmdSeconds: number;
+  } | null;
+  readonly schedule: {
+    readonly id: string;
+    readonly run: number;
+    readonly dueAt: string;
+    readonly lateByMs: number;
+  } | null;
 };
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
@@ -185,6 +243,7 @@ export type ComparedCheck = {
     | 'attempts_match'
     | 'decision_matches'
     | 'payment_matches'
+    | 'schedule_matches'
     | 'event_chain_matches';
   readonly ok: boolean;
   readonly details?: { readonly expected: Json; readonly receipt: Json };

@@ -798,6 +798,7 @@ var PaymentFacts = Type.Object({
   transaction: Nullable(Text),
   payloadHash: Hex
 }, strict);
+var ScheduledRun = Type.Object({ id: Text, run: Type.Integer({ minimum: 1 }), dueAt: Instant, lateByMs: Count }, strict);
 var RequestCommitments = Type.Object({
   target_url: Commitment,
   target_origin: Commitment,
@@ -853,11 +854,19 @@ var ReceiptPayload = Type.Union([
     ...members,
     outcome: Type.Object({ ...outcome, truncated: Type.Literal("unknown"), _sd: Commitments }, strict),
     log: Nullable(ReceiptLog)
+  }, strict),
+  Type.Object({
+    v: Type.Literal(4),
+    ...members,
+    outcome: Type.Object({ ...outcome, truncated: Truncated, _sd: Commitments }, strict),
+    log: Nullable(ReceiptLog),
+    schedule: Nullable(ScheduledRun)
   }, strict)
 ]);
-var RECEIPT_VERSIONS = [1, 2, 3];
+var RECEIPT_VERSIONS = [1, 2, 3, 4];
 var isReceiptPayload = shapeCheck(ReceiptPayload);
 var logOf = (payload) => ("log" in payload) ? payload.log : null;
+var runOf = (payload) => ("schedule" in payload) ? payload.schedule : null;
 function receiptAttempt(attempt) {
   return {
     n: attempt.number,
@@ -951,7 +960,7 @@ var DecisionRecorded = declareVersions("decision", "createdAt", {
 }, { 1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true } }) });
 
 // src/domain/events/job.ts
-var JobStarted = declareEvent("job", "startedAt", {
+var start = {
   jobId: Text,
   mode: Mode,
   route: Route,
@@ -969,7 +978,8 @@ var JobStarted = declareEvent("job", "startedAt", {
   owner: Text,
   commitments: RequestCommitments,
   startedAt: Instant
-});
+};
+var JobStarted = declareVersions("job", "startedAt", { 1: start, 2: { ...start, schedule: Nullable(ScheduledRun) } }, { 1: (recorded) => ({ ...recorded, schedule: null }) });
 var AttemptMade = declareEvent("job", "endedAt", {
   jobId: Text,
   number: Type.Integer({ minimum: 1, maximum: 3 }),
@@ -1017,7 +1027,7 @@ var ReceiptSigned = declareEvent("job", "signedAt", {
 // src/domain/events/payment.ts
 var Statement = Nullable(Text);
 var withoutStatement = (recorded) => ({ ...recorded, statement: null });
-var PaymentReserved = declareEvent("payment", "reservedAt", {
+var authorized = {
   jobId: Text,
   fingerprint: Hex,
   scheme: Text,
@@ -1029,9 +1039,19 @@ var PaymentReserved = declareEvent("payment", "reservedAt", {
   nonce: Text,
   validBefore: Type.String({ pattern: "^\\d+$" }),
   payloadHash: Hex,
-  x402Version: Type.Union([Type.Literal(1), Type.Literal(2)]),
+  x402Version: Type.Union([Type.Literal(1), Type.Literal(2)])
+};
+var PaymentReserved = declareEvent("payment", "reservedAt", {
+  ...authorized,
   owner: Text,
   reservedAt: Instant
+});
+var PaymentDeferred = declareEvent("payment", "deferredAt", {
+  ...authorized,
+  scheduleId: Text,
+  run: Type.Integer({ minimum: 1 }),
+  dueAt: Instant,
+  deferredAt: Instant
 });
 var settled = { jobId: Text, transaction: Nullable(Text), settledAt: Instant };
 var PaymentSettled = declareVersions("payment", "settledAt", {
@@ -1054,11 +1074,11 @@ var PaymentRejected = declareVersions("payment", "rejectedAt", {
   1: rejected,
   2: { ...rejected, statement: Statement }
 }, { 1: withoutStatement });
-var PaymentReleased = declareEvent("payment", "releasedAt", {
-  jobId: Text,
-  lostKeyTo: Text,
-  releasedAt: Instant
-});
+var released = { jobId: Text, releasedAt: Instant };
+var PaymentReleased = declareVersions("payment", "releasedAt", {
+  1: { ...released, lostKeyTo: Text },
+  2: { ...released, reason: Text, lostKeyTo: Nullable(Text) }
+}, { 1: (recorded) => ({ ...recorded, reason: "key_lost" }) });
 var unknown = { jobId: Text, cause: Text, unknownAt: Instant };
 var SettlementUnknown = declareVersions("payment", "unknownAt", {
   1: unknown,
@@ -1156,6 +1176,68 @@ var PaymentRefunded = declareVersions("payment", "refundedAt", {
   2: { ...refunded, sender: Nullable(Text) }
 }, { 1: (recorded) => ({ ...recorded, sender: null }) });
 
+// src/domain/events/schedule.ts
+var Run = Type.Integer({ minimum: 1 });
+var NextRun = Nullable(Type.Object({ run: Run, dueAt: Instant }, strict));
+var Plan = Type.Union([
+  Type.Object({ type: Type.Literal("once"), runAt: Text }, strict),
+  Type.Object({ type: Type.Literal("daily"), timeOfDay: Text, timezone: Text }, strict),
+  Type.Object({
+    type: Type.Literal("weekly"),
+    daysOfWeek: Type.Array(oneOf("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")),
+    timeOfDay: Text,
+    timezone: Text
+  }, strict),
+  Type.Object({ type: Type.Literal("interval"), everyMinutes: Type.Integer(), startAt: Text }, strict)
+]);
+var Sealed = Text;
+var ScheduleDefined = declareEvent("schedule", "definedAt", {
+  scheduleId: Text,
+  mode: Mode,
+  schedule: Plan,
+  catchUpSeconds: Type.Integer({ minimum: 0 }),
+  fingerprint: Hex,
+  cancelHash: Hex,
+  sealed: Sealed,
+  endsAt: Instant,
+  next: NextRun,
+  definedAt: Instant
+});
+var RunFunded = declareEvent("schedule", "fundedAt", {
+  scheduleId: Text,
+  run: Run,
+  jobId: Text,
+  dueAt: Instant,
+  paymentStream: Nullable(Text),
+  validBefore: Nullable(Type.Integer({ minimum: 0 })),
+  holder: Hex,
+  sealed: Nullable(Sealed),
+  next: NextRun,
+  fundedAt: Instant
+});
+var RunStarted = declareEvent("schedule", "startedAt", {
+  scheduleId: Text,
+  run: Run,
+  jobId: Text,
+  owner: Text,
+  startedAt: Instant
+});
+var RunSkipped = declareEvent("schedule", "skippedAt", {
+  scheduleId: Text,
+  run: Run,
+  dueAt: Instant,
+  plannedJobId: Nullable(Text),
+  reason: Text,
+  movedTo: NextRun,
+  next: NextRun,
+  skippedAt: Instant
+});
+var SchedulePaused = declareEvent("schedule", "pausedAt", { scheduleId: Text, pausedAt: Instant });
+var ScheduleCancelled = declareEvent("schedule", "cancelledAt", {
+  scheduleId: Text,
+  cancelledAt: Instant
+});
+
 // src/domain/events/signing-keys.ts
 var KeyPurpose = oneOf("receipt", "checkpoint");
 var SigningKeyActivated = declareEvent("keys", "activatedAt", {
@@ -1222,7 +1304,14 @@ var EVENTS = {
   RefundCancelled,
   RefundClaimed,
   SettlementCorrected,
-  CheckpointCosigned
+  CheckpointCosigned,
+  PaymentDeferred,
+  ScheduleDefined,
+  RunFunded,
+  RunStarted,
+  RunSkipped,
+  SchedulePaused,
+  ScheduleCancelled
 };
 var EVENT_TYPES = Object.keys(EVENTS);
 var isOf = (stream) => (event) => EVENTS[event.type].stream === stream;
@@ -1231,6 +1320,7 @@ var isPaymentEvent = isOf("payment");
 var isClaimEvent = isOf("claim");
 var isRefundEvent = isOf("refund");
 var isKeyEvent = isOf("keys");
+var isScheduleEvent = isOf("schedule");
 
 // src/domain/event-codec.ts
 var versions = new Map(EVENT_TYPES.map((type) => {
@@ -1663,6 +1753,7 @@ function jobChecks(job, payload) {
     attemptsCheck(job, payload),
     matches("decision_matches", job.decisionId, payload?.decisionId ?? null, payload),
     matches("payment_matches", job.payment, payload?.payment ?? null, payload),
+    ...scheduleCheck(job, payload),
     same("event_chain_matches", recorded, payload?.stream ?? null)
   ];
 }
@@ -1677,6 +1768,13 @@ function attemptsCheck(job, payload) {
   if (!counted.ok || payload === null || sameJson(recorded, payload.attempts))
     return counted;
   return same("attempts_match", recorded, payload.attempts);
+}
+function scheduleCheck({ events }, payload) {
+  const recorded = events[0]?.data.schedule ?? null;
+  const stated = payload === null ? null : runOf(payload);
+  if (recorded === null && stated === null)
+    return [];
+  return [matches("schedule_matches", recorded, stated, payload)];
 }
 function matches(name, expected, receipt, payload) {
   return { name, ok: payload !== null && sameJson(expected, receipt), details: { expected, receipt } };

@@ -3,19 +3,21 @@
 import { iso } from '#src/lib/iso.ts';
 import type { OpenedDisclosure } from '../../domain/receipt/disclosures.ts';
 import { logOf, type ReceiptPayload } from '../../domain/receipt/payload.ts';
-import { DISCLOSURE_PROBLEMS, NOT_OPENED, statementOf } from '../../domain/receipt/texts.ts';
+import { DISCLOSURE_PROBLEMS, NOT_OPENED, runText, statementOf } from '../../domain/receipt/texts.ts';
 import { code, element, factList } from './dom.ts';
 
 /** For a receipt whose signature verifies only: readers would take unsigned text beside a failure for facts. */
 export function statement(payload: ReceiptPayload): HTMLElement {
   const { jobId, iat, request, attempts, outcome } = payload;
   const { answer, payment } = statementOf(payload);
+  const run = runText(payload);
   return factList([
     ['Job', code(jobId)],
     ['Issued', iso(iat * 1000)],
     ['Call', `${request.method}, ${outcome.status}, ${answer}`],
     ['Attempts', String(attempts.length)],
     ['Payment', payment],
+    ...(run === null ? [] : ([['Schedule', run]] as const)),
     ['Transparency log', logOf(payload)?.origin ?? 'none named'],
   ]);
 }

@@ -18,6 +18,7 @@ import { givenPayment } from '#test/support/given.ts';
 import {
   at,
   OTHER_JOB_ID,
+  paymentDeferred,
   paymentMissing,
   paymentRefunded,
   paymentRejected,
@@ -42,12 +43,15 @@ const PATHS: Record<Payment['status'], readonly PaymentEvent[]> = {
   missing: [paymentReserved(), paymentSettled(), paymentMissing()],
   refunding: [paymentReserved(), paymentSettled(), refundBegun()],
   refunded: [paymentReserved(), paymentSettled(), refundBegun(), paymentRefunded()],
+  deferred: [paymentDeferred()],
   rejected: [paymentReserved(), paymentRejected()],
   released: [paymentReserved(), paymentReleased()],
 };
 const again = paymentReserved({ jobId: OTHER_JOB_ID });
+const deferredAgain = paymentDeferred({ jobId: OTHER_JOB_ID });
 const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
   PaymentReserved: again,
+  PaymentDeferred: deferredAgain,
   PaymentSettled: paymentSettled(),
   PaymentRejected: paymentRejected(),
   PaymentReleased: paymentReleased(),
@@ -61,7 +65,11 @@ const EVENTS: Record<PaymentEvent['type'], PaymentEvent> = {
 };
 
 const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['status']>> = {
-  absent: to({ PaymentReserved: 'reserved' }, 'absent'),
+  absent: to({ PaymentReserved: 'reserved', PaymentDeferred: 'deferred' }, 'absent'),
+  deferred: to(
+    { PaymentSettled: 'settled', PaymentRejected: 'rejected', PaymentReleased: 'released' },
+    'deferred',
+  ),
   reserved: to(
     {
       PaymentSettled: 'settled',
@@ -97,8 +105,14 @@ const NEXT: Record<Payment['status'], Record<PaymentEvent['type'], Payment['stat
   ),
   refunding: to({ RefundCancelled: 'settled', PaymentRefunded: 'refunded' }, 'refunding'),
   refunded: to({}, 'refunded'),
-  rejected: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'rejected'),
-  released: to({ PaymentReserved: 'reserved', PaymentSettled: 'settled' }, 'released'),
+  rejected: to(
+    { PaymentReserved: 'reserved', PaymentDeferred: 'deferred', PaymentSettled: 'settled' },
+    'rejected',
+  ),
+  released: to(
+    { PaymentReserved: 'reserved', PaymentDeferred: 'deferred', PaymentSettled: 'settled' },
+    'released',
+  ),
 };
 function to(moves: Partial<Record<PaymentEvent['type'], Payment['status']>>, stay: Payment['status']) {
   const none = Object.fromEntries(Object.keys(EVENTS).map((type) => [type, stay]));
@@ -122,7 +136,9 @@ for (const status of Object.keys(NEXT) as Payment['status'][]) {
         assert.equal(after, state);
       if (after.status === 'absent' || state.status === 'absent') continue;
       const bound = type === 'PaymentReserved' && next === 'reserved' && status !== 'reserved';
-      assert.deepEqual(after.reserved, bound ? again.data : state.reserved);
+      const deferred = type === 'PaymentDeferred' && next === 'deferred' && status !== 'deferred';
+      if (deferred) assert.equal(after.reserved.jobId, OTHER_JOB_ID);
+      else assert.deepEqual(after.reserved, bound ? again.data : state.reserved);
     }
   });
 }
@@ -308,4 +324,10 @@ test('the transaction that an answer named is kept until another answer names on
   assert.equal(after(named, settlementRetried(), settlementUnknown()), '0xa');
   assert.equal(after(named, settlementRetried(), settlementUnknown({ transaction: '0xb' })), '0xb');
   assert.equal(after(named, paymentReleased(), paymentReserved()), null);
+});
+
+test('a deferred payment is reserved by its own job, and by no other', () => {
+  const { state } = givenPayment(paymentDeferred());
+  assert.equal(evolvePayment(state, paymentReserved()).status, 'reserved');
+  assert.equal(evolvePayment(state, paymentReserved({ jobId: OTHER_JOB_ID })), state);
 });

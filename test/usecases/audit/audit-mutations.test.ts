@@ -11,10 +11,19 @@ import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { Auditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
+import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { givenRecord, nth } from '#test/support/audited-record.ts';
 import { failing, letPass, succeeding } from '#test/support/fakes.ts';
 import { Crash, dies } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
+import {
+  buyerWith,
+  create,
+  every10,
+  fundNext,
+  memoryVault,
+  schedulesOf,
+} from '#test/support/fakes-schedules.ts';
 import { given } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import { decided, guided } from '#test/support/given-decision.ts';
@@ -41,6 +50,7 @@ const LISTED = {
   unsigned: 'times, metadata and ids that no receipt signs',
   payment: '`validBefore`, `owner`, `evidence` and `statement` of a payment',
   unserved: 'a payment that bought no job',
+  schedule: 'a schedule',
   unknown: '`SettlementUnknown` and `SettlementRetried`',
   claim: 'a claim of an idempotency key whose job never started',
   decision: 'a decision that no job names',
@@ -94,6 +104,7 @@ const TABLE: Readonly<
     ['claimStream', 'claim_mismatch'],
     ['paymentStream→null', 'payment_missing'],
     ['claimStream→null', 'openJob'],
+    ['schedule', 'schedule_mismatch'],
     ['*', 'openJob'],
   ],
   PaymentReserved: [
@@ -225,6 +236,50 @@ const TABLE: Readonly<
     ['id', 'unsigned'],
     ['*', 'checkpoint_root_mismatch'],
   ],
+  PaymentDeferred: [
+    ['jobId doubled swapped', 'payment_event_impossible'],
+    ['network asset payer nonce', 'stream_mismatch'],
+    ['removed', 'payment_missing'],
+    ['*', 'schedule'],
+  ],
+  'PaymentDeferred without a job': [
+    ['jobId dropped doubled swapped', 'payment_event_impossible'],
+    ['network asset payer nonce', 'stream_mismatch'],
+    ['*', 'schedule'],
+  ],
+  ScheduleDefined: [
+    ['scheduleId', 'stream_mismatch'],
+    ['next.run dropped doubled swapped', 'schedule_event_impossible'],
+    ['removed', 'schedule_mismatch'],
+    ['*', 'schedule'],
+  ],
+  RunFunded: [
+    ['scheduleId', 'stream_mismatch'],
+    ['run jobId next.run dropped doubled swapped', 'schedule_event_impossible'],
+    ['dueAt paymentStream paymentStream→null', 'schedule_mismatch'],
+    ['*', 'schedule'],
+  ],
+  RunStarted: [
+    ['scheduleId', 'stream_mismatch'],
+    ['run jobId doubled', 'schedule_event_impossible'],
+    ['dropped swapped', 'schedule_mismatch'],
+    ['*', 'schedule'],
+  ],
+  RunSkipped: [
+    ['scheduleId', 'stream_mismatch'],
+    ['run plannedJobId plannedJobId→null doubled', 'schedule_event_impossible'],
+    ['*', 'schedule'],
+  ],
+  SchedulePaused: [
+    ['scheduleId', 'stream_mismatch'],
+    ['doubled', 'schedule_event_impossible'],
+    ['*', 'schedule'],
+  ],
+  ScheduleCancelled: [
+    ['scheduleId', 'stream_mismatch'],
+    ['doubled', 'schedule_event_impossible'],
+    ['*', 'schedule'],
+  ],
   'first CheckpointSigned': [
     ['origin size root note', 'checkpoint_event_mismatch'],
     ['keyId', 'checkpoint_signature_invalid'],
@@ -312,12 +367,37 @@ async function record() {
   await given(it.it, missed.stream, paymentMissing({ jobId: String(missed.data.jobId) }));
   await it.checkpoint();
   await it.cosign();
+  await schedules(it);
+  await it.checkpoint();
   it.signing.key = second;
   await it.retire(it.key);
   await it.paid();
   await it.checkpoint();
   await it.cosign();
   return it;
+}
+
+/** One is executed once, then missed, then without a payment until it is paused; another is cancelled. */
+async function schedules(record: Awaited<ReturnType<typeof givenRecord>>): Promise<void> {
+  const common = { ...record.it.common, vault: memoryVault(), presented: new Map() };
+  const it = schedulesOf(record.it, common);
+  const now = it.clock.now();
+  const startAt = new Date(now + 60_000).toISOString();
+  const schedule = { type: 'interval' as const, everyMinutes: 10, startAt };
+  const bought = await create(it, buyerWith(it, '1', now + 700_000), every10({ schedule }));
+  const id = bought.schedule.defined.scheduleId;
+  await fundNext(it, id, buyerWith(it, '2', now + 800_000));
+  for (const ms of [60_000, 1_020_000, 600_000, 600_000, 600_000]) {
+    it.clock.advance(ms);
+    await it.pass();
+  }
+  const other = { type: 'once' as const, runAt: new Date(it.clock.now() + 60_000).toISOString() };
+  const cancelled = await create(
+    it,
+    buyerWith(it, '3', it.clock.now() + 700_000),
+    every10({ schedule: other }),
+  );
+  await cancelSchedule(it.deps, cancelled.schedule.defined.scheduleId, cancelled.cancelToken ?? '');
 }
 
 const GIFT = { transaction: `0x${hex('9')}`, sender: '0x3333333333333333333333333333333333333333' };

@@ -53,7 +53,8 @@ test('JobStarted holds the facts of the call: route, decision, payment, streams,
   const { fingerprint, claimStream, commitments, startedAt, leaseMs, payment, ...facts } =
     started?.data ?? {};
   assert.deepEqual(facts, {
-    v: 1,
+    v: 2,
+    schedule: null,
     jobId: answer.job.id,
     mode: 'x402',
     ...guided,

@@ -31,6 +31,7 @@ const whole: Lookup = {
   paymentStream: PAYMENT_STREAM,
   claimStream: CLAIM_STREAM,
   fingerprint: hex('f'),
+  jobId: null,
   authorization: paymentReserved().data,
   payloadHash: null,
 };

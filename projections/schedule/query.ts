@@ -1,0 +1,69 @@
+import { and, desc, eq, inArray, lte, sql } from 'drizzle-orm';
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { type ScheduleRow, type ScheduleRunRow, scheduleRuns, schedules } from './table.ts';
+
+/** What is shown of a run: neither who paid nor what for. */
+export type RunRecord = Pick<
+  ScheduleRunRow,
+  'run' | 'jobId' | 'dueAt' | 'state' | 'reason' | 'startedAt' | 'lateByMs' | 'receiptId'
+>;
+/** `runs`: the newest, newest first. `open`: runs that are funded and not over. */
+export type ScheduleRecord = ScheduleRow & { readonly runs: readonly RunRecord[]; readonly open: number };
+
+const OPEN = ['funded', 'started', 'running'] as const;
+const RUNS_MAX = 200;
+
+export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
+  const byId = db
+    .select()
+    .from(schedules)
+    .where(eq(schedules.scheduleId, sql.placeholder('id')))
+    .prepare('schedule_by_id');
+  const { run, jobId, dueAt, state, reason, startedAt, lateByMs, receiptId } = scheduleRuns;
+  const runsOf = db
+    .select({ run, jobId, dueAt, state, reason, startedAt, lateByMs, receiptId })
+    .from(scheduleRuns)
+    .where(eq(scheduleRuns.scheduleId, sql.placeholder('id')))
+    .orderBy(desc(run), desc(scheduleRuns.id))
+    .limit(RUNS_MAX)
+    .prepare('schedule_runs_of');
+  const held = db
+    .select({ count: sql<number>`count(*)`.mapWith(Number) })
+    .from(scheduleRuns)
+    .where(and(eq(scheduleRuns.holder, sql.placeholder('holder')), inArray(state, [...OPEN])))
+    .prepare('schedule_runs_held');
+  const dueRuns = db
+    .selectDistinct({ id: scheduleRuns.scheduleId })
+    .from(scheduleRuns)
+    .where(and(inArray(state, [...OPEN]), lte(dueAt, sql.placeholder('until'))))
+    .limit(sql.placeholder('limit'))
+    .prepare('schedule_runs_due');
+  const unfunded = db
+    .select({ id: schedules.scheduleId })
+    .from(schedules)
+    .where(and(eq(schedules.status, 'active'), lte(schedules.nextDueAt, sql.placeholder('until'))))
+    .limit(sql.placeholder('limit'))
+    .prepare('schedules_unfunded');
+  return {
+    async find(id: string): Promise<ScheduleRecord | null> {
+      const [row] = await byId.execute({ id });
+      if (row === undefined) return null;
+      const { position: _, ...schedule } = row;
+      const runs = await runsOf.execute({ id });
+      const open = runs.filter((one) => OPEN.some((each) => each === one.state)).length;
+      return { ...schedule, runs, open };
+    },
+    async openTickets(holder: string): Promise<number> {
+      const [row] = await held.execute({ holder });
+      return row?.count ?? 0;
+    },
+    /** Schedules with a run that is due by `until` (RFC 3339) and not known as over. Somebody has to look at their streams. */
+    async due(until: string, limit: number): Promise<readonly string[]> {
+      const [runs, without] = [
+        await dueRuns.execute({ until, limit }),
+        await unfunded.execute({ until, limit }),
+      ];
+      return [...new Set([...runs, ...without].map(({ id }) => id))];
+    },
+  };
+}

@@ -1,0 +1,58 @@
+// The keys of a shared deployment: a table of the shared Postgres that belongs to no generation, as that of the quotas.
+import { eq, inArray, lt, sql } from 'drizzle-orm';
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
+import { customType, index, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
+import { withTimeout } from '#src/lib/time.ts';
+import type { Vault } from '#src/ports/vault.ts';
+import { sealedVault } from './sealed.ts';
+
+type Db = PgDatabase<PgQueryResultHKT>;
+
+const bytea = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' });
+
+export const vaultKeys = pgTable(
+  'vault_keys',
+  {
+    id: text().primaryKey(),
+    key: bytea().notNull(),
+    /** After this it may be deleted. */
+    until: timestamp({ withTimezone: true }).notNull(),
+  },
+  (table) => [index('vault_keys_until').on(table.until)],
+);
+
+const ANSWER_MS = 2000;
+
+/** `open`: the database, migrated. */
+export function postgresVault({ open }: { readonly open: () => Promise<Db> }): Vault {
+  const ask = <T>(query: (db: Db) => PromiseLike<T>): Promise<T> =>
+    withTimeout(
+      open().then((db) => query(db)),
+      ANSWER_MS,
+      () => new Error('no answer in time'),
+    );
+  return sealedVault({
+    async insert(id, key, untilMs) {
+      await ask((db) => db.insert(vaultKeys).values({ id, key, until: new Date(untilMs) }));
+    },
+    async find(id) {
+      const [row] = await ask((db) => db.select().from(vaultKeys).where(eq(vaultKeys.id, id)));
+      return row?.key ?? null;
+    },
+    async delete(ids) {
+      await ask((db) => db.delete(vaultKeys).where(inArray(vaultKeys.id, [...ids])));
+    },
+    async deleteEnded() {
+      await ask((db) => db.delete(vaultKeys).where(lt(vaultKeys.until, sql`now()`)));
+    },
+    async now() {
+      const [row] = await ask((db) =>
+        db
+          .select({ now: sql<number>`extract(epoch from now()) * 1000`.mapWith(Number) })
+          .from(sql`(select 1) one`),
+      );
+      return row?.now ?? null;
+    },
+    close: async () => undefined,
+  });
+}

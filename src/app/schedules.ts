@@ -1,0 +1,70 @@
+// Paid schedules over the execution that is wired: the vault, the runner, and what their routes are given. Loaded only where
+// they are on.
+import { join } from 'node:path';
+import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
+import { refused } from '#src/domain/refusal.ts';
+import { upcomingRuns } from '#src/domain/schedule/commands.ts';
+import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
+import { iso } from '#src/lib/iso.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
+import type { Vault } from '#src/ports/vault.ts';
+import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
+import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
+import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
+import { quoteRun, quoteSchedule } from '#src/usecases/schedules/quote.ts';
+import { ScheduleRunner } from '#src/usecases/schedules/runner.ts';
+import type { AppParts } from './app-parts.ts';
+
+const DAY_MS = 86_400_000;
+/** Schedules looked at in one second; those with the earliest runs of the others follow. */
+const CANDIDATES_MAX = 1000;
+const UPCOMING_MAX = 3;
+
+/** `ended`: resolves when `stopping` has aborted and the runs in progress have ended. */
+export async function wireSchedules(
+  parts: AppParts,
+  execution: ExecuteDeps,
+  protocol: PaymentProtocol | null,
+  horizonDays: number,
+): Promise<{ readonly routes: SchedulesDeps; readonly ended: Promise<void> }> {
+  const { models, projector, stopping } = parts;
+  const { clock } = execution;
+  const calendar = temporalCalendar();
+  const vault = await openVault(parts);
+  const deps = {
+    ...execution,
+    vault,
+    calendar,
+    horizonMs: horizonDays * DAY_MS,
+    openTickets: models.schedule.openTickets,
+    stopping,
+    candidates: (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX),
+    async readPayment({ name, value }: { readonly name: string; readonly value: string }) {
+      if (protocol === null) return refused('payment_required', 'Calls are free now.');
+      return protocol.read((asked) => (asked.toLowerCase() === name ? value : null));
+    },
+  };
+  const runner = new ScheduleRunner(deps);
+  return {
+    ended: runner.run().finally(() => vault.close()),
+    routes: {
+      progress: projector,
+      quoteSchedule: async (request) => quoteSchedule(deps, request),
+      quoteRun: (scheduleId) => quoteRun(deps, scheduleId),
+      create: (request, buyer) => createSchedule(deps, request, buyer),
+      fund: (scheduleId, buyer) => fundRun(deps, scheduleId, buyer),
+      cancel: (scheduleId, token) => cancelSchedule(deps, scheduleId, token),
+      upcoming: async (schedule) => upcomingRuns(schedule, { now: clock.now(), iso, calendar }, UPCOMING_MAX),
+      find: models.schedule.find,
+    },
+  };
+}
+
+async function openVault({ config, stores: { readStore }, journal }: AppParts): Promise<Vault> {
+  if (readStore.disposable) {
+    const { sqliteVault } = await import('#src/adapters/vault/sqlite.ts');
+    return sqliteVault({ file: join(config.dataDir, 'vault.db'), now: () => journal.clock.now() });
+  }
+  const { postgresVault } = await import('#src/adapters/vault/postgres.ts');
+  return postgresVault({ open: () => readStore.shared() });
+}

@@ -1,0 +1,62 @@
+// The limits of paid schedules: a table of its own, since documents show it only where schedules are on.
+import type { Limit } from '../limits.ts';
+
+const INVALID = '400 invalid_schedule.';
+
+export const SCHEDULE_LIMITS = {
+  everyMinutes: {
+    min: 1,
+    max: 10_080,
+    unit: 'minutes',
+    meaning: 'everyMinutes of an interval. Runs of one schedule are at least 60 s apart.',
+    whenExceeded: INVALID,
+  },
+  catchUpSeconds: {
+    min: 0,
+    max: 3600,
+    default: 300,
+    unit: 's',
+    meaning: 'How late a run may start.',
+    whenExceeded: '400 invalid_request.',
+  },
+  ticketsPerPayer: {
+    max: 100,
+    unit: 'runs',
+    meaning: 'Paid runs of one payer that are not over.',
+    whenExceeded: '429 too_many_in_flight.',
+  },
+  ticketsPerClient: {
+    max: 10,
+    unit: 'runs',
+    meaning: 'Runs of one client address that are not over, where calls are free.',
+    whenExceeded: '429 too_many_in_flight.',
+  },
+  runsPerSchedule: {
+    max: 1000,
+    unit: 'runs',
+    meaning: 'Runs of one schedule, skipped ones included.',
+    whenExceeded: INVALID,
+  },
+  unfundedInARow: {
+    max: 3,
+    unit: 'runs',
+    meaning: 'Runs without a payment, one after another.',
+    whenExceeded: 'The schedule is paused until another run is paid for.',
+  },
+} as const satisfies Readonly<Record<string, Limit>>;
+
+/** Durations of a run. */
+export const RUN_TIMES = {
+  /** A payment for a run lives this much longer than the run may start late: for its settlement. */
+  authorizationMarginSeconds: 120,
+  /** A payment is taken if it lives at least this long after its run is due. */
+  authorizationLeastSeconds: 60,
+  /** No job of a run starts later than this after its catch-up has ended. */
+  startGraceMs: 30_000,
+  /** A run that may still be starting elsewhere is ended this long after its catch-up. */
+  endGraceMs: 120_000,
+  /** Due runs are spread over at most this. */
+  spreadMs: 10_000,
+  /** The runner's clock and that of the store may differ by this. */
+  clockToleranceMs: 5000,
+} as const;

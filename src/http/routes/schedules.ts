@@ -1,0 +1,339 @@
+// Paid schedules: definition, one more run, reading, cancellation. A payment is taken here and settled when its run is due.
+import { Type } from '@sinclair/typebox';
+import { usd } from '#src/discovery/facts.ts';
+import { SCHEDULE_ROUTES as ROUTES } from '#src/discovery/routes.ts';
+import { SCHEDULE_ANSWER_EXAMPLE, SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
+import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
+import type { ProgressOf, Settings } from '#src/http/deps.ts';
+import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
+import { findForSure } from '#src/http/records.ts';
+import {
+  BODY_ERRORS,
+  limitRate,
+  type ParseDeps,
+  parsePaidRequest,
+  rateRule,
+  readBody,
+} from '#src/http/request/parse-request.ts';
+import { type GateDeps, paymentGate, type RouteRefused } from '#src/http/request/payment-gate.ts';
+import { contextOf, countedAs } from '#src/http/request/request-context.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
+import { json } from '#src/http/response/json.ts';
+import { type Links, linksFrom } from '#src/http/response/links.ts';
+import type { TicketOffer } from '#src/ports/payment-protocol.ts';
+import type { Bought, Buyer } from '#src/usecases/schedules/buy-run.ts';
+import type { Quote } from '#src/usecases/schedules/quote.ts';
+
+type Upcoming = readonly {
+  readonly run: number;
+  readonly dueAt: string;
+  readonly state: 'funded' | 'unfunded';
+}[];
+
+/** As the read models have it. */
+type Found = {
+  readonly scheduleId: string;
+  readonly status: 'active' | 'paused' | 'cancelled';
+  readonly schedule: typeof PaidSchedule.static;
+  readonly catchUpSeconds: number;
+  readonly definedAt: string;
+  readonly endsAt: string;
+  readonly nextRun: number | null;
+  readonly nextDueAt: string | null;
+  readonly open: number;
+  readonly runs: readonly {
+    readonly run: number;
+    readonly jobId: string | null;
+    readonly dueAt: string;
+    readonly state: 'funded' | 'started' | 'running' | 'executed' | 'skipped';
+    readonly reason: string | null;
+    readonly startedAt: string | null;
+    readonly lateByMs: number | null;
+    readonly receiptId: string | null;
+  }[];
+};
+
+export type SchedulesDeps = {
+  quoteSchedule(request: ScheduleRequest): Promise<Quote | Refused>;
+  quoteRun(scheduleId: string): Promise<Quote | Refused>;
+  create(request: ScheduleRequest, buyer: Buyer): Promise<Bought | Refused>;
+  fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
+  cancel(scheduleId: string, token: string): Promise<{ readonly status: string } | Refused>;
+  upcoming(schedule: Bought['schedule']): Promise<Upcoming>;
+  /** Throws `Fault` if the read models are unavailable. */
+  find(scheduleId: string): Promise<Found | null>;
+} & ProgressOf<'reachedHead'>;
+
+type Deps = SchedulesDeps &
+  ParseDeps &
+  GateDeps &
+  Settings<'baseUrl' | 'offer' | 'rateLimitPerMinute'> & { clientKey(address: string): string };
+
+const Id = Type.String({ pattern: ID_PATTERN.schedule });
+const RunState = OneOf('funded', 'unfunded', 'running', 'executed', 'skipped');
+const ScheduleLinks = Closed({ schedule: Link, runs: Link });
+
+const BoughtResponse = Closed({
+  scheduleId: Id,
+  cancelToken: Nullable(
+    Type.String({
+      description:
+        'Cancels the schedule: keep it, it is stored as a hash only. null if the schedule was defined before.',
+    }),
+  ),
+  status: OneOf('active', 'paused', 'cancelled'),
+  run: Closed({ n: Type.Integer({ minimum: 1 }), dueAt: Instant }, 'The run that this payment is for.'),
+  schedule: PaidSchedule,
+  nextRuns: Type.Array(
+    Closed({ n: Type.Integer({ minimum: 1 }), dueAt: Instant, state: OneOf('funded', 'unfunded') }),
+  ),
+  fundedRuns: Count,
+  links: ScheduleLinks,
+});
+
+const ScheduleResponse = Closed({
+  scheduleId: Id,
+  status: OneOf('active', 'paused', 'completed', 'cancelled'),
+  schedule: PaidSchedule,
+  catchUpSeconds: Count,
+  createdAt: Instant,
+  endsAt: Instant,
+  fundedRuns: Count,
+  runs: Type.Array(
+    Closed({
+      n: Type.Integer({ minimum: 1 }),
+      state: RunState,
+      reason: Nullable(
+        Type.String({
+          description:
+            'Why the run was skipped. It was not charged then, except where the reason is not_started or payment_unconfirmed: the operator returns what was settled.',
+        }),
+      ),
+      dueAt: Instant,
+      startedAt: Nullable(Instant),
+      lateByMs: Nullable(Count),
+      links: Nullable(Closed({ job: Link, receipt: Nullable(Link) })),
+    }),
+  ),
+  links: ScheduleLinks,
+});
+
+const CancelResponse = Closed({ scheduleId: Id, status: Type.Literal('cancelled'), links: ScheduleLinks });
+
+const check = schemaCheck(ScheduleRequest);
+const IS_ID = new RegExp(ID_PATTERN.schedule);
+const unknownSchedule = () => refused('route_not_found', 'There is no such schedule.');
+
+/** For a request whose run is not known: of a run that is due now. */
+const PROBE_SECONDS = SCHEDULE_LIMITS.catchUpSeconds.default + RUN_TIMES.authorizationMarginSeconds;
+
+const scheduleLinks = (links: Links, id: string) => ({
+  schedule: links.at(`/api/schedules/${id}`),
+  runs: links.at(`/api/schedules/${id}/runs`),
+});
+
+export function scheduleRoutes(deps: Deps): Endpoint[] {
+  const links = linksFrom(deps.settings.baseUrl);
+  return [
+    createEndpoint(deps, links),
+    fundEndpoint(deps, links),
+    readEndpoint(deps, links),
+    cancelEndpoint(deps, links),
+  ];
+}
+
+const rates = ({ settings }: Deps) => [rateRule('schedules', settings.rateLimitPerMinute)];
+
+const buyerOf = (
+  deps: Deps,
+  request: Request,
+  payer: Pick<Buyer, 'presented' | 'payer'>,
+  header: Buyer['header'],
+): Buyer => ({ ...payer, header, client: deps.clientKey(countedAs(contextOf(request).client)) });
+
+const PAID_ERRORS = {
+  ...BODY_ERRORS,
+  400: 'The request is invalid or its target is refused: nothing was stored.',
+  409: 'The payment is in use for another request, or the schedule has no run to pay for.',
+  429: 'Rate limited, or too many runs that are not over.',
+  503: PART_UNAVAILABLE,
+};
+
+function createEndpoint(deps: Deps, links: Links): Endpoint {
+  const gate = paymentGate(deps, 'execute/webhook');
+  const rules = { check, rates: rates(deps) };
+  const { path, summary, description } = ROUTES.createSchedule;
+  const offerOf = (quote: Quote | null): TicketOffer => ({
+    path,
+    description:
+      quote === null ? summary : `${summary}: run 1, due ${quote.run.dueAt}. Settled then, or never.`,
+    maxTimeoutSeconds: quote?.maxTimeoutSeconds ?? PROBE_SECONDS,
+    inputSchema: ScheduleRequest,
+    inputExample: SCHEDULE_REQUEST_EXAMPLE,
+    outputExample: SCHEDULE_ANSWER_EXAMPLE,
+  });
+  async function refuse(refusal: RouteRefused, body: unknown): Promise<Response> {
+    const quote = check.matches(body) ? await deps.quoteSchedule(body) : null;
+    return gate.refuse(refusal, offerOf(quote !== null && isRefused(quote) ? null : quote));
+  }
+  const operation = {
+    body: ScheduleRequest,
+    example: SCHEDULE_REQUEST_EXAMPLE,
+    answers: { 201: [description, BoughtResponse] },
+    paidUsd: usd(deps.settings.offer),
+    errors: PAID_ERRORS,
+  } as const;
+  return endpoint(ROUTES.createSchedule, operation, async ({ request }) => {
+    const parsed = await parsePaidRequest(deps, request, rules, gate);
+    if (isRefused(parsed)) return refuse(parsed, 'body' in parsed ? parsed.body : null);
+    const bought = await deps.create(parsed.body, buyerOf(deps, request, parsed, gate.headerOf(request)));
+    return isRefused(bought) ? refuse(bought, parsed.body) : json(201, await shown(deps, links, bought));
+  });
+}
+
+function fundEndpoint(deps: Deps, links: Links): Endpoint {
+  const gate = paymentGate(deps, 'execute/webhook');
+  async function refuse(refusal: RouteRefused, id: string): Promise<Response> {
+    if (refusal.refused !== 'payment_required') return gate.refuse(refusal);
+    const quote = await deps.quoteRun(id);
+    if (isRefused(quote)) return gate.refuse(quote);
+    const { run, maxTimeoutSeconds } = quote;
+    return gate.refuse(refusal, {
+      path: `/api/schedules/${id}/runs`,
+      description: `${ROUTES.fundRun.summary}: run ${run.run}, due ${run.dueAt}. Settled then, or never.`,
+      maxTimeoutSeconds,
+      inputSchema: Type.Object({}),
+      inputExample: {},
+      outputExample: SCHEDULE_ANSWER_EXAMPLE,
+    });
+  }
+  const operation = {
+    id: { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule },
+    answers: { 201: [ROUTES.fundRun.description, BoughtResponse] },
+    paidUsd: usd(deps.settings.offer),
+    errors: { ...PAID_ERRORS, 404: 'No such schedule.' },
+  } as const;
+  return endpoint(ROUTES.fundRun, operation, async ({ request, id }) => {
+    const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
+    if (isRefused(limited)) return limited;
+    if (!IS_ID.test(id)) return unknownSchedule();
+    // What is in the body means nothing.
+    const body = await readBody(request, deps.clock, LIMITS.requestBodyBytes.max);
+    if (!(body instanceof Uint8Array)) return body;
+    if (!gate.isOpen(request)) return refuse(refused('payment_required', 'This run has to be paid for.'), id);
+    const payer = await gate.identify(request);
+    if (isRefused(payer)) return refuse(payer, id);
+    const bought = await deps.fund(id, buyerOf(deps, request, payer, gate.headerOf(request)));
+    return isRefused(bought) ? refuse(bought, id) : json(201, await shown(deps, links, bought));
+  });
+}
+
+async function shown(
+  deps: Deps,
+  links: Links,
+  { schedule, run, cancelToken }: Bought,
+): Promise<typeof BoughtResponse.static> {
+  const { defined, status, tickets } = schedule;
+  const nextRuns = await deps.upcoming(schedule);
+  return {
+    scheduleId: defined.scheduleId,
+    cancelToken,
+    status,
+    run: { n: run.run, dueAt: run.dueAt },
+    schedule: defined.schedule,
+    nextRuns: nextRuns.map(({ run: n, dueAt, state }) => ({ n, dueAt, state })),
+    fundedRuns: tickets.filter((ticket) => ticket.status === 'funded').length,
+    links: scheduleLinks(links, defined.scheduleId),
+  };
+}
+
+function readEndpoint(deps: Deps, links: Links): Endpoint {
+  const operation = {
+    id: { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule },
+    answers: { 200: [ROUTES.schedule.summary, ScheduleResponse] },
+    errors: { 404: 'No such schedule.', 429: 'Rate limited.', 503: PART_UNAVAILABLE },
+  } as const;
+  return endpoint(ROUTES.schedule, operation, async ({ request, id }) => {
+    const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
+    if (isRefused(limited)) return limited;
+    if (!IS_ID.test(id)) return unknownSchedule();
+    const found = await findForSure(
+      deps.progress,
+      () => deps.find(id),
+      unknownSchedule(),
+      () => false,
+    );
+    return isRefused(found) ? found : scheduleShown(found, links);
+  });
+}
+
+function scheduleShown(found: Found, links: Links): typeof ScheduleResponse.static {
+  const { scheduleId, status, schedule, catchUpSeconds, definedAt, endsAt, nextRun, nextDueAt, open } = found;
+  const runs = [...found.runs].reverse().map((run) => ({
+    n: run.run,
+    state: run.state === 'started' ? ('running' as const) : run.state,
+    reason: run.reason,
+    dueAt: run.dueAt,
+    startedAt: run.startedAt,
+    lateByMs: run.lateByMs,
+    links:
+      run.jobId === null || (run.state !== 'running' && run.state !== 'executed')
+        ? null
+        : {
+            job: links.job(run.jobId),
+            receipt: run.receiptId === null ? null : links.receipt(run.receiptId),
+          },
+  }));
+  const unfunded =
+    nextRun === null || nextDueAt === null
+      ? []
+      : [
+          {
+            n: nextRun,
+            state: 'unfunded' as const,
+            reason: null,
+            dueAt: nextDueAt,
+            startedAt: null,
+            lateByMs: null,
+            links: null,
+          },
+        ];
+  return {
+    scheduleId,
+    status: status === 'active' && nextRun === null && open === 0 ? 'completed' : status,
+    schedule,
+    catchUpSeconds,
+    createdAt: definedAt,
+    endsAt,
+    fundedRuns: found.runs.filter(({ state }) => state === 'funded').length,
+    runs: [...runs, ...unfunded],
+    links: scheduleLinks(links, scheduleId),
+  };
+}
+
+function cancelEndpoint(deps: Deps, links: Links): Endpoint {
+  const operation = {
+    id: { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule },
+    answers: { 200: ['It is cancelled.', CancelResponse] },
+    errors: { 404: 'No such schedule, or not its token.', 429: 'Rate limited.', 503: PART_UNAVAILABLE },
+  } as const;
+  return endpoint(ROUTES.cancelSchedule, operation, async ({ request, id }) => {
+    const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
+    if (isRefused(limited)) return limited;
+    const [, token = ''] =
+      /^Bearer ([A-Za-z0-9_-]{43})$/i.exec(request.headers.get('authorization') ?? '') ?? [];
+    if (!IS_ID.test(id) || token === '') return unknownSchedule();
+    const cancelled = await deps.cancel(id, token);
+    if (isRefused(cancelled)) return cancelled;
+    return {
+      scheduleId: id,
+      status: 'cancelled',
+      links: scheduleLinks(links, id),
+    } satisfies typeof CancelResponse.static;
+  });
+}

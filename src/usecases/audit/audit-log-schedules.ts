@@ -1,0 +1,36 @@
+// Schedules in an audit: each stream is folded, and a job that names a run has to be the one that was started for it.
+import { type Fault, fault } from '#src/domain/audit/finding.ts';
+import type { JobStarted } from '#src/domain/events/job.ts';
+import { type ScheduleEvent, STREAM } from '#src/domain/events.ts';
+import { absentSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
+import type { StreamStates } from './stream-states.ts';
+
+export function auditSchedules(states: StreamStates) {
+  return {
+    take(stream: string, event: ScheduleEvent): readonly Fault[] {
+      const before = states.get('schedule', stream) ?? absentSchedule;
+      const after = evolveSchedule(before, event);
+      states.put('schedule', stream, after);
+      return after === before
+        ? [fault('schedule_event_impossible', 'it cannot follow in the state of the schedule')]
+        : [];
+    },
+    /** Contradictions between a job's start and the schedule that it names. */
+    started({ jobId, paymentStream, schedule }: JobStarted): readonly Fault[] {
+      if (schedule === null) return [];
+      const known = states.get('schedule', STREAM.schedule(schedule.id));
+      const ticket =
+        known === null || known.status === 'absent'
+          ? undefined
+          : known.tickets.find((one) => one.jobId === jobId);
+      const isIts =
+        ticket?.status === 'started' &&
+        ticket.run === schedule.run &&
+        ticket.dueAt === schedule.dueAt &&
+        ticket.paymentStream === paymentStream;
+      return isIts
+        ? []
+        : [fault('schedule_mismatch', 'the job names a run that its schedule did not start with it')];
+    },
+  };
+}

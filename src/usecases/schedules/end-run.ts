@@ -1,0 +1,104 @@
+// Ends runs that are not executed: their payments are released, the reason is recorded, and the keys of what was sealed for
+// them are deleted. Money that may have moved is never released.
+import { event } from '#src/domain/events.ts';
+import type { Refused } from '#src/domain/refusal.ts';
+import { cancelSchedule as cancel, skipRun } from '#src/domain/schedule/commands.ts';
+import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
+import { iso, isoNow } from '#src/lib/iso.ts';
+import {
+  appendPayment,
+  appendSchedule,
+  loadJob,
+  loadPayment,
+  loadSchedule,
+  unlessOvertaken,
+  type View,
+} from '#src/usecases/event-streams.ts';
+import { hashOf } from './buy-run.ts';
+import { notFound, type ScheduleDeps } from './quote.ts';
+
+export type EndDeps = Pick<
+  ScheduleDeps,
+  'log' | 'clock' | 'entropy' | 'logger' | 'ending' | 'vault' | 'calendar'
+>;
+
+/**
+ * Records that a run is not executed. null: another process wrote to the schedule first. `reason`: a code; that of the
+ * payment's end takes its place if the payment has ended already.
+ */
+export async function endRun(
+  deps: EndDeps,
+  view: View<DefinedSchedule>,
+  ticket: Ticket,
+  reason: string,
+): Promise<View<DefinedSchedule> | null> {
+  const { jobId, paymentStream, sealed } = ticket;
+  const ended = paymentStream === null ? reason : await releasePayment(deps, paymentStream, jobId, reason);
+  const time = { now: deps.clock.now(), iso, calendar: deps.calendar };
+  const skipping = appendSchedule(deps, view, [skipRun(view.state, ticket, ended, time)]);
+  const after = definedView(await unlessOvertaken(skipping));
+  if (after === null) return null;
+  await deps.vault.remove(sealed === null ? [] : [sealed]);
+  await forgetRequest(deps, after);
+  return after;
+}
+
+/** Returns the reason that is recorded: the payment's own, if it ended before. */
+async function releasePayment(deps: EndDeps, stream: string, jobId: string, reason: string): Promise<string> {
+  for (;;) {
+    const view = await loadPayment(deps.log, stream);
+    const { state } = view;
+    if (state.status === 'absent' || state.reserved.jobId !== jobId) return reason;
+    switch (state.status) {
+      case 'deferred': {
+        const facts = { jobId, reason, lostKeyTo: null, releasedAt: isoNow(deps) };
+        const releasing = appendPayment(deps, view, event('PaymentReleased', facts));
+        if ((await unlessOvertaken(releasing)) !== null) return reason;
+        break;
+      }
+      case 'rejected':
+      case 'released':
+        return state.reason;
+      case 'reserved':
+      case 'retried':
+      case 'unknown':
+        return 'payment_unconfirmed';
+      default:
+        return reason;
+    }
+  }
+}
+
+/** Deletes the key of the request, if no run of the schedule can need it any more. */
+export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedule>): Promise<void> {
+  const { status, next, tickets, defined } = state;
+  if (status !== 'cancelled' && next !== null) return;
+  for (const { status: of, jobId } of tickets) {
+    if (of === 'funded') return;
+    const job = await loadJob(deps.log, jobId);
+    if (job.state.status !== 'completed') return;
+  }
+  await deps.vault.remove([defined.sealed]);
+}
+
+export const definedView = (view: View<Schedule> | null): View<DefinedSchedule> | null =>
+  view === null || view.state.status === 'absent' ? null : { ...view, state: view.state };
+
+/** A run in progress ends; no further one starts. Calling it again completes what a crash left undone. */
+export async function cancelSchedule(
+  deps: EndDeps,
+  scheduleId: string,
+  token: string,
+): Promise<DefinedSchedule | Refused> {
+  for (;;) {
+    let view = definedView(await loadSchedule(deps.log, scheduleId));
+    if (view === null || hashOf(token) !== view.state.defined.cancelHash) return notFound();
+    const events = cancel(view.state, isoNow(deps));
+    view = definedView(await unlessOvertaken(appendSchedule(deps, view, events)));
+    for (const ticket of view?.state.tickets ?? [])
+      if (ticket.status === 'funded') view = view && (await endRun(deps, view, ticket, 'cancelled'));
+    if (view === null) continue;
+    await forgetRequest(deps, view);
+    return view.state;
+  }
+}

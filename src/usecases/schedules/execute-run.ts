@@ -1,0 +1,129 @@
+// Executes runs of schedules that have started: opens what was sealed for them, and hands it to the paid execution.
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { ALLOWED, isRefused, type RefusalCode, type Refused, reasonOf } from '#src/domain/refusal.ts';
+import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
+import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
+import { isOutage } from '#src/ports/outage.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+import { VaultUnavailable } from '#src/ports/vault.ts';
+import { loadSchedule, type View } from '#src/usecases/event-streams.ts';
+import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import type { PaymentHeader } from './buy-run.ts';
+import { definedView, endRun, forgetRequest } from './end-run.ts';
+import type { ScheduleDeps } from './quote.ts';
+
+export type RunDeps = ScheduleDeps & {
+  /** Reads a payment header again, as a route does. */
+  readonly readPayment: (header: PaymentHeader) => Promise<PresentedPayment | Refused>;
+};
+
+/** Between two attempts of a run that cannot be executed now. */
+const AGAIN_MS = 5000;
+
+/** A refusal that a repeat may reverse. */
+const AGAIN: ReadonlySet<RefusalCode> = new Set([
+  'too_many_in_flight',
+  'rate_limited',
+  'idempotency_in_progress',
+]);
+
+/** The runs that this process executes. */
+export class RunExecutor {
+  readonly #deps: RunDeps;
+  /** By job. */
+  readonly #active = new Map<string, Promise<void>>();
+  /** When a run is tried again, by job: monotonic ms. */
+  readonly #again = new Map<string, number>();
+
+  constructor(deps: RunDeps) {
+    this.#deps = deps;
+  }
+
+  isActive(jobId: string): boolean {
+    return this.#active.has(jobId);
+  }
+
+  /** Resolves when no run is in progress here. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#active.values());
+  }
+
+  /** Whether a run that could not be executed here is due to be tried again; null: it was not tried here. */
+  isDueAgain(jobId: string): boolean | null {
+    const again = this.#again.get(jobId);
+    return again === undefined ? null : this.#deps.clock.monotonic() >= again;
+  }
+
+  /** The run is over. */
+  forget(jobId: string): void {
+    this.#again.delete(jobId);
+  }
+
+  /** Executes the run, unless it is executed here already. */
+  begin(view: View<DefinedSchedule>, ticket: Ticket): void {
+    const { clock, logger } = this.#deps;
+    const { jobId } = ticket;
+    this.#again.set(jobId, clock.monotonic() + AGAIN_MS);
+    const done = this.#execute(view, ticket)
+      .catch((cause: unknown) => {
+        if (!isOutage(cause) && !(cause instanceof VaultUnavailable))
+          logger.bug('a run of a schedule failed; it is tried again while it may start', { jobId, cause });
+      })
+      .finally(() => this.#active.delete(jobId));
+    this.#active.set(jobId, done);
+  }
+
+  async #execute({ state: { defined } }: View<DefinedSchedule>, ticket: Ticket): Promise<void> {
+    const { clock, vault } = this.#deps;
+    const { run, jobId, dueAt, sealed, paymentStream } = ticket;
+    const [webhook, header] = await Promise.all([
+      vault.take(defined.sealed),
+      sealed === null ? null : vault.take(sealed),
+    ]);
+    if (webhook === null || (sealed !== null && header === null))
+      return this.#end(ticket, defined.scheduleId, 'lost');
+    const presented = header === null ? null : await this.#deps.readPayment(JSON.parse(header));
+    if (presented !== null && isRefused(presented))
+      return this.#end(ticket, defined.scheduleId, 'terms_changed');
+    const payer = presented?.payer ?? 'demo';
+    const schedule = { id: defined.scheduleId, run, dueAt };
+    const endMs = Date.parse(dueAt) + defined.catchUpSeconds * 1000;
+    const execution = await executeWebhook(this.#deps, {
+      request: JSON.parse(webhook) as WebhookRequest,
+      route: 'execute/webhook',
+      decisionId: null,
+      decisionHash: null,
+      approval: ALLOWED,
+      presented,
+      payer,
+      client: `${defined.scheduleId} ${payer}`,
+      via: null,
+      ticket: { jobId, schedule, startBefore: endMs + RUN_TIMES.startGraceMs },
+    });
+    this.#again.set(jobId, clock.monotonic() + AGAIN_MS);
+    if (!isRefused(execution)) {
+      this.#again.delete(jobId);
+      await vault.remove(sealed === null ? [] : [sealed]);
+      const view = definedView(await loadSchedule(this.#deps.log, defined.scheduleId));
+      if (view !== null) await forgetRequest(this.#deps, view);
+      return;
+    }
+    if (AGAIN.has(execution.refused) && clock.now() <= endMs + RUN_TIMES.startGraceMs) return;
+    const isPayment = execution.refused === 'payment_required' || paymentStream === null;
+    const isTarget = execution.refused.startsWith('target_') || execution.refused === 'unsafe_target';
+    await this.#end(
+      ticket,
+      defined.scheduleId,
+      isTarget ? 'target_refused' : isPayment ? reasonOf(execution) : execution.refused,
+    );
+  }
+
+  /** If another process writes to the schedule first, its next look ends the run. */
+  async #end({ jobId }: Ticket, scheduleId: string, reason: string): Promise<void> {
+    const view = definedView(await loadSchedule(this.#deps.log, scheduleId));
+    const ticket = view?.state.tickets.find((one) => one.jobId === jobId);
+    if (view === null || ticket === undefined) return;
+    await endRun(this.#deps, view, ticket, reason);
+    this.#again.delete(jobId);
+  }
+}

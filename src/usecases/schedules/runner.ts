@@ -1,0 +1,187 @@
+// Starts runs of schedules when they are due. Any number of processes may look at the same run: its start is appended at the
+// revision read, and its job is decided before, so that it is settled once and sent once, whichever process executes it.
+import { sha256, utf8 } from '#src/domain/encoding.ts';
+import { catchUpEnd, moveRun, passUnfunded, startRun } from '#src/domain/schedule/commands.ts';
+import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
+import { type DefinedSchedule, type Ticket, UNFUNDED } from '#src/domain/schedule/state.ts';
+import { iso, isoNow } from '#src/lib/iso.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import { isOutage } from '#src/ports/outage.ts';
+import { VaultUnavailable } from '#src/ports/vault.ts';
+import {
+  appendSchedule,
+  loadJob,
+  loadSchedule,
+  unlessOvertaken,
+  type View,
+} from '#src/usecases/event-streams.ts';
+import { definedView, endRun, forgetRequest } from './end-run.ts';
+import { type RunDeps, RunExecutor } from './execute-run.ts';
+
+export type RunnerDeps = RunDeps & {
+  /** Schedules with a run that is due by this time and not known as over: Unix ms. Only candidates: the streams decide. */
+  readonly candidates: (untilMs: number) => Promise<readonly string[]>;
+  /** Aborts when the process is asked to stop: no run is started any more. */
+  readonly stopping: AbortSignalLike;
+};
+
+const LOOK_MS = 1000;
+const AHEAD_MS = 10_000;
+/** A run that another process has started and that has no job is taken over when nothing was written for so long. */
+const TAKE_OVER_MS = 45_000;
+/** Of the start of runs: how much later the last of so many due ones begins. */
+const SPREAD_MS_PER_RUN = 2;
+
+export class ScheduleRunner {
+  readonly #deps: RunnerDeps;
+  readonly #runs: RunExecutor;
+  readonly #clock: SharedClock;
+
+  constructor(deps: RunnerDeps) {
+    this.#deps = deps;
+    this.#runs = new RunExecutor(deps);
+    this.#clock = new SharedClock(deps);
+  }
+
+  /** Looks once a second until `stopping` aborts; resolves when the runs in progress have ended. */
+  async run(): Promise<void> {
+    const { clock, stopping } = this.#deps;
+    while (!stopping.aborted) {
+      await this.pass();
+      await clock.sleep(LOOK_MS, stopping);
+    }
+    await this.settled();
+  }
+
+  /** One look at the schedules that are due. Never throws. */
+  async pass(): Promise<void> {
+    const { clock, logger, candidates } = this.#deps;
+    try {
+      if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) return;
+      const due = await candidates(clock.now() + AHEAD_MS);
+      const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
+      for (const scheduleId of due) await this.#look(scheduleId, spreadMs);
+    } catch (cause) {
+      if (!isOutage(cause) && !(cause instanceof VaultUnavailable))
+        logger.bug('schedules could not be looked at; this is repeated', { cause });
+    }
+  }
+
+  /** Resolves when no run is in progress here. */
+  async settled(): Promise<void> {
+    await this.#runs.settled();
+  }
+
+  async #look(scheduleId: string, spreadMs: number): Promise<void> {
+    const { log, clock, logger, calendar } = this.#deps;
+    try {
+      let view = definedView(await loadSchedule(log, scheduleId));
+      if (view === null) return;
+      const passed = passUnfunded(view.state, { now: clock.now(), iso, calendar });
+      view = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, passed)));
+      const tickets = [...(view?.state.tickets ?? [])].sort((a, b) => (a.dueAt < b.dueAt ? -1 : 1));
+      for (const ticket of tickets) {
+        if (view === null || this.#deps.stopping.aborted) return;
+        if (this.#runs.isActive(ticket.jobId)) continue;
+        view = await (ticket.status === 'funded'
+          ? this.#lookAtFunded(view, ticket, spreadMs)
+          : this.#lookAtStarted(view, ticket));
+      }
+    } catch (cause) {
+      if (isOutage(cause) || cause instanceof VaultUnavailable) throw cause;
+      logger.bug('a schedule could not be looked at; this is repeated', { scheduleId, cause });
+    }
+  }
+
+  /** Returns the schedule after it; null: another process wrote to it first. */
+  async #lookAtFunded(
+    view: View<DefinedSchedule>,
+    ticket: Ticket,
+    spreadMs: number,
+  ): Promise<View<DefinedSchedule> | null> {
+    const { clock, calendar, owner } = this.#deps;
+    const { state } = view;
+    if (state.status === 'cancelled') return endRun(this.#deps, view, ticket, 'cancelled');
+    const now = clock.now();
+    const begin = Date.parse(ticket.dueAt) + spreadMs * fractionOf(ticket.jobId);
+    if (now < begin) return view;
+    if (now > catchUpEnd(state, ticket) && now > begin + LOOK_MS) {
+      const moved = moveRun(state, ticket, { now, iso, calendar });
+      if (moved === null) return endRun(this.#deps, view, ticket, 'missed');
+      return definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [moved])));
+    }
+    if (ticket.validBefore !== null && ticket.validBefore <= now / 1000)
+      return endRun(this.#deps, view, ticket, UNFUNDED);
+    if (await runsAlready(this.#deps, state, ticket)) return endRun(this.#deps, view, ticket, 'overlap');
+    const started = startRun(state, ticket, owner, isoNow(this.#deps));
+    if (started === null) return view;
+    const after = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [started])));
+    if (after !== null) this.#runs.begin(after, ticket);
+    return after;
+  }
+
+  async #lookAtStarted(view: View<DefinedSchedule>, ticket: Ticket): Promise<View<DefinedSchedule> | null> {
+    const { log, clock, watch, exclusive, vault } = this.#deps;
+    const { jobId, sealed } = ticket;
+    const job = await loadJob(log, jobId);
+    if (job.state.status === 'running') return view;
+    if (job.state.status === 'completed') {
+      this.#runs.forget(jobId);
+      await vault.remove(sealed === null ? [] : [sealed]);
+      await forgetRequest(this.#deps, view);
+      return view;
+    }
+    const now = clock.now();
+    const end = catchUpEnd(view.state, ticket);
+    if (now > end + RUN_TIMES.endGraceMs) return endRun(this.#deps, view, ticket, 'not_started');
+    if (now > end + RUN_TIMES.startGraceMs) return view;
+    const again = this.#runs.isDueAgain(jobId);
+    const unchangedMs = watch.unchangedFor(view.stream, `${view.expected} ${jobId}`);
+    if (again === true || (again === null && (exclusive || unchangedMs >= TAKE_OVER_MS)))
+      this.#runs.begin(view, ticket);
+    return view;
+  }
+}
+
+/** The clock that all processes have in common, where there is one. */
+class SharedClock {
+  readonly #deps: RunnerDeps;
+  #isHeld = false;
+
+  constructor(deps: RunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** A start by a clock that is set wrong would be early or late: it is held back until the clocks agree. */
+  async differs(): Promise<boolean> {
+    const { vault, clock, logger } = this.#deps;
+    const shared = await vault.now();
+    const differsMs = shared === null ? 0 : clock.now() - shared;
+    const isHeld = Math.abs(differsMs) > RUN_TIMES.clockToleranceMs;
+    if (isHeld && !this.#isHeld)
+      logger.error('the clock differs from that of the database: no run of a schedule is started; set it', {
+        differsMs,
+      });
+    if (!isHeld && this.#isHeld) logger.info('the clock agrees with the database: runs are started again');
+    this.#isHeld = isHeld;
+    return isHeld;
+  }
+}
+
+/** Whether an earlier run of the schedule has not ended. */
+async function runsAlready(
+  { log }: RunnerDeps,
+  { tickets }: DefinedSchedule,
+  { run, jobId }: Ticket,
+): Promise<boolean> {
+  const earlier = tickets.filter((one) => one.status === 'started' && one.run < run && one.jobId !== jobId);
+  const last = earlier.at(-1);
+  if (last === undefined) return false;
+  return (await loadJob(log, last.jobId)).state.status !== 'completed';
+}
+
+/** From 0 to 1, the same for a run in every process. */
+const fractionOf = (jobId: string): number => {
+  const [a = 0, b = 0] = sha256(utf8(jobId));
+  return (a * 256 + b) / 65_536;
+};

@@ -1,0 +1,128 @@
+// Paid schedules on the wire: off, nothing of them is served or described; on, all documents have them.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { refused } from '#src/domain/refusal.ts';
+import type { App } from '#src/http/app.ts';
+import { createApp } from '#src/http/app.ts';
+import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
+import { SCHEDULE_ID } from '#test/support/given-events.ts';
+import { BASE, fakeWorld } from '#test/support/http-deps.ts';
+
+const never = async () => refused('route_not_found', 'none');
+const schedules: SchedulesDeps = {
+  quoteSchedule: never,
+  quoteRun: never,
+  create: never,
+  fund: never,
+  cancel: never,
+  upcoming: async () => [],
+  find: async () => ({
+    scheduleId: SCHEDULE_ID,
+    status: 'active',
+    schedule: { type: 'once', runAt: '2999-01-01T00:00:00Z' },
+    catchUpSeconds: 300,
+    definedAt: '2026-01-01T00:00:00.000Z',
+    endsAt: '2026-02-01T00:00:00.000Z',
+    nextRun: null,
+    nextDueAt: null,
+    open: 0,
+    runs: [],
+  }),
+  progress: { reachedHead: async () => true },
+};
+
+function appOf(on: boolean): App {
+  const world = fakeWorld();
+  const settings = { ...world.settings, ...(on ? { schedules: { horizonDays: 30 } } : {}) };
+  const all = { ...world, settings };
+  return createApp({
+    request: all,
+    execute: all,
+    decisions: all,
+    reads: all,
+    log: all,
+    health: all,
+    ...(on ? { schedules } : {}),
+  });
+}
+
+const call = (app: App, path: string, method = 'GET', headers: Record<string, string> = {}) =>
+  app.fetch(new Request(`${BASE}${path}`, { method, headers }), { clientAddress: '127.0.0.1' });
+type Shown = {
+  readonly status: string;
+  readonly price: string;
+  readonly runs: readonly unknown[];
+  readonly scheduledActions: {
+    readonly status: string;
+    readonly availability: string;
+    readonly endpoint: object;
+  };
+  readonly paths: Record<
+    string,
+    Record<string, Record<string, { readonly price: { readonly amount: string } }>>
+  >;
+  readonly limits: readonly { readonly name: string }[];
+  readonly doesNot: readonly string[];
+  readonly paidRoutes: readonly { readonly actionId: string }[];
+  readonly tools: readonly { readonly name: string }[];
+};
+const json = async (app: App, path: string) => (await (await call(app, path)).json()) as Shown;
+
+test('off: the routes answer 404, and documents say that scheduling is not active', async () => {
+  const app = appOf(false);
+  for (const [path, method] of [
+    ['/api/schedules/webhook', 'POST'],
+    [`/api/schedules/${SCHEDULE_ID}/runs`, 'POST'],
+    [`/api/schedules/${SCHEDULE_ID}`, 'GET'],
+    [`/api/schedules/${SCHEDULE_ID}`, 'DELETE'],
+  ] as const)
+    assert.equal((await call(app, path, method)).status, 404, path);
+  const catalog = await json(app, '/api/actions');
+  assert.equal(catalog.scheduledActions.status, 'preview-only');
+  assert.match(catalog.scheduledActions.availability, /Durable paid scheduling is not active/);
+  const text = JSON.stringify(await json(app, '/openapi.json'));
+  assert.ok(!text.includes('createSchedule') && !text.includes('/api/schedules/{id}'));
+});
+
+test('on: every document has them, in at most 40 operations', async () => {
+  const app = appOf(true);
+  const catalog = await json(app, '/api/actions');
+  assert.equal(catalog.scheduledActions.status, 'active');
+  assert.deepEqual(catalog.scheduledActions.endpoint, {
+    method: 'POST',
+    path: '/api/schedules/webhook',
+    paid: true,
+  });
+  const { paths } = await json(app, '/openapi.json');
+  const operations = Object.values(paths).flatMap((path) => Object.values(path as object));
+  assert.ok(operations.length <= 40, `${operations.length} operations`);
+  assert.deepEqual(
+    ['/api/schedules/webhook', '/api/schedules/{id}/runs', '/api/schedules/{id}'].map((path) =>
+      Object.keys(paths[path] ?? {}).sort(),
+    ),
+    [['post'], ['post'], ['delete', 'get']],
+  );
+  assert.equal(paths['/api/schedules/webhook']?.post?.['x-payment-info']?.price.amount, '0.003');
+  const capabilities = await json(app, '/api/schedules/capabilities');
+  assert.deepEqual([capabilities.status, capabilities.price], ['active', '$0.003']);
+  const all = await json(app, '/api/capabilities');
+  assert.ok(all.limits.some(({ name }) => name === 'ticketsPerPayer'));
+  assert.ok(!JSON.stringify(all.doesNot).includes('Schedule or repeat'));
+  const { paidRoutes } = await json(app, '/api/pricing');
+  assert.equal(paidRoutes.filter(({ actionId }) => actionId === 'scheduled.webhook').length, 2);
+  const { tools } = await json(app, '/api/mcp');
+  assert.ok(tools.some(({ name }) => name === 'create_schedule'));
+  assert.match(await (await call(app, '/llms.txt')).text(), /Schedules/);
+});
+
+test('a schedule is completed when no run is left; unknown ids and tokens are 404', async () => {
+  const app = appOf(true);
+  const shown = await json(app, `/api/schedules/${SCHEDULE_ID}`);
+  assert.deepEqual([shown.status, shown.runs], ['completed', []]);
+  assert.equal((await call(app, '/api/schedules/sch_x')).status, 404);
+  const wrong = await call(app, `/api/schedules/${SCHEDULE_ID}`, 'DELETE', { authorization: 'Bearer x' });
+  assert.equal(wrong.status, 404);
+  const preflight = await call(app, `/api/schedules/${SCHEDULE_ID}`, 'OPTIONS');
+  assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /DELETE/);
+  assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /authorization/);
+});

@@ -1,0 +1,157 @@
+// Schedules as a test drives them: processes over one log, one vault and one payment protocol, and a clock for each.
+import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
+import { sealedVault } from '#src/adapters/vault/sealed.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+import type { Vault } from '#src/ports/vault.ts';
+import { loadSchedule } from '#src/usecases/event-streams.ts';
+import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
+import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
+import { type RunnerDeps, ScheduleRunner } from '#src/usecases/schedules/runner.ts';
+import { letPass } from './fakes.ts';
+import { otherPayment } from './fakes-payments.ts';
+import { type Shared, shared, type World, world } from './fakes-world.ts';
+import { at, T0 } from './given-events.ts';
+
+export type MemoryVault = Vault & { readonly keys: Map<string, Uint8Array>; clock: number | null };
+
+export function memoryVault(): MemoryVault {
+  const keys = new Map<string, Uint8Array>();
+  const store = {
+    keys,
+    clock: null as number | null,
+  };
+  const vault = sealedVault({
+    insert: async (id, key) => void keys.set(id, key),
+    find: async (id) => keys.get(id) ?? null,
+    async delete(ids) {
+      for (const id of ids) keys.delete(id);
+    },
+    deleteEnded: async () => undefined,
+    now: async () => store.clock,
+    close: async () => undefined,
+  });
+  return Object.assign(store, vault);
+}
+
+export type ScheduleCommon = Shared & {
+  readonly vault: MemoryVault;
+  /** By the value of their header. */
+  readonly presented: Map<string, PresentedPayment>;
+};
+
+export const commonSchedules = (): ScheduleCommon => ({
+  ...shared(),
+  vault: memoryVault(),
+  presented: new Map(),
+});
+
+export type ScheduleWorld = ReturnType<typeof scheduleWorld>;
+
+/** One process. The runner looks at all schedules of the log at each pass. */
+export function scheduleWorld(
+  common: ScheduleCommon = commonSchedules(),
+  changes: Partial<ExecuteDeps> = {},
+) {
+  return schedulesOf(world(common, changes), common);
+}
+
+/** The schedules of a process. */
+export function schedulesOf(it: World, common: ScheduleCommon) {
+  const stopping = new AbortController();
+  const deps: RunnerDeps = {
+    ...it.deps,
+    vault: common.vault,
+    calendar: temporalCalendar(),
+    horizonMs: 30 * 86_400_000,
+    openTickets: async () => 0,
+    stopping: stopping.signal,
+    async readPayment({ value }) {
+      const known = common.presented.get(value);
+      if (known === undefined) throw new Error('no such payment header');
+      return known;
+    },
+    candidates: async () => [
+      ...new Set(
+        common.log.events
+          .filter(({ stream }) => stream.startsWith('schedule-'))
+          .map(({ stream }) => stream.slice('schedule-'.length)),
+      ),
+    ],
+  };
+  const runner = new ScheduleRunner(deps);
+  return {
+    ...it,
+    common,
+    deps,
+    runner,
+    /** One look, and the runs that it begins, with the time that they take. */
+    async pass() {
+      await runner.pass();
+      await letPass(it.clock, runner.settled());
+    },
+  };
+}
+
+export const every10 = (changes: Partial<ScheduleRequest> = {}): ScheduleRequest => ({
+  webhook: { url: 'https://target.example/hook', body: { text: 'hello' } },
+  schedule: { type: 'interval', everyMinutes: 10, startAt: at(60_000) },
+  catchUpSeconds: 300,
+  ...changes,
+});
+
+/** Of run `n`, counted from 1, of `every10`. */
+export const dueOf = (n: number) => T0 + 60_000 + (n - 1) * 600_000;
+
+/** Another authorization for each digit, which lives until `untilMs`. */
+export function buyerWith(
+  it: Pick<ScheduleWorld, 'common'>,
+  digit: string,
+  untilMs = T0 + 86_400_000,
+): Buyer {
+  const nonce = `0x${digit.repeat(64)}`;
+  const presented = otherPayment(digit, {
+    nonce,
+    validBefore: String(untilMs / 1000),
+    payloadHash: digit.repeat(64),
+  });
+  it.common.presented.set(nonce, presented);
+  return {
+    presented,
+    header: { name: 'payment-signature', value: nonce },
+    payer: presented.payer,
+    client: 'c',
+  };
+}
+
+export const FREE: Buyer = { presented: null, header: null, payer: 'demo', client: 'c' };
+
+export async function create(
+  it: ScheduleWorld,
+  buyer: Buyer = buyerWith(it, '1'),
+  request: ScheduleRequest = every10(),
+): Promise<Bought> {
+  const bought = await letPass(it.clock, createSchedule(it.deps, request, buyer));
+  if (isRefused(bought))
+    throw new Error(`${bought.refused}: ${bought.message} ${JSON.stringify(bought.details)}`);
+  return bought;
+}
+
+export async function fundNext(it: ScheduleWorld, scheduleId: string, buyer: Buyer): Promise<Bought> {
+  const bought = await letPass(it.clock, fundRun(it.deps, scheduleId, buyer));
+  if (isRefused(bought)) throw new Error(`${bought.refused}: ${bought.message}`);
+  return bought;
+}
+
+export const idOf = ({ schedule }: Bought): string => schedule.defined.scheduleId;
+
+export async function scheduleOf(it: Pick<ScheduleWorld, 'log'>, id: string) {
+  const { state } = await loadSchedule(it.log, id);
+  if (state.status === 'absent') throw new Error('there is no such schedule');
+  return state;
+}
+
+/** Each skipped run with its reason, in the log's order. */
+export const skips = (it: Pick<ScheduleWorld, 'log'>): readonly string[] =>
+  it.log.events.filter(({ type }) => type === 'RunSkipped').map(({ data }) => `${data.run} ${data.reason}`);

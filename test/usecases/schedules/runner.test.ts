@@ -1,0 +1,551 @@
+// What becomes of a run: each row of the failure table, over the real execution with one or two processes.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { STREAM } from '#src/domain/events.ts';
+import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
+import { refused } from '#src/domain/refusal.ts';
+import { loadJob, loadPayment } from '#src/usecases/event-streams.ts';
+import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
+import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
+import { letPass, quiet } from '#test/support/fakes.ts';
+import { Crash, dies, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
+import {
+  buyerWith,
+  commonSchedules,
+  create,
+  dueOf,
+  every10,
+  FREE,
+  fundNext,
+  idOf,
+  type ScheduleWorld,
+  scheduleOf,
+  scheduleWorld,
+  skips,
+} from '#test/support/fakes-schedules.ts';
+import { audited } from '#test/support/fakes-world.ts';
+import { callInput } from '#test/support/given-call.ts';
+import { T0 } from '#test/support/given-events.ts';
+
+const PAYMENT_1 = STREAM.payment(otherPayment('1', { nonce: `0x${'1'.repeat(64)}` }).hash);
+const paymentStatus = async (it: ScheduleWorld, stream = PAYMENT_1) =>
+  (await loadPayment(it.log, stream)).state.status;
+const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now());
+const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [
+  payments.ledger.size,
+  outbound.sent.length,
+];
+
+describe('a run', () => {
+  test('is bought without a settlement, executed when it is due, and settled then', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    assert.deepEqual(bought.run, { run: 1, dueAt: new Date(dueOf(1)).toISOString() });
+    assert.equal(await paymentStatus(it), 'deferred');
+    at(it, dueOf(1) - 1);
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+    at(it, dueOf(1) + 200);
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+    const [ticket] = (await scheduleOf(it, idOf(bought))).tickets;
+    const job = (await loadJob(it.log, ticket?.jobId ?? '')).state;
+    assert.ok(job.status === 'completed' && job.receipt !== null);
+    const { payload } = readReceipt(job.receipt.jws);
+    assert.deepEqual(payload && runOf(payload), {
+      id: idOf(bought),
+      run: 1,
+      dueAt: bought.run.dueAt,
+      lateByMs: 200,
+    });
+    const report = await audited(it, ticket?.jobId);
+    assert.equal(report.ok, true);
+    assert.ok(report.checks.some(({ name }) => name === 'schedule_matches'));
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+
+  test('leaves the request readable while a further run may be paid for, and its payment header not', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    const [{ sealed } = { sealed: null }] = bought.schedule.tickets;
+    at(it, dueOf(1));
+    await it.pass();
+    assert.equal(await it.common.vault.take(sealed ?? ''), null);
+    assert.notEqual(await it.common.vault.take(bought.schedule.defined.sealed), null);
+  });
+
+  test('that is the only one leaves no key', async () => {
+    const it = scheduleWorld();
+    await create(
+      it,
+      buyerWith(it, '1'),
+      every10({ schedule: { type: 'once', runAt: new Date(dueOf(1)).toISOString() } }),
+    );
+    assert.equal(it.common.vault.keys.size, 2);
+    at(it, dueOf(1));
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+    assert.equal(it.common.vault.keys.size, 0);
+  });
+
+  test('is free in demo mode, and executed once by two processes', async () => {
+    const common = commonSchedules();
+    const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
+    await create(a, FREE);
+    for (const it of [a, b]) at(it, dueOf(1));
+    await Promise.all([a.runner.pass(), b.runner.pass()]);
+    await Promise.all([a.runner.settled(), b.runner.settled()]);
+    assert.equal(a.outbound.sent.length + b.outbound.sent.length, 1);
+  });
+
+  test('stores neither the request nor the signature in the log', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    const text = JSON.stringify(it.log.events, (_, value) =>
+      typeof value === 'bigint' ? String(value) : value,
+    );
+    assert.ok(!text.includes('target.example') && !text.includes('hello'));
+    const [{ value } = { value: '' }] = [buyerWith(it, '1').header ?? { value: '' }];
+    assert.ok(!text.includes(JSON.stringify({ name: 'payment-signature', value })));
+  });
+});
+
+describe('the process was not running when a run was due', () => {
+  test('back within the catch-up: executed late, charged once', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1) + 299_000);
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+
+  test('back later: missed and not charged; its payment is used for the next run if it lives that long', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    at(it, dueOf(1) + 302_000);
+    await it.pass();
+    assert.deepEqual(skips(it), ['1 missed']);
+    assert.equal(await paymentStatus(it), 'deferred');
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+    const { tickets, next } = await scheduleOf(it, idOf(bought));
+    assert.deepEqual(
+      tickets.map(({ run, status }) => [run, status]),
+      [[2, 'funded']],
+    );
+    assert.equal(next?.run, 3);
+    at(it, dueOf(2));
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+    assert.equal((await audited(it, tickets[0]?.jobId)).ok, true);
+  });
+
+  test('back later, and the payment ends before the next run: released, and its key deleted', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
+    at(it, dueOf(1) + 302_000);
+    await it.pass();
+    assert.deepEqual(skips(it), ['1 missed']);
+    assert.equal(await paymentStatus(it), 'released');
+    const [{ sealed } = { sealed: '' }] = bought.schedule.tickets;
+    assert.equal(await it.common.vault.take(sealed ?? ''), null);
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+  });
+});
+
+test('runs without a payment are skipped; after three in a row the schedule is paused until the next payment', async () => {
+  const it = scheduleWorld();
+  const bought = await create(it);
+  for (let n = 1; n <= 6; n++) {
+    at(it, dueOf(n) + 1000);
+    await it.pass();
+  }
+  assert.deepEqual(skips(it), ['2 not_funded', '3 not_funded', '4 not_funded']);
+  assert.equal((await scheduleOf(it, idOf(bought))).status, 'paused');
+  const again = await fundNext(it, idOf(bought), buyerWith(it, '2'));
+  assert.equal(again.schedule.status, 'active');
+  assert.deepEqual(again.run, { run: 6, dueAt: new Date(dueOf(7)).toISOString() });
+  at(it, dueOf(7));
+  await it.pass();
+  assert.deepEqual(chargedAndSent(it), [2, 2]);
+});
+
+test('balance gone, authorization cancelled or used elsewhere: skipped with the code of the facilitator', async () => {
+  const it = scheduleWorld();
+  await create(it);
+  at(it, dueOf(1));
+  it.payments.scriptVerify({ outcome: 'invalid', reason: 'insufficient_funds' });
+  await it.pass();
+  assert.deepEqual(skips(it), ['1 insufficient_funds']);
+  assert.equal(await paymentStatus(it), 'released');
+  assert.deepEqual(chargedAndSent(it), [0, 0]);
+});
+
+test('a final refusal of the settlement: skipped with its code, not charged', async () => {
+  const it = scheduleWorld();
+  await create(it);
+  at(it, dueOf(1));
+  it.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
+  await it.pass();
+  assert.deepEqual(skips(it), ['1 insufficient_funds']);
+  assert.equal(await paymentStatus(it), 'rejected');
+});
+
+test('the facilitator moved the money before the run was due: the run is executed and not charged again', async () => {
+  const it = scheduleWorld();
+  const buyer = buyerWith(it, '1');
+  await create(it, buyer);
+  if (buyer.presented !== null) it.payments.move(buyer.presented);
+  at(it, dueOf(1));
+  await it.pass();
+  assert.deepEqual(chargedAndSent(it), [1, 1]);
+  assert.equal(it.payments.calls.settle, 0);
+});
+
+describe('the answer of the settlement is lost', () => {
+  test('found on the chain within the catch-up: executed, charged once', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1));
+    it.payments.scriptSettle((payment) => {
+      it.payments.move(payment);
+      return { outcome: 'unknown', cause: 'timeout', transaction: null };
+    });
+    it.payments.scriptLookUp({ outcome: 'unavailable' });
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 0]);
+    it.clock.advance(6000);
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+    assert.deepEqual(skips(it), []);
+  });
+
+  test('not found: the run ends unserved, and its payment stays open for the operator', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    at(it, dueOf(1));
+    it.payments.scriptSettle((payment) => {
+      it.payments.move(payment);
+      return { outcome: 'unknown', cause: 'timeout', transaction: null };
+    });
+    for (let i = 0; i < 200; i++) it.payments.scriptLookUp({ outcome: 'unavailable' });
+    for (let ms = 0; ms < 500_000; ms += 20_000) {
+      await it.pass();
+      it.clock.advance(20_000);
+    }
+    assert.deepEqual(skips(it), ['1 payment_unconfirmed']);
+    assert.equal(await paymentStatus(it), 'unknown');
+    assert.deepEqual(chargedAndSent(it), [1, 0]);
+    assert.deepEqual((await scheduleOf(it, idOf(bought))).tickets, []);
+  });
+});
+
+test('facilitator or chain unavailable: tried again within the catch-up, then skipped and not charged', async () => {
+  const it = scheduleWorld();
+  await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
+  at(it, dueOf(1));
+  it.payments.scriptVerify(...Array.from({ length: 200 }, () => ({ outcome: 'unavailable' as const })));
+  await it.pass();
+  assert.deepEqual(skips(it), []);
+  for (let ms = 0; ms < 500_000; ms += 20_000) {
+    it.clock.advance(20_000);
+    await it.pass();
+  }
+  assert.ok(it.payments.calls.verify > 5);
+  assert.deepEqual(skips(it), ['1 not_started']);
+  assert.equal(await paymentStatus(it), 'released');
+  assert.deepEqual(chargedAndSent(it), [0, 0]);
+});
+
+describe('killed', () => {
+  const STEPS = ['RunStarted', 'PaymentReserved', 'PaymentSettled', 'JobStarted'] as const;
+  for (const type of STEPS)
+    for (const when of ['before', 'after'] as const)
+      test(`${when} ${type} is stored: the next process makes the call at most once, charged once`, async () => {
+        const common = commonSchedules();
+        const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
+        await create(a);
+        for (const it of [a, b]) at(it, dueOf(1));
+        common.log.onNext(type, dies(when));
+        await a.pass();
+        // The killed process is gone; the other one watches, and takes the run over.
+        for (let n = 0; n < 8; n++) {
+          await b.pass();
+          b.clock.advance(20_000);
+        }
+        const sent = a.outbound.sent.length + b.outbound.sent.length;
+        const isStarted = type === 'JobStarted' && when === 'after';
+        assert.equal(sent, isStarted ? 0 : 1);
+        assert.equal(common.payments.ledger.size, 1);
+      });
+
+  for (const type of ['PaymentDeferred', 'ScheduleDefined'] as const)
+    for (const when of ['before', 'after'] as const)
+      test(`${when} ${type} is stored: the same payment buys the run once`, async () => {
+        const common = commonSchedules();
+        const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
+        common.log.onNext(type, dies(when));
+        await assert.rejects(letPass(a.clock, createSchedule(a.deps, every10(), buyerWith(a, '1'))), Crash);
+        const bought = await create(b, buyerWith(b, '1'));
+        assert.equal(bought.run.run, 1);
+        assert.notEqual(bought.cancelToken, null);
+        at(b, dueOf(1));
+        await b.pass();
+        assert.deepEqual(chargedAndSent(b), [1, 1]);
+        const streams = new Set(common.log.events.map(({ stream }) => stream));
+        assert.equal([...streams].filter((name) => name.startsWith('schedule-')).length, 1);
+      });
+
+  test('while a cancellation is under way: the next look completes it', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    it.log.onNext('PaymentReleased', dies('before'));
+    await assert.rejects(cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? ''), Crash);
+    assert.equal(await paymentStatus(it), 'deferred');
+    at(it, dueOf(1));
+    await it.pass();
+    assert.equal(await paymentStatus(it), 'released');
+    assert.deepEqual(skips(it), ['1 cancelled']);
+    assert.equal(it.common.vault.keys.size, 0);
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+  });
+});
+
+test('two processes at the same run: one winner, charged once, sent once', async () => {
+  const common = commonSchedules();
+  const worlds = [scheduleWorld(common), scheduleWorld(common)] as const;
+  await create(worlds[0]);
+  for (const it of worlds) at(it, dueOf(1));
+  await Promise.all(worlds.map((it) => it.pass()));
+  for (let n = 0; n < 4; n++) {
+    for (const it of worlds) {
+      it.clock.advance(20_000);
+      await it.pass();
+    }
+  }
+  assert.equal(worlds[0].outbound.sent.length + worlds[1].outbound.sent.length, 1);
+  assert.equal(common.payments.ledger.size, 1);
+  assert.equal(common.log.events.filter(({ type }) => type === 'RunStarted').length, 1);
+});
+
+test('the previous run is still running: skipped as overlap, not charged', async () => {
+  const it = scheduleWorld();
+  const bought = await create(
+    it,
+    buyerWith(it, '1'),
+    every10({ schedule: { type: 'interval', everyMinutes: 1, startAt: new Date(dueOf(1)).toISOString() } }),
+  );
+  await fundNext(it, idOf(bought), buyerWith(it, '2'));
+  const held = Promise.withResolvers<void>();
+  it.outbound.script(async () => {
+    await held.promise;
+    return { ...(await import('#test/support/fakes.ts')).succeeding() };
+  });
+  at(it, dueOf(1));
+  await it.runner.pass();
+  for (let i = 0; i < 20; i++) await quiet();
+  assert.equal(it.outbound.sent.length, 1);
+  at(it, dueOf(1) + 60_000);
+  await it.runner.pass();
+  await quiet();
+  assert.deepEqual(skips(it), ['2 overlap']);
+  held.resolve();
+  await letPass(it.clock, it.runner.settled());
+  assert.deepEqual(chargedAndSent(it), [1, 1]);
+});
+
+describe('cancelled', () => {
+  test('before the start: no run, payments released, keys deleted; only by its token', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    await fundNext(it, idOf(bought), buyerWith(it, '2'));
+    const wrong = await cancelSchedule(it.deps, idOf(bought), 'wrong');
+    assert.ok('refused' in wrong && wrong.refused === 'route_not_found');
+    const cancelled = await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+    assert.ok(!('refused' in cancelled) && cancelled.status === 'cancelled');
+    assert.deepEqual(skips(it), ['1 cancelled', '2 cancelled']);
+    assert.equal(it.common.vault.keys.size, 0);
+    at(it, dueOf(1));
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+    const more = await fundRun(it.deps, idOf(bought), buyerWith(it, '3'));
+    assert.ok('refused' in more && more.refused === 'invalid_schedule');
+  });
+
+  test('after the start: the run ends, charged once', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    at(it, dueOf(1));
+    await it.runner.pass();
+    await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+    await letPass(it.clock, it.runner.settled());
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+    assert.deepEqual(skips(it), []);
+  });
+});
+
+test('the target is refused now, by policy, DNS or quota: skipped before the settlement', async () => {
+  const it = scheduleWorld();
+  await create(it);
+  at(it, dueOf(1));
+  it.resolver.answer({ outcome: 'addresses', addresses: ['127.0.0.1'] });
+  await it.pass();
+  assert.deepEqual(skips(it), ['1 target_refused']);
+  assert.equal(it.payments.calls.settle, 0);
+  assert.equal(await paymentStatus(it), 'released');
+});
+
+describe('the terms have changed since the purchase', () => {
+  test('another price: the run is executed for the price of its payment', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1));
+    it.payments.scriptTerms(refused('payment_required', 'x', { details: { reason: 'amount_mismatch' } }));
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+
+  test('another payee: skipped, not charged', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1));
+    it.payments.scriptTerms(refused('payment_required', 'x', { details: { reason: 'recipient_mismatch' } }));
+    await it.pass();
+    assert.deepEqual(skips(it), ['1 terms_changed']);
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+  });
+
+  test('another network: the header is not readable as ours any more; skipped, not charged', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1));
+    const other = { ...it, deps: it.deps };
+    Object.assign(other.deps, {
+      readPayment: async () => refused('payment_required', 'x', { details: { reason: 'network_mismatch' } }),
+    });
+    await it.pass();
+    assert.deepEqual(skips(it), ['1 terms_changed']);
+  });
+});
+
+test('a lost vault: skipped as lost, not charged', async () => {
+  const it = scheduleWorld();
+  await create(it);
+  it.common.vault.keys.clear();
+  at(it, dueOf(1));
+  await it.pass();
+  assert.deepEqual(skips(it), ['1 lost']);
+  assert.equal(await paymentStatus(it), 'released');
+  assert.deepEqual(chargedAndSent(it), [0, 0]);
+});
+
+describe('clocks', () => {
+  test('set back: no run is executed twice', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1));
+    await it.pass();
+    it.clock.skew(-600_000);
+    await it.pass();
+    it.clock.advance(600_000);
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+
+  test('ahead of the store by more than 5 s: no start, logged once; started when they agree', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    it.clock.skew(dueOf(1) - it.clock.now());
+    it.common.vault.clock = T0;
+    await it.pass();
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+    assert.equal(it.logger.lines.filter(({ level }) => level === 'error').length, 1);
+    it.common.vault.clock = dueOf(1);
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+});
+
+describe('the event log', () => {
+  test('is unavailable when a run is due: nothing runs; caught up within the window', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1));
+    it.log.setAway(true);
+    await it.runner.pass();
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+    it.log.setAway(false);
+    it.clock.advance(60_000);
+    await it.pass();
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+
+  for (const [name, fault] of [
+    ['loses the answer of', lostAnswer],
+    ['does not take', unavailable],
+  ] as const)
+    for (const type of ['RunStarted', 'PaymentReserved', 'PaymentSettled'])
+      test(`${name} ${type} once: executed once, charged once`, async () => {
+        const it = scheduleWorld();
+        await create(it);
+        at(it, dueOf(1));
+        it.log.onNext(type, fault);
+        await letPass(it.clock, it.runner.pass());
+        await letPass(it.clock, it.runner.settled());
+        it.clock.advance(6000);
+        await it.pass();
+        assert.deepEqual(chargedAndSent(it), [1, 1]);
+      });
+});
+
+describe('the payment of a run', () => {
+  test('buys nothing else, before the run and after it', async () => {
+    const it = scheduleWorld();
+    const buyer = buyerWith(it, '1');
+    await create(it, buyer);
+    const input = {
+      ...callInput({ presented: buyer.presented, key: null }),
+      request: every10().webhook,
+    };
+    const before = await executeWebhook(it.deps, input);
+    assert.ok('refused' in before && before.refused === 'payment_reused');
+    at(it, dueOf(1));
+    await it.pass();
+    const after = await executeWebhook(it.deps, input);
+    assert.ok('refused' in after && after.refused === 'payment_reused');
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+
+  test('presented again: the same schedule; for another schedule: refused', async () => {
+    const it = scheduleWorld();
+    const buyer = buyerWith(it, '1');
+    const first = await create(it, buyer);
+    const again = await create(it, buyer);
+    assert.deepEqual(
+      [idOf(again), again.run, again.cancelToken],
+      [idOf(first), first.run, first.cancelToken],
+    );
+    const other = await createSchedule(it.deps, every10({ catchUpSeconds: 10 }), buyer);
+    assert.ok('refused' in other && other.refused === 'payment_reused');
+    const second = await fundNext(it, idOf(first), buyerWith(it, '2'));
+    assert.equal(second.run.run, 2);
+    assert.deepEqual((await fundNext(it, idOf(first), buyerWith(it, '2'))).run, second.run);
+    at(it, dueOf(1));
+    await it.pass();
+    assert.equal((await create(it, buyer)).cancelToken, null);
+  });
+
+  test('of two purchases at once with one payment, one binds it', async () => {
+    const common = commonSchedules();
+    const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
+    const [first, second] = await Promise.all([create(a), create(b)]);
+    assert.equal(idOf(first), idOf(second));
+    for (const it of [a, b]) at(it, dueOf(1));
+    await Promise.all([a.pass(), b.pass()]);
+    assert.equal(a.outbound.sent.length + b.outbound.sent.length, 1);
+    assert.deepEqual(skips(a), []);
+  });
+});
