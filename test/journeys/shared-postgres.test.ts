@@ -246,7 +246,11 @@ describe('two processes', needs, () => {
     right = await world.start({ DATABASE_URL });
     for (const service of [left, right]) {
       const path = new URL(body.links.job ?? '').pathname;
-      assert.equal((await get(`${service.url}${path}`)).status, 200);
+      await waitFor('the new job can be read', async () => {
+        const { status } = await get(`${service.url}${path}`);
+        assert.ok(status === 200 || status === 503, `${status}`);
+        return status === 200;
+      });
       assert.equal((await service.stop()).code, 0);
     }
   });
