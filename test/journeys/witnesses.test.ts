@@ -77,7 +77,11 @@ describe('a log with witnesses', () => {
     policyFile = join(world.folder, 'witness.policy');
     writeFileSync(policyFile, policyText);
     service = await start();
-    const [origin = '', , key = ''] = (await get<string>(`${service.url}/log/key`)).body.trim().split('+');
+    const vkey = await waitFor('the log has begun', async () => {
+      const { status, body } = await get<string>(`${service.url}/log/key`);
+      return status === 200 && body.trim();
+    });
+    const [origin = '', , key = ''] = vkey.split('+');
     const x = Buffer.from(key, 'base64').subarray(1).toString('base64url');
     for (const standard of standards) standard.know(origin, x);
   });
