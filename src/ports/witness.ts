@@ -12,6 +12,8 @@ import type { AbortSignalLike } from './event-log.ts';
 export interface Witness {
   /** Resolves within `WITNESS_LIMITS.timeoutMs`, or as soon as `ending` aborts. Rejects only for a defect of this program. */
   addCheckpoint(submission: Submission, ending?: AbortSignalLike): Promise<WitnessAnswer>;
+  /** The checkpoint of the log that the witness publishes (its monitoring prefix is its submission prefix); limits as above. */
+  checkpoint(origin: string, ending?: AbortSignalLike): Promise<PublishedCheckpoint>;
 }
 
 export const WITNESS_LIMITS = {
@@ -37,6 +39,13 @@ export type WitnessAnswer =
   /** 409: the size of the last checkpoint that the witness has cosigned. */
   | { readonly is: 'conflict'; readonly size: number }
   /** Another status: 404 unknown origin, 403 no trusted signature, 422 the proof does not hold, 400, 429, 5xx. */
+  | { readonly is: 'refused'; readonly status: number }
+  | { readonly is: 'failed'; readonly why: WitnessFailure };
+
+export type PublishedCheckpoint =
+  /** 200: a signed note; not parsed. */
+  | { readonly is: 'published'; readonly note: string }
+  /** Another status: 404 it has cosigned none of this log, or publishes none here. */
   | { readonly is: 'refused'; readonly status: number }
   | { readonly is: 'failed'; readonly why: WitnessFailure };
 

@@ -38,7 +38,8 @@ const ed25519 = (raw: Uint8Array): KeyObject =>
   });
 
 type LogKey = { readonly id: Buffer; readonly key: KeyObject };
-type Seen = { readonly size: number; readonly root: Buffer };
+/** `note`: with the log's signatures and the cosignature. */
+type Seen = { readonly size: number; readonly root: Buffer; readonly note: string };
 
 export class StandardWitness {
   readonly name: string;
@@ -91,12 +92,22 @@ export class StandardWitness {
     if (!isSignedBy(keys, origin, note, checkpoint.slice(textEnd + 1))) return { status: 403, body: '\n' };
     const [old, size, root] = [Number(oldText), Number(sizeText), Buffer.from(rootText, 'base64')];
     if (old > size) return { status: 400, body: 'old is larger\n' };
-    const seen = this.#seen.get(origin) ?? { size: 0, root: sha256() };
+    const seen = this.#seen.get(origin) ?? { size: 0, root: sha256(), note: '' };
     if (old !== seen.size) return { status: 409, body: `${seen.size}\n`, type: 'text/x.tlog.size' };
     const proof = proofLines.map((line) => Buffer.from(line, 'base64'));
-    if (!extend(seen, { size, root }, proof)) return { status: 422, body: 'the proof does not hold\n' };
-    this.#seen.set(origin, { size, root });
-    return { status: 200, body: this.cosign(note) };
+    const next = { size, root, note: '' };
+    if (!extend(seen, next, proof)) return { status: 422, body: 'the proof does not hold\n' };
+    const cosignature = this.cosign(note);
+    this.#seen.set(origin, { ...next, note: checkpoint + cosignature });
+    return { status: 200, body: cosignature };
+  }
+
+  /** Of its monitoring prefix: `path` begins with the hash of an origin. */
+  published(path: string): Reply {
+    for (const [origin, { note }] of this.#seen)
+      if (path === `${sha256(Buffer.from(origin)).toString('hex')}/checkpoint`)
+        return { status: 200, body: note };
+    return { status: 404, body: 'none\n' };
   }
 
   /** A signature line over any text of a checkpoint, at `time` (Unix seconds). */
@@ -108,12 +119,12 @@ export class StandardWitness {
     return `— ${this.name} ${signature.toString('base64')}\n`;
   }
 
-  /** As a server of its submission prefix answers. */
+  /** As a server answers whose submission prefix is its monitoring prefix. */
   readonly handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const reply =
       request.method === 'POST' && request.url?.endsWith('/add-checkpoint')
         ? this.add(await text(request))
-        : { status: 404, body: 'nothing here\n' };
+        : this.published(request.url?.split('/').slice(-2).join('/') ?? '');
     response.writeHead(reply.status, { 'content-type': reply.type ?? 'text/plain' }).end(reply.body);
   };
 }

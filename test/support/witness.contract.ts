@@ -1,8 +1,14 @@
 // The contract of the witness port, for every adapter: what the witness at the other end answers, and what the caller gets.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { describe, test } from 'node:test';
-import { WITNESS_LIMITS, type Witness, type WitnessAnswer } from '#src/ports/witness.ts';
+import {
+  type PublishedCheckpoint,
+  WITNESS_LIMITS,
+  type Witness,
+  type WitnessAnswer,
+} from '#src/ports/witness.ts';
 import { loopbackServer } from './loopback-server.ts';
 import { smallLog } from './small-log.ts';
 import { StandardWitness } from './standard-witness.ts';
@@ -75,6 +81,35 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
         assert.equal(paths, '/add-checkpoint', 'asked once');
       });
 
+    /** What a witness writes in place of a checkpoint, and the answer. */
+    const PUBLISHED: Readonly<
+      Record<string, readonly [(response: ServerResponse) => unknown, PublishedCheckpoint]>
+    > = {
+      '200 is a note, not parsed': [(to) => to.end('any text'), { is: 'published', note: 'any text' }],
+      '200 that is not UTF-8': [(to) => to.end(Buffer.of(0xff)), { is: 'failed', why: 'malformed' }],
+      '404': [(to) => to.writeHead(404).end('none'), { is: 'refused', status: 404 }],
+      '409': [(to) => to.writeHead(409, SIZE).end('17\n'), { is: 'refused', status: 409 }],
+      'a redirect is not followed': [
+        (to) => to.writeHead(302, { location: '/elsewhere' }).end(),
+        { is: 'failed', why: 'redirected' },
+      ],
+      'more than 16 KiB': [(to) => to.end(Buffer.alloc(16 * 1024 + 1)), { is: 'failed', why: 'oversized' }],
+    };
+    for (const [title, [write, expected]] of Object.entries(PUBLISHED))
+      test(`a published checkpoint, ${title}`, async () => {
+        let asked = '';
+        await using server = await loopbackServer((request, response) => {
+          asked += `${request.method} ${request.url}`;
+          write(response);
+        });
+        assert.deepEqual(
+          await witness(`${server.url}/prefix/`).checkpoint('example.com/behind-the-sofa'),
+          expected,
+        );
+        const hash = createHash('sha256').update('example.com/behind-the-sofa').digest('hex');
+        assert.equal(asked, `GET /prefix/${hash}/checkpoint`, 'asked once');
+      });
+
     test('what is not there is unreachable', async () => {
       const server = await loopbackServer(() => undefined);
       await server.down();
@@ -84,16 +119,20 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       });
     });
 
-    test('one that answers nothing: after 5 s, and at once if the caller ends', async () => {
+    test('one that answers nothing: after 5 s, and at once if the caller ends', {
+      timeout: 30_000,
+    }, async () => {
       await using server = await loopbackServer(() => undefined);
       const begun = performance.now();
       const ending = new AbortController();
       const stopped = witness(server.url).addCheckpoint(submission, ending.signal);
       const slow = witness(server.url).addCheckpoint(submission);
+      const slowToo = witness(server.url).checkpoint('log.example');
       setTimeout(() => ending.abort(), 50);
       assert.deepEqual(await stopped, { is: 'failed', why: 'stopped' });
       assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs);
       assert.deepEqual(await slow, { is: 'failed', why: 'timeout' });
+      assert.deepEqual(await slowToo, { is: 'failed', why: 'timeout' });
     });
 
     test('a witness of the standard takes what is submitted, below any prefix, on one connection', async () => {
@@ -119,6 +158,10 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       }
       const behind = { old: 8, proof: [], checkpoint: await log.checkpoint() };
       assert.deepEqual(await asked.addCheckpoint(behind), { is: 'conflict', size: 13 });
+      const published = await asked.checkpoint('relay.example/receipts');
+      assert.ok(published.is === 'published');
+      assert.ok(published.note.startsWith(await log.checkpoint()), 'and the cosignature');
+      assert.deepEqual(await asked.checkpoint('other.example/receipts'), { is: 'refused', status: 404 });
       assert.equal(connections.size, 1);
     });
   });

@@ -1,7 +1,8 @@
 // A log with witnesses over a faked log and a virtual clock: witnesses of the standard, asked without a network.
+import { createHash } from 'node:crypto';
 import { parseWitnessPolicy, type WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import type { Submission, Witness, WitnessAnswer } from '#src/ports/witness.ts';
+import type { PublishedCheckpoint, Submission, Witness, WitnessAnswer } from '#src/ports/witness.ts';
 import { type WitnessedLog, Witnesses } from '#src/usecases/witnesses/witnesses.ts';
 import { quiet, seededEntropy } from './fakes.ts';
 import { primitives } from './primitives.ts';
@@ -28,11 +29,18 @@ const answerTo = ({ status, body }: Reply): WitnessAnswer => {
   return status === 409 ? { is: 'conflict', size: Number(body) } : { is: 'refused', status };
 };
 
+const pathOf = (origin: string): string => `${createHash('sha256').update(origin).digest('hex')}/checkpoint`;
+
+const publishedAs = ({ status, body }: Reply): PublishedCheckpoint =>
+  status === 200 ? { is: 'published', note: body } : { is: 'refused', status };
+
 /** A witness as the relay reaches it. `lie`: what it answers instead; null: the truth again. */
 export type ReachedWitness = {
   readonly standard: StandardWitness;
   readonly port: Witness;
   lie: ((submission: Submission) => WitnessAnswer | Promise<WitnessAnswer>) | null;
+  /** What it publishes instead; null: the last checkpoint that it has cosigned. */
+  shows: (() => PublishedCheckpoint | Promise<PublishedCheckpoint>) | null;
 };
 
 /** Witnesses w1, w2 … that know the log. */
@@ -43,20 +51,23 @@ export function reached(common: Deployment, count: number, now: () => number): r
     const one: ReachedWitness = {
       standard,
       lie: null,
+      shows: null,
       port: {
         addCheckpoint: async (submission) =>
           one.lie?.(submission) ?? answerTo(standard.add(submitted(submission))),
+        checkpoint: async (origin) => one.shows?.() ?? publishedAs(standard.published(pathOf(origin))),
       },
     };
     return one;
   });
 }
 
-/** `quorum`: how many of them have to cosign. */
-export function policyOf(witnesses: readonly ReachedWitness[], quorum: number): WitnessPolicy {
+/** `quorum`: none, or how many of them have to cosign. */
+export function policyOf(witnesses: readonly ReachedWitness[], quorum: number | 'none'): WitnessPolicy {
   const names = witnesses.map((_, n) => `w${n + 1}`);
   const lines = witnesses.map(({ standard }, n) => `witness w${n + 1} ${standard.vkey}`);
-  const text = [...lines, `group q ${quorum} ${names.join(' ')}`, 'quorum q'].join('\n');
+  const rule = quorum === 'none' ? ['quorum none'] : [`group q ${quorum} ${names.join(' ')}`, 'quorum q'];
+  const text = [...lines, ...rule].join('\n');
   const { policy, problem } = parseWitnessPolicy(text);
   if (policy === null) throw new Error(JSON.stringify(problem));
   return policy;
@@ -66,7 +77,7 @@ export function policyOf(witnesses: readonly ReachedWitness[], quorum: number): 
 export async function asker(
   common: Deployment,
   witnesses: readonly ReachedWitness[],
-  quorum: number,
+  quorum: number | 'none',
   options: Options & { readonly it?: Keeper } = {},
 ) {
   const it = options.it ?? (await keeper(common, options));
@@ -96,7 +107,13 @@ export async function asker(
 }
 
 /** A deployment of one process with so many witnesses. */
-export async function witnessed({ count = 3, quorum = 2 } = {}) {
+export async function witnessed({
+  count = 3,
+  quorum = 2,
+}: {
+  readonly count?: number;
+  readonly quorum?: number | 'none';
+} = {}) {
   const common = deployment();
   const it = await keeper(common);
   const witnesses = reached(common, count, () => it.clock.now());

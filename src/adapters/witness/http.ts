@@ -1,9 +1,12 @@
-// A witness over HTTP: `POST <submission prefix>/add-checkpoint` (C2SP tlog-witness), on connections that are kept alive.
+// A witness over HTTP (C2SP tlog-witness), on connections that are kept alive: `POST <submission prefix>/add-checkpoint` and
+// `GET <monitoring prefix>/<SHA-256 of the origin, hex>/checkpoint`.
 import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
-import { fromUtf8, toBase64, utf8 } from '#src/domain/encoding.ts';
+import { fromUtf8, sha256, toBase64, toHex, utf8 } from '#src/domain/encoding.ts';
 import { collected } from '#src/lib/collected.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import {
+  type PublishedCheckpoint,
   type Submission,
   WITNESS_LIMITS,
   type Witness,
@@ -12,67 +15,101 @@ import {
 } from '#src/ports/witness.ts';
 
 /**
- * `url`: the submission prefix, an http or https URL. Proxies of the environment are not used, unlike by `fetch` of Bun: only the
- * configuration decides where a request goes.
+ * `url`: the submission and monitoring prefix, an http or https URL. Proxies of the environment are not used, unlike by `fetch` of
+ * Bun: only the configuration decides where a request goes.
  */
 export function httpWitness(url: string): Witness {
-  const address = new URL(`${url.replace(/\/+$/, '')}/add-checkpoint`);
-  const { Agent, request } = address.protocol === 'https:' ? https : http;
+  const prefix = url.replace(/\/+$/, '');
+  const { Agent, request } = new URL(prefix).protocol === 'https:' ? https : http;
   const agent = new Agent({ keepAlive: true, maxSockets: 2 });
+
+  /** One request, answered within the limits. */
+  async function exchange<T>(
+    { path, body, ...options }: Exchange,
+    read: (response: IncomingMessage) => Promise<T>,
+    ending: AbortSignalLike | undefined,
+  ): Promise<T | Failed> {
+    const limit = new AbortController();
+    const stop = () => limit.abort();
+    const timer = setTimeout(stop, WITNESS_LIMITS.timeoutMs);
+    ending?.addEventListener('abort', stop, { once: true });
+    if (ending?.aborted) stop();
+    let response: IncomingMessage | null = null;
+    try {
+      const sent = request(new URL(`${prefix}/${path}`), { ...options, agent, signal: limit.signal });
+      response = await send(sent, body);
+      return await read(response);
+    } catch {
+      if (ending?.aborted) return failed('stopped');
+      if (limit.signal.aborted) return failed('timeout');
+      return failed(response === null ? 'unreachable' : 'cut_off');
+    } finally {
+      clearTimeout(timer);
+      ending?.removeEventListener('abort', stop);
+      // A complete answer leaves its connection to the agent; of another one nothing more is read.
+      if (response?.complete === false) response.destroy();
+    }
+  }
+
   return {
-    async addCheckpoint(submission, ending) {
-      const limit = new AbortController();
-      const stop = () => limit.abort();
-      const timer = setTimeout(stop, WITNESS_LIMITS.timeoutMs);
-      ending?.addEventListener('abort', stop, { once: true });
-      if (ending?.aborted) stop();
+    addCheckpoint(submission, ending) {
       const body = utf8(submissionText(submission));
-      let response: IncomingMessage | null = null;
-      try {
-        response = await post(request(address, { ...OPTIONS, agent, signal: limit.signal }), body);
-        return await answerOf(response);
-      } catch {
-        if (ending?.aborted) return failed('stopped');
-        if (limit.signal.aborted) return failed('timeout');
-        return failed(response === null ? 'unreachable' : 'cut_off');
-      } finally {
-        clearTimeout(timer);
-        ending?.removeEventListener('abort', stop);
-        // A complete answer leaves its connection to the agent; of another one nothing more is read.
-        if (response?.complete === false) response.destroy();
-      }
+      const headers = { 'content-type': 'text/plain; charset=utf-8', 'content-length': body.length };
+      return exchange(
+        { method: 'POST', path: 'add-checkpoint', headers: { ...HEADERS, ...headers }, body },
+        answerOf,
+        ending,
+      );
+    },
+    checkpoint(origin, ending) {
+      const path = `${toHex(sha256(utf8(origin)))}/checkpoint`;
+      return exchange({ method: 'GET', path, headers: HEADERS, body: null }, publishedIn, ending);
     },
   };
 }
 
-const OPTIONS = {
-  method: 'POST',
-  headers: { 'content-type': 'text/plain; charset=utf-8', 'accept-encoding': 'identity' },
-} as const;
+const HEADERS = { 'accept-encoding': 'identity' };
+
+type Exchange = {
+  readonly method: 'GET' | 'POST';
+  /** Below the prefix. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: Uint8Array | null;
+};
 
 /** The head of the answer. Rejects if there is none. */
-function post(request: http.ClientRequest, body: Uint8Array): Promise<IncomingMessage> {
+function send(request: http.ClientRequest, body: Uint8Array | null): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once('response', resolve);
     request.on('error', reject);
-    request.setHeader('content-length', body.length);
-    request.end(body);
+    if (body === null) request.end();
+    else request.end(body);
   });
 }
 
 const submissionText = ({ old, proof, checkpoint }: Submission): string =>
   `${[`old ${old}`, ...proof.map(toBase64)].join('\n')}\n\n${checkpoint}`;
 
-const failed = (why: WitnessFailure): WitnessAnswer => ({ is: 'failed', why });
+type Failed = { readonly is: 'failed'; readonly why: WitnessFailure };
+
+const failed = (why: WitnessFailure): Failed => ({ is: 'failed', why });
+
+/** The whole body; or why there is none. */
+async function bodyOf(response: IncomingMessage): Promise<Uint8Array | Failed> {
+  const { statusCode: status = 0 } = response;
+  if (status >= 300 && status < 400) return failed('redirected');
+  const bytes = await collected(response, WITNESS_LIMITS.answerBytes);
+  if (bytes === null) return failed('oversized');
+  return response.complete ? bytes : failed('cut_off');
+}
 
 const SIZE_TYPE = 'text/x.tlog.size';
 
 async function answerOf(response: IncomingMessage): Promise<WitnessAnswer> {
   const { statusCode: status = 0, headers } = response;
-  if (status >= 300 && status < 400) return failed('redirected');
-  const bytes = await collected(response, WITNESS_LIMITS.answerBytes);
-  if (bytes === null) return failed('oversized');
-  if (!response.complete) return failed('cut_off');
+  const bytes = await bodyOf(response);
+  if ('is' in bytes) return bytes;
   if (status !== 200 && status !== 409) return { is: 'refused', status };
   const text = fromUtf8(bytes);
   if (text === null) return failed('malformed');
@@ -82,4 +119,13 @@ async function answerOf(response: IncomingMessage): Promise<WitnessAnswer> {
   return size !== undefined && Number.isSafeInteger(Number(size))
     ? { is: 'conflict', size: Number(size) }
     : failed('malformed');
+}
+
+async function publishedIn(response: IncomingMessage): Promise<PublishedCheckpoint> {
+  const { statusCode: status = 0 } = response;
+  const bytes = await bodyOf(response);
+  if ('is' in bytes) return bytes;
+  if (status !== 200) return { is: 'refused', status };
+  const note = fromUtf8(bytes);
+  return note === null ? failed('malformed') : { is: 'published', note };
 }

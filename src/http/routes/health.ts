@@ -29,9 +29,15 @@ export const Witnesses = Closed(
       minimum: 0,
       description: 'How long a checkpoint has waited for a quorum; 0: the newest one has it.',
     }),
-    refusing: Type.Array(Closed({ name: Type.String(), reason: Type.String({ description: 'A code.' }) }), {
-      description: 'Witnesses that have not cosigned the last checkpoint that they were given.',
-    }),
+    refusing: Type.Array(
+      Closed({
+        name: Type.String(),
+        reason: Type.String({ description: 'A code; WITNESSING.md has what each means.' }),
+      }),
+      {
+        description: 'Witnesses that have not cosigned the last checkpoint that they were given.',
+      },
+    ),
   },
   'Witnesses of the transparency log; absent where it is unwitnessed.',
 );

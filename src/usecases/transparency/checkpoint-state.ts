@@ -17,7 +17,8 @@ export type StoredNote = TreeHead & {
   readonly signedAt: string | null;
 };
 
-export type WitnessAhead = { readonly witness: string; readonly size: number };
+/** A witness, as the policy names it, and the leaves of a checkpoint that it has cosigned. */
+export type WitnessClaim = { readonly witness: string; readonly size: number };
 
 export type CheckpointState = {
   /** null: there is none. `origin`: the name in its first checkpoint; null: that cannot be read. */
@@ -26,8 +27,10 @@ export type CheckpointState = {
   readonly newest: StoredNote | null;
   /** The last checkpoint of the event log, as last read, contradicts one that was published before. */
   readonly forgotten: boolean;
-  /** Witnesses that have cosigned so many leaves, by their last answers: more than the newest checkpoint has. */
-  readonly ahead: readonly WitnessAhead[];
+  /** The last witness that published a checkpoint which this log has signed and the event log may lack; null: none. */
+  readonly proven: WitnessClaim | null;
+  /** Larger sizes than the newest checkpoint's, without a proof, by witnesses that are a quorum; empty: there are none. */
+  readonly claims: readonly WitnessClaim[];
   /** Of the last comparison of the last checkpoint with the tree; null before the first. */
   readonly verdict: NextCheckpoint | null;
   /** Since when leaves wait for the checkpoint after this revision: leaves have no time of their own. */
@@ -40,7 +43,8 @@ export const NO_CHECKPOINTS: CheckpointState = {
   log: null,
   newest: null,
   forgotten: false,
-  ahead: [],
+  proven: null,
+  claims: [],
   verdict: null,
   waiting: null,
   settled: null,
@@ -52,8 +56,10 @@ export type CheckpointFact =
   | { readonly is: 'checkpoint_found'; readonly checkpoint: StoredNote }
   /** The event log was read. `last`: its last checkpoint; `known`: the newest that was published before that. */
   | { readonly is: 'log_read'; readonly last: StoredNote; readonly known: StoredNote | null }
-  /** `size` null: its last answer was no larger checkpoint than ours. */
-  | { readonly is: 'witness_answered'; readonly witness: string; readonly size: number | null }
+  /** A checkpoint that a witness publishes, signed by this log; it is found as any other. */
+  | { readonly is: 'witness_published'; readonly by: WitnessClaim }
+  /** Empty: fewer witnesses than a quorum state a larger size. */
+  | { readonly is: 'quorum_claims'; readonly claims: readonly WitnessClaim[] }
   | {
       readonly is: 'compared';
       readonly verdict: NextCheckpoint;
@@ -71,13 +77,15 @@ export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact):
       return isNewest(fact.checkpoint, state.newest)
         ? { ...state, newest: dated(fact.checkpoint, state.newest) }
         : state;
-    case 'log_read':
-      return { ...state, forgotten: fact.known !== null && contradicts(fact.last, fact.known) };
-    case 'witness_answered': {
-      const others = state.ahead.filter(({ witness }) => witness !== fact.witness);
-      const { witness, size } = fact;
-      return { ...state, ahead: size === null ? others : [...others, { witness, size }] };
+    case 'log_read': {
+      // A read that began before a checkpoint was known does not clear what a later one has found missing.
+      const known = state.forgotten ? state.newest : fact.known;
+      return { ...state, forgotten: known !== null && contradicts(fact.last, known) };
     }
+    case 'witness_published':
+      return { ...state, proven: fact.by };
+    case 'quorum_claims':
+      return { ...state, claims: fact.claims };
     case 'compared': {
       const { verdict, revision, position, at } = fact;
       if (verdict.next === 'rest' || verdict.next === 'wait')
@@ -122,18 +130,13 @@ export function dueLook(
   return role === 'projects' || isOverdue ? 'sign' : 'compare';
 }
 
-/** The witness that has cosigned most, if that is more than the newest checkpoint has: the event log lacks events. */
-export function witnessAhead({ ahead, newest }: CheckpointState): WitnessAhead | null {
-  const largest = ahead.reduce<WitnessAhead | null>(
-    (most, one) => (most !== null && most.size >= one.size ? most : one),
-    null,
-  );
-  return largest !== null && largest.size > (newest?.size ?? 0) ? largest : null;
-}
+/** The claims of a quorum that are above the newest checkpoint: the event log lacks events. */
+export const quorumAhead = ({ claims, newest }: CheckpointState): readonly WitnessClaim[] =>
+  claims.filter(({ size }) => size > (newest?.size ?? 0));
 
 export function problemOf(state: CheckpointState): CheckpointProblem | null {
   const { verdict, forgotten } = state;
-  if (forgotten || witnessAhead(state) !== null) return 'checkpoint_forgotten';
+  if (forgotten || quorumAhead(state).length > 0) return 'checkpoint_forgotten';
   return verdict?.next === 'refuse' ? verdict.why : null;
 }
 

@@ -30,6 +30,7 @@ import {
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { dueLook, problemOf, type RowsNow, type StoredNote, statusOf } from './checkpoint-state.ts';
 import { type KnownCheckpointsDeps, knownCheckpoints } from './known-checkpoints.ts';
+import { witnessEvidence } from './witness-evidence.ts';
 
 type CheckpointDeps = JournalDeps &
   KnownCheckpointsDeps & {
@@ -147,16 +148,7 @@ export async function openCheckpoints(deps: CheckpointDeps) {
     isWhole: () => problemOf(state()) !== 'checkpoint_forgotten',
     begin,
     compareKept: async (elsewhere: readonly string[]) => void (await known.refresh(elsewhere)),
-    /**
-     * What a witness has cosigned, if that is more than `latest` has; null: it is not. Reads the event log first: another
-     * process may have signed. Returns whether the event log lacks it. Throws what a read of the log throws.
-     */
-    async witnessAnswered(witness: string, size: number | null): Promise<boolean> {
-      if (size !== null) await known.refresh();
-      const isAhead = size !== null && size > (state().newest?.size ?? 0);
-      record({ is: 'witness_answered', witness, size: isAhead ? size : null });
-      return isAhead;
-    },
+    ...witnessEvidence({ known, directory, checkpointKeys: deps.checkpointKeys, primitives }),
     look,
     keep: (host: string, rows: TreeRows) => keepLooking(deps, (isLast) => lookIfDue(host, rows, isLast)),
   };

@@ -9,8 +9,8 @@ import {
   evolveCheckpoints,
   NO_CHECKPOINTS,
   problemOf,
+  quorumAhead,
   type StoredNote,
-  witnessAhead,
 } from './checkpoint-state.ts';
 import { type RollbackCheckDeps, rollbackCheck } from './rollback-check.ts';
 
@@ -37,13 +37,18 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
 
   /** Where the missing checkpoint is known from, and what it means to continue without it. */
   function hint(): string {
-    const ahead = witnessAhead(state);
-    const place = ahead === null ? state.newest?.place : null;
-    if (ahead !== null)
-      return `. The witness ${ahead.witness} has cosigned ${ahead.size} leaves, and the newest checkpoint here has ${state.newest?.size ?? 0}: put the event log back from its newest backup; removing the witness from WITNESS_POLICY_FILE and starting again continues a history that its cosignatures contradict`;
-    return place
-      ? `. It is kept in ${place}: removing that and starting again continues a history that every published checkpoint contradicts`
-      : '';
+    const { newest, proven, forgotten } = state;
+    const place = newest?.place ?? null;
+    if (forgotten && proven !== null && proven.size === newest?.size) {
+      const kept = place === null ? '' : `, and removing ${place},`;
+      return `. The witness ${proven.witness} publishes a checkpoint of ${proven.size} leaves that this log has signed: ${PUT_BACK}; removing the witness from WITNESS_POLICY_FILE${kept} and starting again ${CONTRADICTED}`;
+    }
+    if (forgotten)
+      return place === null
+        ? ''
+        : `. It is kept in ${place}: removing that and starting again ${CONTRADICTED}`;
+    const stated = quorumAhead(state).map(({ witness, size }) => `${witness} ${size}`);
+    return `. A quorum of the witnesses states that they have cosigned more leaves than the ${newest?.size ?? 0} of the newest checkpoint here (${stated.join(', ')}), and none publishes a checkpoint that proves it: ${PUT_BACK}; removing them from WITNESS_POLICY_FILE and starting again continues a history that their cosignatures may contradict`;
   }
 
   /**
@@ -92,6 +97,9 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
 
 /** Rows of a history that the event log no longer has show what it once contained. */
 const ELSEWHERE = 'another generation of the read models, which `relay rebuild --prune` drops';
+
+const PUT_BACK = 'put the event log back from its newest backup';
+const CONTRADICTED = 'continues a history that every published checkpoint contradicts';
 
 const PROBLEMS: Readonly<Record<CheckpointProblem, string>> = {
   checkpoint_unreadable: 'the last checkpoint of the event log cannot be read',

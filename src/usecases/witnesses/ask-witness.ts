@@ -75,7 +75,8 @@ export async function askWitness(
     }
     if (answer.is === 'conflict') {
       take({ is: 'size_learnt', size: answer.size });
-      if (answer.size > asking.size) return refuse('ahead');
+      // Until it is proven: `judgeClaim`.
+      if (answer.size > asking.size) return refuse('states_larger_size_without_proof');
       if (answer.size === old) return refuse('contradicts_itself');
       continue;
     }

@@ -2,7 +2,9 @@
 import type { WitnessFailure } from '#src/ports/witness.ts';
 
 /**
- * Why a witness has not cosigned the last checkpoint that it was given. `ahead`: it has cosigned a larger one.
+ * Why a witness has not cosigned the last checkpoint that it was given. `ahead`: it publishes a larger checkpoint that this log
+ * has signed and that the event log lacks. `states_larger_size_without_proof`: it states that it has cosigned a larger one, and
+ * publishes none that this log has signed.
  * `contradicts_itself`: its answers do not fit each other. `no_cosignature`, `invalid_cosignature`, `unverifiable`: its answer has no line by its
  * key, one that does not verify, or one that this runtime cannot verify. `wrong_time`: it cosigned at a time more than five
  * minutes from ours. `http_…`: the status.
@@ -10,6 +12,7 @@ import type { WitnessFailure } from '#src/ports/witness.ts';
 export type WitnessRefusal =
   | WitnessFailure
   | 'ahead'
+  | 'states_larger_size_without_proof'
   | 'contradicts_itself'
   | 'no_cosignature'
   | 'invalid_cosignature'
@@ -20,6 +23,8 @@ export type WitnessRefusal =
 export type WitnessState = {
   /** The size that it has cosigned last, as it states; null: not known. */
   readonly size: number | null;
+  /** The size that it has stated since its last cosignature; null: none. */
+  readonly stated: number | null;
   /** null: its last answer was a cosignature, or it has not answered yet. */
   readonly refusal: WitnessRefusal | null;
   /** Refusals in a row. */
@@ -36,6 +41,7 @@ export type WitnessState = {
 
 export const UNKNOWN_WITNESS: WitnessState = {
   size: null,
+  stated: null,
   refusal: null,
   failures: 0,
   askAt: Number.NEGATIVE_INFINITY,
@@ -49,6 +55,10 @@ export type WitnessFact =
   | { readonly is: 'cosigned'; readonly size: number; readonly time: number; readonly accepts: string | null }
   | { readonly is: 'size_learnt'; readonly size: number }
   | { readonly is: 'refused'; readonly why: WitnessRefusal; readonly at: number; readonly intervalMs: number }
+  /** The larger size is that of a checkpoint which it publishes, and which this log has signed. */
+  | { readonly is: 'proved' }
+  /** The larger size is one that another process has signed meanwhile. */
+  | { readonly is: 'overtaken' }
   /** The newest key of the log alone was not accepted, with status 403. */
   | { readonly is: 'alone_refused'; readonly at: number };
 
@@ -61,19 +71,22 @@ export function evolveWitness(state: WitnessState, fact: WitnessFact): WitnessSt
   switch (fact.is) {
     case 'cosigned': {
       const { size, time, accepts } = fact;
-      const known = { size, cosignedAt: time, accepts: accepts ?? state.accepts };
+      const known = { size, stated: null, cosignedAt: time, accepts: accepts ?? state.accepts };
       return { ...state, ...known, refusal: null, failures: 0, askAt: Number.NEGATIVE_INFINITY };
     }
     case 'size_learnt':
-      return { ...state, size: fact.size };
+      return { ...state, size: fact.size, stated: fact.size };
     case 'refused': {
       const { why, at, intervalMs } = fact;
       const backoff = Math.min(intervalMs * 2 ** Math.min(state.failures, 20), LONGEST_BACKOFF_MS);
-      // The first time it is asked again with the next round; one that is ahead with each, as long as nothing is signed.
-      const isAtOnce = state.failures === 0 || why === 'ahead';
-      const askAt = isAtOnce ? Number.NEGATIVE_INFINITY : at + backoff;
+      // The first time it is asked again with the next round.
+      const askAt = state.failures === 0 ? Number.NEGATIVE_INFINITY : at + backoff;
       return { ...state, refusal: why, failures: state.failures + 1, askAt };
     }
+    case 'proved':
+      return { ...state, refusal: 'ahead' };
+    case 'overtaken':
+      return { ...state, stated: null, refusal: null, failures: 0, askAt: Number.NEGATIVE_INFINITY };
     case 'alone_refused':
       return { ...state, aloneAt: fact.at + ALONE_AGAIN_MS };
     default:

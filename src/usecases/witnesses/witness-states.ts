@@ -4,8 +4,12 @@ import { keyIdText } from '#src/domain/transparency/cosignature.ts';
 import type { PolicyWitness } from '#src/domain/transparency/witness-policy.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import type { WitnessClaim } from '#src/usecases/transparency/checkpoint-state.ts';
 import type { CosignedRecord } from './cosigned-record.ts';
 import { UNKNOWN_WITNESS, type WitnessState } from './witness-state.ts';
+
+const UNPROVEN =
+  'a witness states a larger size than the newest checkpoint of this log has, and publishes no checkpoint that proves it: calls and checkpoints continue unless a quorum of the witnesses states one; compare with its operator';
 
 export class WitnessStates {
   readonly #states: Map<string, WitnessState>;
@@ -37,11 +41,21 @@ export class WitnessStates {
     const { refusal } = state;
     if (refusal === before) return;
     if (refusal === null) this.#logger.info('a witness cosigns again', { witness: name });
+    else if (refusal === 'states_larger_size_without_proof')
+      this.#logger.error(UNPROVEN, { witness: name, reason: refusal, size: state.stated });
     else
       this.#logger.warn('a witness does not cosign the newest checkpoint', {
         witness: name,
         reason: refusal,
       });
+  }
+
+  /** The sizes above `size` that witnesses have stated by their last answers with a size. */
+  claims(names: readonly string[], size: number): readonly WitnessClaim[] {
+    return names.flatMap((witness) => {
+      const { stated } = this.of(witness);
+      return stated !== null && stated > size ? [{ witness, size: stated }] : [];
+    });
   }
 
   status(name: string): WitnessStatus {

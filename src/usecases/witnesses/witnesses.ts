@@ -18,6 +18,8 @@ import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts'
 import type { Checkpoints, TreeRows } from '#src/usecases/transparency/checkpoints.ts';
 import { type AskedWitness, type Asking, askWitness } from './ask-witness.ts';
 import { CosignedRecord } from './cosigned-record.ts';
+import { judgeClaim } from './judge-claim.ts';
+import type { WitnessRefusal } from './witness-state.ts';
 import { WitnessStates } from './witness-states.ts';
 
 export type WitnessesDeps = JournalDeps & {
@@ -31,9 +33,9 @@ export type WitnessesDeps = JournalDeps & {
   readonly stopping: AbortSignalLike;
 };
 
-/** The log that is witnessed. Only `readTile` throws, and `witnessAnswered` what a read of the event log throws. */
+/** The log that is witnessed. Only `readTile` throws, and `lacks` and `witnessPublished` what a read of the event log throws. */
 export type WitnessedLog = {
-  readonly checkpoints: Pick<Checkpoints, 'latest' | 'witnessAnswered'>;
+  readonly checkpoints: Pick<Checkpoints, 'latest' | 'lacks' | 'witnessPublished' | 'quorumClaims'>;
   readonly rows: Pick<TreeRows, 'role'> & { readonly readTile: ReadTile };
 };
 
@@ -90,6 +92,7 @@ export class Witnesses {
     await this.#record.read();
     const newest = checkpoints.latest();
     if (newest === null) return;
+    this.#reportClaims(checkpoints);
     const age = this.#record.age(newest);
     const isFresh = age !== null && age < REFRESH_MS;
     const now = this.#deps.clock.monotonic();
@@ -100,13 +103,13 @@ export class Witnesses {
       this.#round = { checkpoint: newest, cosignatures: new Map() };
     const due = this.#deps.witnesses.filter(({ known: { name } }) => {
       const { askAt, refusal } = this.#states.of(name);
-      // What is recorded already is asked for once, and of a witness that was ahead.
-      const isDue = !isFresh || !this.#hasAsked || refusal === 'ahead';
+      // What is recorded already is asked for once, and of a witness that has stated a larger size.
+      const isDue = !isFresh || !this.#hasAsked || (refusal !== null && CLAIMING.has(refusal));
       return isDue && askAt <= now && !this.#round?.cosignatures.has(name);
     });
     const asking = due.length === 0 ? null : await askingFor(newest, rows.readTile, this.#deps.stopping);
     if (asking === null) return;
-    await this.#ask(due, asking, checkpoints);
+    await this.#ask(due, asking, newest.origin, checkpoints);
     await this.#conclude(newest, isFresh);
   }
 
@@ -133,22 +136,33 @@ export class Witnesses {
   }
 
   /** All at once. */
-  async #ask(due: readonly AskedWitness[], asking: Asking, checkpoints: WitnessedLog['checkpoints']) {
+  async #ask(
+    due: readonly AskedWitness[],
+    asking: Asking,
+    origin: string,
+    checkpoints: WitnessedLog['checkpoints'],
+  ): Promise<void> {
     this.#hasAsked = true;
-    const answers = await Promise.all(
+    const { stopping } = this.#deps;
+    await Promise.all(
       due.map(async (witness) => {
         const { name } = witness.known;
-        return [name, await askWitness(this.#deps, witness, this.#states.of(name), asking)] as const;
+        const { state, cosignature } = await askWitness(this.#deps, witness, this.#states.of(name), asking);
+        this.#states.set(name, await judgeClaim(witness, state, checkpoints, origin, stopping));
+        if (cosignature !== null) this.#round?.cosignatures.set(name, cosignature);
       }),
     );
-    for (const [name, { state, cosignature }] of answers) {
-      const claimed = state.refusal === 'ahead' ? state.size : null;
-      const isAhead = await checkpoints.witnessAnswered(name, claimed);
-      // Another process has signed meanwhile: that is no refusal.
-      const isOvertaken = claimed !== null && !isAhead;
-      this.#states.set(name, isOvertaken ? { ...state, refusal: null, failures: 0 } : state);
-      if (cosignature !== null) this.#round?.cosignatures.set(name, cosignature);
-    }
+    this.#reportClaims(checkpoints);
+  }
+
+  /** Reports the larger sizes that witnesses state without a proof, if those witnesses are a quorum; otherwise that there are none. */
+  #reportClaims({ latest, quorumClaims }: WitnessedLog['checkpoints']): void {
+    const { policy, witnesses } = this.#deps;
+    const names = witnesses.map(({ known }) => known.name);
+    const claims = this.#states.claims(names, latest()?.size ?? 0);
+    const claiming = new Set(claims.map(({ witness }) => witness));
+    // With `quorum none` no statement counts: none is required for anything.
+    quorumClaims(policy.quorum !== null && judgeQuorum(policy, claiming).met ? claims : []);
   }
 
   /** Records a checkpoint that a quorum has cosigned. `isFresh`: it is recorded already. */
@@ -162,6 +176,9 @@ export class Witnesses {
     if (await this.#record.append(newest, cosignatures, policy)) this.#waitingSince = null;
   }
 }
+
+/** Refusals of a witness that has stated a larger size. */
+const CLAIMING: ReadonlySet<WitnessRefusal> = new Set(['ahead', 'states_larger_size_without_proof']);
 
 const isSame = (a: StoredNote, b: StoredNote): boolean => a.size === b.size && sameHash(a.root, b.root);
 

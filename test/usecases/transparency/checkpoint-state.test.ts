@@ -138,3 +138,9 @@ test('a checkpoint that was published and is missing from the event log is forgo
   const restored = given(begun, read(checkpoint(4), checkpoint(5)), read(checkpoint(5), checkpoint(5)));
   assert.equal(statusOf(restored, 7), null, 'the events are back');
 });
+
+test('a read of the event log that began before a checkpoint was found does not clear what a later one has found missing', () => {
+  const found: CheckpointFact = { is: 'checkpoint_found', checkpoint: checkpoint(5) };
+  const state = given(begun, found, read(checkpoint(4), checkpoint(5)), read(checkpoint(4), checkpoint(4)));
+  assert.equal(statusOf(state, 7)?.problem, 'checkpoint_forgotten');
+});

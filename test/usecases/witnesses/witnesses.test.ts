@@ -1,14 +1,13 @@
 // The relay asks its witnesses: what is recorded, when, and what a witness can and cannot do to it.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { cosignaturesOf } from '#src/domain/transparency/witness-policy.ts';
 import type { Submission, WitnessAnswer } from '#src/ports/witness.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { Crash, dies, lostAnswer } from '#test/support/fakes-log.ts';
 import { primitives } from '#test/support/primitives.ts';
-import { keeper, ORIGIN, receipt, sizes } from '#test/support/receipt-log-world.ts';
+import { ORIGIN, receipt, sizes } from '#test/support/receipt-log-world.ts';
 import { StandardWitness } from '#test/support/standard-witness.ts';
 import {
   asker,
@@ -329,71 +328,6 @@ describe('a witness that lies, or does not answer', () => {
     await it.look();
     assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3']);
     assert.equal(it.it.logger.lines.length, 2, 'away, and back');
-  });
-});
-
-describe('a witness that has cosigned more than the event log has', () => {
-  /** The log was put back from a backup of two receipts; nothing else remembers the third. */
-  async function restored() {
-    const it = await witnessed();
-    for (let n = 0; n < 3; n++) {
-      await grow(it);
-      await it.look();
-    }
-    const lost = it.common.log.events.findIndex(
-      ({ type, data }) => type === 'CheckpointSigned' && data.size === '2',
-    );
-    const { common } = it;
-    common.log.restore(lost + 1);
-    common.log.setAway(false);
-    const restarted = await keeper(common, { checkpointKeep: null });
-    const next = await asker(common, it.witnesses, 2, { it: restarted });
-    return { ...it, it: restarted, next };
-  }
-
-  test('a restored older log is named at the first question: nothing is signed, and no call is taken', async () => {
-    const { it, next, common } = await restored();
-    assert.equal(it.checkpoints.isWhole(), true);
-    await next.look();
-    assert.equal(it.checkpoints.isWhole(), false);
-    assert.equal(it.checkpoints.standing()?.problem, 'checkpoint_forgotten');
-    assert.equal(next.asking.status().witnesses[0]?.refusal, 'ahead');
-    await receipt(common);
-    await it.look();
-    assert.deepEqual(sizes(common), [0, 1, 2]);
-    const [named] = it.logger.lines.filter(({ level }) => level === 'error');
-    assert.match(
-      String(named?.message),
-      /The witness w1 has cosigned 3 leaves, and the newest checkpoint here has 2/,
-    );
-  });
-
-  test('the answers of all that are ahead have to end before anything is signed again', async () => {
-    const { it, next, witnesses, common } = await restored();
-    await next.look();
-    for (const witness of witnesses) {
-      assert.equal(it.checkpoints.isWhole(), false);
-      witness.lie = ({ old }) => ({ is: 'conflict', size: old === 2 ? 1 : 2 });
-      it.clock.advance(INTERVAL_MS);
-      await next.look();
-    }
-    assert.equal(it.checkpoints.isWhole(), true);
-    await receipt(common);
-    assert.equal(await it.look(), 'signed');
-  });
-
-  test('what another process has signed meanwhile is not missing', async () => {
-    const it = await witnessed();
-    await grow(it);
-    const stale = await asker(it.common, it.witnesses, 2);
-    await stale.it.look();
-    await grow(it);
-    await it.look();
-    assert.equal(parseCheckpoint(stale.it.checkpoints.latest()?.note ?? '')?.size, 1);
-    await stale.look();
-    assert.equal(stale.it.checkpoints.isWhole(), true);
-    assert.equal(stale.asking.status().witnesses[0]?.refusal, null);
-    assert.equal(rounds(it.common).length, 1);
   });
 });
 
