@@ -1,7 +1,11 @@
 // What a process knows of all its witnesses.
 import type { WitnessStatus } from '#src/domain/monitoring/witnesses.ts';
 import { keyIdText } from '#src/domain/transparency/cosignature.ts';
-import type { PolicyWitness } from '#src/domain/transparency/witness-policy.ts';
+import {
+  judgeQuorum,
+  type PolicyWitness,
+  type WitnessPolicy,
+} from '#src/domain/transparency/witness-policy.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { WitnessClaim } from '#src/usecases/transparency/checkpoint-state.ts';
@@ -50,12 +54,15 @@ export class WitnessStates {
       });
   }
 
-  /** The sizes above `size` that witnesses have stated by their last answers with a size. */
-  claims(names: readonly string[], size: number): readonly WitnessClaim[] {
-    return names.flatMap((witness) => {
-      const { stated } = this.of(witness);
-      return stated !== null && stated > size ? [{ witness, size: stated }] : [];
+  /** The sizes above `size` that witnesses have stated without a proof, if those witnesses are a quorum; otherwise empty. */
+  quorumClaims(policy: WitnessPolicy, size: number): readonly WitnessClaim[] {
+    const claims = policy.witnesses.flatMap(({ name }) => {
+      const { stated } = this.of(name);
+      return stated !== null && stated > size ? [{ witness: name, size: stated }] : [];
     });
+    // With `quorum none` no statement counts: none is required for anything.
+    if (policy.quorum === null) return [];
+    return judgeQuorum(policy, new Set(claims.map(({ witness }) => witness))).met ? claims : [];
   }
 
   status(name: string): WitnessStatus {

@@ -155,14 +155,8 @@ export class Witnesses {
     this.#reportClaims(checkpoints);
   }
 
-  /** Reports the larger sizes that witnesses state without a proof, if those witnesses are a quorum; otherwise that there are none. */
   #reportClaims({ latest, quorumClaims }: WitnessedLog['checkpoints']): void {
-    const { policy, witnesses } = this.#deps;
-    const names = witnesses.map(({ known }) => known.name);
-    const claims = this.#states.claims(names, latest()?.size ?? 0);
-    const claiming = new Set(claims.map(({ witness }) => witness));
-    // With `quorum none` no statement counts: none is required for anything.
-    quorumClaims(policy.quorum !== null && judgeQuorum(policy, claiming).met ? claims : []);
+    quorumClaims(this.#states.quorumClaims(this.#deps.policy, latest()?.size ?? 0));
   }
 
   /** Records a checkpoint that a quorum has cosigned. `isFresh`: it is recorded already. */
