@@ -72,6 +72,20 @@ test('trust: how the transparency log stands is a component, where there is one'
   assert.deepEqual(await Promise.all(shown), [undefined, true, false]);
 });
 
+test('trust: which witnesses refuse and why; absent where the log has none', async () => {
+  const of = async (world: ReturnType<typeof fakeWorld>) =>
+    ((await clientOf(world).get('/api/trust')).body as { witnesses?: unknown }).witnesses;
+  const refusal = 'states_larger_size_without_proof';
+  const known = { configured: 2, quorum: 'q', lastCosignedAt: '2026-01-01T00:00:00.000Z', lagSeconds: 3 };
+  const witnesses = [
+    { name: 'w1', refusal, cosignedAt: null },
+    { name: 'w2', refusal: null, cosignedAt: known.lastCosignedAt },
+  ];
+  const shown = await of(fakeWorld({ witnesses: () => ({ ...known, witnesses }) }));
+  assert.deepEqual(shown, { ...known, refusing: [{ name: 'w1', reason: refusal }] });
+  assert.equal(await of(fakeWorld()), undefined);
+});
+
 test('a miss is 404 once the read models have reached the head of the log', async () => {
   const none = { find: async () => null };
   const receipts = { ...none, countUnverified: async () => 0 };

@@ -3,6 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
+import { parseNote } from '#src/domain/transparency/note.ts';
+import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
+import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { loadJob } from '#src/usecases/event-streams.ts';
 import {
@@ -23,6 +26,7 @@ import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives, sha256 } from '#test/support/primitives.ts';
 import { publicLog } from '#test/support/public-log.ts';
 import { ORIGIN, smallLog } from '#test/support/small-log.ts';
+import { StandardWitness } from '#test/support/standard-witness.ts';
 
 const PROMISE = { origin: ORIGIN, mmdSeconds: 1800 };
 
@@ -180,6 +184,34 @@ test('once there is a transparency log: receipt_logged by the proof of this rece
     assert.deepEqual([report.ok, report.checks.length], [true, checks]);
     assert.deepEqual(logCheckOf(report)?.details, { pending: false, origin: ORIGIN, index: 5, size: 7 });
   }
+});
+
+test('of a log with witnesses: receipt_witnessed is pending for ten minutes, then a quorum has to be in the proof', async () => {
+  const { it, deps, job, receipt, log, announce } = await storedAndLogged();
+  await announce();
+  const [one, two] = ['w1', 'w2'].map(
+    (name) => new StandardWitness({ name: `witness.example/${name}`, now: () => it.clock.now() }),
+  );
+  assert.ok(one !== undefined && two !== undefined);
+  const { policy } = parseWitnessPolicy(
+    `witness w1 ${one.vkey}\nwitness w2 ${two.vkey}\ngroup both all w1 w2\nquorum both\n`,
+  );
+  const proof = await log.asked.prove(receipt.id);
+  assert.ok(typeof proof === 'string');
+  const text = parseNote(parseTlogProof(proof)?.checkpoint ?? '')?.text ?? '';
+  const judged = async (shown: string) => {
+    const transparency = { ...log.asked, prove: async () => shown };
+    const report = await verifyStored({ ...deps, transparency, policy }, receipt, job);
+    const details = report.checks.find((check) => check.name === 'receipt_witnessed')?.details;
+    assert.ok(details !== undefined && 'names' in details);
+    return { failed: failed(report), pending: details.pending, names: details.names };
+  };
+  const young = await judged(proof + one.cosign(text));
+  assert.deepEqual([young.failed, young.pending], [[], true]);
+  it.clock.advance(601_000);
+  assert.deepEqual((await judged(proof + one.cosign(text))).failed, ['receipt_witnessed']);
+  const cosigned = await judged(proof + one.cosign(text) + two.cosign(text));
+  assert.deepEqual(cosigned, { failed: [], pending: false, names: ['w1', 'w2'] });
 });
 
 test('a checkpoint by a key that was announced only just now: the keys are read again before anything is called bad', async () => {
