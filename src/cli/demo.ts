@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
-import type { PaidWorld } from '#src/demo/paid.ts';
 import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
 import { startDemoTarget } from '#src/demo/target.ts';
 import { startDemoWitnesses } from '#src/demo/witnesses.ts';
@@ -30,7 +29,8 @@ Needs no network and no configuration: the environment is ignored. Payment is of
 outside the public internet that may be called is ${HOST}, where the target of the demo listens. The service listens on
 port ${PORT}, or on any free one.
 With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
-pays for the call.`;
+pays for the call. Its wallet pays for 1,000 calls; the variables that relay pay and the snippets read are printed as
+export lines.`;
 
 export function addDemo(program: Command): void {
   program
@@ -72,7 +72,8 @@ async function demo(options: Options): Promise<boolean> {
     if (options.json) printJson(story);
     else print(...storyLines(story));
     if (options.once) return story.ok;
-    if (!options.json) print('', ...linkLines(story, target.url, folder, paid));
+    const exports = paid && payments ? await payments.exportLines(paid, baseUrl, target.url) : null;
+    if (!options.json) print('', ...linkLines(story, folder, exports));
     if (!signal.aborted) await once(signal, 'abort');
     return story.ok;
   } catch (error) {
@@ -148,24 +149,27 @@ function storyLines(story: Story): readonly string[] {
 
 const RELAY = 'npx bun src/cli/relay.ts';
 
-/** Shown while the service runs. Prints the key of a wallet with worthless coins of a chain that ends with the demo. */
+const PAY = `${RELAY} pay "$TARGET" --relay "$RELAY" --pay-to "$PAY_TO" --key order-1`;
+
+/**
+ * Shown while the service runs. `exports`, with payment: among them the key of a wallet with worthless coins of a chain
+ * that ends with the demo.
+ */
 function linkLines(
   { service, links, files }: Story,
-  target: string,
   folder: string,
-  paid: PaidWorld | null,
+  exports: readonly string[] | null,
 ): readonly string[] {
   const verify = `${RELAY} verify ${files.receipt} --keys ${files.keys} --proof ${files.proof} --policy ${files.policy}`;
-  const pay = `pay ${target} --relay ${service} --pay-to ${paid?.payTo} --key order-1`;
   return [
     heading('Try it yourself'),
     row('front page', `${service}/`),
     ...Object.entries(links).map(([name, url]) => row(name, url)),
     row('offline', verify),
     row('event log', `DATA_DIR=${folder} ${RELAY} export --out ${join(folder, 'log.ndjson')}`),
-    ...(paid === null
+    ...(exports === null
       ? []
-      : [row('buy one more', `RELAY_BUYER_PRIVATE_KEY=${paid.buyerKey} ${RELAY} ${pay}`)]),
+      : ['', heading('Buy more calls: run these lines in another shell'), ...exports, PAY]),
     '',
     heading(`The service runs at ${service}. Ctrl-C stops it.`),
   ];

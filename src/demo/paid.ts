@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { addressOf, keyPayer, present, purchase, systemClock } from '#src/app/buyer.ts';
 import { PRICE } from '#src/domain/limits.ts';
-import { microUsd } from '#src/domain/payment/price.ts';
+import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { anvilPath } from './payments/anvil-process.ts';
@@ -12,8 +12,11 @@ import { startLocalFacilitator } from './payments/facilitator.ts';
 import { type Caller, fact, StoryFailed } from './story.ts';
 import { sendLoopback } from './target.ts';
 
-/** Atomic units: enough for three calls. */
-const BUYER_BALANCE = 9000n;
+/** The published price of one call; the 402 and the chain are compared with it. A unit of USDC is a millionth. */
+const PRICE_UNITS = microUsd(PRICE.usd) ?? 0n;
+
+/** Atomic units. */
+const BUYER_BALANCE = 1000n * PRICE_UNITS;
 
 export type PaidWorld = {
   readonly buyerKey: `0x${string}`;
@@ -61,10 +64,28 @@ export async function startPaidWorld(
   };
 }
 
-const newKey = (): `0x${string}` => `0x${randomBytes(32).toString('hex')}`;
+/**
+ * Lines for a shell: `relay pay` reads RELAY_BUYER_PRIVATE_KEY, the snippets BUYER_PRIVATE_KEY. The balance is the buyer's
+ * present one, in US dollars.
+ */
+export async function exportLines(
+  paid: PaidWorld,
+  relay: string,
+  target: string,
+): Promise<readonly string[]> {
+  const { buyer } = await paid.balances();
+  const values = {
+    RELAY_BUYER_PRIVATE_KEY: paid.buyerKey,
+    BUYER_PRIVATE_KEY: paid.buyerKey,
+    RELAY: relay,
+    TARGET: target,
+    PAY_TO: paid.payTo,
+    BALANCE_USD: showUsd(buyer).slice(1),
+  };
+  return Object.entries(values).map(([name, value]) => `export ${name}=${value}`);
+}
 
-/** The published price of one call; the 402 and the chain are compared with it. A unit of USDC is a millionth. */
-const PRICE_UNITS = microUsd(PRICE.usd) ?? 0n;
+const newKey = (): `0x${string}` => `0x${randomBytes(32).toString('hex')}`;
 
 /** Pays for the call once. */
 export function paidCaller(relay: string, primitives: Primitives, paid: PaidWorld): Caller {

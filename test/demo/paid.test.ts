@@ -59,21 +59,32 @@ describe('relay demo --paid', needs, () => {
     assert.deepEqual(readdirSync(TMPDIR), []);
   });
 
-  test('as text, running: the printed line buys one more call, and the printed export contains its events', async () => {
+  test('as text, running: the printed exports and line buy one more call, and the printed export contains its events', async () => {
     const cli = startCli(['demo', '--paid'], SHELL);
     await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
     const printed = cli.stdout();
     assert.equal(printed.match(/^ {2}✓ /gm)?.length, 9 + FACTS.length);
     assert.doesNotMatch(printed, /✗|\u001b|undefined/);
     assert.match(printed, /\n {2}✓ exactly 3000 units were transferred from the buyer to the payee/);
-    assert.equal(
-      printed.match(/0x[0-9a-f]{64}\b/g)?.filter((text) => printed.includes(`KEY=${text}`)).length,
-      1,
+    const env: Record<string, string> = Object.fromEntries(
+      [...printed.matchAll(/^export ([A-Z_]+)=(\S+)$/gm)].map(([, name = '', value = '']) => [name, value]),
     );
-    const [, key = '', words = ''] =
-      /RELAY_BUYER_PRIVATE_KEY=(\S+) npx bun src\/cli\/relay\.ts (pay .+)\n/.exec(printed) ?? [];
-    const args = words.split(' ').map((word) => word.replace(/^'(.*)'$/, '$1'));
-    const env = { RELAY_BUYER_PRIVATE_KEY: key };
+    const names = [
+      'BALANCE_USD',
+      'BUYER_PRIVATE_KEY',
+      'PAY_TO',
+      'RELAY',
+      'RELAY_BUYER_PRIVATE_KEY',
+      'TARGET',
+    ];
+    assert.deepEqual(Object.keys(env).sort(), names);
+    // 1,000 calls, of which the demo has bought one.
+    assert.equal(Number(env.BALANCE_USD), 999 * 0.003);
+    assert.equal(env.BUYER_PRIVATE_KEY, env.RELAY_BUYER_PRIVATE_KEY);
+    const keys = new Set(printed.match(/(?<==)0x[0-9a-f]{64}\b/g));
+    assert.deepEqual([...keys], [env.BUYER_PRIVATE_KEY]);
+    const [, line = ''] = /^npx bun src\/cli\/relay\.ts (pay .+)$/m.exec(printed) ?? [];
+    const args = line.split(' ').map((word) => word.replace(/^"\$(\w+)"$/, (_, name) => env[name] ?? ''));
     const bought = await startCli([...args, '--json'], { env }).ended;
     assert.equal(bought.code, 0, bought.stdout + bought.stderr);
     const again = await startCli([...args, '--json'], { env }).ended;
