@@ -135,6 +135,19 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       assert.deepEqual(await slowToo, { is: 'failed', why: 'timeout' });
     });
 
+    test('one that switches protocols: within 5 s', { timeout: 30_000 }, async () => {
+      await using server = await loopbackServer((_request, response) => {
+        const { socket } = response;
+        socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n');
+      });
+      const begun = performance.now();
+      const asked = witness(server.url);
+      // More than the connections to one witness: none of them is held.
+      for (const answer of await Promise.all([0, 1, 2].map(() => asked.addCheckpoint(submission))))
+        assert.equal(answer.is, 'failed');
+      assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs + 5000);
+    });
+
     test('a witness of the standard takes what is submitted, below any prefix, on one connection', async () => {
       const log = smallLog();
       const standard = new StandardWitness().know('relay.example/receipts', log.key.x);

@@ -31,14 +31,20 @@ export function httpWitness(url: string): Witness {
   ): Promise<T | Failed> {
     const limit = new AbortController();
     const stop = () => limit.abort();
+    // The signal alone does not end a request whose answer is a 101: Bun then emits neither an answer nor an error.
+    const ended = new Promise<never>((_resolve, reject) => {
+      limit.signal.addEventListener('abort', () => reject(limit.signal.reason), { once: true });
+    });
+    ended.catch(() => undefined);
     const timer = setTimeout(stop, WITNESS_LIMITS.timeoutMs);
     ending?.addEventListener('abort', stop, { once: true });
     if (ending?.aborted) stop();
+    let sent: http.ClientRequest | null = null;
     let response: IncomingMessage | null = null;
     try {
-      const sent = request(new URL(`${prefix}/${path}`), { ...options, agent, signal: limit.signal });
-      response = await send(sent, body);
-      return await read(response);
+      sent = request(new URL(`${prefix}/${path}`), { ...options, agent, signal: limit.signal });
+      response = await Promise.race([send(sent, body), ended]);
+      return await Promise.race([read(response), ended]);
     } catch {
       if (ending?.aborted) return failed('stopped');
       if (limit.signal.aborted) return failed('timeout');
@@ -48,6 +54,7 @@ export function httpWitness(url: string): Witness {
       ending?.removeEventListener('abort', stop);
       // A complete answer leaves its connection to the agent; of another one nothing more is read.
       if (response?.complete === false) response.destroy();
+      if (response === null) sent?.destroy();
     }
   }
 
@@ -83,6 +90,10 @@ function send(request: http.ClientRequest, body: Uint8Array | null): Promise<Inc
   return new Promise((resolve, reject) => {
     request.once('response', resolve);
     request.on('error', reject);
+    request.once('upgrade', (_answer, socket) => {
+      socket.destroy();
+      reject(new Error('the witness switches protocols'));
+    });
     if (body === null) request.end();
     else request.end(body);
   });
