@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { PaymentFacts } from '#src/domain/event-fields.ts';
+import { PaymentFacts, ScheduledRun } from '#src/domain/event-fields.ts';
 import { ReceiptLog, ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { verifierKeyText } from '#src/domain/transparency/note.ts';
@@ -42,10 +42,13 @@ test('the answers for receipts and verifications have the members that the guide
 
 test('the payload has the members that the guide lists, in each version', () => {
   const { attempts, request, outcome } = latest.properties;
-  const inPayload = [latest, PaymentFacts, request, attempts.items, outcome, ReceiptLog].map(membersOf);
+  const [first, , third, ofRun] = ReceiptPayload.anyOf;
+  const inPayload = [latest, ScheduledRun, PaymentFacts, request, attempts.items, outcome, ReceiptLog].map(
+    membersOf,
+  );
   assert.deepEqual(listsIn(item('JWS')), [['alg', 'kid', 'typ'], ...inPayload]);
+  assert.deepEqual([...membersOf(latest), 'schedule'].sort(), membersOf(ofRun).sort());
   assert.deepEqual(listsIn(item('Hash chain'))[0], membersOf(latest.properties.stream));
-  const [first, , third] = ReceiptPayload.anyOf;
   assert.deepEqual(
     membersOf(first),
     membersOf(latest).filter((name) => name !== 'log'),

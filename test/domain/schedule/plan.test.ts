@@ -12,6 +12,8 @@ import {
   ScheduleRequest,
 } from '#src/domain/schedule/plan.ts';
 import { absentSchedule, evolveSchedule, type Schedule } from '#src/domain/schedule/state.ts';
+// Registers the format of a URL.
+import '#src/http/request/validation.ts';
 import {
   at,
   OTHER_JOB_ID,
