@@ -144,7 +144,9 @@ describe('a collector that fails', () => {
       assert.deepEqual([code, stderr], [0, '']);
       const [line, ...more] = logLines(stdout)
         .filter(({ level }) => level !== 'info')
-        .filter(({ msg }) => !String(msg).startsWith('EGRESS_ALLOW_CIDRS'));
+        .filter(({ msg }) => !String(msg).startsWith('EGRESS_ALLOW_CIDRS'))
+        // A database that is slow on a loaded machine is no subject of this test.
+        .filter(({ msg }) => !String(msg).startsWith('Postgres does not count quotas'));
       assert.deepEqual([line?.msg, more], [LINE, []], how);
       assert.match(JSON.stringify(line?.cause ?? null), CAUSES[how], how);
     } finally {
