@@ -25,7 +25,7 @@ const COUNTED = [
 /** Tables that keep the rows of the rebuild: no read of a measure depends on their size. */
 const KEPT = [
   ...['decisions', 'running_jobs', 'revoked_keys', 'trust_open_payments'],
-  ...['transparency_tree', 'transparency_tiles', 'transparency_checkpoint'],
+  ...['transparency_tree', 'transparency_tiles', 'transparency_checkpoint', 'schedules', 'schedule_runs'],
 ];
 
 /** Tables with a row for each job, and the column of its time. */
