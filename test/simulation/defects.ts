@@ -118,8 +118,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/idempotency.ts`,
-        "  if (job !== null) return { ...job, by: 'payment' };\n",
-        "  const age = job?.kind === 'completed' ? deps.clock.now() - Date.parse(job.job.completed.completedAt) : 0;\n  if (job !== null && age < 2 * 86_400_000) return { ...job, by: 'payment' };\n",
+        "    return reused;\n  }\n  if (job !== null) return { ...job, by: 'payment' };\n",
+        "    return reused;\n  }\n  const age = job?.kind === 'completed' ? deps.clock.now() - Date.parse(job.job.completed.completedAt) : 0;\n  if (job !== null && age < 2 * 86_400_000) return { ...job, by: 'payment' };\n",
       ),
     ],
   },
