@@ -394,8 +394,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/usecases/transparency/checkpoint-state.ts',
-        'forgotten: fact.known !== null && contradicts(fact.last, fact.known) };',
-        'forgotten: fact.known !== null && fact.known.size < 0 };',
+        'forgotten: known !== null && contradicts(fact.last, known) };',
+        'forgotten: known !== null && known.size < 0 };',
       ),
     ],
   },
