@@ -38,6 +38,7 @@ import type { ReadsOf } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
 import { openapiText } from './openapi.ts';
 import { type ProcessMeter, processMeter } from './request/instrumentation.ts';
+import { SCHEMA_NAMES } from './schema-names.ts';
 
 /** What each group of routes is given. */
 export type AppDeps = {
@@ -94,7 +95,7 @@ function endpointsOf(
 ): readonly Endpoint[] {
   const summaries = monitoringSummaries(reads, meter);
   const facts = documentFacts(execute);
-  const openapi = () => openapiText(endpoints, facts);
+  const openapi = () => openapiText(endpoints, facts, SCHEMA_NAMES);
   const endpoints: Endpoint[] = [
     ...executeRoutes(execute),
     ...counted(decisionRoutes(decisions)),

@@ -18,14 +18,22 @@ import { SERVICE } from '#src/domain/limits.ts';
 import type { Endpoint, Operation } from './endpoint.ts';
 import { ChallengeBody, ErrorBody } from './response/errors.ts';
 
-export function openapiText(endpoints: readonly Endpoint[], facts: Facts): string {
+/** Each schema of `named` is in `components.schemas` once, and a `$ref` wherever the operations or other schemas use it. */
+export function openapiText(
+  endpoints: readonly Endpoint[],
+  facts: Facts,
+  named: Readonly<Record<string, TSchema>>,
+): string {
+  const references = new Map<unknown, { readonly $ref: string }>(
+    Object.entries(named).map(([name, of]) => [of, { $ref: `#/components/schemas/${name}` }]),
+  );
   const schema = {};
   for (const { route, operation } of endpoints) {
     if (operation === null) continue;
     const hook = { detail: described(route, operation) };
     registerSchemaPath({ schema, method: route.method, path: route.path, hook, models: {} });
   }
-  return JSON.stringify({
+  const document = {
     openapi: '3.1.0',
     info: {
       title: SERVICE.name,
@@ -38,8 +46,10 @@ export function openapiText(endpoints: readonly Endpoint[], facts: Facts): strin
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     externalDocs: { description: ROUTES.docsPage.summary, url: addressOf(facts, ROUTES.docsPage) },
     paths: filterPaths(schema, { excludeStaticFile: false, exclude: [] }),
-    components: {},
-  });
+    // Copies: the named schemas themselves are replaced.
+    components: { schemas: Object.fromEntries(Object.entries(named).map(([name, of]) => [name, { ...of }])) },
+  };
+  return JSON.stringify(document, (_, value: unknown) => references.get(value) ?? value);
 }
 
 /** Typed for OpenAPI 3.0, whose schema type excludes JSON Schema of 3.1: hence the one cast. */

@@ -22,6 +22,7 @@ type Operation = {
   readonly 'x-payment-info'?: { readonly price: { readonly amount: string; readonly currency: string } };
 };
 type Document = {
+  readonly components: { readonly schemas: Readonly<Record<string, unknown>> };
   readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 };
@@ -61,6 +62,16 @@ function linksOf(markdown: string): ReadonlyMap<string, string> {
   return new Map([...found].map(([, name = '', address = '']) => [name.toLowerCase(), address]));
 }
 
+/** The description with each `$ref` replaced by the schema that it names; the schemas refer to each other in no circle. */
+function withoutReferences(document: Document): Document {
+  const { schemas } = document.components;
+  const resolved = (_: string, value: unknown): unknown =>
+    typeof value === 'object' && value !== null && '$ref' in value
+      ? schemas[String(value.$ref).replace('#/components/schemas/', '')]
+      : value;
+  return JSON.parse(JSON.stringify(document, resolved));
+}
+
 async function discover(baseUrl: string): Promise<Known> {
   const guide = await fetch(`${baseUrl}/llms.txt`);
   assert.equal(guide.status, 200);
@@ -70,7 +81,7 @@ async function discover(baseUrl: string): Promise<Known> {
     assert.ok(address, `llms.txt links no ${word}: ${markdown}`);
     return new URL(address, baseUrl).href;
   };
-  const document = await read<Document>(linked('openapi'));
+  const document = withoutReferences(await read<Document>(linked('openapi')));
   const server = document.servers[0]?.url.replace(/\/$/, '');
   const operations: Found[] = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({

@@ -10,6 +10,7 @@ type Answered = {
 export type OpenApi = {
   readonly openapi: string;
   readonly info: { readonly version: string };
+  readonly components: { readonly schemas: Record<string, object> };
   readonly paths: Record<
     string,
     Record<
@@ -70,6 +71,12 @@ const ajv = new Ajv2020({ strict: false, validateFormats: false });
 /** By the schema's text: most applications of a test run have the same description. */
 const compiled = new Map<string, ValidateFunction>();
 
+/** The schema with the components that its references name. */
+export const withComponents = (schema: object, { components }: Pick<OpenApi, 'components'>): object => ({
+  ...schema,
+  components,
+});
+
 function validatorOf(schema: object): ValidateFunction {
   const text = JSON.stringify(schema);
   const check = compiled.get(text) ?? ajv.compile(schema);
@@ -82,7 +89,8 @@ function conformance(openapi: () => Promise<OpenApi>) {
   return async (method: string, path: string, response: Response): Promise<void> => {
     assert.match(response.headers.get('x-request-id') ?? '', /^[A-Za-z0-9._-]{1,128}$/);
     assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
-    const { paths } = await openapi();
+    const document = await openapi();
+    const { paths } = document;
     const pathname = new URL(path, 'http://localhost').pathname;
     const template = Object.keys(paths).find((candidate) => matches(candidate, pathname));
     const operation = template === undefined ? undefined : paths[template]?.[method.toLowerCase()];
@@ -101,7 +109,7 @@ function conformance(openapi: () => Promise<OpenApi>) {
     const schema = described.content[type]?.schema;
     assert.ok(schema, `${method} ${template} answers ${response.status} as ${type}, which is not described`);
     if (type !== 'application/json') return;
-    const check = validatorOf(schema);
+    const check = validatorOf(withComponents(schema, document));
     const body = await response.json();
     assert.ok(
       check(body),

@@ -77,7 +77,7 @@ export const DecisionResponse = Closed({
 
 const Codes = Type.Array(Closed({ code: Type.String() }));
 
-const DecisionSummaryShown = Closed({
+export const DecisionSummaryShown = Closed({
   ...shared,
   blockingIssues: Codes,
   warnings: Codes,

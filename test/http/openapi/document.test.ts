@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { clientOf } from '#test/support/http-client.ts';
+import { clientOf, withComponents } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 
 const operations = [
@@ -72,8 +72,10 @@ test('it describes exactly the public operations, each with all its statuses and
 });
 
 test('every schema in it compiles as JSON Schema 2020-12, and answers are closed', async () => {
-  const { paths } = await clientOf(fakeWorld()).document();
+  const document = await clientOf(fakeWorld()).document();
+  const { paths, components } = document;
   const ajv = new Ajv2020({ strict: true, strictTypes: false, validateFormats: false });
+  ajv.addKeyword('components');
   let compiled = 0;
   for (const methods of Object.values(paths)) {
     for (const { parameters = [], requestBody, responses } of Object.values(methods)) {
@@ -81,21 +83,25 @@ test('every schema in it compiles as JSON Schema 2020-12, and answers are closed
         Object.values(part?.content ?? {}),
       );
       for (const { schema } of [...parameters, ...contents]) {
-        ajv.compile(schema);
+        ajv.compile(withComponents(schema, document));
         compiled += 1;
       }
     }
   }
   assert.ok(compiled > 60, `${compiled}`);
   const job = paths['/api/jobs/{id}']?.get?.responses['200']?.content?.['application/json']?.schema;
-  assert.equal((job as { additionalProperties?: unknown }).additionalProperties, false);
+  assert.deepEqual(job, { $ref: '#/components/schemas/Job' });
+  assert.equal((components.schemas.Job as { additionalProperties?: unknown }).additionalProperties, false);
 });
 
 test('the request schema in it is the one that is enforced', async () => {
   const client = clientOf(fakeWorld());
-  const { paths } = await client.document();
-  const schema = paths['/api/execute/webhook']?.post?.requestBody?.content['application/json']?.schema;
-  const check = new Ajv2020({ strict: false, validateFormats: false }).compile(schema ?? {});
+  const document = await client.document();
+  const schema =
+    document.paths['/api/execute/webhook']?.post?.requestBody?.content['application/json']?.schema;
+  const check = new Ajv2020({ strict: false, validateFormats: false }).compile(
+    withComponents(schema ?? {}, document),
+  );
   const bodies = [
     { url: 'https://a.example/' },
     { url: 'https://a.example/', retry: { attempts: 3 } },
@@ -117,19 +123,30 @@ test('the paid operations state their price as configured and the body of a 402;
   const world = fakeWorld({
     settings: { offer: { scheme: 'exact', network: 'eip155:84532', price: '$0.01' } },
   });
-  const { paths } = await clientOf(world).document();
+  const { paths, components } = await clientOf(world).document();
   const paid: string[] = [];
   for (const [path, methods] of Object.entries(paths)) {
     for (const { responses, ...operation } of Object.values(methods)) {
       const info = (operation as Record<string, unknown>)['x-payment-info'];
-      const schema = responses['402']?.content?.['application/json']?.schema as { required?: string[] };
+      const schema = responses['402']?.content?.['application/json']?.schema;
       assert.equal(info === undefined, schema === undefined, path);
       if (info === undefined) continue;
       paid.push(path);
       const price = { mode: 'fixed', currency: 'USD', amount: '0.01' };
       assert.deepEqual(info, { price, protocols: [{ x402: {} }] });
-      assert.deepEqual(schema.required, ['x402Version', 'error', 'accepts']);
+      assert.deepEqual(schema, { $ref: '#/components/schemas/PaymentRequired' });
     }
   }
+  const { required } = components.schemas.PaymentRequired as { required?: string[] };
+  assert.deepEqual(required, ['x402Version', 'error', 'accepts']);
   assert.deepEqual(paid.sort(), ['/api/execute/guided-webhook', '/api/execute/webhook']);
+});
+
+test('every named schema is referred to, every reference names one, and none is written twice', async () => {
+  const { paths, components } = await clientOf(fakeWorld()).document();
+  const text = JSON.stringify({ paths, components });
+  const referred = new Set([...text.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name));
+  assert.deepEqual([...referred].sort(), Object.keys(components.schemas).sort());
+  for (const [name, schema] of Object.entries(components.schemas))
+    assert.equal(text.split(JSON.stringify(schema)).length, 2, name);
 });
