@@ -151,7 +151,7 @@ describe('two releases on one embedded directory, one after the other', () => {
     { name: 'upgraded', release: B },
     { name: 'rolled back', release: A },
   ].entries())
-    test(`${name}: calls are executed as soon as it listens, earlier ones are as they were`, async () => {
+    test(`${name}: calls are executed, earlier ones are as they were`, async () => {
       const now = await startService(world.env, 'listening', release);
       service = now;
       for (const { body } of answered) {
