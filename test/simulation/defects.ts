@@ -376,18 +376,6 @@ export const DEFECTS: readonly Defect[] = [
     ],
   },
   {
-    name: 'checkpoint_over_cut_history',
-    what: 'a checkpoint is signed over a log that lacks events',
-    within: 250,
-    changes: [
-      at(
-        'src/domain/transparency/checkpoint.ts',
-        "  if (known !== null && contradicts(last, known)) return refuse('checkpoint_forgotten');\n",
-        '',
-      ),
-    ],
-  },
-  {
     name: 'calls_over_cut_history',
     what: 'calls are taken over a log that lacks events',
     within: 250,
