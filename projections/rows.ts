@@ -20,7 +20,16 @@ export function tableShapes(models: readonly Pick<ReadModel, 'tables'>[]): reado
   return models.flatMap((model) => model.tables.map(tableShape));
 }
 
+/** A table never changes. */
+const SHAPES = new WeakMap<PgTable, TableShape>();
+
 function tableShape(table: PgTable): TableShape {
+  const shape = SHAPES.get(table) ?? readShape(table);
+  SHAPES.set(table, shape);
+  return shape;
+}
+
+function readShape(table: PgTable): TableShape {
   const { name, columns } = getTableConfig(table);
   const key = columns.find((column) => column.primary);
   if (key === undefined) throw new Error(`the table ${name} has no primary key of one column`);
@@ -40,7 +49,7 @@ function tableShape(table: PgTable): TableShape {
   };
 }
 
-const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** The statements that create both functions, for the schema that the search path names. */
 export function rowFunctions(shapes: readonly TableShape[]): readonly string[] {

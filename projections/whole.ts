@@ -3,7 +3,7 @@
 // opened.
 import { sql } from 'drizzle-orm';
 import { readHead } from './projection.ts';
-import { type Db, rowsOf, type TableShape } from './rows.ts';
+import { type Db, quoted, rowsOf, type TableShape } from './rows.ts';
 
 /** Pages of a table that one statement counts: it holds the thread of an embedded store for some 10 ms. */
 const PAGES = 1000;
@@ -16,8 +16,8 @@ const namesOf = (shapes: readonly TableShape[]) => [
 
 /** Reads a row of every table; throws if one cannot be read. */
 export async function readTables(db: Db, shapes: readonly TableShape[]): Promise<void> {
-  const reads = namesOf(shapes).map((name) => sql`exists (select from ${sql.identifier(name)})`);
-  await db.execute(sql`select ${sql.join(reads, sql`, `)}`);
+  const reads = namesOf(shapes).map((name) => `exists (select from ${quoted(name)})`);
+  await db.execute(sql.raw(`select ${reads.join(', ')}`));
 }
 
 /** Table name → pages; null: there is no such table. */

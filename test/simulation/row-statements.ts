@@ -34,8 +34,7 @@ export const EMPTY: State = { generations: [], schemas: new Map() };
 /** What a statement reads and changes; `path`: the schema of unqualified names. */
 export type Draft = { state: State; path: string | null };
 
-export const isWriting = (text: string): boolean =>
-  /^\s*(insert|update|delete|drop|alter|create)|project_batch/.test(text);
+export const isWriting = (text: string): boolean => recognised(text).isWriting;
 
 // ── statements ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -48,11 +47,30 @@ type Executor = (it: {
 
 /** Rows are objects whose values are in the order of the statement's columns. */
 export function execute(draft: Draft, text: string, params: readonly unknown[], named: () => string): Row[] {
-  for (const [pattern, executor] of STATEMENTS) {
-    const match = text.match(pattern);
-    if (match !== null) return executor({ draft, params, match, named });
-  }
-  throw new TypeError(`the simulated store does not know this statement: ${text}`);
+  const { known } = recognised(text);
+  if (known === null) throw new TypeError(`the simulated store does not know this statement: ${text}`);
+  return known.executor({ draft, params, match: known.match, named });
+}
+
+type Recognised = {
+  readonly isWriting: boolean;
+  /** null: unknown. */
+  readonly known: { readonly executor: Executor; readonly match: RegExpMatchArray } | null;
+};
+
+/** By their text: few texts, many executions. */
+const seen = new Map<string, Recognised>();
+
+function recognised(text: string): Recognised {
+  const before = seen.get(text);
+  if (before !== undefined) return before;
+  const known = STATEMENTS.map(([pattern, executor]) => ({ executor, match: text.match(pattern) })).find(
+    (tried): tried is NonNullable<Recognised['known']> => tried.match !== null,
+  );
+  const isWriting = /^\s*(insert|update|delete|drop|alter|create)|project_batch/.test(text);
+  const made = { isWriting, known: known ?? null };
+  seen.set(text, made);
+  return made;
 }
 
 function schemaOf(draft: Draft, name: string | null = draft.path): Schema {

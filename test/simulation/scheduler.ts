@@ -16,6 +16,7 @@ type Task = {
   readonly rank: number;
   readonly order: number;
   readonly owner: Owner | null;
+  readonly handle: Cancellable;
   readonly run: () => void;
 };
 
@@ -39,15 +40,13 @@ export class Scheduler {
   /** Runs `work` after `ms` of virtual time. `owner` null: of the world outside. */
   after(ms: number, owner: Owner | null, work: () => void): Cancellable {
     const handle = { cancelled: false };
-    const run = () => {
-      if (!handle.cancelled) work();
-    };
     this.#push({
       at: this.now + Math.max(0, ms),
       rank: this.#random.next(),
       order: this.#order++,
       owner,
-      run,
+      handle,
+      run: work,
     });
     return handle;
   }
@@ -77,6 +76,7 @@ export class Scheduler {
       }
       this.now = Math.max(this.now, task.at);
       this.steps++;
+      if (task.handle.cancelled) continue;
       task.run();
       await drained();
     }
@@ -84,35 +84,37 @@ export class Scheduler {
 
   #push(task: Task): void {
     const heap = this.#heap;
+    let at = heap.length;
     heap.push(task);
-    for (let at = heap.length - 1; at > 0; ) {
-      const parent = (at - 1) >> 1;
-      if (!this.#swapIfBefore(at, parent)) return;
-      at = parent;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      const parent = heap[above];
+      if (parent === undefined || !isBefore(task, parent)) break;
+      heap[at] = parent;
+      at = above;
     }
+    heap[at] = task;
   }
 
   #pop(): void {
     const heap = this.#heap;
     const last = heap.pop();
     if (last === undefined || heap.length === 0) return;
-    heap[0] = last;
-    for (let at = 0; ; ) {
-      const [left, right] = [2 * at + 1, 2 * at + 2];
-      const [a, b] = [heap[left], heap[right]];
-      const next = a !== undefined && b !== undefined && isBefore(b, a) ? right : left;
-      if (!this.#swapIfBefore(next, at)) return;
-      at = next;
+    let at = 0;
+    for (;;) {
+      let below = 2 * at + 1;
+      let child = heap[below];
+      if (child === undefined) break;
+      const right = heap[below + 1];
+      if (right !== undefined && isBefore(right, child)) {
+        child = right;
+        below++;
+      }
+      if (!isBefore(child, last)) break;
+      heap[at] = child;
+      at = below;
     }
-  }
-
-  #swapIfBefore(child: number, parent: number): boolean {
-    const heap = this.#heap;
-    const [a, b] = [heap[child], heap[parent]];
-    if (a === undefined || b === undefined || !isBefore(a, b)) return false;
-    heap[child] = b;
-    heap[parent] = a;
-    return true;
+    heap[at] = last;
   }
 }
 
