@@ -6,19 +6,15 @@ import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
 import { parseNote, withSignatures } from '#src/domain/transparency/note.ts';
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
-import {
-  judgeQuorum,
-  type PolicyCosignature,
-  type WitnessPolicy,
-} from '#src/domain/transparency/witness-policy.ts';
+import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import { isOutage } from '#src/ports/outage.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts';
 import type { Checkpoints, TreeRows } from '#src/usecases/transparency/checkpoints.ts';
-import { type AskedWitness, type Asking, askWitness } from './ask-witness.ts';
+import type { AskedWitness, Asking } from './ask-witness.ts';
 import { CosignedRecord } from './cosigned-record.ts';
-import { judgeClaim } from './judge-claim.ts';
+import { Questions } from './questions.ts';
+import { Round } from './round.ts';
 import type { WitnessRefusal } from './witness-state.ts';
 import { WitnessStates } from './witness-states.ts';
 
@@ -46,16 +42,11 @@ const TAKE_OVER_MS = 60_000;
 /** Until the first question, which shows at once if the event log lacks what a witness has cosigned. */
 const FIRST_LOOK_MS = 500;
 
-/** The checkpoint that is being cosigned, and what it has so far, by the names of the policy. */
-type Round = {
-  readonly checkpoint: StoredNote;
-  readonly cosignatures: Map<string, PolicyCosignature>;
-};
-
 export class Witnesses {
   readonly #deps: WitnessesDeps;
   readonly #record: CosignedRecord;
   readonly #states: WitnessStates;
+  readonly #questions: Questions;
   #round: Round | null = null;
   /** Monotonic, since when a checkpoint waits for a quorum; null: none does. */
   #waitingSince: number | null = null;
@@ -65,6 +56,7 @@ export class Witnesses {
     this.#deps = deps;
     this.#record = new CosignedRecord(deps);
     this.#states = new WitnessStates(deps.logger);
+    this.#questions = new Questions(deps, this.#states);
   }
 
   /** Reads what is recorded. Throws what a read of the log throws. */
@@ -75,19 +67,23 @@ export class Witnesses {
 
   /** Resolves when `stopping` aborts and the round in hand has ended. Never rejects. */
   async run(witnessed: WitnessedLog): Promise<void> {
-    const { clock, logger, stopping, intervalMs } = this.#deps;
+    const { clock, stopping, intervalMs } = this.#deps;
     while (!stopping.aborted) {
       try {
         await this.look(witnessed);
       } catch (cause) {
-        if (!isOutage(cause) && !stopping.aborted) logger.bug('the witnesses could not be asked', { cause });
+        this.#questions.report(cause);
       }
       const isWaiting = !this.#hasAsked && witnessed.rows.role() !== 'follows';
       await clock.sleep(isWaiting ? FIRST_LOOK_MS : intervalMs, stopping);
     }
+    await this.#questions.ended();
   }
 
-  /** Asks the witnesses that are due, and records what a quorum has cosigned. Throws what reads of the log and of the rows throw. */
+  /**
+   * Asks the witnesses that are due, and records what a quorum has cosigned: with the others, if they answer soon. A later answer
+   * is known to the next look. Throws what reads of the log and of the rows throw.
+   */
   async look({ checkpoints, rows }: WitnessedLog): Promise<void> {
     await this.#record.read();
     const newest = checkpoints.latest();
@@ -100,17 +96,21 @@ export class Witnesses {
     const isOverdue = this.#waitingSince !== null && now - this.#waitingSince >= TAKE_OVER_MS;
     if (rows.role() !== 'projects' && !(rows.role() === 'follows' && isOverdue)) return;
     if (this.#round === null || !isSame(this.#round.checkpoint, newest))
-      this.#round = { checkpoint: newest, cosignatures: new Map() };
+      this.#round = new Round(newest, this.#deps.policy);
+    const round = this.#round;
     const due = this.#deps.witnesses.filter(({ known: { name } }) => {
       const { askAt, refusal } = this.#states.of(name);
       // What is recorded already is asked for once, and of a witness that has stated a larger size.
       const isDue = !isFresh || !this.#hasAsked || (refusal !== null && CLAIMING.has(refusal));
-      return isDue && askAt <= now && !this.#round?.cosignatures.has(name);
+      return isDue && askAt <= now && !this.#questions.isOpen(name) && !round.cosignatures.has(name);
     });
     const asking = due.length === 0 ? null : await askingFor(newest, rows.readTile, this.#deps.stopping);
-    if (asking === null) return;
-    await this.#ask(due, asking, newest.origin, checkpoints);
-    await this.#conclude(newest, isFresh);
+    if (asking !== null) {
+      this.#hasAsked = true;
+      await this.#questions.ask(due, asking, round, checkpoints);
+      this.#reportClaims(checkpoints);
+    }
+    await this.#conclude(round, isFresh);
   }
 
   /** The newest checkpoint that a quorum has cosigned, a signed note with the cosignatures; null: there is none. */
@@ -135,39 +135,18 @@ export class Witnesses {
     };
   }
 
-  /** All at once. */
-  async #ask(
-    due: readonly AskedWitness[],
-    asking: Asking,
-    origin: string,
-    checkpoints: WitnessedLog['checkpoints'],
-  ): Promise<void> {
-    this.#hasAsked = true;
-    const { stopping } = this.#deps;
-    await Promise.all(
-      due.map(async (witness) => {
-        const { name } = witness.known;
-        const { state, cosignature } = await askWitness(this.#deps, witness, this.#states.of(name), asking);
-        this.#states.set(name, await judgeClaim(witness, state, checkpoints, origin, stopping));
-        if (cosignature !== null) this.#round?.cosignatures.set(name, cosignature);
-      }),
-    );
-    this.#reportClaims(checkpoints);
-  }
-
   #reportClaims({ latest, quorumClaims }: WitnessedLog['checkpoints']): void {
     quorumClaims(this.#states.quorumClaims(this.#deps.policy, latest()?.size ?? 0));
   }
 
   /** Records a checkpoint that a quorum has cosigned. `isFresh`: it is recorded already. */
-  async #conclude(newest: StoredNote, isFresh: boolean): Promise<void> {
-    const { policy } = this.#deps;
-    const cosignatures = this.#round?.cosignatures ?? new Map();
-    if (cosignatures.size === 0 || !judgeQuorum(policy, new Set(cosignatures.keys())).met) return;
+  async #conclude(round: Round, isFresh: boolean): Promise<void> {
+    if (!round.hasQuorum()) return;
     this.#round = null;
     if (isFresh) return;
+    const { policy } = this.#deps;
     // Otherwise another process has recorded it, or a later one: the next look reads which.
-    if (await this.#record.append(newest, cosignatures, policy)) this.#waitingSince = null;
+    if (await this.#record.append(round.checkpoint, round.cosignatures, policy)) this.#waitingSince = null;
   }
 }
 

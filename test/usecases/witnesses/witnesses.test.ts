@@ -331,6 +331,105 @@ describe('a witness that lies, or does not answer', () => {
   });
 });
 
+describe('a witness that hangs while the others are a quorum', () => {
+  const COSIGNED = { is: 'cosigned', lines: '' } as const;
+  /** The first witness answers when the test says so: what, or the truth. */
+  function hanging(it: Awaited<ReturnType<typeof witnessed>>) {
+    const open: ((answer: WitnessAnswer) => void)[] = [];
+    first(it.witnesses).lie = () => new Promise((resolve) => open.push(resolve));
+    return open;
+  }
+
+  /** Resolves when it holds, while no time passes. */
+  async function come(holds: () => boolean): Promise<void> {
+    while (!holds()) await quiet();
+  }
+
+  test('the round is recorded two seconds after the quorum, and the next one is asked for meanwhile', async () => {
+    const it = await witnessed();
+    const open = hanging(it);
+    const { clock } = it.it;
+    await grow(it);
+    const running = it.run();
+    // Signatures are verified in real time.
+    const quorums = (n: number) => come(() => clock.slept.filter((ms) => ms === 2000).length === n);
+    await quorums(1);
+    await it.seconds(1);
+    assert.deepEqual([open.length, roundTexts(it.common)], [1, []]);
+    await it.seconds(1);
+    await come(() => rounds(it.common).length === 1);
+    await grow(it);
+    await come(() => clock.slept.includes(INTERVAL_MS));
+    await it.seconds(INTERVAL_MS / 1000);
+    await quorums(2);
+    await it.seconds(2);
+    await come(() => rounds(it.common).length === 2);
+    assert.deepEqual(roundTexts(it.common), ['1: w2 w3', '2: w2 w3']);
+    assert.equal(open.length, 1, 'it is not asked a second time before it has answered');
+    it.stopping.abort();
+    open[0]?.({ is: 'failed', why: 'stopped' });
+    await running;
+    assert.deepEqual(it.it.logger.lines, []);
+  });
+
+  test('its late answer is known to the next round, and adds nothing to the recorded one', async () => {
+    const it = await witnessed();
+    const one = first(it.witnesses);
+    const open = hanging(it);
+    await grow(it);
+    const given: Submission[] = [];
+    const hang = one.lie;
+    one.lie = (submission) => {
+      given.push(submission);
+      return hang?.(submission) ?? COSIGNED;
+    };
+    await letPass(it.it.clock, it.look());
+    assert.deepEqual(roundTexts(it.common), ['1: w2 w3']);
+    one.lie = null;
+    assert.equal(it.asking.status().witnesses[0]?.cosignedAt, null);
+    open[0]?.(await one.port.addCheckpoint(given[0] as Submission));
+    await come(() => it.asking.status().witnesses[0]?.cosignedAt !== null);
+    assert.equal(rounds(it.common).length, 1);
+    await grow(it);
+    await it.look();
+    assert.deepEqual(roundTexts(it.common), ['1: w2 w3', '2: w1 w2 w3']);
+    assert.deepEqual(oldsOf(one), ['old 0', 'old 1'], 'its size was learnt from the late answer');
+  });
+
+  test('answers within the two seconds are recorded with the others, and the round takes no longer', async () => {
+    const it = await witnessed();
+    const one = first(it.witnesses);
+    one.lie = async (submission) => {
+      await it.it.clock.sleep(1900);
+      one.lie = null;
+      return one.port.addCheckpoint(submission);
+    };
+    await grow(it);
+    await letPass(it.it.clock, it.look());
+    assert.equal(it.it.clock.monotonic(), 1900);
+    assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3']);
+  });
+
+  test('a late refusal is named; a fault behind a recorded round is logged', async () => {
+    const it = await witnessed();
+    const open = hanging(it);
+    await grow(it);
+    await letPass(it.it.clock, it.look());
+    open[0]?.({ is: 'failed', why: 'timeout' });
+    await come(() => it.asking.status().witnesses[0]?.refusal === 'timeout');
+    await grow(it);
+    let fail = (_: Error) => {};
+    first(it.witnesses).lie = () => new Promise((_, reject) => (fail = reject));
+    await letPass(it.it.clock, it.look());
+    fail(new Error('a defect'));
+    await come(() => it.it.logger.lines.length > 1);
+    assert.deepEqual(
+      it.it.logger.lines.map(({ message }) => message),
+      ['a witness does not cosign the newest checkpoint', 'the witnesses could not be asked'],
+    );
+  });
+});
+
 test('the loop ends with a question that has no answer, and says nothing of it', async () => {
   const it = await witnessed();
   await grow(it);

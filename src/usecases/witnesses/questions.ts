@@ -1,0 +1,69 @@
+// The questions to all witnesses, at most one to each at a time. No answer is waited for longer than a round takes.
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+import { isOutage } from '#src/ports/outage.ts';
+import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
+import { type AskDeps, type AskedWitness, type Asking, askWitness } from './ask-witness.ts';
+import { judgeClaim } from './judge-claim.ts';
+import type { Round } from './round.ts';
+import type { WitnessStates } from './witness-states.ts';
+
+export type QuestionsDeps = Omit<AskDeps, 'clock'> & {
+  readonly clock: AskDeps['clock'] & Parameters<Round['settled']>[1];
+  readonly logger: Logger;
+  readonly stopping: AbortSignalLike;
+};
+
+export class Questions {
+  readonly #deps: QuestionsDeps;
+  readonly #states: WitnessStates;
+  readonly #open = new Map<string, Promise<void>>();
+
+  constructor(deps: QuestionsDeps, states: WitnessStates) {
+    this.#deps = deps;
+    this.#states = states;
+  }
+
+  /** Whether this witness has not answered yet. */
+  isOpen(name: string): boolean {
+    return this.#open.has(name);
+  }
+
+  /**
+   * Asks all of `due` at once. Resolves when they have answered, or a while after the quorum; a later answer changes only what is
+   * known of its witness. Throws what reads of the log and of the rows throw.
+   */
+  async ask(
+    due: readonly AskedWitness[],
+    asking: Asking,
+    round: Round,
+    checkpoints: Pick<Checkpoints, 'lacks' | 'witnessPublished'>,
+  ): Promise<void> {
+    const { clock, stopping } = this.#deps;
+    const question = async (witness: AskedWitness) => {
+      const { name } = witness.known;
+      const { state, cosignature } = await askWitness(this.#deps, witness, this.#states.of(name), asking);
+      const { origin } = round.checkpoint;
+      this.#states.set(name, await judgeClaim(witness, state, checkpoints, origin, stopping));
+      if (cosignature !== null) round.add(name, cosignature);
+    };
+    const questions = due.map((witness) => {
+      const { name } = witness.known;
+      const answered = question(witness).finally(() => this.#open.delete(name));
+      this.#open.set(name, answered);
+      return answered;
+    });
+    await round.settled(Promise.all(questions), clock, (cause) => this.report(cause));
+  }
+
+  /** Resolves when all have answered. */
+  async ended(): Promise<void> {
+    await Promise.allSettled(this.#open.values());
+  }
+
+  /** Logs what was thrown, unless it is an outage, which others log. */
+  report(cause: unknown): void {
+    const { logger, stopping } = this.#deps;
+    if (!isOutage(cause) && !stopping.aborted) logger.bug('the witnesses could not be asked', { cause });
+  }
+}
