@@ -67,11 +67,11 @@ export type WitnessedHead = Pick<TreeHead, 'size' | 'root'>;
 
 /**
  * Why a checkpoint is not cosigned. `too_old`: the old size is above the checkpoint's. `conflict`: it is not the size of the
- * last cosigned one, which is `size`. `inconsistent`: the proof does not verify. `forked`: the log has signed two trees of one
- * size, which proves its misbehaviour.
+ * last cosigned one, which is `size`. `wrong_empty_root`: it has no leaves, and another root than a tree without leaves.
+ * `inconsistent`: the proof does not verify. `forked`: the log has signed two trees of one size, which proves its misbehaviour.
  */
 export type WitnessRefusal =
-  | { readonly kind: 'too_old' | 'inconsistent' | 'forked' }
+  | { readonly kind: 'too_old' | 'wrong_empty_root' | 'inconsistent' | 'forked' }
   | { readonly kind: 'conflict'; readonly size: number };
 
 /** null: cosign. `last`: null if no checkpoint of this log was cosigned. The signature of the log was verified before. */
@@ -82,6 +82,7 @@ export function judgeSubmission(
   const { size, root } = last ?? { size: 0, root: emptyRoot() };
   if (oldSize > head.size) return { kind: 'too_old' };
   if (oldSize !== size) return { kind: 'conflict', size };
+  if (head.size === 0 && !sameHash(head.root, emptyRoot())) return { kind: 'wrong_empty_root' };
   if (head.size === size && !sameHash(head.root, root)) return { kind: 'forked' };
   const proven = verifyConsistency({ from: size, to: head.size, fromRoot: root, toRoot: head.root, proof });
   return proven ? null : { kind: 'inconsistent' };

@@ -53,7 +53,7 @@ export function createWitness(deps: WitnessDeps): Witness {
   const logged = new Map<string, string>();
 
   function report({ note, head }: Submission, refusal: WitnessRefusal, lastNote: string | null): void {
-    if (refusal.kind !== 'forked' && refusal.kind !== 'inconsistent') return;
+    if (refusal.kind === 'conflict' || refusal.kind === 'too_old') return;
     const line = `${refusal.kind} ${note.text}`;
     if (logged.get(head.origin) === line) return;
     logged.set(head.origin, line);
@@ -63,7 +63,7 @@ export function createWitness(deps: WitnessDeps): Witness {
         ...fields,
         cosigned: lastNote,
       });
-    else logger.warn('a checkpoint was refused: it is not proven to extend the last cosigned one', fields);
+    else logger.warn(`a checkpoint was refused: ${UNFIT[refusal.kind]}`, fields);
   }
 
   return {
@@ -100,6 +100,11 @@ export function createWitness(deps: WitnessDeps): Witness {
   };
 }
 
+const UNFIT = {
+  inconsistent: 'it is not proven to extend the last cosigned one',
+  wrong_empty_root: 'it has no leaves, and its root is not the root of a tree without leaves',
+} as const;
+
 /** The note with the verified signatures of the log only; null if there is none, or one of a known key does not verify. */
 async function signedByLog(
   note: Note,
@@ -124,6 +129,8 @@ function answerOf(refusal: WitnessRefusal): AddCheckpoint {
       return { kind: 'conflict', size: refusal.size };
     case 'too_old':
       return { kind: 'malformed', reason: 'the old size is larger than the checkpoint' };
+    case 'wrong_empty_root':
+      return { kind: 'unprocessable', reason: UNFIT.wrong_empty_root };
     case 'inconsistent':
       return {
         kind: 'unprocessable',

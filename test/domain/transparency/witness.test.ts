@@ -118,10 +118,12 @@ describe('given what was cosigned last, a submission', () => {
   });
   test('shows a fork if it has the same size and another root', () => {
     assert.deepEqual(judge(fork.submission(3, 3)), { kind: 'forked' });
-    const empty = new C2spLog(log.key.name);
+  });
+  test('has a wrong root if it has no leaves and another root than no leaves have, whatever was cosigned last', () => {
     const other = c2spNote(`${log.key.name}\n0\n${Buffer.alloc(32).toString('base64')}\n`, log.key);
-    assert.deepEqual(judge(c2spSubmission(0, [], other), null), { kind: 'forked' });
-    assert.equal(judge(empty.submission(0), null), null);
+    const empty = { size: 0, root: Uint8Array.from(c2spRoot([])) };
+    for (const given of [null, empty])
+      assert.deepEqual(judge(c2spSubmission(0, [], other), given), { kind: 'wrong_empty_root' });
   });
   test('is inconsistent with the tree of a fork, a proof of other sizes, a changed proof, or none', () => {
     const [first = Buffer.alloc(0), ...more] = proofOf(log, 3, 7);

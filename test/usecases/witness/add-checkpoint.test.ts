@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { isCosignerKey, parseVerifierKey } from '#src/domain/transparency/cosignature.ts';
 import type { WitnessedCheckpoint, WitnessState } from '#src/ports/witness-state.ts';
 import { createWitness } from '#src/usecases/witness/add-checkpoint.ts';
-import { c2spKey } from '#test/support/c2sp.ts';
+import { c2spKey, c2spNote, c2spSubmission } from '#test/support/c2sp.ts';
 import { C2spLog, c2spCosigned } from '#test/support/c2sp-log.ts';
 import { collectingLogger, manualClock } from '#test/support/fakes.ts';
 import { primitives } from '#test/support/primitives.ts';
@@ -78,4 +78,16 @@ test('a fork and a wrong proof are logged once each, however often they are subm
   );
   const [first] = logger.lines;
   assert.ok(JSON.stringify(first?.fields).includes(JSON.stringify(fork.checkpoint(3)).slice(1, -1)));
+});
+
+test('a first checkpoint without leaves that has another root is logged as that: there is no second checkpoint to keep', async () => {
+  const { log, add, logger } = given();
+  const wrong = c2spNote(`${log.key.name}\n0\n${Buffer.alloc(32).toString('base64')}\n`, log.key);
+  for (let n = 0; n < 3; n++) assert.equal((await add(c2spSubmission(0, [], wrong))).kind, 'unprocessable');
+  const refused =
+    'warn: a checkpoint was refused: it has no leaves, and its root is not the root of a tree without leaves';
+  assert.deepEqual(
+    logger.lines.map(({ level, message }) => `${level}: ${message}`),
+    [refused],
+  );
 });
