@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ConfigError, readConfig } from '#src/config.ts';
-import { StandardWitness } from '#test/support/standard-witness.ts';
+import { C2spWitness } from '#test/support/c2sp-witness.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('config-witnesses');
-const { vkey } = new StandardWitness();
-const { vkey: other } = new StandardWitness({ name: 'witness.example/w2' });
+const { vkey } = new C2spWitness();
+const { vkey: other } = new C2spWitness({ name: 'witness.example/w2' });
 
 function fileOf(...lines: readonly string[]): string {
   const path = join(folder, 'witness.policy');

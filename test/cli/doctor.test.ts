@@ -5,8 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
-import { c2spKey } from '#test/support/c2sp.ts';
-import { startC2spWitness } from '#test/support/c2sp-witness.ts';
+import { C2spWitness } from '#test/support/c2sp-witness.ts';
 import { startChainDouble } from '#test/support/chain-double.ts';
 import { runCli } from '#test/support/cli.ts';
 import { endOf } from '#test/support/cli-process.ts';
@@ -251,15 +250,15 @@ describe('relay doctor with payments', () => {
 });
 
 test('relay doctor: witnesses that answer, and those that do not', async () => {
-  const key = c2spKey('witness.example/w1', 4);
-  const witness = await startC2spWitness(key, () => []);
+  const witness = new C2spWitness();
+  const server = await loopbackServer(witness.handle);
   const policy = join(world.folder, 'witnesses');
-  writeFileSync(policy, `witness w1 ${key.vkey} ${witness.url}\nquorum w1\n`);
+  writeFileSync(policy, `witness w1 ${witness.vkey} ${server.url}\nquorum w1\n`);
   const env = { WITNESS_POLICY_FILE: policy };
   try {
     assert.match((await doctor(env)).found.witnesses?.message ?? '', /^1 of WITNESS_POLICY_FILE answer/);
   } finally {
-    await witness.close();
+    await server.down();
   }
   const { found, problems } = await doctor(env);
   assert.deepEqual(problems, ['witnesses']);

@@ -8,13 +8,13 @@ import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { cosignaturesOf, parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
+import { C2spWitness } from '#test/support/c2sp-witness.ts';
 import { runCli } from '#test/support/cli.ts';
 import { type LoopbackServer, loopbackServer } from '#test/support/loopback-server.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 import { recordedIn } from '#test/support/service-log.ts';
 import { type Executed, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
-import { StandardWitness } from '#test/support/standard-witness.ts';
 
 type Witnesses = {
   readonly configured: number;
@@ -37,7 +37,7 @@ type Report = {
 };
 
 describe('a log with witnesses', () => {
-  const standards = ['w1', 'w2'].map((name) => new StandardWitness({ name: `witness.example/${name}` }));
+  const standards = ['w1', 'w2'].map((name) => new C2spWitness({ name: `witness.example/${name}` }));
   const servers: LoopbackServer[] = [];
   let hang = false;
   let world: World;

@@ -11,14 +11,14 @@ import {
 } from 'node:crypto';
 import { ml_dsa44 } from '@noble/post-quantum/ml-dsa';
 
-export type C2spKey = {
+export type C2spPublicKey = {
   readonly name: string;
   readonly type: 1 | 4 | 6;
   readonly publicKey: Buffer;
   readonly id: Buffer;
   readonly vkey: string;
-  readonly sign: (message: Buffer) => Buffer;
 };
+export type C2spKey = C2spPublicKey & { readonly sign: (message: Buffer) => Buffer };
 
 const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
   const hash = createHash('sha256');
@@ -29,12 +29,17 @@ const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
 const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** signed-note: key id = SHA-256(name ‖ 0x0A ‖ type ‖ public key)[:4]. `seed`: 32 bytes; random unless given. */
+/** `seed`: 32 bytes; random unless given. */
 export function c2spKey(name: string, type: 1 | 4 | 6, seed?: Buffer): C2spKey {
   const { publicKey, sign: signs } = type === 6 ? mlDsaKey(seed) : ed25519Key(seed);
+  return { ...c2spPublicKey(name, type, publicKey), sign: signs };
+}
+
+/** signed-note: key id = SHA-256(name ‖ 0x0A ‖ type ‖ public key)[:4]. */
+export function c2spPublicKey(name: string, type: 1 | 4 | 6, publicKey: Buffer): C2spPublicKey {
   const id = sha256(`${name}\n`, Buffer.from([type]), publicKey).subarray(0, 4);
   const encoded = Buffer.concat([Buffer.from([type]), publicKey]).toString('base64');
-  return { name, type, publicKey, id, vkey: `${name}+${id.toString('hex')}+${encoded}`, sign: signs };
+  return { name, type, publicKey, id, vkey: `${name}+${id.toString('hex')}+${encoded}` };
 }
 
 function ed25519Key(seed?: Buffer) {
@@ -73,7 +78,7 @@ export function c2spCosignature(text: string, key: C2spKey, time: number): strin
   return line(key, Buffer.concat([u64(time), key.sign(c2spMessage(text, key, time))]));
 }
 
-function c2spMessage(text: string, { name, type }: C2spKey, time: number): Buffer {
+function c2spMessage(text: string, { name, type }: C2spPublicKey, time: number): Buffer {
   if (type === 4) return Buffer.from(`cosignature/v1\ntime ${time}\n${text}`);
   const [origin = '', size = '', root = ''] = text.split('\n');
   const opaque = (value: string) => [Buffer.from([Buffer.byteLength(value)]), Buffer.from(value)];
@@ -94,18 +99,24 @@ function u64(value: number): Buffer {
   return bytes;
 }
 
+/** signed-note: whether the line states the key's name and id; then the bytes after the id, else null. */
+export function c2spSignature(signatureLine: string, key: C2spPublicKey): Buffer | null {
+  const [dash, name, base64 = ''] = signatureLine.trimEnd().split(' ');
+  const bytes = Buffer.from(base64, 'base64');
+  return dash === '—' && name === key.name && bytes.subarray(0, 4).equals(key.id) ? bytes.subarray(4) : null;
+}
+
 /** Whether the signature line is one of the key over the note's text; `time`: of a cosignature, else null. */
 export function c2spVerify(
   text: string,
   signatureLine: string,
-  key: C2spKey,
+  key: C2spPublicKey,
 ): { time: number | null } | null {
-  const [dash, name, base64 = ''] = signatureLine.trimEnd().split(' ');
-  const bytes = Buffer.from(base64, 'base64');
-  if (dash !== '—' || name !== key.name || !bytes.subarray(0, 4).equals(key.id)) return null;
-  if (key.type === 1) return ed25519Verify(key, Buffer.from(text), bytes.subarray(4)) ? { time: null } : null;
-  const time = Number(bytes.readBigUInt64BE(4));
-  const [message, signature] = [c2spMessage(text, key, time), bytes.subarray(12)];
+  const bytes = c2spSignature(signatureLine, key);
+  if (bytes === null) return null;
+  if (key.type === 1) return ed25519Verify(key, Buffer.from(text), bytes) ? { time: null } : null;
+  const time = Number(bytes.readBigUInt64BE(0));
+  const [message, signature] = [c2spMessage(text, key, time), bytes.subarray(8)];
   const valid =
     key.type === 4
       ? ed25519Verify(key, message, signature)
@@ -113,7 +124,7 @@ export function c2spVerify(
   return valid ? { time } : null;
 }
 
-function ed25519Verify({ publicKey }: C2spKey, message: Buffer, signature: Buffer): boolean {
+function ed25519Verify({ publicKey }: C2spPublicKey, message: Buffer, signature: Buffer): boolean {
   const key = createPublicKey({ key: Buffer.concat([SPKI_HEAD, publicKey]), format: 'der', type: 'spki' });
   return verify(null, message, key, signature);
 }

@@ -9,9 +9,9 @@ import {
   type Witness,
   type WitnessAnswer,
 } from '#src/ports/witness.ts';
+import { C2spWitness } from './c2sp-witness.ts';
 import { loopbackServer } from './loopback-server.ts';
 import { smallLog } from './small-log.ts';
-import { StandardWitness } from './standard-witness.ts';
 
 export type WitnessHarness = {
   readonly name: string;
@@ -150,7 +150,7 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
 
     test('a witness of the standard takes what is submitted, below any prefix, on one connection', async () => {
       const log = smallLog();
-      const standard = new StandardWitness().know('relay.example/receipts', log.key.x);
+      const standard = new C2spWitness().know('relay.example/receipts', log.key.x);
       const connections = new Set<unknown>();
       await using server = await loopbackServer((request, response) => {
         connections.add(request.socket);

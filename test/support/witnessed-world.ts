@@ -4,6 +4,7 @@ import { parseWitnessPolicy, type WitnessPolicy } from '#src/domain/transparency
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { PublishedCheckpoint, Submission, Witness, WitnessAnswer } from '#src/ports/witness.ts';
 import { type WitnessedLog, Witnesses } from '#src/usecases/witnesses/witnesses.ts';
+import { type C2spAnswer, C2spWitness } from './c2sp-witness.ts';
 import { quiet, seededEntropy } from './fakes.ts';
 import { primitives } from './primitives.ts';
 import {
@@ -15,7 +16,6 @@ import {
   ORIGIN,
   rowsOf,
 } from './receipt-log-world.ts';
-import { type Reply, StandardWitness } from './standard-witness.ts';
 
 export const INTERVAL_MS = 10_000;
 export const WITNESS_STREAM = 'log-witnesses';
@@ -24,19 +24,19 @@ export const WITNESS_STREAM = 'log-witnesses';
 export const submitted = ({ old, proof, checkpoint }: Submission): string =>
   [`old ${old}`, ...proof.map((hash) => Buffer.from(hash).toString('base64')), '', checkpoint].join('\n');
 
-const answerTo = ({ status, body }: Reply): WitnessAnswer => {
+const answerTo = ({ status, body }: C2spAnswer): WitnessAnswer => {
   if (status === 200) return { is: 'cosigned', lines: body };
   return status === 409 ? { is: 'conflict', size: Number(body) } : { is: 'refused', status };
 };
 
 const pathOf = (origin: string): string => `${createHash('sha256').update(origin).digest('hex')}/checkpoint`;
 
-const publishedAs = ({ status, body }: Reply): PublishedCheckpoint =>
+const publishedAs = ({ status, body }: C2spAnswer): PublishedCheckpoint =>
   status === 200 ? { is: 'published', note: body } : { is: 'refused', status };
 
 /** A witness as the relay reaches it. `lie`: what it answers instead; null: the truth again. */
 export type ReachedWitness = {
-  readonly standard: StandardWitness;
+  readonly standard: C2spWitness;
   readonly port: Witness;
   lie: ((submission: Submission) => WitnessAnswer | Promise<WitnessAnswer>) | null;
   /** What it publishes instead; null: the last checkpoint that it has cosigned. */
@@ -46,7 +46,7 @@ export type ReachedWitness = {
 /** Witnesses w1, w2 … that know the log. */
 export function reached(common: Deployment, count: number, now: () => number): readonly ReachedWitness[] {
   return Array.from({ length: count }, (_, n) => {
-    const standard = new StandardWitness({ name: `witness.example/w${n + 1}`, now });
+    const standard = new C2spWitness({ name: `witness.example/w${n + 1}`, now });
     standard.know(ORIGIN, common.key.x);
     const one: ReachedWitness = {
       standard,

@@ -17,6 +17,7 @@ import {
 } from '#src/usecases/receipts/stored-receipts.ts';
 import { keyDirectory, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
+import { C2spWitness } from '#test/support/c2sp-witness.ts';
 import { failing, letPass } from '#test/support/fakes.ts';
 import { given, shared, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute } from '#test/support/given-call.ts';
@@ -26,7 +27,6 @@ import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives, sha256 } from '#test/support/primitives.ts';
 import { publicLog } from '#test/support/public-log.ts';
 import { ORIGIN, smallLog } from '#test/support/small-log.ts';
-import { StandardWitness } from '#test/support/standard-witness.ts';
 
 const PROMISE = { origin: ORIGIN, mmdSeconds: 1800 };
 
@@ -190,7 +190,7 @@ test('of a log with witnesses: receipt_witnessed is pending for ten minutes, the
   const { it, deps, job, receipt, log, announce } = await storedAndLogged();
   await announce();
   const [one, two] = ['w1', 'w2'].map(
-    (name) => new StandardWitness({ name: `witness.example/${name}`, now: () => it.clock.now() }),
+    (name) => new C2spWitness({ name: `witness.example/${name}`, now: () => it.clock.now() }),
   );
   assert.ok(one !== undefined && two !== undefined);
   const { policy } = parseWitnessPolicy(

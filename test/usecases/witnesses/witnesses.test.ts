@@ -4,11 +4,11 @@ import { describe, test } from 'node:test';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { cosignaturesOf } from '#src/domain/transparency/witness-policy.ts';
 import type { Submission, WitnessAnswer } from '#src/ports/witness.ts';
+import { C2spWitness } from '#test/support/c2sp-witness.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { Crash, dies, lostAnswer } from '#test/support/fakes-log.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { ORIGIN, receipt, sizes } from '#test/support/receipt-log-world.ts';
-import { StandardWitness } from '#test/support/standard-witness.ts';
 import {
   asker,
   INTERVAL_MS,
@@ -214,12 +214,12 @@ describe('processes', () => {
 });
 
 describe('a witness that lies, or does not answer', () => {
-  const other = new StandardWitness({ name: 'witness.example/w1' });
+  const other = new C2spWitness({ name: 'witness.example/w1' });
   const textOf = ({ checkpoint }: Submission) => checkpoint.slice(0, checkpoint.lastIndexOf('\n\n') + 1);
 
   /** What the first witness answers, and why it counts for nothing. */
   const LIES: Readonly<
-    Record<string, readonly [(it: StandardWitness, given: Submission, now: number) => WitnessAnswer, string]>
+    Record<string, readonly [(it: C2spWitness, given: Submission, now: number) => WitnessAnswer, string]>
   > = {
     'a size that is smaller each time': [
       (_, { old }) => ({ is: 'conflict', size: Math.max(0, old - 1) }),
