@@ -1,4 +1,5 @@
-// The keys of this process: Ed25519 keys for receipts, webhooks and checkpoints, and the HMAC secret.
+// The keys of this process: Ed25519 keys for receipts, webhooks and checkpoints, and the HMAC secret; those of a witness.
+import type { CosignerKey } from '#src/domain/transparency/cosignature.ts';
 
 /** One private key. */
 export type SigningKey = {
@@ -31,6 +32,12 @@ export interface CheckpointSigner {
    */
   replacedBy(keyId: string, isAccepted: boolean): readonly CheckpointKey[];
 }
+
+/** A key of a witness. `sign`: by the algorithm of the key's type (C2SP tlog-cosignature). */
+export type CosignerSigner = {
+  readonly key: CosignerKey;
+  readonly sign: (message: Uint8Array) => Promise<Uint8Array>;
+};
 
 export interface KeyedHash {
   /** HMAC-SHA-256 of UTF-8 `label`, a zero byte and UTF-8 `text`: 32 bytes. Each use has its own label. */

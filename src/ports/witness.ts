@@ -20,8 +20,6 @@ export const WITNESS_LIMITS = {
   /** From the DNS look-up to the last byte. */
   timeoutMs: 5000,
   answerBytes: 16 * 1024,
-  /** C2SP tlog-witness; more than any tree of 2^63 leaves needs. */
-  proofHashes: 63,
 } as const;
 
 export type Submission = {

@@ -3,7 +3,8 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromBase64url } from '#src/domain/encoding.ts';
-import { type CosignerKey, SIGNATURE_TYPES } from '#src/domain/transparency/cosignature.ts';
+import { SIGNATURE_TYPES } from '#src/domain/transparency/cosignature.ts';
+import type { CosignerSigner } from '#src/ports/signer.ts';
 import { createOwnersFile, KeyFileError, readOwnersFile } from './owners-file.ts';
 
 /** C2SP signed-note: not empty, without a blank or a plus. ML-DSA-44 signs at most 255 bytes of it. */
@@ -30,12 +31,8 @@ const WitnessKeyFile = Type.Object({
 });
 type WitnessJwk = Static<typeof Ed25519Jwk> | Static<typeof MlDsa44Jwk>;
 
-export type WitnessSigner = {
-  readonly key: CosignerKey;
-  readonly sign: (message: Uint8Array) => Promise<Uint8Array>;
-};
 /** `signers`: in the order of the file. */
-export type WitnessKeys = { readonly name: string; readonly signers: readonly WitnessSigner[] };
+export type WitnessKeys = { readonly name: string; readonly signers: readonly CosignerSigner[] };
 
 /** Fresh keys. `save` creates their file, mode 0600; throws `KeyFileError`, `key_file_exists` if it is there. */
 export async function freshWitnessKeys(
@@ -56,7 +53,7 @@ export async function readWitnessKeys(path: string): Promise<WitnessKeys> {
   if (!Value.Check(WitnessKeyFile, json) || !WITNESS_NAME.test(json.name))
     throw new KeyFileError('key_file_malformed', path, 'is no key file of a witness');
   const { name, keys } = json;
-  const signers: WitnessSigner[] = [];
+  const signers: CosignerSigner[] = [];
   for (const [index, jwk] of keys.entries()) {
     const signer = await signerOf(jwk, name);
     if (signer === null)
@@ -85,7 +82,7 @@ async function freshJwk(algorithm: Algorithm): Promise<WitnessJwk> {
 }
 
 /** null: the parts of the key do not belong together. */
-async function signerOf(jwk: WitnessJwk, name: string): Promise<WitnessSigner | null> {
+async function signerOf(jwk: WitnessJwk, name: string): Promise<CosignerSigner | null> {
   const algorithm: Algorithm = jwk.kty === 'OKP' ? 'Ed25519' : 'ML-DSA-44';
   const publicKey = fromBase64url(jwk.kty === 'OKP' ? jwk.x : jwk.pub);
   if (publicKey === null) return null;

@@ -3,6 +3,7 @@ import { toBase64, toHex } from '#src/domain/encoding.ts';
 import type { CheckpointCosigned, CheckpointSigned } from '#src/domain/events/signing-keys.ts';
 import { type KeyRecord, keyOpenAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, type TreeHead, verifyCheckpoint } from '../transparency/checkpoint.ts';
+import { statedTime } from '../transparency/cosignature.ts';
 import { type Hash, sameHash } from '../transparency/merkle.ts';
 import { parseNote } from '../transparency/note.ts';
 import { type Fault, fault } from './finding.ts';
@@ -60,13 +61,10 @@ export async function judgeCosigned(
   return { head, faults };
 }
 
-/** C2SP tlog-cosignature: a signature begins with the time, a big-endian uint64. */
 function isAsItsLine({ name, keyId, time, line }: CheckpointCosigned['cosignatures'][number]): boolean {
   const [found, ...more] = parseNote(`\n\n${line}\n`)?.signatures ?? [];
-  if (found === undefined || more.length > 0 || found.signature.length < 8) return false;
-  const { buffer, byteOffset } = found.signature;
-  const stated = new DataView(buffer, byteOffset, 8).getBigUint64(0);
-  return found.name === name && toHex(found.keyId) === keyId && stated === BigInt(time);
+  if (found === undefined || more.length > 0) return false;
+  return found.name === name && toHex(found.keyId) === keyId && statedTime(found.signature) === time;
 }
 
 /** The first that does not fit of a cosigned checkpoint; null if all fits. `last`: size of the last cosigned one. */

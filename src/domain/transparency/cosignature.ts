@@ -9,6 +9,7 @@ import {
   type Note,
   type NoteSignature,
   noteKeyId,
+  parseNote,
   parseTypedKey,
   signatureLine,
   type TypedKey,
@@ -97,10 +98,30 @@ function uint64(value: number): Uint8Array {
   return bytes;
 }
 
-/** null: beyond what a double represents exactly, in more than 285 million years. */
-function timeIn(bytes: Uint8Array): number | null {
-  const time = Number(new DataView(bytes.buffer, bytes.byteOffset, TIME_BYTES).getBigUint64(0));
+/**
+ * The time that a cosignature states, Unix seconds; null: it has none, or one beyond what a double represents exactly, in more
+ * than 285 million years. Verifies nothing.
+ */
+export function statedTime({ buffer, byteOffset, length }: Uint8Array): number | null {
+  if (length < TIME_BYTES) return null;
+  const time = Number(new DataView(buffer, byteOffset, TIME_BYTES).getBigUint64(0));
   return isCount(time) ? time : null;
+}
+
+/** `time`: Unix seconds, by the clock of the witness. */
+export type StatedCosigner = { readonly name: string; readonly time: number };
+
+/**
+ * Who has cosigned a checkpoint and when, as its lines state it, in their order: for readers of a page. Lines of the log itself
+ * have another size and are left out. Verifies nothing.
+ */
+export function statedCosigners(checkpoint: string): readonly StatedCosigner[] {
+  const sizes = [ED25519_SIZES, ML_DSA_44_SIZES].map((sizes) => TIME_BYTES + sizes.signature);
+  const { signatures = [] } = parseNote(checkpoint) ?? {};
+  return signatures.flatMap(({ name, signature }) => {
+    const time = sizes.includes(signature.length) ? statedTime(signature) : null;
+    return time === null ? [] : [{ name, time }];
+  });
 }
 
 /**
@@ -164,7 +185,7 @@ async function judged<K extends VerifierKey>(
     return { key, state: valid ? 'valid' : 'invalid', time: null, line };
   }
   const bytes = signature.subarray(TIME_BYTES);
-  const time = sized(bytes) ? timeIn(signature) : null;
+  const time = sized(bytes) ? statedTime(signature) : null;
   if (head === null || time === null || !canCosign(key, head)) return { key, state: 'invalid', time, line };
   const message = cosignedMessage(key, { text, head, time });
   const valid =

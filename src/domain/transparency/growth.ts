@@ -1,11 +1,10 @@
 // Whether a newer checkpoint continues an older one, verified offline: both signatures, and the RFC 6962 proof between them.
 import { Type } from '@sinclair/typebox';
-import { fromBase64 } from '#src/domain/encoding.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
 import { type Hash, sameHash, verifyConsistency } from './merkle.ts';
-import { HASH_BYTES } from './tiles.ts';
+import { hashesIn } from './tiles.ts';
 
 export type GrowthClaim = {
   /** Signed notes (C2SP tlog-checkpoint). */
@@ -68,9 +67,5 @@ function readProof(given: unknown, from: number, to: number): readonly Hash[] | 
   if (given === null) return 'missing';
   if (!isAnswer(given)) return 'malformed';
   if (given.from !== from || given.to !== to) return 'sizes';
-  const hashes = given.proof.map(fromBase64);
-  return isPath(hashes) ? hashes : 'malformed';
+  return hashesIn(given.proof) ?? 'malformed';
 }
-
-const isPath = (hashes: readonly (Uint8Array | null)[]): hashes is readonly Hash[] =>
-  hashes.every((hash) => hash?.length === HASH_BYTES);

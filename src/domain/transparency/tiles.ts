@@ -1,12 +1,24 @@
 // Tiles (C2SP tlog-tiles): the tree's hashes in blocks of 256, by level; their paths, the tree read from them, and its
 // inclusion and consistency proofs (RFC 6962 §2.1.1 and §2.1.2).
 
+import { fromBase64 } from '#src/domain/encoding.ts';
 import { emptyRoot, type Hash, nodeHash } from './merkle.ts';
 
 /** Levels of the tree in one tile. */
 export const TILE_HEIGHT = 8;
 export const TILE_WIDTH = 2 ** TILE_HEIGHT;
 export const HASH_BYTES = 32;
+
+/** The hashes of these texts, each in base64; null if one of them is none. */
+export function hashesIn(texts: readonly string[]): readonly Hash[] | null {
+  const hashes: Hash[] = [];
+  for (const text of texts) {
+    const hash = fromBase64(text);
+    if (hash?.length !== HASH_BYTES) return null;
+    hashes.push(hash);
+  }
+  return hashes;
+}
 
 /** `entries`: leaf data, not hashes; else 0 to 63. */
 export type TileLevel = number | 'entries';

@@ -1,11 +1,13 @@
 // A proof file (C2SP tlog-proof): proves that one leaf is in the log; verified offline with the log's key.
-import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
+import { toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type Checkpoint, verifyCheckpoint } from './checkpoint.ts';
 import { type Hash, leafHash, verifyInclusion } from './merkle.ts';
-import { HASH_BYTES } from './tiles.ts';
+import { hashesIn } from './tiles.ts';
 
 const FORMAT = 'c2sp.org/tlog-proof@v1';
+/** Hashes from a leaf to the root: enough for 2^64 leaves. */
+const MAX_PATH = 64;
 
 export type TlogProof = {
   readonly index: number;
@@ -25,14 +27,11 @@ export function parseTlogProof(text: string): TlogProof | null {
   const [format, ...lines] = text.slice(0, border).split('\n');
   if (lines[0]?.startsWith('extra ')) lines.shift();
   const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? '') ?? [];
-  const path = lines.map(fromBase64);
+  const path = lines.length > MAX_PATH ? null : hashesIn(lines);
   if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits))) return null;
-  if (!isPath(path)) return null;
+  if (path === null) return null;
   return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
 }
-
-const isPath = (path: readonly (Uint8Array | null)[]): path is readonly Hash[] =>
-  path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
 
 export type ProofVerdict =
   | { readonly ok: true; readonly index: number; readonly checkpoint: Checkpoint }

@@ -1,10 +1,10 @@
 // What a witness accepts (C2SP tlog-witness, add-checkpoint): only a tree head that is proven to extend the largest one of the
 // log that it has cosigned.
-import { fromBase64, fromUtf8 } from '#src/domain/encoding.ts';
+import { fromUtf8 } from '#src/domain/encoding.ts';
 import { type TreeHead, treeHeadOf } from './checkpoint.ts';
 import { emptyRoot, type Hash, isCount, sameHash, verifyConsistency } from './merkle.ts';
 import { type Note, parseNote } from './note.ts';
-import { HASH_BYTES } from './tiles.ts';
+import { HASH_BYTES, hashesIn } from './tiles.ts';
 
 export const WITNESS_SERVER_LIMITS = {
   /** Of the body of one request. */
@@ -47,8 +47,8 @@ export function parseSubmission(body: Uint8Array): ReadSubmission {
     return malformed('the first line is not `old <size>` with a decimal size');
   if (lines.length > WITNESS_SERVER_LIMITS.proofLines)
     return malformed(`the proof has more than ${WITNESS_SERVER_LIMITS.proofLines} lines`);
-  const proof = lines.map(fromBase64);
-  if (!isProof(proof)) return malformed(`a line of the proof is not ${HASH_BYTES} bytes in base64`);
+  const proof = hashesIn(lines);
+  if (proof === null) return malformed(`a line of the proof is not ${HASH_BYTES} bytes in base64`);
   const note = parseNote(text.slice(border + 2));
   const head = note && treeHeadOf(note);
   if (note === null || head === null) return malformed('there is no checkpoint after the empty line');
@@ -59,9 +59,6 @@ export function parseSubmission(body: Uint8Array): ReadSubmission {
 
 const malformed = (problem: string): ReadSubmission => ({ submission: null, problem });
 
-const isProof = (proof: readonly (Uint8Array | null)[]): proof is readonly Hash[] =>
-  proof.every((hash) => hash?.length === HASH_BYTES);
-
 /** What a witness remembers of a log: the largest tree that it has cosigned. */
 export type WitnessedHead = Pick<TreeHead, 'size' | 'root'>;
 
@@ -70,7 +67,7 @@ export type WitnessedHead = Pick<TreeHead, 'size' | 'root'>;
  * last cosigned one, which is `size`. `wrong_empty_root`: it has no leaves, and another root than a tree without leaves.
  * `inconsistent`: the proof does not verify. `forked`: the log has signed two trees of one size, which proves its misbehaviour.
  */
-export type WitnessRefusal =
+export type SubmissionRefusal =
   | { readonly kind: 'too_old' | 'wrong_empty_root' | 'inconsistent' | 'forked' }
   | { readonly kind: 'conflict'; readonly size: number };
 
@@ -78,7 +75,7 @@ export type WitnessRefusal =
 export function judgeSubmission(
   { oldSize, proof, head }: Submission,
   last: WitnessedHead | null,
-): WitnessRefusal | null {
+): SubmissionRefusal | null {
   const { size, root } = last ?? { size: 0, root: emptyRoot() };
   if (oldSize > head.size) return { kind: 'too_old' };
   if (oldSize !== size) return { kind: 'conflict', size };

@@ -7,7 +7,7 @@ import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
 import { checkRow } from '#src/domain/receipt/texts.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
-import { statedCosigners } from '#src/domain/transparency/cosigners.ts';
+import { statedCosigners } from '#src/domain/transparency/cosignature.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { contextOf } from '#src/http/request/request-context.ts';

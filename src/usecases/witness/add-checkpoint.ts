@@ -1,26 +1,17 @@
 // A witness (C2SP tlog-witness): verifies that a checkpoint extends the last one of its log, records it, and cosigns it.
 import type { Primitives } from '#src/domain/signing-keys/keys.ts';
-import {
-  type CosignerKey,
-  cosign,
-  judgeSignatures,
-  type VerifierKey,
-} from '#src/domain/transparency/cosignature.ts';
+import { cosign, judgeSignatures, type VerifierKey } from '#src/domain/transparency/cosignature.ts';
 import { type Note, signatureLine, withSignatures } from '#src/domain/transparency/note.ts';
 import {
   judgeSubmission,
   parseSubmission,
   type Submission,
-  type WitnessRefusal,
+  type SubmissionRefusal,
 } from '#src/domain/transparency/witness.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import type { CosignerSigner } from '#src/ports/signer.ts';
 import type { WitnessState } from '#src/ports/witness-state.ts';
-
-export type CosignerSigner = {
-  readonly key: CosignerKey;
-  readonly sign: (message: Uint8Array) => Promise<Uint8Array>;
-};
 
 export type WitnessDeps = {
   /** The keys of the logs that are witnessed; a key's name is the origin of its log. Called for each request. */
@@ -52,7 +43,7 @@ export function createWitness(deps: WitnessDeps): Witness {
   /** The last line logged of each log: a client that repeats a request does not fill the operator's log. */
   const logged = new Map<string, string>();
 
-  function report({ note, head }: Submission, refusal: WitnessRefusal, lastNote: string | null): void {
+  function report({ note, head }: Submission, refusal: SubmissionRefusal, lastNote: string | null): void {
     if (refusal.kind === 'conflict' || refusal.kind === 'too_old') return;
     const line = `${refusal.kind} ${note.text}`;
     if (logged.get(head.origin) === line) return;
@@ -123,7 +114,7 @@ function cosignAll(note: Note, { signers, clock }: WitnessDeps) {
   return Promise.all(signers.map(({ key, sign }) => cosign(note, key, time, sign)));
 }
 
-function answerOf(refusal: WitnessRefusal): AddCheckpoint {
+function answerOf(refusal: SubmissionRefusal): AddCheckpoint {
   switch (refusal.kind) {
     case 'conflict':
       return { kind: 'conflict', size: refusal.size };

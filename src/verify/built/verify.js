@@ -605,6 +605,16 @@ async function verifyNote(note, keys, primitives) {
 var TILE_HEIGHT = 8;
 var TILE_WIDTH = 2 ** TILE_HEIGHT;
 var HASH_BYTES = 32;
+function hashesIn(texts) {
+  const hashes = [];
+  for (const text of texts) {
+    const hash = fromBase64(text);
+    if (hash?.length !== HASH_BYTES)
+      return null;
+    hashes.push(hash);
+  }
+  return hashes;
+}
 
 // src/domain/transparency/checkpoint.ts
 var TRANSPARENCY = {
@@ -642,6 +652,7 @@ async function verifyOwnCheckpoint(note, keys, primitives) {
 
 // src/domain/transparency/tlog-proof.ts
 var FORMAT = "c2sp.org/tlog-proof@v1";
+var MAX_PATH = 64;
 function parseTlogProof(text) {
   const border = text.indexOf(`
 
@@ -653,14 +664,13 @@ function parseTlogProof(text) {
   if (lines[0]?.startsWith("extra "))
     lines.shift();
   const [, digits] = /^index (0|[1-9]\d*)$/.exec(lines.shift() ?? "") ?? [];
-  const path = lines.map(fromBase64);
+  const path = lines.length > MAX_PATH ? null : hashesIn(lines);
   if (format !== FORMAT || digits === undefined || !Number.isSafeInteger(Number(digits)))
     return null;
-  if (!isPath(path))
+  if (path === null)
     return null;
   return { index: Number(digits), path, checkpoint: text.slice(border + 2) };
 }
-var isPath = (path) => path.length <= 64 && path.every((hash) => hash?.length === HASH_BYTES);
 async function verifyTlogProof(text, expected, keys, primitives) {
   const proof = parseTlogProof(text);
   if (proof === null)
@@ -1415,8 +1425,10 @@ function uint64(value) {
   new DataView(bytes.buffer).setBigUint64(0, BigInt(value));
   return bytes;
 }
-function timeIn(bytes) {
-  const time = Number(new DataView(bytes.buffer, bytes.byteOffset, TIME_BYTES).getBigUint64(0));
+function statedTime({ buffer, byteOffset, length }) {
+  if (length < TIME_BYTES)
+    return null;
+  const time = Number(new DataView(buffer, byteOffset, TIME_BYTES).getBigUint64(0));
   return isCount(time) ? time : null;
 }
 async function judgeSignatures(note, keys, primitives) {
@@ -1441,7 +1453,7 @@ async function judged({ text, head }, key, { name, keyId, signature }, primitive
     return { key, state: valid ? "valid" : "invalid", time: null, line };
   }
   const bytes = signature.subarray(TIME_BYTES);
-  const time = sized(bytes) ? timeIn(signature) : null;
+  const time = sized(bytes) ? statedTime(signature) : null;
   if (head === null || time === null || !canCosign(key, head))
     return { key, state: "invalid", time, line };
   const message = cosignedMessage(key, { text, head, time });
@@ -2055,10 +2067,8 @@ function readProof(given, from, to) {
     return "malformed";
   if (given.from !== from || given.to !== to)
     return "sizes";
-  const hashes = given.proof.map(fromBase64);
-  return isPath2(hashes) ? hashes : "malformed";
+  return hashesIn(given.proof) ?? "malformed";
 }
-var isPath2 = (hashes) => hashes.every((hash) => hash?.length === HASH_BYTES);
 
 // src/verify/log.ts
 async function verifyCheckpoint2(checkpoint, options) {
