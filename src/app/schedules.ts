@@ -11,7 +11,7 @@ import type { Vault } from '#src/ports/vault.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { quoteRun, quoteSchedule } from '#src/usecases/schedules/quote.ts';
+import { quoteRun, quoteSchedule, timeOf } from '#src/usecases/schedules/quote.ts';
 import { ScheduleRunner } from '#src/usecases/schedules/runner.ts';
 import type { AppParts } from './app-parts.ts';
 
@@ -28,7 +28,6 @@ export async function wireSchedules(
   horizonDays: number,
 ): Promise<{ readonly routes: SchedulesDeps; readonly ended: Promise<void> }> {
   const { models, projector, stopping } = parts;
-  const { clock } = execution;
   const calendar = temporalCalendar();
   const vault = await openVault(parts);
   const deps = {
@@ -54,7 +53,7 @@ export async function wireSchedules(
       create: (request, buyer) => createSchedule(deps, request, buyer),
       fund: (scheduleId, buyer) => fundRun(deps, scheduleId, buyer),
       cancel: (scheduleId, token) => cancelSchedule(deps, scheduleId, token),
-      upcoming: async (schedule) => upcomingRuns(schedule, { now: clock.now(), iso, calendar }, UPCOMING_MAX),
+      upcoming: (schedule) => upcomingRuns(schedule, timeOf(deps), UPCOMING_MAX),
       find: models.schedule.find,
     },
   };

@@ -109,11 +109,7 @@ function previewOnce(
   calendar: Calendar,
 ): Preview | ScheduleFault {
   const at = calendar.findInstant(schedule.runAt);
-  if (at === null)
-    return fault(
-      '/runAt',
-      'Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00',
-    );
+  if (at === null) return noInstant('/runAt');
   if (at <= nowMs) return fault('/runAt', 'Expected an instant in the future');
   return { kind: 'preview', schedule, runs: [at] };
 }
@@ -124,28 +120,37 @@ function previewDaily(
   calendar: Calendar,
 ): Preview | ScheduleFault {
   const timezone = calendar.findZone(daily.timezone);
-  if (timezone === null) return fault('/timezone', 'Expected the name of an IANA time zone');
+  if (timezone === null) return noZone();
   const schedule = { ...daily, timezone };
-  return { kind: 'preview', schedule, runs: dailyRuns(schedule, nowMs, calendar) };
+  const runs: number[] = [];
+  while (runs.length < LIMITS.scheduleNextRuns.max)
+    runs.push(nextOnDays(schedule, () => true, runs.at(-1) ?? nowMs, calendar));
+  return { kind: 'preview', schedule, runs };
 }
 
 const fault = (path: string, message: string): ScheduleFault => ({ kind: 'fault', path, message });
 
+export const noInstant = (path: string): ScheduleFault =>
+  fault(path, 'Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
+
+export const noZone = (): ScheduleFault => fault('/timezone', 'Expected the name of an IANA time zone');
+
 /**
- * Starts at the day before: if the clock skips midnight, the run of that day is after midnight. If a zone skips a whole
- * day, the run of that day coincides with the next one and is returned once.
+ * The first run later than `afterMs` on a day that `isOn` accepts (days since 1970-01-01). Starts at the day before: if the
+ * clock skips midnight, the run of that day is after midnight. If a zone skips a whole day, the run of that day coincides with
+ * the next one.
  */
-function dailyRuns(
-  { timeOfDay, timezone }: Static<typeof DailySchedule>,
-  nowMs: number,
+export function nextOnDays(
+  { timeOfDay, timezone }: Pick<Static<typeof DailySchedule>, 'timeOfDay' | 'timezone'>,
+  isOn: (day: number) => boolean,
+  afterMs: number,
   calendar: Calendar,
-): number[] {
+): number {
   const [hour, minute] = timeOfDay.split(':').map(Number);
   const minuteOfDay = (hour ?? 0) * 60 + (minute ?? 0);
-  const runs: number[] = [];
-  for (let day = calendar.dayOf(nowMs, timezone) - 1; runs.length < LIMITS.scheduleNextRuns.max; day++) {
-    const run = calendar.instantOf(day, minuteOfDay, timezone);
-    if (run > (runs.at(-1) ?? nowMs)) runs.push(run);
+  for (let day = calendar.dayOf(afterMs, timezone) - 1; ; day++) {
+    if (!isOn(day)) continue;
+    const at = calendar.instantOf(day, minuteOfDay, timezone);
+    if (at > afterMs) return at;
   }
-  return runs;
 }

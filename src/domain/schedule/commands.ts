@@ -4,7 +4,7 @@ import { type EventFacts, type EventOf, event, type ScheduleEvent } from '../eve
 import type { Calendar } from '../planning/schedule.ts';
 import { type Refused, refused } from '../refusal.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from './limits.ts';
-import { dueAfter, dueNext } from './plan.ts';
+import { apartFrom, dueAfter, dueNext } from './plan.ts';
 import { type DefinedSchedule, type PlannedRun, type Ticket, UNFUNDED } from './state.ts';
 
 type Iso = (ms: number) => string;
@@ -35,7 +35,7 @@ export function nextToFund(
   const { defined, next: planned, lastDueAt } = schedule;
   if (planned === null) return null;
   const { run } = planned;
-  const after = lastDueAt === null ? Date.parse(defined.definedAt) : Date.parse(lastDueAt) + RUN_APART_MS - 1;
+  const after = lastDueAt === null ? Date.parse(defined.definedAt) : apartFrom(Date.parse(lastDueAt));
   const due = runAfter(defined, run, dueAfter(defined.schedule, after, time.calendar), time);
   if (due === null || Date.parse(due.dueAt) > time.now) return due && { run: due, passed: [] };
   const later = dueAfter(defined.schedule, Math.max(after, time.now), time.calendar);
@@ -44,8 +44,6 @@ export function nextToFund(
   const facts = { ...due, plannedJobId: null, reason: UNFUNDED, next };
   return { run: next, passed: [skipped(schedule, facts, time)] };
 }
-
-const RUN_APART_MS = 60_000;
 
 export type Funding = Pick<RunFunded, 'jobId' | 'paymentStream' | 'validBefore' | 'holder' | 'sealed'>;
 
@@ -58,7 +56,7 @@ export function defineSchedule(
   const definedAt = time.iso(time.now);
   return [
     event('ScheduleDefined', { ...facts, next: first, definedAt }),
-    funded({ ...facts }, first, funding, time),
+    funded(facts, first, funding, time),
   ];
 }
 
@@ -157,8 +155,10 @@ export function cancelSchedule(
 }
 
 /** From when on a run may not start any more: Unix ms. */
-export const catchUpEnd = ({ defined }: DefinedSchedule, { dueAt }: PlannedRun): number =>
-  Date.parse(dueAt) + defined.catchUpSeconds * 1000;
+export const catchUpEnd = (
+  { catchUpSeconds }: Pick<ScheduleDefined, 'catchUpSeconds'>,
+  { dueAt }: Pick<PlannedRun, 'dueAt'>,
+): number => Date.parse(dueAt) + catchUpSeconds * 1000;
 
 /** The next runs, funded or not, in their order; at most `max` of those without a payment. */
 export function upcomingRuns(

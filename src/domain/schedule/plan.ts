@@ -2,7 +2,15 @@
 // becomes of the data of its time zone.
 import { type Static, Type } from '@sinclair/typebox';
 import { WebhookRequest } from '../job/webhook-request.ts';
-import { type Calendar, DailySchedule, OnceSchedule, type ScheduleFault } from '../planning/schedule.ts';
+import {
+  type Calendar,
+  DailySchedule,
+  nextOnDays,
+  noInstant,
+  noZone,
+  OnceSchedule,
+  type ScheduleFault,
+} from '../planning/schedule.ts';
 import { Closed } from '../schema-parts.ts';
 import { SCHEDULE_LIMITS } from './limits.ts';
 
@@ -54,20 +62,16 @@ export type ScheduleRequest = Static<typeof ScheduleRequest>;
 const APART_MS = 60_000;
 const MINUTE_MS = 60_000;
 
-const fault = (path: string, message: string): ScheduleFault => ({ kind: 'fault', path, message });
-
 /** The schedule with the zone's name in its canonical case, or what no schema can refuse. */
 export function checkedSchedule(schedule: PaidSchedule, calendar: Calendar): PaidSchedule | ScheduleFault {
   if (schedule.type === 'once' || schedule.type === 'interval') {
     const [path, text] =
       schedule.type === 'once' ? ['/runAt', schedule.runAt] : ['/startAt', schedule.startAt];
     if (calendar.findInstant(text) !== null) return schedule;
-    return fault(path, 'Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
+    return noInstant(path);
   }
   const timezone = calendar.findZone(schedule.timezone);
-  return timezone === null
-    ? fault('/timezone', 'Expected the name of an IANA time zone')
-    : { ...schedule, timezone };
+  return timezone === null ? noZone() : { ...schedule, timezone };
 }
 
 /** The first due time later than `afterMs`, Unix ms; null: there is none. `schedule`: of `checkedSchedule`. */
@@ -84,33 +88,20 @@ export function dueAfter(schedule: PaidSchedule, afterMs: number, calendar: Cale
       return afterMs < start ? start : start + (Math.floor((afterMs - start) / every) + 1) * every;
     }
     case 'daily':
-      return onDays(schedule, () => true, afterMs, calendar);
+      return nextOnDays(schedule, () => true, afterMs, calendar);
     case 'weekly': {
       const days = new Set<number>(schedule.daysOfWeek.map((day) => DAYS.indexOf(day)));
       // 1970-01-01 was a Thursday.
-      return onDays(schedule, (day) => days.has((((day + 3) % 7) + 7) % 7), afterMs, calendar);
+      return nextOnDays(schedule, (day) => days.has((((day + 3) % 7) + 7) % 7), afterMs, calendar);
     }
     default:
       return schedule satisfies never;
   }
 }
 
-/** Begins at the day before: where the clock skips midnight, the run of that day is after midnight. */
-function onDays(
-  { timeOfDay, timezone }: Pick<Static<typeof DailySchedule>, 'timeOfDay' | 'timezone'>,
-  isOn: (day: number) => boolean,
-  afterMs: number,
-  calendar: Calendar,
-): number {
-  const [hour, minute] = timeOfDay.split(':').map(Number);
-  const minuteOfDay = (hour ?? 0) * 60 + (minute ?? 0);
-  for (let day = calendar.dayOf(afterMs, timezone) - 1; ; day++) {
-    if (!isOn(day)) continue;
-    const at = calendar.instantOf(day, minuteOfDay, timezone);
-    if (at > afterMs) return at;
-  }
-}
+/** The run that follows one that was due at `dueMs` is due later than this: Unix ms. */
+export const apartFrom = (dueMs: number): number => dueMs + APART_MS - 1;
 
 /** The due time of the run that follows one that was due at `dueMs`; null: there is none. */
 export const dueNext = (schedule: PaidSchedule, dueMs: number, calendar: Calendar): number | null =>
-  dueAfter(schedule, dueMs + APART_MS - 1, calendar);
+  dueAfter(schedule, apartFrom(dueMs), calendar);

@@ -9,8 +9,6 @@ export type PlannedRun = { readonly run: number; readonly dueAt: string };
 export type Ticket = PlannedRun &
   Pick<RunFunded, 'jobId' | 'paymentStream' | 'validBefore' | 'sealed'> & {
     readonly status: 'funded' | 'started';
-    /** RFC 3339; null: it is not started. */
-    readonly startedAt: string | null;
   };
 
 export type Schedule =
@@ -46,12 +44,12 @@ export function evolveSchedule(schedule: Schedule, event: ScheduleEvent): Schedu
     case 'RunFunded':
       return fund(schedule, event.data);
     case 'RunStarted': {
-      const { run, jobId, startedAt } = event.data;
+      const { run, jobId } = event.data;
       const isIts = (ticket: Ticket) =>
         ticket.run === run && ticket.jobId === jobId && ticket.status === 'funded';
       if (schedule.status === 'cancelled' || !schedule.tickets.some(isIts)) return schedule;
       const tickets = schedule.tickets.map((ticket) =>
-        isIts(ticket) ? { ...ticket, status: 'started' as const, startedAt } : ticket,
+        isIts(ticket) ? { ...ticket, status: 'started' as const } : ticket,
       );
       return { ...schedule, tickets };
     }
@@ -69,16 +67,7 @@ export function evolveSchedule(schedule: Schedule, event: ScheduleEvent): Schedu
 function fund(schedule: DefinedSchedule, funded: RunFunded): Schedule {
   if (schedule.status === 'cancelled' || schedule.next?.run !== funded.run) return schedule;
   const { run, dueAt, jobId, paymentStream, validBefore, sealed, next } = funded;
-  const ticket: Ticket = {
-    run,
-    dueAt,
-    jobId,
-    paymentStream,
-    validBefore,
-    sealed,
-    status: 'funded',
-    startedAt: null,
-  };
+  const ticket: Ticket = { run, dueAt, jobId, paymentStream, validBefore, sealed, status: 'funded' };
   return {
     ...schedule,
     status: 'active',

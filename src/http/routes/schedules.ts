@@ -1,11 +1,13 @@
 // Paid schedules: definition, one more run, reading, cancellation. A payment is taken here and settled when its run is due.
 import { Type } from '@sinclair/typebox';
+import type { ScheduleRecord } from '#projections/schedule/query.ts';
 import { usd } from '#src/discovery/facts.ts';
 import { SCHEDULE_ROUTES as ROUTES } from '#src/discovery/routes.ts';
 import { SCHEDULE_ANSWER_EXAMPLE, SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import type { upcomingRuns } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
@@ -27,36 +29,7 @@ import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import type { TicketOffer } from '#src/ports/payment-protocol.ts';
 import type { Bought, Buyer } from '#src/usecases/schedules/buy-run.ts';
-import type { Quote } from '#src/usecases/schedules/quote.ts';
-
-type Upcoming = readonly {
-  readonly run: number;
-  readonly dueAt: string;
-  readonly state: 'funded' | 'unfunded';
-}[];
-
-/** As the read models have it. */
-type Found = {
-  readonly scheduleId: string;
-  readonly status: 'active' | 'paused' | 'cancelled';
-  readonly schedule: typeof PaidSchedule.static;
-  readonly catchUpSeconds: number;
-  readonly definedAt: string;
-  readonly endsAt: string;
-  readonly nextRun: number | null;
-  readonly nextDueAt: string | null;
-  readonly open: number;
-  readonly runs: readonly {
-    readonly run: number;
-    readonly jobId: string | null;
-    readonly dueAt: string;
-    readonly state: 'funded' | 'started' | 'running' | 'executed' | 'skipped';
-    readonly reason: string | null;
-    readonly startedAt: string | null;
-    readonly lateByMs: number | null;
-    readonly receiptId: string | null;
-  }[];
-};
+import { notFound, type Quote } from '#src/usecases/schedules/quote.ts';
 
 export type SchedulesDeps = {
   quoteSchedule(request: ScheduleRequest): Promise<Quote | Refused>;
@@ -64,9 +37,9 @@ export type SchedulesDeps = {
   create(request: ScheduleRequest, buyer: Buyer): Promise<Bought | Refused>;
   fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
   cancel(scheduleId: string, token: string): Promise<{ readonly status: string } | Refused>;
-  upcoming(schedule: Bought['schedule']): Promise<Upcoming>;
+  upcoming(schedule: Bought['schedule']): ReturnType<typeof upcomingRuns>;
   /** Throws `Fault` if the read models are unavailable. */
-  find(scheduleId: string): Promise<Found | null>;
+  find(scheduleId: string): Promise<ScheduleRecord | null>;
 } & ProgressOf<'reachedHead'>;
 
 type Deps = SchedulesDeps &
@@ -127,7 +100,6 @@ const CancelResponse = Closed({ scheduleId: Id, status: Type.Literal('cancelled'
 
 const check = schemaCheck(ScheduleRequest);
 const IS_ID = new RegExp(ID_PATTERN.schedule);
-const unknownSchedule = () => refused('route_not_found', 'There is no such schedule.');
 
 /** For a request whose run is not known: of a run that is due now. */
 const PROBE_SECONDS = SCHEDULE_LIMITS.catchUpSeconds.default + RUN_TIMES.authorizationMarginSeconds;
@@ -192,7 +164,7 @@ function createEndpoint(deps: Deps, links: Links): Endpoint {
     const parsed = await parsePaidRequest(deps, request, rules, gate);
     if (isRefused(parsed)) return refuse(parsed, 'body' in parsed ? parsed.body : null);
     const bought = await deps.create(parsed.body, buyerOf(deps, request, parsed, gate.headerOf(request)));
-    return isRefused(bought) ? refuse(bought, parsed.body) : json(201, await shown(deps, links, bought));
+    return isRefused(bought) ? refuse(bought, parsed.body) : json(201, shown(deps, links, bought));
   });
 }
 
@@ -221,7 +193,7 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
   return endpoint(ROUTES.fundRun, operation, async ({ request, id }) => {
     const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
     if (isRefused(limited)) return limited;
-    if (!IS_ID.test(id)) return unknownSchedule();
+    if (!IS_ID.test(id)) return notFound();
     // What is in the body means nothing.
     const body = await readBody(request, deps.clock, LIMITS.requestBodyBytes.max);
     if (!(body instanceof Uint8Array)) return body;
@@ -229,17 +201,17 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
     const payer = await gate.identify(request);
     if (isRefused(payer)) return refuse(payer, id);
     const bought = await deps.fund(id, buyerOf(deps, request, payer, gate.headerOf(request)));
-    return isRefused(bought) ? refuse(bought, id) : json(201, await shown(deps, links, bought));
+    return isRefused(bought) ? refuse(bought, id) : json(201, shown(deps, links, bought));
   });
 }
 
-async function shown(
+function shown(
   deps: Deps,
   links: Links,
   { schedule, run, cancelToken }: Bought,
-): Promise<typeof BoughtResponse.static> {
+): typeof BoughtResponse.static {
   const { defined, status, tickets } = schedule;
-  const nextRuns = await deps.upcoming(schedule);
+  const nextRuns = deps.upcoming(schedule);
   return {
     scheduleId: defined.scheduleId,
     cancelToken,
@@ -261,18 +233,18 @@ function readEndpoint(deps: Deps, links: Links): Endpoint {
   return endpoint(ROUTES.schedule, operation, async ({ request, id }) => {
     const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
     if (isRefused(limited)) return limited;
-    if (!IS_ID.test(id)) return unknownSchedule();
+    if (!IS_ID.test(id)) return notFound();
     const found = await findForSure(
       deps.progress,
       () => deps.find(id),
-      unknownSchedule(),
+      notFound(),
       () => false,
     );
     return isRefused(found) ? found : scheduleShown(found, links);
   });
 }
 
-function scheduleShown(found: Found, links: Links): typeof ScheduleResponse.static {
+function scheduleShown(found: ScheduleRecord, links: Links): typeof ScheduleResponse.static {
   const { scheduleId, status, schedule, catchUpSeconds, definedAt, endsAt, nextRun, nextDueAt, open } = found;
   const runs = [...found.runs].reverse().map((run) => ({
     n: run.run,
@@ -327,7 +299,7 @@ function cancelEndpoint(deps: Deps, links: Links): Endpoint {
     if (isRefused(limited)) return limited;
     const [, token = ''] =
       /^Bearer ([A-Za-z0-9_-]{43})$/i.exec(request.headers.get('authorization') ?? '') ?? [];
-    if (!IS_ID.test(id) || token === '') return unknownSchedule();
+    if (!IS_ID.test(id) || token === '') return notFound();
     const cancelled = await deps.cancel(id, token);
     if (isRefused(cancelled)) return cancelled;
     return {

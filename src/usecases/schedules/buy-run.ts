@@ -100,7 +100,7 @@ export async function createSchedule(
         scheduleId,
         jobId,
         fingerprint,
-        quote: quoteOf(deps.clock.now(), run, plan.defined.catchUpSeconds),
+        quote: quoteOf(deps.clock.now(), run, plan.defined),
       });
       if (isRefused(bound)) return bound;
     }
@@ -151,7 +151,7 @@ export async function fundRun(
     const { run, passed } = next;
     const fingerprint = runFingerprint(deps.keyedHash, read.request, scheduleId);
     const jobId = known?.jobId ?? makeId('job', deps.entropy.bytes(16));
-    const quote = quoteOf(deps.clock.now(), run, state.defined.catchUpSeconds);
+    const quote = quoteOf(deps.clock.now(), run, state.defined);
     // Bound before a crash: by now another run may be the first without a payment.
     if (known !== null && known.run.run !== run.run) {
       const released = { jobId, reason: 'run_taken', lostKeyTo: null, releasedAt: iso(deps.clock.now()) };

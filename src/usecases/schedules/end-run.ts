@@ -4,7 +4,7 @@ import { event } from '#src/domain/events.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import { cancelSchedule as cancel, skipRun } from '#src/domain/schedule/commands.ts';
 import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
-import { iso, isoNow } from '#src/lib/iso.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import {
   appendPayment,
   appendSchedule,
@@ -15,7 +15,7 @@ import {
   type View,
 } from '#src/usecases/event-streams.ts';
 import { hashOf } from './buy-run.ts';
-import { notFound, type ScheduleDeps } from './quote.ts';
+import { notFound, type ScheduleDeps, timeOf } from './quote.ts';
 
 export type EndDeps = Pick<
   ScheduleDeps,
@@ -32,13 +32,12 @@ export async function endRun(
   ticket: Ticket,
   reason: string,
 ): Promise<View<DefinedSchedule> | null> {
-  const { jobId, paymentStream, sealed } = ticket;
+  const { jobId, paymentStream } = ticket;
   const ended = paymentStream === null ? reason : await releasePayment(deps, paymentStream, jobId, reason);
-  const time = { now: deps.clock.now(), iso, calendar: deps.calendar };
-  const skipping = appendSchedule(deps, view, [skipRun(view.state, ticket, ended, time)]);
+  const skipping = appendSchedule(deps, view, [skipRun(view.state, ticket, ended, timeOf(deps))]);
   const after = definedView(await unlessOvertaken(skipping));
   if (after === null) return null;
-  await deps.vault.remove(sealed === null ? [] : [sealed]);
+  await forgetPayment(deps, ticket);
   await forgetRequest(deps, after);
   return after;
 }
@@ -68,6 +67,10 @@ async function releasePayment(deps: EndDeps, stream: string, jobId: string, reas
     }
   }
 }
+
+/** Deletes the key of the payment header. */
+export const forgetPayment = ({ vault }: Pick<EndDeps, 'vault'>, { sealed }: Ticket): Promise<void> =>
+  vault.remove(sealed === null ? [] : [sealed]);
 
 /** Deletes the key of the request, if no run of the schedule can need it any more. */
 export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedule>): Promise<void> {

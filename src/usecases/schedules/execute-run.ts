@@ -1,6 +1,7 @@
 // Executes runs of schedules that have started: opens what was sealed for them, and hands it to the paid execution.
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { ALLOWED, isRefused, type RefusalCode, type Refused, reasonOf } from '#src/domain/refusal.ts';
+import { catchUpEnd } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isOutage } from '#src/ports/outage.ts';
@@ -9,7 +10,7 @@ import { VaultUnavailable } from '#src/ports/vault.ts';
 import { loadSchedule, type View } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import type { PaymentHeader } from './buy-run.ts';
-import { definedView, endRun, forgetRequest } from './end-run.ts';
+import { definedView, endRun, forgetPayment, forgetRequest } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
 
 export type RunDeps = ScheduleDeps & {
@@ -87,7 +88,7 @@ export class RunExecutor {
       return this.#end(ticket, defined.scheduleId, 'terms_changed');
     const payer = presented?.payer ?? 'demo';
     const schedule = { id: defined.scheduleId, run, dueAt };
-    const endMs = Date.parse(dueAt) + defined.catchUpSeconds * 1000;
+    const startBefore = catchUpEnd(defined, ticket) + RUN_TIMES.startGraceMs;
     const execution = await executeWebhook(this.#deps, {
       request: JSON.parse(webhook) as WebhookRequest,
       route: 'execute/webhook',
@@ -98,17 +99,17 @@ export class RunExecutor {
       payer,
       client: `${defined.scheduleId} ${payer}`,
       via: null,
-      ticket: { jobId, schedule, startBefore: endMs + RUN_TIMES.startGraceMs },
+      ticket: { jobId, schedule, startBefore },
     });
     this.#again.set(jobId, clock.monotonic() + AGAIN_MS);
     if (!isRefused(execution)) {
       this.#again.delete(jobId);
-      await vault.remove(sealed === null ? [] : [sealed]);
+      await forgetPayment(this.#deps, ticket);
       const view = definedView(await loadSchedule(this.#deps.log, defined.scheduleId));
       if (view !== null) await forgetRequest(this.#deps, view);
       return;
     }
-    if (AGAIN.has(execution.refused) && clock.now() <= endMs + RUN_TIMES.startGraceMs) return;
+    if (AGAIN.has(execution.refused) && clock.now() <= startBefore) return;
     const isPayment = execution.refused === 'payment_required' || paymentStream === null;
     const isTarget = execution.refused.startsWith('target_') || execution.refused === 'unsafe_target';
     await this.#end(

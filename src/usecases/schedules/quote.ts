@@ -5,7 +5,7 @@ import type { ScheduleDefined } from '#src/domain/events/schedule.ts';
 import { fingerprintText, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Calendar } from '#src/domain/planning/schedule.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { firstRun, nextToFund, over } from '#src/domain/schedule/commands.ts';
+import { catchUpEnd, firstRun, nextToFund, over } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { checkedSchedule, type ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { DefinedSchedule, PlannedRun } from '#src/domain/schedule/state.ts';
@@ -45,8 +45,12 @@ export const timeOf = ({ clock, calendar }: Pick<ScheduleDeps, 'clock' | 'calend
   calendar,
 });
 
-export const quoteOf = (nowMs: number, run: PlannedRun, catchUpSeconds: number): Quote => {
-  const untilMs = Date.parse(run.dueAt) + catchUpSeconds * 1000;
+export const quoteOf = (
+  nowMs: number,
+  run: PlannedRun,
+  plan: Pick<ScheduleDefined, 'catchUpSeconds'>,
+): Quote => {
+  const untilMs = catchUpEnd(plan, run);
   const lifeMs = untilMs - nowMs;
   return {
     run,
@@ -65,7 +69,7 @@ export function quoteSchedule(
   const plan = readPlan(deps, request);
   if (isRefused(plan)) return plan;
   const first = firstRun(plan.defined, timeOf(deps));
-  return first === null ? noRun() : quoteOf(deps.clock.now(), first, plan.defined.catchUpSeconds);
+  return first === null ? noRun() : quoteOf(deps.clock.now(), first, plan.defined);
 }
 
 /** Of the first run without a payment. */
@@ -76,7 +80,7 @@ export async function quoteRun(
   const { state } = await loadSchedule(deps.log, scheduleId);
   if (state.status === 'absent') return notFound();
   const next = nextOf(deps, state);
-  return isRefused(next) ? next : quoteOf(deps.clock.now(), next.run, state.defined.catchUpSeconds);
+  return isRefused(next) ? next : quoteOf(deps.clock.now(), next.run, state.defined);
 }
 
 export function nextOf(deps: ScheduleDeps, schedule: DefinedSchedule) {

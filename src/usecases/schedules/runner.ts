@@ -4,7 +4,7 @@ import { sha256, utf8 } from '#src/domain/encoding.ts';
 import { catchUpEnd, moveRun, passUnfunded, startRun } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { type DefinedSchedule, type Ticket, UNFUNDED } from '#src/domain/schedule/state.ts';
-import { iso, isoNow } from '#src/lib/iso.ts';
+import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { VaultUnavailable } from '#src/ports/vault.ts';
@@ -15,8 +15,9 @@ import {
   unlessOvertaken,
   type View,
 } from '#src/usecases/event-streams.ts';
-import { definedView, endRun, forgetRequest } from './end-run.ts';
+import { definedView, endRun, forgetPayment, forgetRequest } from './end-run.ts';
 import { type RunDeps, RunExecutor } from './execute-run.ts';
+import { timeOf } from './quote.ts';
 
 export type RunnerDeps = RunDeps & {
   /** Schedules with a run that is due by this time and not known as over: Unix ms. Only candidates: the streams decide. */
@@ -73,11 +74,11 @@ export class ScheduleRunner {
   }
 
   async #look(scheduleId: string, spreadMs: number): Promise<void> {
-    const { log, clock, logger, calendar } = this.#deps;
+    const { log, logger } = this.#deps;
     try {
       let view = definedView(await loadSchedule(log, scheduleId));
       if (view === null) return;
-      const passed = passUnfunded(view.state, { now: clock.now(), iso, calendar });
+      const passed = passUnfunded(view.state, timeOf(this.#deps));
       view = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, passed)));
       const tickets = [...(view?.state.tickets ?? [])].sort((a, b) => (a.dueAt < b.dueAt ? -1 : 1));
       for (const ticket of tickets) {
@@ -99,14 +100,14 @@ export class ScheduleRunner {
     ticket: Ticket,
     spreadMs: number,
   ): Promise<View<DefinedSchedule> | null> {
-    const { clock, calendar, owner } = this.#deps;
+    const { clock, owner } = this.#deps;
     const { state } = view;
     if (state.status === 'cancelled') return endRun(this.#deps, view, ticket, 'cancelled');
     const now = clock.now();
     const begin = Date.parse(ticket.dueAt) + spreadMs * fractionOf(ticket.jobId);
     if (now < begin) return view;
-    if (now > catchUpEnd(state, ticket) && now > begin + LOOK_MS) {
-      const moved = moveRun(state, ticket, { now, iso, calendar });
+    if (now > catchUpEnd(state.defined, ticket) && now > begin + LOOK_MS) {
+      const moved = moveRun(state, ticket, timeOf(this.#deps));
       if (moved === null) return endRun(this.#deps, view, ticket, 'missed');
       return definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [moved])));
     }
@@ -121,18 +122,18 @@ export class ScheduleRunner {
   }
 
   async #lookAtStarted(view: View<DefinedSchedule>, ticket: Ticket): Promise<View<DefinedSchedule> | null> {
-    const { log, clock, watch, exclusive, vault } = this.#deps;
-    const { jobId, sealed } = ticket;
+    const { log, clock, watch, exclusive } = this.#deps;
+    const { jobId } = ticket;
     const job = await loadJob(log, jobId);
     if (job.state.status === 'running') return view;
     if (job.state.status === 'completed') {
       this.#runs.forget(jobId);
-      await vault.remove(sealed === null ? [] : [sealed]);
+      await forgetPayment(this.#deps, ticket);
       await forgetRequest(this.#deps, view);
       return view;
     }
     const now = clock.now();
-    const end = catchUpEnd(view.state, ticket);
+    const end = catchUpEnd(view.state.defined, ticket);
     if (now > end + RUN_TIMES.endGraceMs) return endRun(this.#deps, view, ticket, 'not_started');
     if (now > end + RUN_TIMES.startGraceMs) return view;
     const again = this.#runs.isDueAgain(jobId);

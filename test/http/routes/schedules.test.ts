@@ -15,7 +15,7 @@ const schedules: SchedulesDeps = {
   create: never,
   fund: never,
   cancel: never,
-  upcoming: async () => [],
+  upcoming: () => [],
   find: async () => ({
     scheduleId: SCHEDULE_ID,
     status: 'active',
