@@ -1,4 +1,5 @@
 // The vault: keys of sealed texts, kept outside the event log so that they can be deleted. The ciphertext is the caller's.
+import { Fault } from '#src/domain/refusal.ts';
 
 /** Each call throws `VaultUnavailable` while the keys cannot be read or written. */
 export interface Vault {
@@ -16,9 +17,12 @@ export interface Vault {
   close(): Promise<void>;
 }
 
-export class VaultUnavailable extends Error {
+/** The same request can be repeated, with the same payment header if it has one. */
+export class VaultUnavailable extends Fault {
   constructor(cause: unknown) {
-    super('the vault of the schedules is unavailable', { cause });
+    const message =
+      'The keys of the schedules are unavailable. Repeat the request, with the same payment header if it has one.';
+    super('read_models_unavailable', message, { cause, retryAfterSeconds: 5 });
     this.name = 'VaultUnavailable';
   }
 }

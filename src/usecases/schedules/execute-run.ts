@@ -6,7 +6,6 @@ import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { VaultUnavailable } from '#src/ports/vault.ts';
 import { loadSchedule, type View } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import type { PaymentHeader } from './buy-run.ts';
@@ -67,7 +66,7 @@ export class RunExecutor {
     this.#again.set(jobId, clock.monotonic() + AGAIN_MS);
     const done = this.#execute(view, ticket)
       .catch((cause: unknown) => {
-        if (!isOutage(cause) && !(cause instanceof VaultUnavailable))
+        if (!isOutage(cause))
           logger.bug('a run of a schedule failed; it is tried again while it may start', { jobId, cause });
       })
       .finally(() => this.#active.delete(jobId));

@@ -7,7 +7,6 @@ import { type DefinedSchedule, type Ticket, UNFUNDED } from '#src/domain/schedul
 import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
-import { VaultUnavailable } from '#src/ports/vault.ts';
 import {
   appendSchedule,
   loadJob,
@@ -63,8 +62,7 @@ export class ScheduleRunner {
       const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
       for (const scheduleId of due) await this.#look(scheduleId, spreadMs);
     } catch (cause) {
-      if (!isOutage(cause) && !(cause instanceof VaultUnavailable))
-        logger.bug('schedules could not be looked at; this is repeated', { cause });
+      if (!isOutage(cause)) logger.bug('schedules could not be looked at; this is repeated', { cause });
     }
   }
 
@@ -89,7 +87,7 @@ export class ScheduleRunner {
           : this.#lookAtStarted(view, ticket));
       }
     } catch (cause) {
-      if (isOutage(cause) || cause instanceof VaultUnavailable) throw cause;
+      if (isOutage(cause)) throw cause;
       logger.bug('a schedule could not be looked at; this is repeated', { scheduleId, cause });
     }
   }

@@ -5,6 +5,7 @@ import { refused } from '#src/domain/refusal.ts';
 import type { App } from '#src/http/app.ts';
 import { createApp } from '#src/http/app.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
+import { VaultUnavailable } from '#src/ports/vault.ts';
 import { SCHEDULE_ID } from '#test/support/given-events.ts';
 import { BASE, fakeWorld } from '#test/support/http-deps.ts';
 
@@ -31,7 +32,7 @@ const schedules: SchedulesDeps = {
   progress: { reachedHead: async () => true },
 };
 
-function appOf(on: boolean): App {
+function appOf(on: boolean, changes: Partial<SchedulesDeps> = {}): App {
   const world = fakeWorld();
   const settings = { ...world.settings, ...(on ? { schedules: { horizonDays: 30 } } : {}) };
   const all = { ...world, settings };
@@ -42,7 +43,7 @@ function appOf(on: boolean): App {
     reads: all,
     log: all,
     health: all,
-    ...(on ? { schedules } : {}),
+    ...(on ? { schedules: { ...schedules, ...changes } } : {}),
   });
 }
 
@@ -125,4 +126,15 @@ test('a schedule is completed when no run is left; unknown ids and tokens are 40
   const preflight = await call(app, `/api/schedules/${SCHEDULE_ID}`, 'OPTIONS');
   assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /DELETE/);
   assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /authorization/);
+});
+
+test('the keys of the schedules cannot be read or written: 503, to be repeated, and no defect', async () => {
+  const app = appOf(true, { fund: () => Promise.reject(new VaultUnavailable(new Error('no disk'))) });
+  const response = await call(app, `/api/schedules/${SCHEDULE_ID}/runs`, 'POST');
+  const { error } = (await response.json()) as { error: { code: string; message: string } };
+  assert.deepEqual(
+    [response.status, error.code, response.headers.get('retry-after')],
+    [503, 'read_models_unavailable', '5'],
+  );
+  assert.doesNotMatch(error.message, /no disk/);
 });
