@@ -5,7 +5,7 @@ import type { Order, PurchaseResult } from '#src/app/buyer.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { readVariable } from '../config.ts';
-import { isSpellableName } from '../domain/destination/url.ts';
+import { isSpellableName, relayOrigin } from '../domain/destination/url.ts';
 import { METHODS, PRICE } from '../domain/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
 import { textOf } from './options.ts';
@@ -98,14 +98,11 @@ export function addPay(program: Command): void {
     .action(exiting(pay));
 }
 
-/** Payments are sent over TLS, or to this machine only. */
 function readRelay(text: string): string {
-  const url = URL.parse(text);
-  const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url?.hostname ?? '');
-  const safe = url?.protocol === 'https:' || (url?.protocol === 'http:' && loopback);
-  if (url === null || !safe || `${url.origin}/` !== url.href)
+  const origin = relayOrigin(text);
+  if (origin === null)
     throw new InvalidArgumentError('It must be an https origin (or http on this machine).');
-  return url.origin;
+  return origin;
 }
 
 function readMethod(text: string): Options['method'] {

@@ -4,7 +4,7 @@ import type { x402Client } from '@x402/fetch';
 import { limitedSend } from '../adapters/buyer/present.ts';
 import { type Order, type PurchaseResult, purchase } from '../adapters/buyer/purchase.ts';
 import type { Json } from '../domain/canonical-json.ts';
-import { isSpellableName } from '../domain/destination/url.ts';
+import { isSpellableName, relayOrigin } from '../domain/destination/url.ts';
 import { microUsd } from '../domain/payment/price.ts';
 import type { VerificationReport } from '../domain/receipt/report.ts';
 import { OperatorError } from '../lib/operator-error.ts';
@@ -156,12 +156,9 @@ export function relayClient(options: RelayClientOptions): RelayClient {
   };
 }
 
-const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
-
 function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }: RelayClientOptions) {
-  const url = URL.parse(relay);
-  const safe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname));
-  if (url === null || !safe || ![url.origin, url.href].includes(relay) || url.href !== `${url.origin}/`)
+  const origin = relayOrigin(relay);
+  if (origin === null || ![origin, `${origin}/`].includes(relay))
     throw new TypeError('relay must be an https origin (or http on this machine)');
   const maxPriceMicroUsd = microUsd(maxPriceUsd);
   if (maxPriceMicroUsd === null) throw new TypeError("maxPriceUsd must be US dollars, as in '0.003'");
@@ -170,7 +167,7 @@ function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }: R
   const bad = hosts?.find((host) => !isSpellableName(host.replace(/^\*\./, '')));
   if (bad !== undefined) throw new TypeError(`allowHosts: ${bad} is no host name`);
   return {
-    relay: url.origin,
+    relay: origin,
     limits: { maxPriceMicroUsd, network, payTo, allowHosts: hosts },
     keys: keys === undefined ? null : keysOf({ keys }),
   };

@@ -149,6 +149,15 @@ export function hostOf(parsed: string): { hostname: string; literal: boolean; au
   return { hostname, literal: /^\d+\.\d+\.\d+\.\d+$/.test(hostname), authority: hostname };
 }
 
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+/** The origin of a relay to which payments may be sent: over TLS, or on this machine. null: not one, or more than an origin. */
+export function relayOrigin(text: string): string | null {
+  const url = URL.parse(text);
+  const safe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.test(url.hostname));
+  return url !== null && safe && url.href === `${url.origin}/` ? url.origin : null;
+}
+
 /** `pattern`: a host name, or `*.` and a name, which matches every name under it. */
 export function matchesHost(hostname: string, pattern: string): boolean {
   return pattern.startsWith('*.') ? hostname.endsWith(pattern.slice(1)) : hostname === pattern;

@@ -854,6 +854,12 @@ function hostOf(parsed) {
   const hostname = parsed.replace(/\.$/, "");
   return { hostname, literal: /^\d+\.\d+\.\d+\.\d+$/.test(hostname), authority: hostname };
 }
+var LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+function relayOrigin(text) {
+  const url = URL.parse(text);
+  const safe = url?.protocol === "https:" || url?.protocol === "http:" && LOOPBACK.test(url.hostname);
+  return url !== null && safe && url.href === `${url.origin}/` ? url.origin : null;
+}
 function matchesHost(hostname, pattern) {
   return pattern.startsWith("*.") ? hostname.endsWith(pattern.slice(1)) : hostname === pattern;
 }
@@ -2855,11 +2861,9 @@ function relayClient(options) {
     executeGuided: (decisionId, action) => buy(action, { decisionId })
   };
 }
-var LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }) {
-  const url = URL.parse(relay);
-  const safe = url?.protocol === "https:" || url?.protocol === "http:" && LOOPBACK.test(url.hostname);
-  if (url === null || !safe || ![url.origin, url.href].includes(relay) || url.href !== `${url.origin}/`)
+  const origin = relayOrigin(relay);
+  if (origin === null || ![origin, `${origin}/`].includes(relay))
     throw new TypeError("relay must be an https origin (or http on this machine)");
   const maxPriceMicroUsd = microUsd(maxPriceUsd);
   if (maxPriceMicroUsd === null)
@@ -2871,7 +2875,7 @@ function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }) {
   if (bad !== undefined)
     throw new TypeError(`allowHosts: ${bad} is no host name`);
   return {
-    relay: url.origin,
+    relay: origin,
     limits: { maxPriceMicroUsd, network, payTo, allowHosts: hosts },
     keys: keys === undefined ? null : keysOf({ keys })
   };
