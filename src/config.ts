@@ -6,6 +6,7 @@ import { isLoopback, type Parse, Problem } from './config-values.ts';
 import { VARIABLES } from './config-variables.ts';
 import type { Mode } from './domain/event-fields.ts';
 import { OperatorError } from './lib/operator-error.ts';
+import { urlHost } from './lib/url-host.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -217,8 +218,7 @@ export function readVariable<N extends Name>(name: N, env: Environment = process
 
 /** `boundPort`: the one the service listens on, where PORT was 0. */
 export function baseUrl({ publicBaseUrl, listen }: Config, boundPort: number): string {
-  const host = listen.host.includes(':') ? `[${listen.host}]` : listen.host;
-  return publicBaseUrl ?? `http://${host}:${boundPort}`;
+  return publicBaseUrl ?? `http://${urlHost(listen.host)}:${boundPort}`;
 }
 
 type Name = keyof typeof VARIABLES;

@@ -28,8 +28,13 @@ export class NotTheLogInUse extends OperatorError {}
 
 export type LogHistory = ReturnType<typeof logHistory>;
 
-export const checkpointPath = ({ dataDir }: Pick<LogConfig, 'dataDir'>): string =>
-  join(dataDir, 'checkpoint.note');
+type InDataDir = Pick<LogConfig, 'dataDir'>;
+
+export const checkpointPath = ({ dataDir }: InDataDir): string => join(dataDir, 'checkpoint.note');
+/** Of the embedded event log. */
+export const eventLogPath = ({ dataDir }: InDataDir): string => join(dataDir, 'events.db');
+/** What is remembered of the event log beside the key file. */
+export const logMemoryPath = ({ dataDir }: InDataDir): string => join(dataDir, 'event-log.json');
 
 /**
  * Reads what is remembered, before the event log is read: what is remembered then, the log has. `begin`: give the log in use
@@ -44,13 +49,10 @@ export function logHistory(
     },
   }: { readonly begin?: boolean; readonly unreadable?: (error: unknown) => null } = {},
 ) {
-  const { dataDir, eventStoreUrl, keyFile } = config;
-  const memories: readonly LogMemory[] = [
-    keyFileMemory(keyFile.path),
-    logMemoryFile(join(dataDir, 'event-log.json')),
-  ];
+  const { eventStoreUrl, keyFile } = config;
+  const memories: readonly LogMemory[] = [keyFileMemory(keyFile.path), logMemoryFile(logMemoryPath(config))];
   const notePath = checkpointPath(config);
-  const embedded = eventStoreUrl === null ? join(dataDir, 'events.db') : null;
+  const embedded = eventStoreUrl === null ? eventLogPath(config) : null;
   const logName = embedded === null ? 'the event log of EVENTSTORE_URL' : `event log ${embedded}`;
 
   const attempt = <T>(place: string, read: () => T): T | null => {

@@ -2,7 +2,6 @@
 // a lock would prevent a service from starting.
 
 import { existsSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
@@ -20,7 +19,7 @@ import { type Integrity, type IntegrityDeps, integrityOf } from '#src/usecases/a
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
-import { type LogHistory, logHistory } from './log-history.ts';
+import { eventLogPath, type LogHistory, logHistory } from './log-history.ts';
 import { eventStoreLog } from './stores.ts';
 
 export { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
@@ -42,13 +41,13 @@ const CONNECT_MS = 5000;
  * `NoEventStore` if the server does not answer. Log lines go to standard error. The caller closes the log.
  */
 export async function openOperatorLog(config: LogConfig): Promise<OperatorLog> {
-  const { dataDir, eventStoreUrl } = config;
+  const { eventStoreUrl } = config;
   const logger = pinoLogger({ level: 'warn', to: 'stderr' });
   // Who may read the log, such as an auditor, need not read the key file.
   const history = logHistory(config, { unreadable: () => null });
   const log =
     eventStoreUrl === null
-      ? await embeddedLog(join(dataDir, 'events.db'), history)
+      ? await embeddedLog(eventLogPath(config), history)
       : await eventStoreLog(eventStoreUrl, logger, CONNECT_MS);
   try {
     await history.demandLogInUse(log);

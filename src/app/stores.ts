@@ -11,6 +11,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
+import { eventLogPath } from './log-history.ts';
 import type { Ending } from './shutdown.ts';
 import { demandWritable } from './start-errors.ts';
 
@@ -62,7 +63,7 @@ export async function openStores(
     if (alone && mode === 'shared') (await acquireProcessLock(lockFile, 'alone')).release();
     const taken = await acquireProcessLock(lockFile, mode);
     ending.push(async () => taken.release());
-    const file = join(dataDir, 'events.db');
+    const file = eventLogPath(config);
     beforeOpening(file);
     const log = await sqliteEventLog({ file, logger, writes: true });
     ending.push(() => log.close());

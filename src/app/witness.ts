@@ -17,6 +17,7 @@ import { witnessApp } from '#src/http/witness.ts';
 import { acquireFileLock } from '#src/lib/files/file-lock.ts';
 import { lazily } from '#src/lib/lazily.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { urlHost } from '#src/lib/url-host.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import { createWitness } from '#src/usecases/witness/add-checkpoint.ts';
 import { verifierPrimitives } from './keys.ts';
@@ -61,13 +62,12 @@ export async function startWitness(options: WitnessOptions): Promise<RunningWitn
     const { signers } = keys;
     const witness = createWitness({ logs, state, signers, primitives: verifierPrimitives, clock, logger });
     const listening = await serve(witnessApp(witness, { clock, logger }), listen, clock);
-    const host = listen.hostname.includes(':') ? `[${listen.hostname}]` : listen.hostname;
     const stopped = lazily(async () => {
       await listening.stop();
       state.close();
     });
     return {
-      url: `http://${host}:${listening.port}`,
+      url: `http://${urlHost(listen.hostname)}:${listening.port}`,
       name: keys.name,
       vkeys: vkeysOf(keys),
       created,

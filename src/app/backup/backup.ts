@@ -27,7 +27,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import { loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
-import { checkpointPath } from '../log-history.ts';
+import { checkpointPath, eventLogPath, logMemoryPath } from '../log-history.ts';
 import { checkStorage, openAuditor, openOperatorLog } from '../operator.ts';
 import { BACKUP, flushTree, sha256Of } from './files.ts';
 
@@ -75,15 +75,15 @@ export function demandEmbedded({ eventStoreUrl }: LogConfig): void {
  * In this order: the log has every event that the checkpoint covers, and the key file every key that the log has announced.
  */
 async function copyFiles(config: LogConfig, partial: string): Promise<void> {
-  const { dataDir, keyFile } = config;
+  const { keyFile } = config;
   const copy = (from: string, to: string) => {
     if (!existsSync(from)) return;
     copyFileSync(from, join(partial, to));
     chmodSync(join(partial, to), 0o600);
   };
   copy(checkpointPath(config), BACKUP.note);
-  copy(join(dataDir, 'event-log.json'), BACKUP.memory);
-  await copyLogFile(join(dataDir, 'events.db'), join(partial, BACKUP.log));
+  copy(logMemoryPath(config), BACKUP.memory);
+  await copyLogFile(eventLogPath(config), join(partial, BACKUP.log));
   chmodSync(join(partial, BACKUP.log), 0o600);
   copy(keyFile.path, BACKUP.keys);
   readKeyFile(join(partial, BACKUP.keys));

@@ -30,7 +30,7 @@ import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { containsEvent } from '#src/usecases/audit/export-log.ts';
 import { loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
-import { checkpointPath } from '../log-history.ts';
+import { checkpointPath, eventLogPath, logMemoryPath } from '../log-history.ts';
 import { openOperatorLog } from '../operator.ts';
 import { demandEmbedded } from './backup.ts';
 import { BACKUP, readBackup } from './files.ts';
@@ -86,7 +86,7 @@ async function inPlace(config: LogConfig, folder: string): Promise<InPlace> {
   const kept = readKeyFile(join(folder, BACKUP.keys));
   const keys = existsSync(keyFile.path) ? readKeyFile(keyFile.path) : null;
   return {
-    log: await logInPlace(join(config.dataDir, 'events.db'), join(folder, BACKUP.log)),
+    log: await logInPlace(eventLogPath(config), join(folder, BACKUP.log)),
     checkpointSize: note === null ? null : (parseCheckpoint(note)?.size ?? null),
     keys: keys && {
       isSameSecret: keys.secretCheck === kept.secretCheck,
@@ -136,7 +136,7 @@ async function lastOf(log: ScannedLog) {
 /** The key file first and the log last: without the log, the key file prevents a start. */
 function putInPlace(config: LogConfig, folder: string, found: InPlace, { log, files }: Manifest): string[] {
   const { dataDir, keyFile } = config;
-  const file = join(dataDir, 'events.db');
+  const file = eventLogPath(config);
   const stamp = new Date().toISOString().replace(/[-:.]/g, '');
   const aside: string[] = [];
   const setAside = (path: string) => {
@@ -164,7 +164,7 @@ function putInPlace(config: LogConfig, folder: string, found: InPlace, { log, fi
   // The newer note stays: it shows what a restored log lacks.
   if (BACKUP.note in files && (found.checkpointSize ?? -1) < log.treeSize)
     copy(BACKUP.note, checkpointPath(config), 0o644)();
-  const memory = join(dataDir, 'event-log.json');
+  const memory = logMemoryPath(config);
   if (BACKUP.memory in files && !existsSync(memory)) copy(BACKUP.memory, memory, 0o600)();
   const place = copy(BACKUP.log, file, 0o600);
   for (const tail of ['', '-wal', '-shm', '.damaged']) setAside(file + tail);

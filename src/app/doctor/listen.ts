@@ -1,6 +1,7 @@
 // The doctor on the address that the service listens at, without taking it.
 import { connect } from 'node:net';
 import type { Config } from '#src/config.ts';
+import { urlHost } from '#src/lib/url-host.ts';
 import { type Checked, fine, problem } from './finding.ts';
 
 /** Listening on every address includes this machine's own. */
@@ -10,8 +11,7 @@ export type Living = { readonly url: string; readonly lives: boolean };
 
 /** Whether the process that listens at HOST and PORT answers `/health/live` within `ms`. */
 export async function askLiving(host: string, port: number, ms: number): Promise<Living> {
-  const address = LOOPBACK[host] ?? host;
-  const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/health/live`;
+  const url = `http://${urlHost(LOOPBACK[host] ?? host)}:${port}/health/live`;
   const lives = await fetch(url, { signal: AbortSignal.timeout(ms) }).then(
     ({ status }) => status === 200,
     () => false,

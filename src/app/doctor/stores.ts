@@ -11,7 +11,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
-import { logHistory } from '../log-history.ts';
+import { eventLogPath, logHistory } from '../log-history.ts';
 import { openOperatorLog } from '../operator.ts';
 import { demandWritable } from '../start-errors.ts';
 import { LOG_FILES } from '../stores.ts';
@@ -31,32 +31,30 @@ export function checkDisk({ dataDir, eventStoreUrl }: Config): Checked {
   return free < DISK.problem ? problem(text) : free < DISK.warning ? warning(text) : fine(text);
 }
 
-const eventLogFile = ({ dataDir }: Config) => join(dataDir, 'events.db');
-
 /** The log itself is read, and probed for a write without an event; events are written to a scratch log beside it. */
 export async function checkEventLog(config: Config): Promise<Checked> {
   const { dataDir, eventStoreUrl } = config;
   if (eventStoreUrl !== null) return withLog(config, answersOfServer);
   demandWritable(LOG_FILES.map((name) => join(dataDir, name)));
   if (!existsSync(dataDir)) {
-    logHistory(config).beforeOpening(eventLogFile(config));
+    logHistory(config).beforeOpening(eventLogPath(config));
     return fine(`${dataDir} and the event log in it are created at the first start`);
   }
   const speed = await scratchSpeed(dataDir);
   if (!hasEmbeddedLog(config)) {
-    logHistory(config).beforeOpening(eventLogFile(config));
+    logHistory(config).beforeOpening(eventLogPath(config));
     return fine(`a new one is created at the first start; ${speed}`);
   }
   return withLog(config, async (log) => {
     const health = await log.health();
-    if (!health.ok) return problem(`${eventLogFile(config)} accepts no events (${health.problem})`);
+    if (!health.ok) return problem(`${eventLogPath(config)} accepts no events (${health.problem})`);
     const damaged = health.damaged === undefined ? '' : '; damaged events: see relay audit --integrity';
-    const text = `${eventLogFile(config)} is read and written, up to position ${(await log.head()) ?? 0}; ${speed}`;
+    const text = `${eventLogPath(config)} is read and written, up to position ${(await log.head()) ?? 0}; ${speed}`;
     return damaged === '' ? fine(text) : problem(text + damaged);
   });
 }
 
-const hasEmbeddedLog = (config: Config) => existsSync(eventLogFile(config));
+const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
 
 async function withLog(config: Config, work: (log: EventLog) => Promise<Checked>): Promise<Checked> {
   const { log } = await openOperatorLog(config);
