@@ -170,6 +170,8 @@ export type Begun = {
   readonly payment: RefundingPayment;
   /** The other transaction that is claimed for it and not recorded yet; null: none is. */
   readonly claimedBy: string | null;
+  /** Time of the block of its charge (Unix); null: the chain does not show it now. */
+  readonly chargedAtSeconds: number | null;
 };
 
 /** Why a begun refund is not covered by a transaction that moves something to its payer. */
@@ -263,14 +265,16 @@ export const potKey = ({
 }: Pick<RefundTransfer, 'asset' | 'sender' | 'payer'>): string => `${asset} ${sender} ${payer}`.toLowerCase();
 
 function potFor(
-  { payment, claimedBy }: Begun,
+  { payment, claimedBy, chargedAtSeconds }: Begun,
   toPayer: readonly Pot[],
   { transaction, found, refundFrom }: Pick<ClaimRequest, 'transaction' | 'found' | 'refundFrom'>,
 ): Pot | Uncovered {
   const { asset, amount, payTo, reservedAt } = payment.reserved;
   if (claimedBy !== null) return 'claimed_by_other';
   if (payment.settled.transaction === transaction) return 'charge_transaction';
-  if (found.atSeconds < Math.floor(Date.parse(reservedAt) / 1000)) return 'transfer_before_charge';
+  // A block's time is compared with a block's time: the clock of the process that reserved may have been wrong.
+  const notBefore = chargedAtSeconds ?? Math.floor(Date.parse(reservedAt) / 1000);
+  if (found.atSeconds < notBefore) return 'transfer_before_charge';
   const ofAsset = toPayer.filter((pot) => pot.asset === asset.toLowerCase());
   if (ofAsset.length === 0) return 'wrong_asset';
   const sent = ofAsset.filter(({ sender }) => sender === payTo.toLowerCase() || sender === refundFrom);

@@ -67,7 +67,7 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
   let begun: readonly Begun[] | null = null;
   for (let released: readonly string[] = []; ; ) {
     // Before the claims: what is recorded meanwhile, and therefore not begun any more, is found in these.
-    begun ??= await loadBegun(deps, network, transaction);
+    begun ??= await loadBegun(deps, request, found);
     const { state, expected } = await loadRefundClaims(deps.log, stream);
     const at = isoNow(deps);
     const facts = { transaction, found, begun, refundFrom, released, max: MAX_REFUNDS, at };
@@ -101,15 +101,25 @@ const uncoveredOf = ({ begun, reason }: { readonly begun: Begun; readonly reason
   claimedBy: begun.claimedBy,
 });
 
-async function loadBegun(deps: JournalDeps, network: string, transaction: string): Promise<readonly Begun[]> {
+/** Of payers that the transaction pays. */
+async function loadBegun(
+  deps: JournalDeps,
+  { transaction, findTransfers }: CompleteRequest,
+  { network, transfers }: Extract<FoundTransfers, { outcome: 'found' }>,
+): Promise<readonly Begun[]> {
+  const paid = new Set(transfers.map(({ recipient }) => recipient.toLowerCase()));
   const ids = await findBegunRefunds(deps.log);
   const claimed = await findClaimed(deps.log, ids);
   const begun: Begun[] = [];
   for (const id of ids) {
     const { state } = await loadPayment(deps.log, id);
     if (state.status !== 'refunding' || state.reserved.network !== network) continue;
+    if (!paid.has(state.reserved.payer.toLowerCase())) continue;
     const by = claimed.get(id) ?? null;
-    begun.push({ id, payment: state, claimedBy: by === transaction ? null : by });
+    const charge = state.settled.transaction;
+    const found = charge === null ? null : await findTransfers(charge);
+    const chargedAtSeconds = found?.outcome === 'found' ? found.atSeconds : null;
+    begun.push({ id, payment: state, claimedBy: by === transaction ? null : by, chargedAtSeconds });
   }
   return begun;
 }

@@ -167,7 +167,8 @@ type Changes = {
 
 function refunding({ id = PAYMENT_STREAM, claimedBy, reserved, settled, begun }: Changes = {}): Begun {
   const events = [paymentReserved(reserved), paymentSettled(settled), refundBegun(begun)];
-  return { id, payment: givenPayment(...events).state as RefundingPayment, claimedBy: claimedBy ?? null };
+  const payment = givenPayment(...events).state as RefundingPayment;
+  return { id, payment, claimedBy: claimedBy ?? null, chargedAtSeconds: null };
 }
 const numbered = (n: number, reserved: Changes['reserved'] = {}) =>
   refunding({ id: stream(n), reserved: { jobId: `job_${n}`, ...reserved } });

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
-import type { Completed } from '#src/usecases/payments/complete-refund.ts';
+import { type Completed, completeRefunds } from '#src/usecases/payments/complete-refund.ts';
 import { balancePayments } from '#test/support/books.ts';
 import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { hex, paymentReserved, paymentSettled, refundBegun } from '#test/support/given-events.ts';
+import { hex, paymentReserved, paymentSettled, refundBegun, T0 } from '#test/support/given-events.ts';
 import { complete, REFUND_TX, transactionOf, transferOf } from '#test/support/given-refund.ts';
 import { runs } from '#test/support/property-runs.ts';
 
@@ -66,6 +66,33 @@ test('several payers and several payments of one in one transaction: claimed fir
   const [books] = await balancePayments(it.log);
   assert.deepEqual([books?.refunded, books?.open, books?.balanced], ['9000', '0', true]);
 });
+
+for (const [title, reservedMs, chargedSeconds, refunded] of [
+  ['its clock was ahead: the refund is recorded', 3_600_000, -1, true],
+  ['its clock was behind: a transfer before the charge is no refund', -3_600_000, 1, false],
+] as const)
+  test(`the time of the charge is its block's, not that of the process that reserved; ${title}`, async () => {
+    const it = world();
+    const jobId = jobOf(1);
+    const reservedAt = new Date(T0 + reservedMs).toISOString();
+    const events = [
+      paymentReserved({ jobId, reservedAt }),
+      paymentSettled({ jobId }),
+      refundBegun({ jobId }),
+    ];
+    await given(it, stream(1), ...events);
+    const found = transactionOf(transferOf(3000n));
+    assert.ok(found.outcome === 'found');
+    const charge = { ...found, atSeconds: found.atSeconds + chargedSeconds };
+    const findTransfers = async (transaction: string) => (transaction === REFUND_TX ? found : charge);
+    const completed = await completeRefunds(it.deps, {
+      transaction: REFUND_TX,
+      refundFrom: null,
+      findTransfers,
+    });
+    const uncovered = { refunds: [], uncovered: [[stream(1), 'transfer_before_charge']] };
+    assert.deepEqual(essence(completed), refunded ? recorded([1, true]) : uncovered);
+  });
 
 test('a transaction that is used up refunds no payment that begins later; what is left of one does', async () => {
   const it = await begun(undefined);
