@@ -5,10 +5,9 @@ import { ROUTES } from '#src/discovery/routes.ts';
 import { ERROR_CODES, ERRORS, type ErrorEntry } from '#src/domain/error-catalog.ts';
 import {
   FACILITATOR_REASON,
-  OPEN_REASONS,
-  OWN_FAILURE_REASONS,
   PAYMENT_REASONS,
-  TERMINAL_REASONS,
+  type PaymentReason,
+  REASONS_OF_402,
 } from '#src/domain/payment/reasons.ts';
 import { Closed, OneOf } from '#src/domain/schema-parts.ts';
 
@@ -45,22 +44,10 @@ export const errors = document([ROUTES.errors], {
   links: serviceLinks(facts),
 }));
 
-function reasons(): Static<typeof ReasonShown>[] {
-  const own = Object.entries(PAYMENT_REASONS).map(([reason, { meaning, action }]) => ({
-    reason,
-    from: 'relay' as const,
-    meaning,
-    charged: 'never' as const,
-    action,
-  }));
-  const known = [...TERMINAL_REASONS, ...OWN_FAILURE_REASONS, ...OPEN_REASONS];
-  const passedOn = [...new Set<string>(known)]
-    .filter((reason) => !Object.hasOwn(PAYMENT_REASONS, reason))
-    .map((reason) => ({
-      reason,
-      from: 'facilitator' as const,
-      charged: 'never' as const,
-      ...FACILITATOR_REASON,
-    }));
-  return [...own, ...passedOn];
-}
+const isOwn = (reason: string): reason is PaymentReason => Object.hasOwn(PAYMENT_REASONS, reason);
+
+const reasons = (): Static<typeof ReasonShown>[] =>
+  REASONS_OF_402.map((reason) => {
+    const { meaning, action } = isOwn(reason) ? PAYMENT_REASONS[reason] : FACILITATOR_REASON;
+    return { reason, from: isOwn(reason) ? 'relay' : 'facilitator', meaning, charged: 'never', action };
+  });

@@ -1,5 +1,6 @@
 # Decide before paying, with curl
 # Free: evaluates the action against a buyer policy and recommends whether to pay.
+# Run: sh curl-decide.sh
 curl -sS --fail-with-body https://relay.example/api/decide/webhook \
   -H 'content-type: application/json' \
   -d '{

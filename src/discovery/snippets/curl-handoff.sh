@@ -1,5 +1,6 @@
 # Package steps for a browser agent
 # No step is executed here, and there is no receipt.
+# Run: sh curl-handoff.sh
 curl -sS --fail-with-body https://relay.example/api/handoff/browser \
   -H 'content-type: application/json' \
   -d '{

@@ -1,5 +1,6 @@
 # Preview a schedule
 # The next runs, across daylight saving. Nothing is scheduled.
+# Run: sh curl-schedule-preview.sh
 curl -sS --fail-with-body https://relay.example/api/schedules/preview \
   -H 'content-type: application/json' \
   -d '{

@@ -1,5 +1,6 @@
 # Read the report of a receipt with curl
 # Free. Takes the receipt id from RECEIPT_ID; prints the report, and fails if the action is not done.
+# Run: RECEIPT_ID=rcpt_… sh curl-verify.sh
 get() { curl -sS --fail-with-body "$1"; }
 stop() { printf '%s\n' "$1" >&2; exit 1; }
 

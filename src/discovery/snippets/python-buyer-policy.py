@@ -1,5 +1,6 @@
 # Check the terms of a 402 with Python
 # Exits with 1 if the buyer does not accept the terms. In demo mode there are no terms: the call needs no payment. Standard library only: it does not pay; to pay from Python, use any x402 client.
+# Run: python3 python-buyer-policy.py
 import base64
 import json
 import sys

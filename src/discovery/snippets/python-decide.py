@@ -1,5 +1,6 @@
 # Decide before paying, with Python
 # Free. Standard library only: it does not pay; to pay from Python, use any x402 client.
+# Run: python3 python-decide.py
 import json
 import sys
 from urllib.error import HTTPError

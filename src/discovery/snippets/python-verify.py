@@ -1,5 +1,6 @@
 # Check a receipt with Python
 # Free, standard library only. Takes the receipt id as its argument; exits with 1 if a check or the job failed.
+# Run: python3 python-verify.py rcpt_…
 import json
 import sys
 from urllib.request import urlopen

@@ -133,3 +133,13 @@ export const FACILITATOR_REASON: Reason = {
     'A code of the facilitator, passed on: it refuses this payment. The code names what is wrong with it.',
   action: 'Correct what the code names (balance, signature, time, value), and sign a new payment.',
 };
+
+/** Every reason that a 402 can have, this relay's own first. */
+export const REASONS_OF_402: readonly string[] = [
+  ...new Set<string>([
+    ...Object.keys(PAYMENT_REASONS),
+    ...TERMINAL_REASONS,
+    ...OWN_FAILURE_REASONS,
+    ...OPEN_REASONS,
+  ]),
+];

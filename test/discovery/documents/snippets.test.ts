@@ -140,3 +140,17 @@ test('snippets: those in JavaScript are modules that state how they are run', ()
   }
   rmSync(parent, { recursive: true });
 });
+
+test('snippets: those in Python and shell state how they are run', () => {
+  const scripts = all(charged).filter(({ language }) => language === 'python' || language === 'shell');
+  // The one is published as verify.py, the other is a function for a server of one's own.
+  const others = ['python-verify-offline', 'python-verify-webhook'];
+  const named = scripts.filter(({ id }) => !others.includes(id));
+  assert.ok(named.length >= 12);
+  for (const { id, code, language } of named)
+    assert.match(
+      code,
+      new RegExp(language === 'python' ? `^# Run: .*python3 ${id}\\.py` : `^# Run: .*sh ${id}\\.sh`, 'm'),
+      id,
+    );
+});
