@@ -30,7 +30,7 @@ const EXECUTE = '/api/execute/webhook';
 type Relay = { readonly pid: number; readonly url: string };
 
 /** One turn of executions; each call must have reached the target exactly once. */
-async function executions(
+export async function executions(
   world: World,
   relay: Relay,
   concurrency: number,

@@ -9,6 +9,7 @@ import { rebuildMeasure } from './rebuild.ts';
 import { receiptsMeasure } from './receipts.ts';
 import type { Measure } from './rounds.ts';
 import { startMeasure } from './start.ts';
+import { witnessesMeasure } from './witnesses.ts';
 
 export const MEASURES: readonly Measure[] = [
   callsMeasure,
@@ -22,4 +23,5 @@ export const MEASURES: readonly Measure[] = [
   paidMeasure,
   auditMeasure,
   readersMeasure,
+  witnessesMeasure,
 ];
