@@ -291,7 +291,7 @@ describe('pages that verify', needs, () => {
               rows[i] ?? '',
               new RegExp(`^${own.includes(name) ? 'verified' : 'ok'}.* ${name}`, 's'),
             );
-          assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*Unwitnessed/);
+          assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*No witness has cosigned/);
           assert.match(await textOf(page, '#own-check'), /8 values are redacted/);
           const { id } = executed.receipt;
           const asked = heard.requests.map((address) => new URL(address).pathname);

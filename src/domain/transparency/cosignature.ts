@@ -1,6 +1,7 @@
 // Cosignatures of checkpoints (C2SP tlog-cosignature): Ed25519 (signature type 0x04) and ML-DSA-44 (0x06). Also verifies the
 // signatures of a log, which are of one of these types or of type 0x01.
 import { concatBytes, toHex, utf8 } from '#src/domain/encoding.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Primitives } from '../signing-keys/keys.ts';
 import { type TreeHead, treeHeadOf } from './checkpoint.ts';
 import { isCount, sameHash } from './merkle.ts';
@@ -120,8 +121,18 @@ export function statedCosigners(checkpoint: string): readonly StatedCosigner[] {
   const { signatures = [] } = parseNote(checkpoint) ?? {};
   return signatures.flatMap(({ name, signature }) => {
     const time = sizes.includes(signature.length) ? statedTime(signature) : null;
-    return time === null ? [] : [{ name, time }];
+    return time === null || time > LAST_SECOND ? [] : [{ name, time }];
   });
+}
+
+/** Of a Date, Unix seconds. */
+const LAST_SECOND = 8.64e12;
+
+/** The same as a sentence. */
+export function cosignersText(checkpoint: string): string {
+  const stated = statedCosigners(checkpoint).map(({ name, time }) => `${name} at ${iso(time * 1000)}`);
+  if (stated.length === 0) return 'No witness has cosigned this checkpoint.';
+  return `Cosigned, as this checkpoint states, by ${stated.join(', ')}: a policy of yours verifies that (relay verify --policy).`;
 }
 
 /**

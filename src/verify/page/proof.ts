@@ -8,6 +8,7 @@ import type { Check } from '../../domain/receipt/report.ts';
 import { CHECK_LABELS, type CheckRow, checkRow, outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
+import { cosignersText } from '../../domain/transparency/cosignature.ts';
 import { webPrimitives } from '../primitives.ts';
 import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
 import { overall, pill, showRows } from './check-table.ts';
@@ -110,15 +111,15 @@ async function newest(path: string, keys: string, proof: ProofReport): Promise<C
   try {
     const note = await fetched(path);
     const known = fromJwkSet(parsedJson(keys)) ?? [];
-    const head = note && (await verifyCheckpoint(note, known, webPrimitives));
-    if (!head) return failed('No checkpoint key of the key set has signed it.');
+    const head = note !== null && (await verifyCheckpoint(note, known, webPrimitives));
+    if (note === null || !head) return failed('No checkpoint key of the key set has signed it.');
     if (!proof.ok) return failed('The proof does not hold.');
     if (head.origin !== proof.origin) return failed('It is of another log.');
     if (head.size === proof.size && toBase64(head.root) !== proof.root)
       return failed(
         'It is of another tree of the same size: keep both, they prove that this relay published two.',
       );
-    const more = `${head.origin} had ${head.size} entries. Unwitnessed: no witness cosigned it.`;
+    const more = `${head.origin} had ${head.size} entries. ${cosignersText(note)}`;
     return { ...row, state: 'verified', more };
   } catch (error) {
     return { ...row, state: 'unchecked', more: reasonOf(error) };

@@ -9,6 +9,8 @@ import {
 } from '../../domain/receipt/document.ts';
 import { CHECK_LABELS, type CheckRow, checkRow, outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
+import { cosignersText } from '../../domain/transparency/cosignature.ts';
+import { parseTlogProof } from '../../domain/transparency/tlog-proof.ts';
 import { Unusable } from '../given.ts';
 import { type VerifyOptions, verifyReceipt } from '../verifier.ts';
 import { checkTable, pill } from './check-table.ts';
@@ -98,10 +100,17 @@ const NO_PROOF: CheckRow = {
   more: 'No proof was given.',
 };
 
+/** To a proof that holds: who has cosigned its checkpoint, and when. */
+function withCosigners(row: CheckRow): CheckRow {
+  const proof = parseTlogProof(`${textOf('proof')}\n`);
+  if (row.name !== 'receipt_logged' || row.state !== 'verified' || proof === null) return row;
+  return { ...row, more: `${row.more ?? ''} ${cosignersText(proof.checkpoint)}` };
+}
+
 function shown(report: ReceiptReport, keys: string): readonly Node[] {
   const { payload, keyId, differences, opened, checks } = report;
   const trusted = allChecksHold(report);
-  const rows = checks.map((check) => checkRow(check, 'verified'));
+  const rows = checks.map((check) => withCosigners(checkRow(check, 'verified')));
   const parts: Node[] = [checkTable(textOf('proof') === '' ? [...rows, NO_PROOF] : rows)];
   const section = (title: string, ...more: readonly Node[]) => parts.push(element('h3', {}, title), ...more);
   if (keyId !== null && !holds(keys, keyId))
