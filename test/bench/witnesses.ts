@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { C2spWitness } from '#test/support/c2sp-witness.ts';
 import { makeWorld } from '#test/support/service-world.ts';
-import { StandardWitness } from '#test/support/standard-witness.ts';
 import { executions } from './calls.ts';
 import type { Turn } from './load.ts';
 import { interleaved, type Measure, NO_GOAL, row } from './rounds.ts';
@@ -44,7 +44,7 @@ export const witnessesMeasure: Measure = {
     try {
       const policy = join(world.folder, 'witnesses.policy');
       const lines = servers.map(({ url }, n) => {
-        const { vkey } = new StandardWitness({ name: `witness.example/w${n + 1}` });
+        const { vkey } = new C2spWitness({ name: `witness.example/w${n + 1}` });
         return `witness w${n + 1} ${vkey} ${url}`;
       });
       writeFileSync(policy, [...lines, 'group both all w1 w2', 'quorum both', ''].join('\n'));
