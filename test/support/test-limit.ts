@@ -1,4 +1,5 @@
-// The limit of one test and one hook under Bun, whose default of 5 s is too short for real processes and for builds.
+// The limit of one test and one hook of a single `bun test FILE`, as in test/run.ts. Bun applies a preload's limit to the
+// first file only (1.4.4), so the runner gives the limit as an option.
 import { setDefaultTimeout } from 'bun:test';
 
 setDefaultTimeout(120_000);
