@@ -198,7 +198,7 @@ describe('pages', needs, () => {
     await page.getByRole('button', { name: 'Copied' }).waitFor();
     const copied = await page.evaluate<string>('navigator.clipboard.readText()');
     assert.equal(copied, await page.locator('pre[data-copy]').first().textContent());
-    assert.match(copied, /^curl .*\/api\/execute\/webhook/);
+    assert.match(copied, /^# Run: .*\ncurl .*\/api\/execute\/webhook/);
     await page.context().close();
   });
 });
