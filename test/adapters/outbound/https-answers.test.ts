@@ -431,9 +431,9 @@ test('headers that arrive slowly are a timeout in phase headers', async () => {
 });
 
 test('a body that arrives slowly is a timeout in phase body, with the status', async () => {
-  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n';
+  const head = 'HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\nd';
   await inLab({ handler: (_request, socket) => forever(socket, head, () => 'd', 20) }, async ({ send }) => {
-    const report = await send({ timeoutMs: 400 });
+    const report = await send({ timeoutMs: 1_500 });
     assert.deepEqual(ended(report), { errorCategory: 'timeout', status: 200, phase: 'body', sent: 'yes' });
     assert.ok((report.responseBytes ?? 0) > 0);
   });
