@@ -42,8 +42,8 @@ The keys are those of the relay's /.well-known/jwks.json, obtained beforehand fr
   curl -s https://relay.example/.well-known/jwks.json > jwks.json
 With a URL and no --keys, they are fetched from the same origin. A key inside a receipt is never used.
 With --proof, obtained from /log/proof/{receiptId}, the receipt must be included in the relay's transparency log.
-With --policy, a quorum of the witnesses that the file names must have cosigned the checkpoint of the proof; the result
-names who has cosigned, when, and who has not:
+With --policy, a quorum of the witnesses that the file names must have cosigned the checkpoint of the proof, or the receipt
+does not verify; the result names who has cosigned, when, and who has not. A proof obtained at once has no quorum yet:
   relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof --policy witnesses.policy
 With --disclose, each disclosure (a JSON array, or the complete execution response) must match a commitment of the
 receipt. Disclosures of a receipt that does not verify are not opened.`;
@@ -175,7 +175,7 @@ export const factLines = (facts: readonly { readonly ok: boolean; readonly words
 function labelOf(check: Check): string {
   if (check.name === 'receipt_logged' && check.details !== undefined && 'index' in check.details)
     return `It is in the transparency log, index ${check.details.index} of ${check.details.size}`;
-  if (check.name === 'receipt_witnessed' && check.ok) return plain(witnessText(check.details));
+  if (check.name === 'receipt_witnessed' && check.ok) return plain(witnessText(check));
   return CHECK_LABELS[check.name];
 }
 

@@ -198,6 +198,27 @@ describe('--policy', () => {
     assert.match(stdout, /missing: \["one"\]/);
     assert.match(stdout, /problem: "?quorum"?\n/);
   });
+  test('no quorum right after the call: exit 1 too, and until when it is due', async () => {
+    const iat = Math.floor(Date.now() / 1000);
+    const young = await signed({ ...payload, iat }, key);
+    const short = smallLog(ORIGIN, log.key);
+    await short.append(receiptLeafData(young));
+    const proof = file('young.tlog-proof', cosignedBy(await short.proof(0), iat, a));
+    const { code, stdout } = await runCli([
+      'verify',
+      file('young.jws', young),
+      '--keys',
+      keys,
+      '--proof',
+      proof,
+      '--policy',
+      policy,
+    ]);
+    assert.equal(code, 1, stdout);
+    assert.match(stdout, /pending: true\n/);
+    assert.match(stdout, new RegExp(`dueBy: ${iat + 600}\n`));
+    assert.match(stdout, /NOT verified/);
+  });
   test('without --proof, or with a policy that is none, it cannot run', async () => {
     const { code, stderr } = await runCli(['verify', receipt, '--keys', keys, '--policy', policy]);
     assert.deepEqual(

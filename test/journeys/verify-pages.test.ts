@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { type Heard, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
+import { c2spKey } from '#test/support/c2sp.ts';
+import { cosignedBy, policyText } from '#test/support/cosigned.ts';
 import { signed } from '#test/support/given-receipt.ts';
 import * as given from '#test/support/logged-receipt.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
@@ -135,6 +137,57 @@ describe('pages that verify', needs, () => {
     });
   });
 
+  test('/verify: a policy of the reader is verified in the page, without a network: who has cosigned, when, and who has not', async () => {
+    const [one, two] = [c2spKey('one.example', 4), c2spKey('two.example', 4)];
+    const policy = policyText({ one, two }, 'group both all one two', 'quorum both');
+    const [at, time] = ['2026-01-02T00:00:00.000Z', Date.UTC(2026, 0, 2) / 1000];
+    const foreign = cosignedBy(given.proofBy(await given.checkpointOf(given.LEAVES.slice(1))), time, two);
+    const forged = `${cosignedBy(proof, time, one)}${foreign.split('\n').at(-2)}\n`;
+    const cases: readonly (readonly [proof: string, policy: string, state: RegExp, found: RegExp | null])[] =
+      [
+        [
+          cosignedBy(proof, time, one, two),
+          policy,
+          /^verified/,
+          new RegExp(`verified.*receipt_witnessed\\s.*Cosigned by one at ${at}, two at ${at}\\.`, 's'),
+        ],
+        [
+          cosignedBy(proof, time, two),
+          policy,
+          /^failed/,
+          new RegExp(
+            `failed.*receipt_witnessed\\s.*Too few witnesses have cosigned\\. Cosigned by two at ${at}\\. Not by one\\.`,
+            's',
+          ),
+        ],
+        [proof, policy, /^failed/, /Too few witnesses have cosigned\. Not by one, two\./],
+        [forged, policy, /^failed/, /The cosignature of a witness does not verify\./],
+        [
+          cosignedBy(proof, time, one),
+          '',
+          /^verified/,
+          new RegExp(`Cosigned, as this checkpoint states, by one\\.example at ${at}`),
+        ],
+        [proof, '', /^verified/, /No witness has cosigned this checkpoint/],
+        ['', policy, /^not checked .* A witness policy needs a proof of inclusion/, null],
+        [proof, 'quorum x', /^not checked .* policy is no policy file: line 1/, null],
+      ];
+    await on('/verify', async (page, heard) => {
+      await page.context().setOffline(true);
+      await page.getByRole('radio', { name: /A key set of mine/ }).check();
+      await page.evaluate('document.querySelector("details").open = true');
+      for (const [proof, policy, state, found] of cases) {
+        for (const [id, text] of Object.entries({ receipt: jws, keys: JSON.stringify(keys), proof, policy }))
+          await page.locator(`#${id}`).fill(text);
+        assert.match(await verified(page), state);
+        assert.equal(await page.locator('#result').isVisible(), found !== null);
+        if (found !== null) assert.match(await textOf(page, '#findings'), found);
+      }
+      await fitsBothSizes(page);
+      assert.deepEqual(heard.said, []);
+    });
+  });
+
   test('/verify: the keyboard alone is enough, and the result has the focus', async () => {
     await on('/verify', async (page) => {
       const focused = () =>
@@ -234,7 +287,9 @@ describe('pages that verify', needs, () => {
       const tree = await page.locator('main').ariaSnapshot();
       for (const part of [
         'form "Verify a receipt"',
-        ...['Receipt', 'Key set', 'Proof of inclusion', 'Disclosures'].map((name) => `textbox "${name}"`),
+        ...['Receipt', 'Key set', 'Proof of inclusion', 'Witness policy', 'Disclosures'].map(
+          (name) => `textbox "${name}"`,
+        ),
         'group "Keys"',
         'button "Receipt: choose a file"',
         'button "Verify"',
@@ -383,6 +438,13 @@ describe('pages that verify', needs, () => {
       { [RECEIPT]: unlogged, '**/jwks.json': () => JSON.stringify(keys) },
       /^failed/,
       /failed.* receipt_logged/,
+    ]);
+    // The page states who has cosigned, as the answers do, and that it has not verified it.
+    const witness = c2spKey('witness.example/w1', 4);
+    cases.push([
+      { ...twoTrees, '**/log/checkpoint': () => cosignedBy(given.checkpoint, payload.iat, witness) },
+      /^failed/,
+      /newest checkpoint.*Cosigned, as this checkpoint states, by witness\.example\/w1 at .*a policy of yours verifies that/,
     ]);
     const otherTree = await given.checkpointOf(given.LEAVES.toReversed());
     cases.push(

@@ -61,7 +61,7 @@ for (const [name, { verifyReceipt, verifyProof }] of Object.entries(BOTH)) {
       };
       assert.deepEqual(await check(cosignedBy(proof, now, one, two)), [true, ['one', 'two'], [], undefined]);
       assert.deepEqual(await check(cosignedBy(proof, now, two)), [false, ['two'], ['one'], 'quorum']);
-      assert.deepEqual(await check(null), [true, [], ['one', 'two'], undefined]);
+      assert.deepEqual(await check(null), [false, [], ['one', 'two'], 'proof']);
       await assert.rejects(verifyReceipt(jws, { keys, policy }), /^TypeError: policy needs a proof/);
       await assert.rejects(
         verifyReceipt(jws, { keys, proof, policy: 'quorum x' }),

@@ -75,7 +75,8 @@ export type WitnessCheck = {
 
 /**
  * `names`: the witnesses of the policy that have cosigned the checkpoint of the proof, and `times` when, as each states it (Unix
- * seconds). `missing`: those of the quorum that have not. `dueBy`: until when (Unix seconds) the quorum may be missing.
+ * seconds). `missing`: those of the quorum that have not. `dueBy`: until when (Unix seconds) the
+ * quorum may be missing; `pending`: until then it is.
  */
 export type WitnessDetails = {
   readonly pending: boolean;

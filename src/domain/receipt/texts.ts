@@ -3,7 +3,7 @@ import { iso } from '../../lib/iso.ts';
 import type { ProofProblem } from '../transparency/tlog-proof.ts';
 import type { DisclosureProblem } from './disclosures.ts';
 import { type ReceiptPayload, runOf } from './payload.ts';
-import type { Check, CheckName, LogDetails, WitnessDetails, WitnessProblem } from './report.ts';
+import type { Check, CheckName, LogDetails, WitnessCheck, WitnessProblem } from './report.ts';
 
 export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   receipt_present: 'There is a receipt, and it is the requested one',
@@ -25,7 +25,7 @@ export const CHECK_LABELS: Readonly<Record<CheckName, string>> = {
   schedule_matches: 'Job and receipt state the same run of a schedule',
   event_chain_matches: 'The recorded history of the job is the one that was signed',
   receipt_logged: 'It is in the transparency log, or not yet due there',
-  receipt_witnessed: 'Witnesses have cosigned the log with it, or are not yet due',
+  receipt_witnessed: 'A quorum of the witnesses has cosigned the log with it',
 };
 
 /** `ok`: the relay's statement. `verified`: checked by the reader. `unchecked`: it was not possible, or its input was missing. */
@@ -51,7 +51,7 @@ export function checkRow(check: Check, holds: 'ok' | 'verified'): CheckRow & Pic
   }
   if (check.name === 'receipt_witnessed') {
     const state = check.details?.pending === true ? 'pending' : holds;
-    return { state: ok ? state : 'failed', label, name, more: witnessText(check.details) };
+    return { state: ok ? state : 'failed', label, name, more: witnessText(check) };
   }
   if (ok) return { state: holds, label, name, more: null };
   return {
@@ -90,7 +90,7 @@ const WITNESS_PROBLEMS: Readonly<Record<WitnessProblem, string>> = {
 };
 
 /** Who has cosigned and when, who has not, and what is wrong. */
-export function witnessText(details: WitnessDetails | undefined): string {
+export function witnessText({ ok, details }: Pick<WitnessCheck, 'ok' | 'details'>): string {
   if (details === undefined) return 'There is no receipt.';
   const { pending, names, times, missing, dueBy, problem } = details;
   const cosigned = names.map((name, at) => `${name} at ${witnessTime(times[at] ?? 0)}`);
@@ -98,8 +98,11 @@ export function witnessText(details: WitnessDetails | undefined): string {
     ...(cosigned.length === 0 ? [] : [`Cosigned by ${cosigned.join(', ')}.`]),
     ...(missing.length === 0 ? [] : [`Not by ${missing.join(', ')}.`]),
   ];
-  if (pending) return [`Not yet; it is due by ${witnessTime(dueBy)}. That is no error.`, ...parts].join(' ');
-  return [...(problem === undefined ? [] : [WITNESS_PROBLEMS[problem]]), ...parts].join(' ');
+  const due = witnessTime(dueBy);
+  if (pending && ok) return [`Not yet; it is due by ${due}. That is no error.`, ...parts].join(' ');
+  const problems = problem === undefined ? [] : [WITNESS_PROBLEMS[problem]];
+  const again = pending ? [`It is due by ${due}: obtain the proof again until then.`] : [];
+  return [...problems, ...parts, ...again].join(' ');
 }
 
 /** Unix seconds, possibly beyond the range of a Date. */

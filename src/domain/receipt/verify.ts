@@ -233,6 +233,8 @@ export type LogFacts = {
   readonly now: number;
   /** Which witnesses have to have cosigned; absent or null: none is checked. */
   readonly policy?: WitnessPolicy | null;
+  /** The policy is the log's own: a missing quorum is pending until it is due. Absent: a reader's. */
+  readonly isOwnPolicy?: boolean;
 };
 
 /**

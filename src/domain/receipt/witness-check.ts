@@ -15,25 +15,29 @@ export type WitnessFacts = {
   /** Unix seconds. */
   readonly now: number;
   readonly policy: WitnessPolicy;
+  /** The log's own policy, whose quorum may be missing until it is due. Otherwise a reader's, which is satisfied or not. */
+  readonly isOwnPolicy?: boolean;
   /** Whether the receipt is in the log: a quorum for a tree without it shows nothing. */
   readonly logged: LogCheck;
 };
 
 /**
- * Ok with the names and times of the witnesses that have cosigned; ok with `details.pending` while the log owes no proof yet, and
- * until `details.dueBy` if only the quorum is missing. A time is a witness's own statement, in Unix seconds.
+ * Ok with the names and times of the witnesses that have cosigned. `details.pending`: the log owes no proof yet, or only the quorum
+ * is missing until `details.dueBy`; that is ok by the log's own policy, and fails by a reader's. A time is a witness's own
+ * statement, in Unix seconds.
  */
 export async function witnessCheck(facts: WitnessFacts, primitives: Primitives): Promise<WitnessCheck> {
-  const { iat, proof, now, policy, logged } = facts;
+  const { iat, proof, now, policy, isOwnPolicy = false, logged } = facts;
   const name = 'receipt_witnessed';
   const note = proof === null || !logged.ok ? null : parseNote(parseTlogProof(proof)?.checkpoint ?? '');
   const dueBy = Math.max(iat + TRANSPARENCY.witnessMmdSeconds, logDueBy(logged) ?? 0);
   if (note === null) {
     const { signed, missing } = judgeQuorum(policy, new Set());
     const details = { quorum: false, names: signed, times: [], missing, dueBy };
-    return logged.ok
-      ? { name, ok: true, details: { pending: true, ...details } }
-      : { name, ok: false, details: { pending: false, ...details, problem: 'proof' } };
+    const pending = logged.ok;
+    return pending && isOwnPolicy
+      ? { name, ok: true, details: { pending, ...details } }
+      : { name, ok: false, details: { pending, ...details, problem: 'proof' } };
   }
   const cosignatures = await cosignaturesOf(note, policy, primitives);
   const { met, signed, missing } = judgeQuorum(policy, new Set(cosignatures.valid.map((one) => one.name)));
@@ -42,7 +46,7 @@ export async function witnessCheck(facts: WitnessFacts, primitives: Primitives):
   const problem = await problemOf(note, policy, { ...cosignatures, met }, primitives);
   if (problem === null) return { name, ok: true, details: { pending: false, ...details } };
   const pending = problem === 'quorum' && now <= dueBy && iat <= now + TRANSPARENCY.mmdSeconds;
-  return { name, ok: pending, details: { pending, ...details, problem } };
+  return { name, ok: pending && isOwnPolicy, details: { pending, ...details, problem } };
 }
 
 function logDueBy({ details }: LogCheck): number | null {

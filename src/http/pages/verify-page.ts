@@ -49,8 +49,9 @@ ${field('receipt', 'Receipt', markup`A JWS, the JSON of <code>GET /api/receipts/
 <p><label class="choice"><input type="radio" name="keys" id="keys-own"><span>A key set of mine: kept from before, or of another relay. Then nothing is fetched, and it works offline.</span></label></p>
 <div id="own-keys" hidden>${field('keys', 'Key set', markup`A JWK set (RFC 7517), as <code>${ROUTES.jwks.path}</code> shows it.`, 4)}</div>
 </fieldset>
-<details><summary>More to check: proof of the transparency log, disclosures</summary>
+<details><summary>More to check: proof of the transparency log, witnesses, disclosures</summary>
 ${field('proof', 'Proof of inclusion', markup`The text of <code>/log/proof/{receiptId}</code>: then the receipt must stand in the transparency log.`, 4)}
+${field('policy', 'Witness policy', markup`A policy file (C2SP tlog-policy) of your own: a quorum of the witnesses in it must have cosigned the checkpoint of the proof.`, 4)}
 ${field('disclosures', 'Disclosures', markup`A JSON array, or the execution response that has them: each must be one that the receipt commits to.`, 4)}
 </details>
 <p><button type="submit">Verify</button></p>

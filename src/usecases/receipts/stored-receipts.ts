@@ -155,7 +155,7 @@ async function logFacts(
   const proof = await transparency.prove(receiptId);
   if (proof === null) return null;
   const now = Math.floor(clock.now() / 1000);
-  return { proof: typeof proof === 'string' ? proof : null, now, policy };
+  return { proof: typeof proof === 'string' ? proof : null, now, policy, isOwnPolicy: true };
 }
 
 function failed(cause: unknown): never {

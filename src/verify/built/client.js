@@ -1879,14 +1879,15 @@ async function cosignaturesOf(note, { witnesses }, primitives) {
 
 // src/domain/receipt/witness-check.ts
 async function witnessCheck(facts, primitives) {
-  const { iat, proof, now, policy, logged } = facts;
+  const { iat, proof, now, policy, isOwnPolicy = false, logged } = facts;
   const name = "receipt_witnessed";
   const note = proof === null || !logged.ok ? null : parseNote(parseTlogProof(proof)?.checkpoint ?? "");
   const dueBy = Math.max(iat + TRANSPARENCY.witnessMmdSeconds, logDueBy(logged) ?? 0);
   if (note === null) {
     const { signed, missing } = judgeQuorum(policy, new Set);
     const details = { quorum: false, names: signed, times: [], missing, dueBy };
-    return logged.ok ? { name, ok: true, details: { pending: true, ...details } } : { name, ok: false, details: { pending: false, ...details, problem: "proof" } };
+    const pending = logged.ok;
+    return pending && isOwnPolicy ? { name, ok: true, details: { pending, ...details } } : { name, ok: false, details: { pending, ...details, problem: "proof" } };
   }
   const cosignatures = await cosignaturesOf(note, policy, primitives);
   const { met, signed, missing } = judgeQuorum(policy, new Set(cosignatures.valid.map((one) => one.name)));
@@ -1896,7 +1897,7 @@ async function witnessCheck(facts, primitives) {
   if (problem === null)
     return { name, ok: true, details: { pending: false, ...details } };
   const pending = problem === "quorum" && now <= dueBy && iat <= now + TRANSPARENCY.mmdSeconds;
-  return { name, ok: pending, details: { pending, ...details, problem } };
+  return { name, ok: pending && isOwnPolicy, details: { pending, ...details, problem } };
 }
 function logDueBy({ details }) {
   return details !== undefined && "dueBy" in details ? details.dueBy : null;

@@ -287,7 +287,8 @@ export type WitnessCheck = {
 
 /**
  * `names`: the witnesses of the policy that have cosigned the checkpoint of the proof, and `times` when, as each states it (Unix
- * seconds). `missing`: those of the quorum that have not. `dueBy`: until when (Unix seconds) the quorum may be missing.
+ * seconds). `missing`: those of the quorum that have not. `dueBy`: until when (Unix seconds) the
+ * quorum may be missing; `pending`: until then it is.
  */
 export type WitnessDetails = {
   readonly pending: boolean;
@@ -378,12 +379,13 @@ export type VerifyOptions = {
   readonly proof?: string | null;
   /**
    * A policy file (C2SP tlog-policy), as text: a quorum of its witnesses must have cosigned the checkpoint of the proof (check
-   * `receipt_witnessed`, with the names that are missing). Needs `proof`. ML-DSA-44 keys need a runtime whose WebCrypto has it.
+   * `receipt_witnessed`, with the names that are missing); without it the receipt does not verify, also while it is not due yet
+   * (`details.pending`). Needs `proof`. ML-DSA-44 keys need a runtime whose WebCrypto has it.
    */
   readonly policy?: string;
   /** The disclosures to open: `disclosures` of an execution response, or the response itself. */
   readonly disclosures?: Given | readonly string[];
-  /** Unix seconds; the machine's clock unless given. Used only to decide whether a receipt is late in the log. */
+  /** Unix seconds; the machine's clock unless given. Used only to decide whether a receipt is late in the log, or its witnesses. */
   readonly now?: number;
   /** The expected ids, if the receipt must have them. */
   readonly receiptId?: string;

@@ -19,7 +19,7 @@ import { fetchedKeys, reasonOf } from './fetching.ts';
 import { differenceList, disclosures, notOpened, redactions, statement } from './receipt-view.ts';
 
 export function offerVerification(form: HTMLFormElement): void {
-  for (const id of ['receipt', 'keys', 'proof', 'disclosures']) takeFiles(id);
+  for (const id of ['receipt', 'keys', 'proof', 'policy', 'disclosures']) takeFiles(id);
   const chosen = part('own-keys', HTMLElement);
   const own = part('keys-own', HTMLInputElement);
   const follow = () => {
@@ -74,16 +74,19 @@ async function verifyGiven(form: HTMLFormElement, ownKeys: boolean): Promise<voi
 }
 
 /** An execution response opens its own commitments, unless others are given. */
-function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'disclosures'> {
-  const [proof, given] = [textOf('proof'), textOf('disclosures')];
+function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'policy' | 'disclosures'> {
+  const [proof, policy, given] = [textOf('proof'), textOf('policy'), textOf('disclosures')];
   const document = readReceiptDocument(receipt);
   const own = document.kind === 'execution' && 'disclosures' in document.text;
   // What was copied from a page may have lost its last line's end, without which it is no signed note.
   const noProof = proof === '' ? null : noProofIn(`${proof}\n`);
   // An error answer that was saved as a proof is no evidence against the receipt.
   if (noProof !== null) throw new Unusable(`The proof that was given ${noProof}.`);
+  if (policy !== '' && proof === '')
+    throw new Unusable('A witness policy needs a proof of inclusion: the cosignatures are in it.');
   return {
     ...(proof === '' ? {} : { proof: `${proof}\n` }),
+    ...(policy === '' ? {} : { policy }),
     ...(given !== '' ? { disclosures: given } : own ? { disclosures: document.text } : {}),
   };
 }
@@ -100,10 +103,11 @@ const NO_PROOF: CheckRow = {
   more: 'No proof was given.',
 };
 
-/** To a proof that holds: who has cosigned its checkpoint, and when. */
+/** To a proof that holds, without a policy: who has cosigned its checkpoint, and when, as it states. */
 function withCosigners(row: CheckRow): CheckRow {
   const proof = parseTlogProof(`${textOf('proof')}\n`);
-  if (row.name !== 'receipt_logged' || row.state !== 'verified' || proof === null) return row;
+  if (row.name !== 'receipt_logged' || row.state !== 'verified' || proof === null || textOf('policy') !== '')
+    return row;
   return { ...row, more: `${row.more ?? ''} ${cosignersText(proof.checkpoint)}` };
 }
 

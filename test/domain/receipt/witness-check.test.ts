@@ -25,14 +25,19 @@ const proof = await log.proof(1);
 const [a, b, pq] = [c2spKey('a.example', 4), c2spKey('b.example', 4), c2spKey('pq.example', 6)];
 const TWO = policyText({ A: a, B: b, PQ: pq }, 'group all-of-us 2 A B PQ', 'quorum all-of-us');
 
-type When = { readonly proof: string | null; readonly policy?: string; readonly now?: number };
-async function judged({ proof, policy = TWO, now = iat + 10 }: When, by = primitives) {
+type When = {
+  readonly proof: string | null;
+  readonly policy?: string;
+  readonly now?: number;
+  readonly isOwnPolicy?: boolean;
+};
+async function judged({ proof, policy = TWO, now = iat + 10, isOwnPolicy = false }: When, by = primitives) {
   const read = parseWitnessPolicy(policy).policy ?? assert.fail();
   const facts = await goodFacts(key, {
     jws,
     job: null,
     keys: [key.record, log.key.record],
-    log: { proof, now, policy: read },
+    log: { proof, now, policy: read, isOwnPolicy },
   });
   const report = await verifyReceipt(facts, by);
   const check = report.checks.find(({ name }) => name === 'receipt_witnessed');
@@ -80,23 +85,25 @@ describe('without a quorum', () => {
     dueBy,
     problem: 'quorum',
   };
-  test('it is pending for ten minutes after the receipt', async () => {
+  test('it fails by a reader’s policy, and is pending for ten minutes by the log’s own', async () => {
     for (const now of [iat, dueBy])
-      assert.deepEqual(await judged({ proof: one, now }), {
-        name: 'receipt_witnessed',
-        ok: true,
-        details: { pending: true, ...details },
-      });
+      for (const isOwnPolicy of [true, false])
+        assert.deepEqual(await judged({ proof: one, now, isOwnPolicy }), {
+          name: 'receipt_witnessed',
+          ok: isOwnPolicy,
+          details: { pending: true, ...details },
+        });
   });
   test('then it fails, with the names that are missing', async () => {
-    assert.deepEqual(await judged({ proof: one, now: dueBy + 1 }), {
-      name: 'receipt_witnessed',
-      ok: false,
-      details: { pending: false, ...details },
-    });
+    for (const isOwnPolicy of [true, false])
+      assert.deepEqual(await judged({ proof: one, now: dueBy + 1, isOwnPolicy }), {
+        name: 'receipt_witnessed',
+        ok: false,
+        details: { pending: false, ...details },
+      });
   });
   test('a receipt that is dated far ahead is not pending', async () => {
-    assert.equal((await judged({ proof: one, now: iat - 100_000 })).ok, false);
+    assert.equal((await judged({ proof: one, now: iat - 100_000, isOwnPolicy: true })).ok, false);
   });
   test('two cosignatures of one witness are no two witnesses', async () => {
     const { ok, details: found } = await judged({ proof: cosignedBy(one, iat + 9, b), now: dueBy + 1 });
@@ -140,23 +147,26 @@ describe('a cosigned checkpoint does not count', () => {
 });
 
 describe('without a proof', () => {
-  test('it is pending as long as the log owes none, and names the later of both times', async () => {
-    assert.deepEqual(await judged({ proof: null, now: iat + 1800 }), {
-      name: 'receipt_witnessed',
-      ok: true,
-      details: {
-        pending: true,
-        quorum: false,
-        names: [],
-        times: [],
-        missing: ['A', 'B', 'PQ'],
-        dueBy: iat + 1800,
-      },
-    });
+  const details = {
+    pending: true,
+    quorum: false,
+    names: [],
+    times: [],
+    missing: ['A', 'B', 'PQ'],
+    dueBy: iat + 1800,
+  };
+  test('by the log’s own policy it is pending as long as the log owes none; the later of both times is named', async () => {
+    const check = await judged({ proof: null, now: iat + 1800, isOwnPolicy: true });
+    assert.deepEqual(check, { name: 'receipt_witnessed', ok: true, details });
+  });
+  test('by a reader’s policy it fails', async () => {
+    const check = await judged({ proof: null, now: iat + 1800 });
+    const problem = 'proof';
+    assert.deepEqual(check, { name: 'receipt_witnessed', ok: false, details: { ...details, problem } });
   });
   test('then it fails like the check of the log', async () => {
-    const { ok, details } = await judged({ proof: null, now: iat + 1801 });
-    assert.deepEqual([ok, details?.problem], [false, 'proof']);
+    const { ok, details } = await judged({ proof: null, now: iat + 1801, isOwnPolicy: true });
+    assert.deepEqual([ok, details?.pending, details?.problem], [false, false, 'proof']);
   });
 });
 
@@ -170,12 +180,18 @@ test('a policy with `quorum none` requires no witness, and still names those tha
 test('as text: who has cosigned and when, who has not, and why it fails', async () => {
   const good = await judged({ proof: cosignedBy(proof, 1_700_000_000, a, b) });
   assert.equal(
-    witnessText(good.details),
+    witnessText(good),
     'Cosigned by A at 2023-11-14T22:13:20.000Z, B at 2023-11-14T22:13:20.000Z. Not by PQ.',
   );
   const late = await judged({ proof, now: dueBy + 1 });
-  assert.equal(witnessText(late.details), 'Too few witnesses have cosigned. Not by A, B, PQ.');
-  const pending = checkRow(await judged({ proof }), 'verified');
+  assert.equal(witnessText(late), 'Too few witnesses have cosigned. Not by A, B, PQ.');
+  const early = checkRow(await judged({ proof }), 'verified');
+  assert.equal(early.state, 'failed');
+  assert.match(
+    early.more ?? '',
+    /^Too few witnesses have cosigned\. Not by A, B, PQ\. It is due by .*: obtain the proof again until then\.$/,
+  );
+  const pending = checkRow(await judged({ proof, isOwnPolicy: true }), 'ok');
   assert.deepEqual([pending.state, pending.label], ['pending', CHECK_LABELS.receipt_witnessed]);
   assert.match(pending.more ?? '', /^Not yet; it is due by .*\. That is no error\. Not by A, B, PQ\.$/);
 });

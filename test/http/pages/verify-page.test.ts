@@ -31,8 +31,8 @@ test('the page names that script by its hash, and every field by a label', async
   assert.ok(headers.get('content-security-policy')?.includes(`script-src 'sha256-${hash}'`));
   for (const [, id] of text.matchAll(/<textarea id="([^"]+)"/g))
     assert.match(text, new RegExp(`<label for="${id}">`));
-  assert.equal(text.match(/<textarea /g)?.length, 4);
-  assert.equal(text.match(/<input type="file"[^>]* aria-label="[^"]+"/g)?.length, 4);
+  assert.equal(text.match(/<textarea /g)?.length, 5);
+  assert.equal(text.match(/<input type="file"[^>]* aria-label="[^"]+"/g)?.length, 5);
 });
 
 test('the page is asked for again each time, and sent again only if it has changed', async () => {
