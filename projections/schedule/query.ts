@@ -27,11 +27,6 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
     .orderBy(desc(run), desc(scheduleRuns.id))
     .limit(RUNS_MAX)
     .prepare('schedule_runs_of');
-  const held = db
-    .select({ count: sql<number>`count(*)`.mapWith(Number) })
-    .from(scheduleRuns)
-    .where(and(eq(scheduleRuns.holder, sql.placeholder('holder')), inArray(state, [...OPEN])))
-    .prepare('schedule_runs_held');
   const dueRuns = db
     .selectDistinct({ id: scheduleRuns.scheduleId })
     .from(scheduleRuns)
@@ -52,10 +47,6 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
       const runs = await runsOf.execute({ id });
       const open = runs.filter((one) => OPEN.some((each) => each === one.state)).length;
       return { ...schedule, runs, open };
-    },
-    async openTickets(holder: string): Promise<number> {
-      const [row] = await held.execute({ holder });
-      return row?.count ?? 0;
     },
     /** Schedules with a run that is due by `until` (RFC 3339) and not known as over. Somebody has to look at their streams. */
     async due(until: string, limit: number): Promise<readonly string[]> {

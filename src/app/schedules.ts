@@ -35,7 +35,6 @@ export async function wireSchedules(
     vault,
     calendar,
     horizonMs: horizonDays * DAY_MS,
-    openTickets: models.schedule.openTickets,
     stopping,
     candidates: (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX),
     async readPayment({ name, value }: { readonly name: string; readonly value: string }) {

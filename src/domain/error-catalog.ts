@@ -61,6 +61,7 @@ export const ERRORS = {
   job_not_found: entry(404, 'There is no such job, or it is no longer retained.', ID),
   receipt_not_found: entry(404, 'There is no such receipt, or it is no longer retained.', ID),
   decision_not_found: entry(404, 'There is no such decision.', ID),
+  schedule_not_found: entry(404, 'There is no such schedule, or the token is not that of its buyer.', ID),
   route_not_found: entry(404, 'There is nothing at this path.', 'See /openapi.json for every operation.'),
   method_not_allowed: entry(
     405,
@@ -75,6 +76,11 @@ export const ERRORS = {
     409,
     'The action is not the one that was decided on.',
     `Send the decided action. ${DECIDE}`,
+  ),
+  schedule_ended: entry(
+    409,
+    'The schedule is cancelled, or has no further run to pay for.',
+    'Buy another schedule with POST /api/schedules/webhook.',
   ),
   idempotency_conflict: entry(
     409,

@@ -1,17 +1,29 @@
 // The vault: keys of sealed texts, kept outside the event log so that they can be deleted. The ciphertext is the caller's.
 import { Fault } from '#src/domain/refusal.ts';
 
+export type Sealing = {
+  /** What its key is stored under, without a dot. Repeated: the text is sealed under the key that is there. */
+  readonly name: string;
+  readonly text: string;
+  /** Unix ms after which the key may be deleted. */
+  readonly untilMs: number;
+  /** Whose keys are counted, and how many there may be; null: it is not counted. */
+  readonly seat: { readonly holder: string; readonly max: number } | null;
+};
+
 /** Each call throws `VaultUnavailable` while the keys cannot be read or written. */
 export interface Vault {
   /**
-   * Seals a text under a new random key, which is durable before this returns. `untilMs`: Unix ms after which the key may
-   * be deleted. Returns the ciphertext.
+   * Seals a text under a random key, which is durable before this returns. Returns the ciphertext; null: its holder has
+   * `max` keys. However many processes seal at once, no holder has more.
    */
-  put(text: string, untilMs: number): Promise<string>;
+  put(sealing: Sealing): Promise<string | null>;
+  /** How many keys the holder has. */
+  held(holder: string): Promise<number>;
   /** The text of a ciphertext; null if its key is gone, or the ciphertext was changed. The key stays. */
   take(sealed: string): Promise<string | null>;
-  /** Deletes the keys of ciphertexts: they cannot be read any more. Keys that are gone already do not matter. */
-  remove(sealed: readonly string[]): Promise<void>;
+  /** Deletes keys: what was sealed under them cannot be read any more. Keys that are gone already do not matter. */
+  remove(names: readonly string[]): Promise<void>;
   /** The clock of the store, Unix ms, which all processes share; null: they have the clock of one machine in common. */
   now(): Promise<number | null>;
   close(): Promise<void>;

@@ -18,15 +18,22 @@ export type MemoryVault = Vault & { readonly keys: Map<string, Uint8Array>; cloc
 
 export function memoryVault(): MemoryVault {
   const keys = new Map<string, Uint8Array>();
+  const holders = new Map<string, string>();
+  const held = (holder: string) => [...keys.keys()].filter((name) => holders.get(name) === holder).length;
   const store = {
     keys,
     clock: null as number | null,
   };
   const vault = sealedVault({
-    insert: async (id, key) => void keys.set(id, key),
-    find: async (id) => keys.get(id) ?? null,
-    async delete(ids) {
-      for (const id of ids) keys.delete(id);
+    async insert({ name, key, seat }) {
+      if (seat !== null && held(seat.holder) >= seat.max) return;
+      if (!keys.has(name)) keys.set(name, key);
+      if (seat !== null) holders.set(name, seat.holder);
+    },
+    find: async (name) => keys.get(name) ?? null,
+    held: async (holder) => held(holder),
+    async delete(names) {
+      for (const name of names) keys.delete(name);
     },
     deleteEnded: async () => undefined,
     now: async () => store.clock,
@@ -65,7 +72,6 @@ export function schedulesOf(it: World, common: ScheduleCommon) {
     vault: common.vault,
     calendar: temporalCalendar(),
     horizonMs: 30 * 86_400_000,
-    openTickets: async () => 0,
     stopping: stopping.signal,
     async readPayment({ value }) {
       const known = common.presented.get(value);

@@ -1,5 +1,5 @@
 // The keys of a shared deployment: a table of the shared Postgres that belongs to no generation, as that of the quotas.
-import { eq, inArray, lt, sql } from 'drizzle-orm';
+import { count, eq, inArray, lt, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { customType, index, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
 import { withTimeout } from '#src/lib/time.ts';
@@ -17,8 +17,10 @@ export const vaultKeys = pgTable(
     key: bytea().notNull(),
     /** After this it may be deleted. */
     until: timestamp({ withTimezone: true }).notNull(),
+    /** Whose keys are counted; null: it is not. */
+    holder: text(),
   },
-  (table) => [index('vault_keys_until').on(table.until)],
+  (table) => [index('vault_keys_until').on(table.until), index('vault_keys_holder').on(table.holder)],
 );
 
 const ANSWER_MS = 2000;
@@ -31,14 +33,28 @@ export function postgresVault({ open }: { readonly open: () => Promise<Db> }): V
       ANSWER_MS,
       () => new Error('no answer in time'),
     );
+  const counted = async (db: Db, holder: string) => {
+    const [row] = await db.select({ keys: count() }).from(vaultKeys).where(eq(vaultKeys.holder, holder));
+    return row?.keys ?? 0;
+  };
   return sealedVault({
-    async insert(id, key, untilMs) {
-      await ask((db) => db.insert(vaultKeys).values({ id, key, until: new Date(untilMs) }));
+    async insert({ name: id, key, untilMs, seat }) {
+      const row = { id, key, until: new Date(untilMs), holder: seat?.holder ?? null };
+      const insert = (db: Db) => db.insert(vaultKeys).values(row).onConflictDoNothing();
+      if (seat === null) return void (await ask(insert));
+      await ask((db) =>
+        db.transaction(async (tx) => {
+          // One insert of a holder at a time: each counts those before it.
+          await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${seat.holder}, 0))`);
+          if ((await counted(tx, seat.holder)) < seat.max) await insert(tx);
+        }),
+      );
     },
     async find(id) {
       const [row] = await ask((db) => db.select().from(vaultKeys).where(eq(vaultKeys.id, id)));
       return row?.key ?? null;
     },
+    held: (holder) => ask((db) => counted(db, holder)),
     async delete(ids) {
       await ask((db) => db.delete(vaultKeys).where(inArray(vaultKeys.id, [...ids])));
     },

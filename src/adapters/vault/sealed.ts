@@ -1,12 +1,16 @@
-// A vault over a store of keys: AES-256-GCM with one random key for each text. `<id>.<base64url of iv, ciphertext, tag>`.
-import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto';
-import { type Vault, VaultUnavailable } from '#src/ports/vault.ts';
+// A vault over a store of keys: AES-256-GCM with one random key for each name. `<name>.<base64url of iv, ciphertext, tag>`.
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { type Sealing, type Vault, VaultUnavailable } from '#src/ports/vault.ts';
 
-/** Where the keys are. `untilMs`: Unix ms after which `deleteEnded` may delete a key. */
+export type NewKey = Omit<Sealing, 'text'> & { readonly key: Uint8Array };
+
+/** Where the keys are. */
 export type KeyStore = {
-  insert(id: string, key: Uint8Array, untilMs: number): Promise<void>;
-  find(id: string): Promise<Uint8Array | null>;
-  delete(ids: readonly string[]): Promise<void>;
+  /** Stores the key unless the name has one, or its holder has `max`. Atomic among processes. */
+  insert(key: NewKey): Promise<void>;
+  find(name: string): Promise<Uint8Array | null>;
+  held(holder: string): Promise<number>;
+  delete(names: readonly string[]): Promise<void>;
   deleteEnded(): Promise<void>;
   now(): Promise<number | null>;
   close(): Promise<void>;
@@ -17,27 +21,27 @@ const TAG_BYTES = 16;
 
 export function sealedVault(store: KeyStore): Vault {
   return {
-    async put(text, untilMs) {
-      const [id, key, iv] = [randomUUID(), randomBytes(32), randomBytes(IV_BYTES)];
+    async put({ text, ...sealing }) {
+      await surely(store.deleteEnded());
+      await surely(store.insert({ ...sealing, key: randomBytes(32) }));
+      const key = await surely(store.find(sealing.name));
+      if (key === null) return null;
+      const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv('aes-256-gcm', key, iv);
       const sealed = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-      await surely(store.insert(id, key, untilMs));
-      await surely(store.deleteEnded());
-      return `${id}.${sealed.toString('base64url')}`;
+      return `${sealing.name}.${sealed.toString('base64url')}`;
     },
+    held: (holder) => surely(store.held(holder)),
     async take(sealed) {
-      const key = await surely(store.find(idOf(sealed)));
-      return key === null
-        ? null
-        : opened(key, Buffer.from(sealed.slice(idOf(sealed).length + 1), 'base64url'));
+      const name = sealed.slice(0, Math.max(0, sealed.indexOf('.')));
+      const key = await surely(store.find(name));
+      return key === null ? null : opened(key, Buffer.from(sealed.slice(name.length + 1), 'base64url'));
     },
-    remove: (sealed) => (sealed.length === 0 ? Promise.resolve() : surely(store.delete(sealed.map(idOf)))),
+    remove: (names) => (names.length === 0 ? Promise.resolve() : surely(store.delete(names))),
     now: () => surely(store.now()),
     close: () => store.close(),
   };
 }
-
-const idOf = (sealed: string): string => sealed.slice(0, Math.max(0, sealed.indexOf('.')));
 
 /** null: it is not the ciphertext of this key. */
 function opened(key: Uint8Array, sealed: Buffer): string | null {

@@ -7,35 +7,39 @@ import { sealedVault } from './sealed.ts';
 
 const BUSY_MS = 2000;
 
-/** `file`: created if it is missing, readable by its owner only. `now`: Unix ms. */
+/** `file`: created if it is missing, readable by its owner only. `now`: the clock of the store, Unix ms. */
 export function sqliteVault({ file, now }: { readonly file: string; readonly now: () => number }): Vault {
   createPrivateFile(file);
   const db = new DatabaseSync(file, { timeout: BUSY_MS });
   // No write-ahead log: a deleted key would stay in it.
   db.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON');
-  db.exec(
-    'CREATE TABLE IF NOT EXISTS vault_keys (id TEXT PRIMARY KEY, key BLOB NOT NULL, until INTEGER NOT NULL) STRICT',
-  );
-  db.exec('CREATE INDEX IF NOT EXISTS vault_keys_until ON vault_keys (until)');
-  const insert = db.prepare('INSERT INTO vault_keys (id, key, until) VALUES (?, ?, ?)');
+  db.exec(`CREATE TABLE IF NOT EXISTS vault_keys
+    (id TEXT PRIMARY KEY, key BLOB NOT NULL, until INTEGER NOT NULL, holder TEXT) STRICT;
+    CREATE INDEX IF NOT EXISTS vault_keys_until ON vault_keys (until);
+    CREATE INDEX IF NOT EXISTS vault_keys_holder ON vault_keys (holder)`);
+  // One statement is one transaction, and writers take turns.
+  const insert = db.prepare(`INSERT OR IGNORE INTO vault_keys (id, key, until, holder) SELECT ?1, ?2, ?3, ?4
+    WHERE ?4 IS NULL OR (SELECT count(*) FROM vault_keys WHERE holder = ?4) < ?5`);
   const find = db.prepare('SELECT key FROM vault_keys WHERE id = ?');
+  const held = db.prepare('SELECT count(*) AS keys FROM vault_keys WHERE holder = ?');
   const remove = db.prepare('DELETE FROM vault_keys WHERE id IN (SELECT value FROM json_each(?))');
   const ended = db.prepare('DELETE FROM vault_keys WHERE until < ?');
   return sealedVault({
-    async insert(id, key, untilMs) {
-      insert.run(id, key, Math.ceil(untilMs));
+    async insert({ name, key, untilMs, seat }) {
+      insert.run(name, key, Math.ceil(untilMs), seat?.holder ?? null, seat?.max ?? null);
     },
-    async find(id) {
-      const key = find.get(id)?.key;
+    async find(name) {
+      const key = find.get(name)?.key;
       return key instanceof Uint8Array ? key : null;
     },
-    async delete(ids) {
-      remove.run(JSON.stringify(ids));
+    held: async (holder) => Number(held.get(holder)?.keys),
+    async delete(names) {
+      remove.run(JSON.stringify(names));
     },
     async deleteEnded() {
       ended.run(Math.floor(now()));
     },
-    now: async () => null,
+    now: async () => now(),
     async close() {
       db.close();
     },

@@ -82,9 +82,9 @@ export function fundRun(
 }
 
 /** Why no further run can be paid for. */
-export const over = (why: 'cancelled' | 'complete'): Refused<'invalid_schedule'> =>
+export const over = (why: 'cancelled' | 'complete'): Refused<'schedule_ended'> =>
   refused(
-    'invalid_schedule',
+    'schedule_ended',
     why === 'cancelled' ? 'The schedule is cancelled.' : 'The schedule has no further run to pay for.',
   );
 

@@ -84,7 +84,7 @@ const ScheduleResponse = Closed({
       reason: Nullable(
         Type.String({
           description:
-            'Why the run was skipped. It was not charged then, except where the reason is not_started or payment_unconfirmed: the operator returns what was settled.',
+            'Why the run was skipped: missed, not_funded, overlap, target_refused, terms_changed, lost, cancelled, or the code that the payment was refused with. It was not charged then, except where the reason is unserved: the operator returns what was settled.',
         }),
       ),
       dueAt: Instant,

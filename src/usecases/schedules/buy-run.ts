@@ -1,8 +1,7 @@
 // Buys runs of schedules: a payment is verified and bound to one run, and nothing is settled before that run is due.
-import { sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
+import { toHex } from '#src/domain/encoding.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
-import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import {
   defineSchedule,
@@ -13,6 +12,7 @@ import {
 } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
+import { type PaymentHeader, readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import type { DefinedSchedule, PlannedRun, Schedule } from '#src/domain/schedule/state.ts';
 import { iso } from '#src/lib/iso.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
@@ -39,6 +39,7 @@ import { verifyPayment } from '#src/usecases/execution/payment-steps.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
+import { hashOf, releasePayment, tokenOf } from './end-run.ts';
 import {
   nextOf,
   noRun,
@@ -49,9 +50,6 @@ import {
   type ScheduleDeps,
   timeOf,
 } from './quote.ts';
-
-/** The header that brought a payment, to read it again when its run is due. */
-export type PaymentHeader = { readonly name: string; readonly value: string };
 
 export type Buyer = {
   /** null: calls are free. */
@@ -79,6 +77,10 @@ export async function createSchedule(
 ): Promise<Bought | Refused> {
   const plan = readPlan(deps, request);
   if (isRefused(plan)) return plan;
+  const ids = {
+    scheduleId: makeId('sch', deps.entropy.bytes(16)),
+    jobId: makeId('job', deps.entropy.bytes(16)),
+  };
   return purchase(deps, buyer, plan.read, async (call) => {
     const known = await knownTicket(deps, call);
     if (known !== null && isRefused(known)) return known;
@@ -91,24 +93,17 @@ export async function createSchedule(
     }
     const run = known?.run ?? firstRun(plan.defined, timeOf(deps));
     if (run === null) return noRun();
-    const scheduleId = known?.scheduleId ?? makeId('sch', deps.entropy.bytes(16));
+    const { scheduleId, jobId } = known ?? ids;
     const fingerprint = runFingerprint(deps.keyedHash, plan.read.request, scheduleId);
     if (known !== null && known.payment.state.reserved.fingerprint !== fingerprint) return reused();
-    const jobId = known?.jobId ?? makeId('job', deps.entropy.bytes(16));
-    if (known === null) {
-      const bound = await bindPayment(deps, call, {
-        scheduleId,
-        jobId,
-        fingerprint,
-        quote: quoteOf(deps.clock.now(), run, plan.defined),
-      });
-      if (isRefused(bound)) return bound;
-    }
-    const funding = await fundingOf(deps, buyer, jobId);
-    const sealed = await deps.vault.put(
-      JSON.stringify(plan.webhook),
-      Date.parse(plan.defined.endsAt) + DAY_MS,
-    );
+    const quote = quoteOf(deps.clock.now(), run, plan.defined);
+    const order = { scheduleId, jobId, fingerprint, quote, endsAt: plan.defined.endsAt };
+    const funding = await payFor(deps, call, { buyer, order, isBound: known !== null });
+    if (isRefused(funding)) return funding;
+    const text = JSON.stringify(plan.webhook);
+    const untilMs = keptUntil(plan.defined.endsAt);
+    const sealed = await deps.vault.put({ name: scheduleId, text, untilMs, seat: null });
+    if (sealed === null) throw new Error('a key that is not counted is always stored');
     const cancelToken = tokenOf(deps, scheduleId);
     const facts = {
       ...plan.defined,
@@ -134,8 +129,9 @@ export async function fundRun(
   if (view.state.status === 'absent') return notFound();
   const text = await deps.vault.take(view.state.defined.sealed);
   if (text === null) return over(view.state.status === 'cancelled' ? 'cancelled' : 'complete');
-  const read = readRequest(JSON.parse(text) as WebhookRequest, '/webhook');
+  const read = readRequest(readSealedRequest(text), '/webhook');
   if (isRefused(read)) return read;
+  const newJobId = makeId('job', deps.entropy.bytes(16));
   return purchase(deps, buyer, read, async (call) => {
     const before = await loadSchedule(deps.log, scheduleId);
     const { state } = before;
@@ -149,20 +145,20 @@ export async function fundRun(
     const next = nextOf(deps, state);
     if (isRefused(next)) return next;
     const { run, passed } = next;
-    const fingerprint = runFingerprint(deps.keyedHash, read.request, scheduleId);
-    const jobId = known?.jobId ?? makeId('job', deps.entropy.bytes(16));
-    const quote = quoteOf(deps.clock.now(), run, state.defined);
     // Bound before a crash: by now another run may be the first without a payment.
     if (known !== null && known.run.run !== run.run) {
-      const released = { jobId, reason: 'run_taken', lostKeyTo: null, releasedAt: iso(deps.clock.now()) };
-      await appendPayment(deps, known.payment, event('PaymentReleased', released));
+      await releasePayment(deps, known.payment.stream, known.jobId, 'run_taken');
       throw new WrongExpectedVersion(known.payment.stream, 'no_stream', null);
     }
-    if (known === null) {
-      const bound = await bindPayment(deps, call, { scheduleId, jobId, fingerprint, quote });
-      if (isRefused(bound)) return bound;
-    }
-    const funding = await fundingOf(deps, buyer, jobId);
+    const order = {
+      scheduleId,
+      jobId: known?.jobId ?? newJobId,
+      fingerprint: runFingerprint(deps.keyedHash, read.request, scheduleId),
+      quote: quoteOf(deps.clock.now(), run, state.defined),
+      endsAt: state.defined.endsAt,
+    };
+    const funding = await payFor(deps, call, { buyer, order, isBound: known !== null });
+    if (isRefused(funding)) return funding;
     const events = [...passed, fund(state, run, funding, timeOf(deps))];
     const after = await call.deadline.forAppend(appendSchedule(deps, before, events));
     return boughtOf(after.state, run, null);
@@ -262,28 +258,63 @@ async function findDeferred(
 const reused = () =>
   refused('payment_reused', 'This payment was made for another request: sign a new payment.');
 
-type Binding = {
+type Order = {
   readonly scheduleId: string;
   readonly jobId: string;
   readonly fingerprint: string;
   readonly quote: Quote;
+  /** Of the schedule: RFC 3339. */
+  readonly endsAt: string;
 };
 
-/** Judges the target and the payment, and appends PaymentDeferred. Nothing is appended where calls are free. */
-async function bindPayment(deps: ScheduleDeps, call: Call, binding: Binding): Promise<Allowed | Refused> {
-  await demandWholeRecord(deps, 'nothing was sent, and no run is sold');
-  demandSigningKey(deps);
-  const { presented, payer, client } = call;
-  const { quote, scheduleId, jobId, fingerprint } = binding;
-  const verdict = await judgeRequest(deps, call.read.target, payer);
-  if (isRefused(verdict)) return verdict;
+/**
+ * Binds the payment to the run, unless it is, and seals its header: the key is durable before the run is recorded as funded,
+ * and is one of the few that its holder may have.
+ */
+async function payFor(
+  deps: ScheduleDeps,
+  call: Call,
+  { buyer, order, isBound }: { readonly buyer: Buyer; readonly order: Order; readonly isBound: boolean },
+): Promise<Funding | Refused> {
+  const { presented, header, payer, client } = buyer;
+  const { jobId } = order;
   const limit = presented === null ? SCHEDULE_LIMITS.ticketsPerClient : SCHEDULE_LIMITS.ticketsPerPayer;
-  const open = await deps.openTickets(holderOf(deps, { payer, client, presented }));
-  if (open >= limit.max) {
-    return refused('too_many_in_flight', `At most ${limit.max} runs that are not over: ${limit.meaning}`, {
+  const holder = toHex(deps.keyedHash.mac('ticket-holder', presented === null ? `client ${client}` : payer));
+  const tooMany = () =>
+    refused('too_many_in_flight', `At most ${limit.max} runs that are not over: ${limit.meaning}`, {
       retryAfterSeconds: 60,
     });
+  if (!isBound) {
+    if ((await deps.vault.held(holder)) >= limit.max) return tooMany();
+    const bound = await bindPayment(deps, call, order);
+    if (isRefused(bound)) return bound;
   }
+  const untilMs =
+    presented === null
+      ? keptUntil(order.endsAt)
+      : Number(presented.validBefore) * 1000 + RUN_TIMES.endGraceMs;
+  const text = JSON.stringify(header);
+  const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat: { holder, max: limit.max } });
+  const paymentStream = presented === null ? null : STREAM.payment(presented.hash);
+  if (sealed === null) {
+    if (paymentStream !== null) await releasePayment(deps, paymentStream, jobId, 'too_many_in_flight');
+    return tooMany();
+  }
+  if (presented === null) return { jobId, paymentStream, validBefore: null, holder, sealed: null };
+  return { jobId, paymentStream, validBefore: Number(presented.validBefore), holder, sealed };
+}
+
+/** Until when the keys of a schedule are kept that have no earlier end: Unix ms. */
+const keptUntil = (endsAt: string): number => Date.parse(endsAt) + DAY_MS;
+
+/** Judges the target and the payment, and appends PaymentDeferred. Nothing is appended where calls are free. */
+async function bindPayment(deps: ScheduleDeps, call: Call, order: Order): Promise<Allowed | Refused> {
+  await demandWholeRecord(deps, 'nothing was sent, and no run is sold');
+  demandSigningKey(deps);
+  const { presented, payer } = call;
+  const { quote, scheduleId, jobId, fingerprint } = order;
+  const verdict = await judgeRequest(deps, call.read.target, payer);
+  if (isRefused(verdict)) return verdict;
   const { paymentStream } = call.lookup;
   if (presented === null || paymentStream === null) return ALLOWED;
   const dueMs = Date.parse(quote.run.dueAt);
@@ -319,27 +350,3 @@ async function bindPayment(deps: ScheduleDeps, call: Call, binding: Binding): Pr
     slot();
   }
 }
-
-const holderOf = (
-  { keyedHash }: ScheduleDeps,
-  { presented, payer, client }: Pick<Buyer, 'presented' | 'payer' | 'client'>,
-): string => toHex(keyedHash.mac('ticket-holder', presented === null ? `client ${client}` : payer));
-
-/** Seals the payment header: its key is durable before the run is recorded as funded. */
-async function fundingOf(deps: ScheduleDeps, buyer: Buyer, jobId: string): Promise<Funding> {
-  const { presented, header } = buyer;
-  const holder = holderOf(deps, buyer);
-  if (presented === null || header === null)
-    return { jobId, paymentStream: null, validBefore: null, holder, sealed: null };
-  const validBefore = Number(presented.validBefore);
-  const sealed = await deps.vault.put(JSON.stringify(header), validBefore * 1000 + RUN_TIMES.endGraceMs);
-  return { jobId, paymentStream: STREAM.payment(presented.hash), validBefore, holder, sealed };
-}
-
-// ── the token that cancels ──────────────────────────────────────────────────────────────────────────────
-
-const tokenOf = ({ keyedHash }: ScheduleDeps, scheduleId: string): string =>
-  toBase64url(keyedHash.mac('cancel', scheduleId));
-
-/** Of a token; what a schedule's definition has. */
-export const hashOf = (token: string): string => toHex(sha256(utf8(token)));

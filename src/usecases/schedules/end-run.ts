@@ -1,5 +1,6 @@
 // Ends runs that are not executed: their payments are released, the reason is recorded, and the keys of what was sealed for
 // them are deleted. Money that may have moved is never released.
+import { sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
 import { event } from '#src/domain/events.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import { cancelSchedule as cancel, skipRun } from '#src/domain/schedule/commands.ts';
@@ -14,7 +15,6 @@ import {
   unlessOvertaken,
   type View,
 } from '#src/usecases/event-streams.ts';
-import { hashOf } from './buy-run.ts';
 import { notFound, type ScheduleDeps, timeOf } from './quote.ts';
 
 export type EndDeps = Pick<
@@ -42,8 +42,16 @@ export async function endRun(
   return after;
 }
 
+/** The only reason of a run that may have been charged. */
+const UNSERVED = 'unserved';
+
 /** Returns the reason that is recorded: the payment's own, if it ended before. */
-async function releasePayment(deps: EndDeps, stream: string, jobId: string, reason: string): Promise<string> {
+export async function releasePayment(
+  deps: Omit<EndDeps, 'vault' | 'calendar'>,
+  stream: string,
+  jobId: string,
+  reason: string,
+): Promise<string> {
   for (;;) {
     const view = await loadPayment(deps.log, stream);
     const { state } = view;
@@ -58,19 +66,16 @@ async function releasePayment(deps: EndDeps, stream: string, jobId: string, reas
       case 'rejected':
       case 'released':
         return state.reason;
-      case 'reserved':
-      case 'retried':
-      case 'unknown':
-        return 'payment_unconfirmed';
       default:
-        return reason;
+        // It was settled, or may have been: it is the operator's to return.
+        return UNSERVED;
     }
   }
 }
 
-/** Deletes the key of the payment header. */
-export const forgetPayment = ({ vault }: Pick<EndDeps, 'vault'>, { sealed }: Ticket): Promise<void> =>
-  vault.remove(sealed === null ? [] : [sealed]);
+/** Deletes the key of the payment header, which its holder may then use for another run. */
+export const forgetPayment = ({ vault }: Pick<EndDeps, 'vault'>, { jobId }: Ticket): Promise<void> =>
+  vault.remove([jobId]);
 
 /** Deletes the key of the request, if no run of the schedule can need it any more. */
 export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedule>): Promise<void> {
@@ -81,11 +86,19 @@ export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedu
     const job = await loadJob(deps.log, jobId);
     if (job.state.status !== 'completed') return;
   }
-  await deps.vault.remove([defined.sealed]);
+  await deps.vault.remove([defined.scheduleId]);
 }
 
 export const definedView = (view: View<Schedule> | null): View<DefinedSchedule> | null =>
   view === null || view.state.status === 'absent' ? null : { ...view, state: view.state };
+
+// ── the token that cancels ──────────────────────────────────────────────────────────────────────────────
+
+export const tokenOf = ({ keyedHash }: Pick<ScheduleDeps, 'keyedHash'>, scheduleId: string): string =>
+  toBase64url(keyedHash.mac('cancel', scheduleId));
+
+/** Of a token; what a schedule's definition has. */
+export const hashOf = (token: string): string => toHex(sha256(utf8(token)));
 
 /** A run in progress ends; no further one starts. Calling it again completes what a crash left undone. */
 export async function cancelSchedule(

@@ -1,14 +1,13 @@
 // Executes runs of schedules that have started: opens what was sealed for them, and hands it to the paid execution.
-import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { ALLOWED, isRefused, type RefusalCode, type Refused, reasonOf } from '#src/domain/refusal.ts';
 import { catchUpEnd } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
+import { type PaymentHeader, readSealedHeader, readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { loadSchedule, type View } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import type { PaymentHeader } from './buy-run.ts';
 import { definedView, endRun, forgetPayment, forgetRequest } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
 
@@ -26,6 +25,13 @@ const AGAIN: ReadonlySet<RefusalCode> = new Set([
   'rate_limited',
   'idempotency_in_progress',
 ]);
+
+/** Of a run whose execution is refused for good. */
+function skipReason(refusal: Refused): string {
+  const { refused } = refusal;
+  if (AGAIN.has(refused)) return 'missed';
+  return refused.startsWith('target_') || refused === 'unsafe_target' ? 'target_refused' : reasonOf(refusal);
+}
 
 /** The runs that this process executes. */
 export class RunExecutor {
@@ -75,21 +81,21 @@ export class RunExecutor {
 
   async #execute({ state: { defined } }: View<DefinedSchedule>, ticket: Ticket): Promise<void> {
     const { clock, vault } = this.#deps;
-    const { run, jobId, dueAt, sealed, paymentStream } = ticket;
+    const { run, jobId, dueAt, sealed } = ticket;
     const [webhook, header] = await Promise.all([
       vault.take(defined.sealed),
       sealed === null ? null : vault.take(sealed),
     ]);
     if (webhook === null || (sealed !== null && header === null))
       return this.#end(ticket, defined.scheduleId, 'lost');
-    const presented = header === null ? null : await this.#deps.readPayment(JSON.parse(header));
+    const presented = header === null ? null : await this.#deps.readPayment(readSealedHeader(header));
     if (presented !== null && isRefused(presented))
       return this.#end(ticket, defined.scheduleId, 'terms_changed');
     const payer = presented?.payer ?? 'demo';
     const schedule = { id: defined.scheduleId, run, dueAt };
     const startBefore = catchUpEnd(defined, ticket) + RUN_TIMES.startGraceMs;
     const execution = await executeWebhook(this.#deps, {
-      request: JSON.parse(webhook) as WebhookRequest,
+      request: readSealedRequest(webhook),
       route: 'execute/webhook',
       decisionId: null,
       decisionHash: null,
@@ -109,13 +115,7 @@ export class RunExecutor {
       return;
     }
     if (AGAIN.has(execution.refused) && clock.now() <= startBefore) return;
-    const isPayment = execution.refused === 'payment_required' || paymentStream === null;
-    const isTarget = execution.refused.startsWith('target_') || execution.refused === 'unsafe_target';
-    await this.#end(
-      ticket,
-      defined.scheduleId,
-      isTarget ? 'target_refused' : isPayment ? reasonOf(execution) : execution.refused,
-    );
+    await this.#end(ticket, defined.scheduleId, skipReason(execution));
   }
 
   /** If another process writes to the schedule first, its next look ends the run. */

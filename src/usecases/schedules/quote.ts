@@ -20,8 +20,6 @@ export type ScheduleDeps = ExecuteDeps & {
   readonly calendar: Calendar;
   /** No run of a schedule is due later than this after its definition. */
   readonly horizonMs: number;
-  /** Runs of this holder that are funded and not over, as the read models know them. */
-  readonly openTickets: (holder: string) => Promise<number>;
 };
 
 /** What one payment for a run has to live up to. */
@@ -76,7 +74,7 @@ export function quoteSchedule(
 export async function quoteRun(
   deps: ScheduleDeps,
   scheduleId: string,
-): Promise<Quote | Refused<'route_not_found' | 'invalid_schedule'>> {
+): Promise<Quote | Refused<'schedule_not_found' | 'schedule_ended'>> {
   const { state } = await loadSchedule(deps.log, scheduleId);
   if (state.status === 'absent') return notFound();
   const next = nextOf(deps, state);
@@ -88,7 +86,7 @@ export function nextOf(deps: ScheduleDeps, schedule: DefinedSchedule) {
   return nextToFund(schedule, timeOf(deps)) ?? over('complete');
 }
 
-export const notFound = () => refused('route_not_found', 'There is no such schedule.');
+export const notFound = () => refused('schedule_not_found', 'There is no such schedule.');
 
 export const noRun = () =>
   refused('invalid_schedule', 'The schedule has no run that can be bought: see details.', {

@@ -132,7 +132,7 @@ export class ScheduleRunner {
     }
     const now = clock.now();
     const end = catchUpEnd(view.state.defined, ticket);
-    if (now > end + RUN_TIMES.endGraceMs) return endRun(this.#deps, view, ticket, 'not_started');
+    if (now > end + RUN_TIMES.endGraceMs) return endRun(this.#deps, view, ticket, 'missed');
     if (now > end + RUN_TIMES.startGraceMs) return view;
     const again = this.#runs.isDueAgain(jobId);
     const unchangedMs = watch.unchangedFor(view.stream, `${view.expected} ${jobId}`);

@@ -31,11 +31,11 @@ test('the file is readable by its owner only, and a deleted key is not in it any
   const own = mkdtempSync(join(tmpdir(), 'vault-'));
   const path = join(own, 'vault.db');
   const vault = sqliteVault({ file: path, now: Date.now });
-  const sealed = await vault.put('x', Date.now() + 60_000);
-  const [id = ''] = sealed.split('.');
+  const id = 'the-name-of-a-key';
+  await vault.put({ name: id, text: 'x', untilMs: Date.now() + 60_000, seat: null });
   assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.ok(readFileSync(path).includes(id));
-  await vault.remove([sealed]);
+  await vault.remove([id]);
   await vault.close();
   assert.ok(!readFileSync(path).includes(id));
   rmSync(own, { recursive: true, force: true });

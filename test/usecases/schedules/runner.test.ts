@@ -235,7 +235,7 @@ describe('the answer of the settlement is lost', () => {
       await it.pass();
       it.clock.advance(20_000);
     }
-    assert.deepEqual(skips(it), ['1 payment_unconfirmed']);
+    assert.deepEqual(skips(it), ['1 unserved']);
     assert.equal(await paymentStatus(it), 'unknown');
     assert.deepEqual(chargedAndSent(it), [1, 0]);
     assert.deepEqual((await scheduleOf(it, idOf(bought))).tickets, []);
@@ -254,7 +254,7 @@ test('facilitator or chain unavailable: tried again within the catch-up, then sk
     await it.pass();
   }
   assert.ok(it.payments.calls.verify > 5);
-  assert.deepEqual(skips(it), ['1 not_started']);
+  assert.deepEqual(skips(it), ['1 missed']);
   assert.equal(await paymentStatus(it), 'released');
   assert.deepEqual(chargedAndSent(it), [0, 0]);
 });
@@ -362,7 +362,7 @@ describe('cancelled', () => {
     const bought = await create(it);
     await fundNext(it, idOf(bought), buyerWith(it, '2'));
     const wrong = await cancelSchedule(it.deps, idOf(bought), 'wrong');
-    assert.ok('refused' in wrong && wrong.refused === 'route_not_found');
+    assert.ok('refused' in wrong && wrong.refused === 'schedule_not_found');
     const cancelled = await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
     assert.ok(!('refused' in cancelled) && cancelled.status === 'cancelled');
     assert.deepEqual(skips(it), ['1 cancelled', '2 cancelled']);
@@ -371,7 +371,7 @@ describe('cancelled', () => {
     await it.pass();
     assert.deepEqual(chargedAndSent(it), [0, 0]);
     const more = await fundRun(it.deps, idOf(bought), buyerWith(it, '3'));
-    assert.ok('refused' in more && more.refused === 'invalid_schedule');
+    assert.ok('refused' in more && more.refused === 'schedule_ended');
   });
 
   test('after the start: the run ends, charged once', async () => {
