@@ -8,16 +8,18 @@ import { eventIn } from '#src/usecases/event-streams.ts';
 /** `id`: name of the payment's stream. `events`: in the order of the log. */
 export type PaymentHistory = { readonly id: string; readonly events: readonly LedgerEvent[] };
 
+/** A payment's stream begins with one of them. */
+const FIRST = ['PaymentReserved', 'PaymentDeferred'];
 /** Payments whose streams are read at the same time. */
 const CONCURRENT = 32;
 
 /**
- * In the order of their first reservations. Keeps some payments in memory, however long the log is: the streams of each
+ * In the order of their first events. Keeps some payments in memory, however long the log is: the streams of each
  * payment and of its jobs are read. Throws for an event that it cannot read.
  */
 export async function* paymentHistories(log: EventLog): AsyncGenerator<PaymentHistory> {
   for (let after: string | null = null; ; ) {
-    const page = await log.readAll({ after, max: CONCURRENT, types: ['PaymentReserved'] });
+    const page = await log.readAll({ after, max: CONCURRENT, types: FIRST });
     const ids = page.filter(({ revision }) => revision === 0n).map(({ stream }) => stream);
     yield* await Promise.all(ids.map(async (id) => ({ id, events: await readHistory(log, id) })));
     after = page.at(-1)?.position ?? null;

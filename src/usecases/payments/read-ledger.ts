@@ -2,7 +2,7 @@
 // and the sums of all of them.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { type ChainReconciled, chainAccount, type PaymentReserved } from '#src/domain/events/payment.ts';
-import { type EventOf, STREAM } from '#src/domain/events.ts';
+import { claimedTime, type EventOf, STREAM } from '#src/domain/events.ts';
 import {
   type Books,
   enter,
@@ -52,7 +52,7 @@ export type Ledger = {
   readonly comparisons: ReadonlyMap<string, Comparison>;
   /** Last revision of each stream of comparisons. */
   readonly revisions: ReadonlyMap<string, bigint>;
-  /** By the key of the account: when its first payment was reserved, Unix ms. */
+  /** By the key of the account: when its first payment was reserved, or bound to a run, Unix ms. */
   readonly firstReserved: ReadonlyMap<string, number>;
   /** Reads the events that the log has beyond those that were read. Throws for an event that it cannot read. */
   catchUp(betweenPages?: () => Promise<void>): Promise<void>;
@@ -149,7 +149,7 @@ function openPayments(log: EventLog, maxEntries: number) {
       const { jobId } = event.data;
       const ofJob = event.type === 'JobStarted' || event.type === 'JobCompleted';
       if (event.type === 'JobStarted' && event.data.payment !== null) paidWith.set(jobId, event.data.payment);
-      if (event.type === 'PaymentReserved') noteFirst(firstReserved, event);
+      if (event.type === 'PaymentReserved' || event.type === 'PaymentDeferred') noteFirst(firstReserved, event);
       const stream = ofJob ? streams.get(jobId) : recorded.stream;
       const isBefore = ({ position }: RecordedEvent) => position < recorded.position;
       // Events that can change a payment that is not open are rare: its streams are read for them.
@@ -176,9 +176,9 @@ function openPayments(log: EventLog, maxEntries: number) {
   };
 }
 
-function noteFirst(first: Map<string, number>, { data }: EventOf<'PaymentReserved'>): void {
-  const key = accountKey({ ...data, payee: data.payTo });
-  if (!first.has(key)) first.set(key, Date.parse(data.reservedAt));
+function noteFirst(first: Map<string, number>, event: EventOf<'PaymentReserved' | 'PaymentDeferred'>): void {
+  const key = accountKey({ ...event.data, payee: event.data.payTo });
+  if (!first.has(key)) first.set(key, Date.parse(claimedTime(event)));
 }
 
 function openComparisons(log: EventLog, charges: ReturnType<typeof openPayments>['charges']) {
