@@ -38,7 +38,7 @@ import type { ReadsOf } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
 import { openapiText } from './openapi.ts';
 import { type ProcessMeter, processMeter } from './request/instrumentation.ts';
-import { SCHEMA_NAMES } from './schema-names.ts';
+import { SCHEDULE_SCHEMA_NAMES, SCHEMA_NAMES } from './schema-names.ts';
 
 /** What each group of routes is given. */
 export type AppDeps = {
@@ -95,7 +95,11 @@ function endpointsOf(
 ): readonly Endpoint[] {
   const summaries = monitoringSummaries(reads, meter);
   const facts = documentFacts(execute);
-  const openapi = () => openapiText(endpoints, facts, SCHEMA_NAMES);
+  const openapi = () =>
+    openapiText(endpoints, facts, {
+      ...SCHEMA_NAMES,
+      ...(schedules === undefined ? {} : SCHEDULE_SCHEMA_NAMES),
+    });
   const endpoints: Endpoint[] = [
     ...executeRoutes(execute),
     ...counted(decisionRoutes(decisions)),

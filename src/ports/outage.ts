@@ -8,6 +8,15 @@ import { EventDamaged, EventLogUnavailable, LogDamaged } from './event-log.ts';
 export const isOutage = (error: unknown): boolean =>
   error instanceof Fault || error instanceof EventLogUnavailable;
 
+/** `work`, whose outage of the event log a caller is answered with. */
+export async function orLogFault<T>(work: Promise<T>, outcome: string): Promise<T> {
+  try {
+    return await work;
+  } catch (cause) {
+    throw cause instanceof EventLogUnavailable ? logFault(cause, outcome) : cause;
+  }
+}
+
 /** What a caller is answered whose request needs what the event log did not return. `outcome`: what follows for it. */
 export function logFault(
   cause: unknown,

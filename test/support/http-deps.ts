@@ -313,6 +313,7 @@ export type HttpWorld = Omit<AllDeps, 'settings' | 'reads' | 'progress'> & {
   readonly settings: HttpSettings;
   readonly reads: Reads;
   readonly progress: Progress;
+  readonly schedules?: AppDeps['schedules'];
 };
 
 export const appOf = (world: HttpWorld): App =>
@@ -323,6 +324,7 @@ export const appOf = (world: HttpWorld): App =>
     reads: world,
     log: world,
     health: world,
+    ...(world.schedules && { schedules: world.schedules }),
   });
 
 export type FakeWorld = HttpWorld & {

@@ -58,7 +58,11 @@ export function challengeBuilder(deps: {
     const { required, acceptsV1, discovery } =
       ticket === undefined ? pricing.routes[route] : pricing.ticketOf(ticket);
     const error = reason === 'payment_required' ? reason : `payment_required: ${reason}`;
-    const extensions = ticket === undefined ? await extensionsOf(route) : { ...discovery };
+    // The terms of a run are its own, so that its offer is too; its route has a rate limit before the 402.
+    const extensions =
+      ticket === undefined
+        ? await extensionsOf(route)
+        : { ...discovery, ...(await signedOffer(offerKey, required, clock.now() + OFFER_MS)) };
     const challenge: PaymentRequired = { ...required, error, extensions };
     return {
       headers: { 'PAYMENT-REQUIRED': base64Json(challenge) },

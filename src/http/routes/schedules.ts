@@ -51,7 +51,7 @@ const Id = Type.String({ pattern: ID_PATTERN.schedule });
 const RunState = OneOf('funded', 'unfunded', 'running', 'executed', 'skipped');
 const ScheduleLinks = Closed({ schedule: Link, runs: Link });
 
-const BoughtResponse = Closed({
+export const BoughtResponse = Closed({
   scheduleId: Id,
   cancelToken: Nullable(
     Type.String({
@@ -69,7 +69,22 @@ const BoughtResponse = Closed({
   links: ScheduleLinks,
 });
 
-const ScheduleResponse = Closed({
+export const RunShown = Closed({
+  n: Type.Integer({ minimum: 1 }),
+  state: RunState,
+  reason: Nullable(
+    Type.String({
+      description:
+        'Why the run was skipped: missed, not_funded, overlap, target_refused, terms_changed, lost, cancelled, or the code that the payment was refused with. It was not charged then, except where the reason is unserved: the operator returns what was settled.',
+    }),
+  ),
+  dueAt: Instant,
+  startedAt: Nullable(Instant),
+  lateByMs: Nullable(Count),
+  links: Nullable(Closed({ job: Link, receipt: Nullable(Link) })),
+});
+
+export const ScheduleResponse = Closed({
   scheduleId: Id,
   status: OneOf('active', 'paused', 'completed', 'cancelled'),
   schedule: PaidSchedule,
@@ -77,26 +92,15 @@ const ScheduleResponse = Closed({
   createdAt: Instant,
   endsAt: Instant,
   fundedRuns: Count,
-  runs: Type.Array(
-    Closed({
-      n: Type.Integer({ minimum: 1 }),
-      state: RunState,
-      reason: Nullable(
-        Type.String({
-          description:
-            'Why the run was skipped: missed, not_funded, overlap, target_refused, terms_changed, lost, cancelled, or the code that the payment was refused with. It was not charged then, except where the reason is unserved: the operator returns what was settled.',
-        }),
-      ),
-      dueAt: Instant,
-      startedAt: Nullable(Instant),
-      lateByMs: Nullable(Count),
-      links: Nullable(Closed({ job: Link, receipt: Nullable(Link) })),
-    }),
-  ),
+  runs: Type.Array(RunShown),
   links: ScheduleLinks,
 });
 
-const CancelResponse = Closed({ scheduleId: Id, status: Type.Literal('cancelled'), links: ScheduleLinks });
+export const CancelResponse = Closed({
+  scheduleId: Id,
+  status: Type.Literal('cancelled'),
+  links: ScheduleLinks,
+});
 
 const check = schemaCheck(ScheduleRequest);
 const IS_ID = new RegExp(ID_PATTERN.schedule);

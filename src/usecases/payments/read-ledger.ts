@@ -149,7 +149,8 @@ function openPayments(log: EventLog, maxEntries: number) {
       const { jobId } = event.data;
       const ofJob = event.type === 'JobStarted' || event.type === 'JobCompleted';
       if (event.type === 'JobStarted' && event.data.payment !== null) paidWith.set(jobId, event.data.payment);
-      if (event.type === 'PaymentReserved' || event.type === 'PaymentDeferred') noteFirst(firstReserved, event);
+      if (event.type === 'PaymentReserved' || event.type === 'PaymentDeferred')
+        noteFirst(firstReserved, event);
       const stream = ofJob ? streams.get(jobId) : recorded.stream;
       const isBefore = ({ position }: RecordedEvent) => position < recorded.position;
       // Events that can change a payment that is not open are rare: its streams are read for them.

@@ -15,8 +15,8 @@ import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { type PaymentHeader, readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import type { DefinedSchedule, PlannedRun, Schedule } from '#src/domain/schedule/state.ts';
 import { iso } from '#src/lib/iso.ts';
-import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import { logFault } from '#src/ports/outage.ts';
+import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import {
   judgeRequest,
@@ -125,7 +125,7 @@ export async function fundRun(
   scheduleId: string,
   buyer: Buyer,
 ): Promise<Bought | Refused> {
-  const view = await loadSchedule(deps.log, scheduleId);
+  const view = await orLogFault(loadSchedule(deps.log, scheduleId), UNSETTLED);
   if (view.state.status === 'absent') return notFound();
   const text = await deps.vault.take(view.state.defined.sealed);
   if (text === null) return over(view.state.status === 'cancelled' ? 'cancelled' : 'complete');
@@ -172,6 +172,7 @@ function boughtOf(schedule: Schedule, run: PlannedRun, cancelToken: string | nul
 
 const DAY_MS = 86_400_000;
 const MAX_TRIES = 10;
+const UNSETTLED = 'nothing was settled. Repeat with the same payment header.';
 
 /** Repeats `work` while others write first; answers within the response deadline. */
 async function purchase(
@@ -205,14 +206,7 @@ async function purchase(
   }
   const done = repeat();
   done.catch(() => undefined);
-  try {
-    return await Promise.race([done, deadline.passed]);
-  } catch (cause) {
-    if (!(cause instanceof EventLogUnavailable)) throw cause;
-    throw logFault(cause, 'nothing was settled. Repeat with the same payment header.', null);
-  } finally {
-    deadline.end();
-  }
+  return orLogFault(Promise.race([done, deadline.passed]), UNSETTLED).finally(() => deadline.end());
 }
 
 type KnownTicket = {

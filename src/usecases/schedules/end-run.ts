@@ -6,6 +6,7 @@ import type { Refused } from '#src/domain/refusal.ts';
 import { cancelSchedule as cancel, skipRun } from '#src/domain/schedule/commands.ts';
 import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
+import { orLogFault } from '#src/ports/outage.ts';
 import {
   appendPayment,
   appendSchedule,
@@ -101,7 +102,14 @@ export const tokenOf = ({ keyedHash }: Pick<ScheduleDeps, 'keyedHash'>, schedule
 export const hashOf = (token: string): string => toHex(sha256(utf8(token)));
 
 /** A run in progress ends; no further one starts. Calling it again completes what a crash left undone. */
-export async function cancelSchedule(
+export const cancelSchedule = (
+  deps: EndDeps,
+  scheduleId: string,
+  token: string,
+): Promise<DefinedSchedule | Refused> =>
+  orLogFault(cancelOnce(deps, scheduleId, token), 'repeat the cancellation.');
+
+async function cancelOnce(
   deps: EndDeps,
   scheduleId: string,
   token: string,

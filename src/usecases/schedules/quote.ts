@@ -10,6 +10,7 @@ import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { checkedSchedule, type ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { DefinedSchedule, PlannedRun } from '#src/domain/schedule/state.ts';
 import { iso } from '#src/lib/iso.ts';
+import { orLogFault } from '#src/ports/outage.ts';
 import type { Vault } from '#src/ports/vault.ts';
 import { type ReadRequest, readRequest } from '#src/usecases/decisions/judge-request.ts';
 import { loadSchedule } from '#src/usecases/event-streams.ts';
@@ -75,7 +76,7 @@ export async function quoteRun(
   deps: ScheduleDeps,
   scheduleId: string,
 ): Promise<Quote | Refused<'schedule_not_found' | 'schedule_ended'>> {
-  const { state } = await loadSchedule(deps.log, scheduleId);
+  const { state } = await orLogFault(loadSchedule(deps.log, scheduleId), 'repeat the request.');
   if (state.status === 'absent') return notFound();
   const next = nextOf(deps, state);
   return isRefused(next) ? next : quoteOf(deps.clock.now(), next.run, state.defined);

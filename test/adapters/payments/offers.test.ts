@@ -71,6 +71,33 @@ test('an offer names the key that signs now', async () => {
   assert.deepEqual(kidsIn(decoded(headers['PAYMENT-REQUIRED'])), [`${DID}#${fresh.keyId}`]);
 });
 
+test('the offer of a run of a schedule is signed for its own terms', async () => {
+  const challenge = challengeBuilder({ ...relay(fresh, old), clock: systemClock() });
+  const ticket = {
+    path: '/api/schedules/webhook',
+    description: 'run 1',
+    maxTimeoutSeconds: 4242,
+    inputSchema: {},
+    inputExample: {},
+    outputExample: {},
+  };
+  const { headers } = await challenge({
+    route: 'execute/webhook',
+    reason: 'payment_required',
+    hints: [],
+    ticket,
+  });
+  const { accepts, extensions } = decoded(headers['PAYMENT-REQUIRED']) as {
+    readonly accepts: readonly { readonly maxTimeoutSeconds: number }[];
+    readonly extensions: object;
+  };
+  assert.deepEqual(kidsIn(extensions), [`${DID}#${fresh.keyId}`]);
+  const [jws = ''] = JSON.stringify(extensions).match(/[\w-]+\.[\w-]+\.[\w-]{86}/) ?? [];
+  const offer: unknown = JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString());
+  assert.equal(accepts[0]?.maxTimeoutSeconds, 4242);
+  assert.match(JSON.stringify(offer), /schedules\/webhook/);
+});
+
 test('the receipt of a payment is the same text after its key was rotated', async () => {
   const first = await responseOf(relay(old, old));
   assert.deepEqual(kidsIn(first), [`${DID}#${old.keyId}`]);
