@@ -14,6 +14,7 @@ import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { EventDamaged, LogDamaged } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import { type AuditDeps, Auditor } from '#src/usecases/audit/audit-log.ts';
 import { type Integrity, type IntegrityDeps, integrityOf } from '#src/usecases/audit/check-integrity.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
@@ -38,11 +39,13 @@ const CONNECT_MS = 5000;
 
 /**
  * Creates nothing: throws `NoEventLog` if the file is missing or empty, `NotTheLogInUse` if the log is not the one in use,
- * `NoEventStore` if the server does not answer. Log lines go to standard error. The caller closes the log.
+ * `NoEventStore` if the server does not answer. Without a `logger`, log lines go to standard error. The caller closes the log.
  */
-export async function openOperatorLog(config: LogConfig): Promise<OperatorLog> {
+export async function openOperatorLog(
+  config: LogConfig,
+  logger: Logger = pinoLogger({ level: 'warn', to: 'stderr' }),
+): Promise<OperatorLog> {
   const { eventStoreUrl } = config;
-  const logger = pinoLogger({ level: 'warn', to: 'stderr' });
   // Who may read the log, such as an auditor, need not read the key file.
   const history = logHistory(config, { unreadable: () => null });
   const log =

@@ -76,9 +76,10 @@ export const LOG_FILES = ['events.db', 'events.db-wal', 'events.db-shm', 'events
 
 /** The server of EVENTSTORE_URL did not answer. Shows no part of the connection string: it may hold a password. */
 export class NoEventStore extends OperatorError {
-  constructor() {
+  constructor(options?: ErrorOptions) {
     super(
       'the event log of EVENTSTORE_URL does not answer, or refuses this user, password or CA (the log states which): correct it and start the service again',
+      options,
     );
   }
 }
@@ -110,7 +111,7 @@ export async function eventStoreLog(
     if (performance.now() - since < patienceMs && ending?.aborted !== true) continue;
     await log.close();
     logger.error('the event log of EVENTSTORE_URL cannot be read', failure);
-    throw new NoEventStore();
+    throw new NoEventStore(failure);
   }
 
   function open(): ScannedLog {

@@ -148,7 +148,7 @@ describe('backup and restore', () => {
     const other = await start(folder);
     const busy = await restore(folder, '--older-log');
     assert.equal(busy.code, 2);
-    assert.match(busy.stderr, /other processes serve this event log/);
+    assert.match(busy.stderr, /stop all of them, then restore/);
     await other.stop();
     const { code, stderr } = await restore(folder, '--older-log');
     assert.equal(code, 2);

@@ -1,7 +1,9 @@
 // relay doctor: each part by its own fault, beside running services, without a secret and without a trace.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';
@@ -113,7 +115,10 @@ describe('relay doctor on embedded stores', () => {
     const target = world.target.url('/page').replace(/\/\/[^:/]+/, '//nowhere.example.com');
     const args = ['doctor', '--json', '--target', target];
     const { code, stdout, stderr } = await runCli(args, { env: environment() });
-    assert.deepEqual(examined(code, stdout, stderr).problems, ['dns', 'egress']);
+    const { problems, found } = examined(code, stdout, stderr);
+    assert.deepEqual(problems, ['dns', 'egress']);
+    assert.match(found.dns?.message ?? '', /: check EGRESS_DNS_SERVERS/);
+    assert.match(found.egress?.message ?? '', /: look at the line dns/);
   });
 
   test('few files may be opened: a warning', async () => {
@@ -156,11 +161,44 @@ describe('relay doctor --live', () => {
     assert.match((await doctor(env)).found.listen?.message ?? '', /is free/);
     await using other = await loopbackServer(() => Promise.reject(new Error('no relay')));
     assert.deepEqual((await doctor({ PORT: new URL(other.url).port })).problems, ['listen']);
+    assert.match(
+      (await doctor({ PORT: new URL(other.url).port })).found.listen?.message ?? '',
+      /set another PORT/,
+    );
     const { code, stdout } = await runCli(['doctor', '--live'], { env });
     assert.equal(code, 1);
     assert.match(stdout, /✗ service +http:\/\/127\.0\.0\.1:\d+\/health\/live does not answer/);
     assert.equal((await runCli(['doctor', '--live'], { env: { PORT: '0' } })).code, 2);
   });
+});
+
+describe('relay doctor on an address that cannot be listened at', () => {
+  const found = async (HOST: string) => {
+    const { problems, found } = await doctor({ HOST, PORT: '3402', ALLOW_FREE_RELAY: 'true' });
+    assert.deepEqual(problems, ['listen']);
+    return found.listen?.message ?? '';
+  };
+  test('another machine’s', async () => assert.match(await found('192.0.2.1'), /EADDRNOTAVAIL.*HOST/));
+  test('a name without an address', async () => assert.match(await found('none.invalid'), /HOST/));
+});
+
+test('relay doctor on a database whose proxy ends every connection: a problem, and the end', async () => {
+  const proxy = createServer((client) => {
+    client.on('error', () => undefined);
+    client.once('data', () => client.end());
+  }).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  const address = proxy.address();
+  assert.ok(typeof address === 'object' && address !== null);
+  try {
+    const { problems, found } = await doctor({
+      DATABASE_URL: `postgres://relay:${SECRET}@127.0.0.1:${address.port}/relay`,
+    });
+    assert.deepEqual(problems, ['read_models']);
+    assert.match(found.read_models?.message ?? '', /\(CONNECTION_CLOSED\): compare DATABASE_URL/);
+  } finally {
+    proxy.close();
+  }
 });
 
 describe('relay doctor on shared stores', needsPostgres(), () => {
@@ -179,7 +217,10 @@ describe('relay doctor on shared stores', needsPostgres(), () => {
       await owner.unsafe(`grant create on schema public to ${role}`);
       assert.equal((await message())?.state, 'ok');
       const closed = { DATABASE_URL: `postgres://relay:${SECRET}@127.0.0.1:1/relay` };
-      assert.match((await doctor(closed)).found.read_models?.message ?? '', /ECONNREFUSED/);
+      assert.match(
+        (await doctor(closed)).found.read_models?.message ?? '',
+        /\(ECONNREFUSED\): compare DATABASE_URL/,
+      );
       const none = { DATABASE_URL: `postgres://nobody_here:${SECRET}@${host}${pathname}` };
       assert.match(
         (await doctor(none)).found.read_models?.message ?? '',
@@ -209,7 +250,13 @@ describe('relay doctor on shared stores', needsPostgres(), () => {
       assert.match(found.event_log?.message ?? '', /is read and takes appends/);
       assert.equal(server.events.length, stored);
       await server.stop();
-      assert.match((await doctor(env)).found.event_log?.message ?? '', /EVENTSTORE_URL does not answer/);
+      const args = ['doctor', '--json', '--target', world.target.url('/page')];
+      const { code, stdout, stderr } = await runCli(args, { env: { ...environment(), ...env } });
+      assert.equal(stderr, '');
+      assert.match(
+        examined(code, stdout, stderr).found.event_log?.message ?? '',
+        /EVENTSTORE_URL does not answer.*\(ECONNREFUSED\): compare EVENTSTORE_URL/,
+      );
     } finally {
       await server.end();
     }
@@ -245,7 +292,22 @@ describe('relay doctor with payments', () => {
       /^X402_RPC_URL serves chain 1, and X402_NETWORK/,
     );
     await chain.down();
-    assert.match((await doctor(env)).found.chain?.message ?? '', /no usable answer/);
+    const none = (await doctor(env)).found.chain?.message ?? '';
+    assert.match(none, /no usable answer \([\w ]*refused\w*\): check X402_RPC_URL/i);
+    const page = await doctor({ ...env, X402_RPC_URL: facilitator.url, X402_FACILITATOR_URL: chain.url });
+    assert.match(page.found.chain?.message ?? '', /no usable answer \(status \d+\): check X402_RPC_URL/);
+    assert.match(
+      page.found.facilitator?.message ?? '',
+      /does not answer \(unreachable[\w, ]*\): check X402_FACILITATOR_URL/,
+    );
+    await using elsewhere = await loopbackServer(async (_, response) => {
+      response.writeHead(404).end();
+    });
+    const path = await doctor({ ...env, X402_FACILITATOR_URL: elsewhere.url });
+    assert.match(
+      path.found.facilitator?.message ?? '',
+      /no usable answer \(status_404\): check the path of X402_FACILITATOR_URL/,
+    );
   });
 });
 

@@ -173,7 +173,7 @@ const STATES: readonly State[] = [
   [
     'the key file is root’s',
     (at) => roots(join(at, 'keys.json'), 0o600),
-    /keys\.json cannot be opened \(EACCES: this process runs as user id 65534, and the file belongs to 0\)/,
+    /keys\.json cannot be opened \(EACCES: this process runs as user id 65534, and the file belongs to 0; correct its owner/,
   ],
   [
     'the key file is readable by others',

@@ -146,6 +146,14 @@ describe('two releases on one embedded directory, one after the other', () => {
     await world.end();
   });
 
+  /** The service listens before its read models are open: until then a read may answer 503, and nothing else. */
+  const untilRead = (now: Service, { links }: Executed) =>
+    waitFor('a read', async () => {
+      const { status, body } = await get<ErrorBody>(`${now.url}${new URL(links.job ?? '').pathname}`);
+      if (status !== 200) assert.deepEqual([status, body.error.code], [503, 'read_models_unavailable']);
+      return status === 200;
+    });
+
   for (const [n, { name, release }] of [
     { name: 'the first release', release: A },
     { name: 'upgraded', release: B },
@@ -155,13 +163,7 @@ describe('two releases on one embedded directory, one after the other', () => {
       const now = await startService(world.env, 'listening', release);
       service = now;
       for (const { body } of answered) {
-        await waitFor('a read', async () => {
-          const { status, body: row } = await get<Executed['job'] & ErrorBody>(
-            `${now.url}${new URL(body.links.job ?? '').pathname}`,
-          );
-          if (status !== 200) assert.deepEqual([status, row.error.code], [503, 'read_models_unavailable']);
-          return status === 200;
-        });
+        await untilRead(now, body);
         await readLinks(now, body);
       }
       for (const earlier of answered) await replays(now, earlier);
@@ -171,6 +173,7 @@ describe('two releases on one embedded directory, one after the other', () => {
         const { status, body } = await execute(now, request);
         assert.deepEqual([status, body.idempotentReplay], [200, false]);
         answered.push({ request, body });
+        await untilRead(now, body);
         await readLinks(now, body);
       }
       const { code, stderr } = await now.stop();

@@ -15,7 +15,7 @@ type Settings = X402Settings & { readonly confirmations: number | null };
 
 const NODE_MS = 8000;
 
-/** `setting`: which one the node contradicts; null: it gives no usable answer, `code` says why. */
+/** `setting`: which one the node contradicts; null: it gives no usable answer, `reason` says why. */
 export type NodeVerdict =
   | { readonly ok: true; readonly asset: string; readonly decimals: number; readonly safeBlock: number }
   | {
@@ -36,12 +36,15 @@ export async function judgeNode(x402: Settings, clock: Clock): Promise<NodeVerdi
   } catch (error) {
     if (error instanceof UnusableTerms) return { ok: false, setting: error.setting, reason: error.message };
     if (!(error instanceof NoAnswer || error instanceof ChainUnavailable)) throw error;
-    return { ok: false, setting: null, reason: error.code };
+    const why = error instanceof NoAnswer ? error.why : null;
+    return { ok: false, setting: null, reason: why ?? error.code };
   }
 }
 
 export type FacilitatorVerdict = {
   readonly problem: FacilitatorProblem | null;
+  /** Of the failure: a status, a code of the runtime. Contains no text of the facilitator. */
+  readonly codes: readonly string[];
   /** Our clock minus the facilitator's; null: no difference of over 5 s was seen. */
   readonly skewSeconds: number | null;
   /** A login is sent without encryption. */
@@ -51,12 +54,15 @@ export type FacilitatorVerdict = {
 /** Asks the facilitator what it supports, with our login. Throws `UnusableTerms`. */
 export async function judgeFacilitator(x402: X402Settings, clock: Clock): Promise<FacilitatorVerdict> {
   let skewSeconds: number | null = null;
+  const codes: string[] = [];
+  const note: Logger['warn'] = (_, fields) => {
+    if (typeof fields?.skewSeconds === 'number') skewSeconds = fields.skewSeconds;
+    for (const code of [fields?.code, fields?.why]) if (typeof code === 'string') codes.push(code);
+  };
   const logger: Logger = {
     info: () => undefined,
-    warn: (_, fields) => {
-      if (typeof fields?.skewSeconds === 'number') skewSeconds = fields.skewSeconds;
-    },
-    error: () => undefined,
+    warn: note,
+    error: note,
     bug: () => undefined,
   };
   const asset = assetOf(x402);
@@ -66,7 +72,7 @@ export async function judgeFacilitator(x402: X402Settings, clock: Clock): Promis
   const watch = facilitatorWatch({ clock, logger });
   const health = await facilitatorHealth({ facilitatorUrl, login, terms, watch, clock, logger })();
   const problem = health === null || health.ok ? null : health.problem;
-  return { problem, skewSeconds, isLoginReadable: x402.login !== null && isCleartext(facilitatorUrl) };
+  return { problem, codes, skewSeconds, isLoginReadable: x402.login !== null && isCleartext(facilitatorUrl) };
 }
 
 /** Only the network and the scheme are compared with what a facilitator supports. */

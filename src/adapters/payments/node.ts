@@ -7,16 +7,33 @@ import {
   type TransactionReceipt,
   TransactionReceiptNotFoundError,
 } from 'viem';
+import { systemCode } from '#src/lib/system-error.ts';
 import { type AbortSignalLike, withTimeout } from '#src/lib/time.ts';
 import { UnusableTerms } from './requirements.ts';
 
-/** `code`: for the log. The library's messages are not logged: they contain the URL, which may contain a secret. */
+/**
+ * `code`: for the log. `why`: the status, or the code of the runtime or of JSON-RPC; null if there is none. The library's
+ * messages are not used: they contain the URL, which may contain a secret.
+ */
 export class NoAnswer extends Error {
   readonly code: string;
-  constructor(code: string) {
+  readonly why: string | null;
+  constructor(code: string, why: string | null = null) {
     super(code);
     this.code = code;
+    this.why = why;
   }
+}
+
+/** The innermost one that there is. */
+function whyOf(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const inner = whyOf(error.cause);
+  if (inner !== null) return inner;
+  if ('status' in error && typeof error.status === 'number') return `status ${error.status}`;
+  if ('code' in error && typeof error.code === 'number') return `JSON-RPC error ${error.code}`;
+  if (error instanceof SyntaxError) return 'not JSON';
+  return systemCode(error);
 }
 
 /** Time limit of one call; a call that fails is repeated once. */
@@ -56,7 +73,7 @@ export async function queryNode<T>(
     return await withTimeout(query, ms, () => new NoAnswer('timeout'));
   } catch (error) {
     if (error instanceof NoAnswer || error instanceof UnusableTerms) throw error;
-    throw new NoAnswer('rpc_failed');
+    throw new NoAnswer('rpc_failed', whyOf(error));
   } finally {
     signal?.removeEventListener('abort', stop);
     calls.abort();

@@ -2,6 +2,7 @@
 import postgres from 'postgres';
 import { systemCode } from '#src/lib/system-error.ts';
 import { isMigrated } from './migrations.ts';
+import { lostByError } from './postgres-connection.ts';
 
 export type DatabaseFacts = {
   readonly version: string;
@@ -19,7 +20,12 @@ const TIMEOUT_S = 5;
 
 /** `failure`: the server's words or the system's code, without a part of the URL. Never throws. */
 export async function databaseFacts(url: string): Promise<DatabaseFacts | { readonly failure: string }> {
-  const client = postgres(url, { max: 1, connect_timeout: TIMEOUT_S, onnotice: () => undefined });
+  const client = postgres(url, {
+    ...lostByError(),
+    max: 1,
+    connect_timeout: TIMEOUT_S,
+    onnotice: () => undefined,
+  });
   try {
     await client`select 1`;
     const since = Date.now();

@@ -138,7 +138,7 @@ function reasonOf(path: string, code: string): string {
   const owner = statSync(path, { throwIfNoEntry: false })?.uid;
   return owner === undefined
     ? `${user}, correct the folder's owner`
-    : `${user}, and the file belongs to ${owner}`;
+    : `${user}, and the file belongs to ${owner}; correct its owner, or its mode to 0600`;
 }
 
 export const isKeyFileError = (error: unknown, code: KeyFileFault): boolean =>

@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
-import { acquireProcessLock } from '#src/adapters/event-log/sqlite/process-lock.ts';
+import { acquireProcessLock, LogInUse } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { LogConfig } from '#src/config.ts';
 import {
@@ -66,7 +66,14 @@ export async function restoreBackup(
   const { dataDir } = config;
   const manifest = await readBackup(folder);
   if (!existsSync(dataDir)) mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone');
+  const lock = await acquireProcessLock(join(dataDir, 'events.lock'), 'alone').catch(
+    (cause: unknown): never => {
+      if (!(cause instanceof LogInUse)) throw cause;
+      throw new OperatorError(`processes serve the event log in ${dataDir}: stop all of them, then restore`, {
+        cause,
+      });
+    },
+  );
   try {
     const found = await inPlace(config, folder);
     const verdict = judgeRestore(found, manifest.log);

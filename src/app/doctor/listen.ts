@@ -1,6 +1,7 @@
-// The doctor on the address that the service listens at, without taking it.
-import { connect } from 'node:net';
+// The doctor on the address that the service listens at, which is taken for a moment only if nothing listens there.
+import { connect, createServer } from 'node:net';
 import type { Config } from '#src/config.ts';
+import { systemCode } from '#src/lib/system-error.ts';
 import { urlHost } from '#src/lib/url-host.ts';
 import { type Checked, fine, problem } from './finding.ts';
 
@@ -22,12 +23,32 @@ export async function askLiving(host: string, port: number, ms: number): Promise
 const ANSWER_MS = 2000;
 
 export async function checkListen({ listen: { host, port } }: Config): Promise<Checked> {
-  if (port === 0) return fine(`any free port of ${host}`);
-  if ((await askLiving(host, port, ANSWER_MS)).lives)
-    return fine(`a service answers at ${host}, port ${port}`);
-  return (await isTaken(LOOPBACK[host] ?? host, port))
-    ? problem(`another program listens at ${host}, port ${port}, or the service there does not answer`)
-    : fine(`${host}, port ${port}, is free`);
+  if (port !== 0) {
+    if ((await askLiving(host, port, ANSWER_MS)).lives)
+      return fine(`a service answers at ${host}, port ${port}`);
+    if (await isTaken(LOOPBACK[host] ?? host, port))
+      return problem(
+        `another program listens at ${host}, port ${port}, or the service there does not answer: end it, or set another PORT`,
+      );
+  }
+  const refused = await refusedListening(host, port);
+  if (refused !== null)
+    return problem(`${host}, port ${port}, cannot be listened at (${refused}): ${doing(refused)}`);
+  return fine(port === 0 ? `any free port of ${host}` : `${host}, port ${port}, is free`);
+}
+
+const doing = (code: string): string =>
+  code === 'EACCES'
+    ? 'set a PORT from 1024 on, or let this user use lower ones (CAP_NET_BIND_SERVICE)'
+    : 'set HOST to an address of this machine';
+
+/** Listens for a moment: a name without an address, an address of another machine and a port of root's show there alone. */
+function refusedListening(host: string, port: number): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', (error) => resolve(systemCode(error) ?? error.name));
+    server.listen({ host, port }, () => server.close(() => resolve(null)));
+  });
 }
 
 function isTaken(host: string, port: number): Promise<boolean> {

@@ -19,9 +19,17 @@ export async function checkDns({ egress: { dnsServers } }: Config, target: strin
   if (found.outcome === 'addresses')
     return fine(`${name} has ${found.addresses.length} addresses by ${asked}`);
   return problem(
-    `${name} is not found by ${asked} (${found.outcome}): calls would be refused as target_unresolvable`,
+    `${name} is not found by ${asked} (${found.outcome}), and calls would be refused as target_unresolvable: check EGRESS_DNS_SERVERS, or those of this machine, and the name of --target`,
   );
 }
+
+const WAY_OUT = 'check the way out of this machine (firewall, routes) and --target';
+/** What to do, by error category. */
+const EGRESS: Readonly<Record<string, string>> = {
+  dns_error: 'look at the line dns',
+  tls_error: 'check the roots of this machine, EGRESS_CA_FILE, and the certificate of --target',
+  target_refused: 'the rules of this service refuse its address or port: see EGRESS_DENY_CIDRS, EGRESS_PORTS',
+};
 
 /** One request, by the rules of a call: DNS, address, TLS, status. */
 export async function checkEgress(config: Config, href: string): Promise<Checked> {
@@ -38,7 +46,8 @@ export async function checkEgress(config: Config, href: string): Promise<Checked
     const headers = [['user-agent', 'webhook-relay doctor']] as const;
     const report = await outbound.send({ target, method: 'GET', headers, body: null, timeoutMs: LOOK_UP_MS });
     if (report.status !== null) return fine(`${href} answers ${report.status} over ${report.tlsVersion}`);
-    return problem(`${href} is not reached: ${report.errorCategory} (${report.phase})`);
+    const category = report.errorCategory ?? 'connect_error';
+    return problem(`${href} is not reached: ${category} (${report.phase}): ${EGRESS[category] ?? WAY_OUT}`);
   } finally {
     ending.abort();
   }
@@ -83,28 +92,38 @@ export async function checkChain({ x402 }: Config): Promise<Checked> {
       `the node of X402_RPC_URL serves ${x402.network}, token ${verdict.asset} with ${verdict.decimals} decimals, final up to block ${verdict.safeBlock}`,
     );
   return verdict.setting === null
-    ? problem(`the node of X402_RPC_URL gives no usable answer (${verdict.reason})`)
+    ? problem(
+        `the node of X402_RPC_URL gives no usable answer (${verdict.reason}): check X402_RPC_URL, the key in it, and the way out of this machine`,
+      )
     : problem(`${VARIABLES[verdict.setting]} ${verdict.reason}`);
 }
 
-const FACILITATOR: Readonly<Record<FacilitatorProblem, string>> = {
-  no_answer: 'does not answer',
-  login_refused:
-    'refuses our login: check X402_FACILITATOR_AUTH and its key, or X402_FACILITATOR_HEADERS_FILE, and the clock',
-  failing: 'gives no usable answer',
-  unsupported: 'does not support scheme exact, version 2, on X402_NETWORK',
-  internal_error: 'cannot be asked: a defect of this program',
+/** `why`: the codes of the failure, in brackets; empty if there are none. */
+const FACILITATOR: Readonly<Record<FacilitatorProblem, (why: string) => string>> = {
+  no_answer: (why) => `does not answer${why}: check X402_FACILITATOR_URL, and the way out of this machine`,
+  login_refused: (why) =>
+    `refuses our login${why}: check X402_FACILITATOR_AUTH and its key, or X402_FACILITATOR_HEADERS_FILE, and the clock`,
+  failing: (why) => `gives no usable answer${why}: check the path of X402_FACILITATOR_URL`,
+  unsupported: () =>
+    'does not support scheme exact, version 2, on X402_NETWORK: use another facilitator, or another network',
+  internal_error: () => 'cannot be asked: a defect of this program',
 };
 
 export async function checkFacilitator({ x402 }: Config): Promise<Checked> {
   if (x402 === null) return skipped(DEMO);
   const { judgeFacilitator } = await import('#src/adapters/payments/check.ts');
   const { host } = new URL(x402.facilitatorUrl);
-  const { problem: failure, skewSeconds, isLoginReadable } = await judgeFacilitator(x402, systemClock());
-  if (failure !== null) return problem(`the facilitator ${host} ${FACILITATOR[failure]}`);
+  const {
+    problem: failure,
+    codes,
+    skewSeconds,
+    isLoginReadable,
+  } = await judgeFacilitator(x402, systemClock());
+  const why = codes.length === 0 ? '' : ` (${codes.join(', ')})`;
+  if (failure !== null) return problem(`the facilitator ${host} ${FACILITATOR[failure](why)}`);
   if (skewSeconds !== null)
     return problem(
-      `the clock of the facilitator ${host} differs by ${skewSeconds} s from the clock of this machine: payments and our login may be judged expired`,
+      `the clock of the facilitator ${host} differs by ${skewSeconds} s from the clock of this machine: payments and our login may be judged expired, synchronise it (NTP)`,
     );
   if (isLoginReadable) return warning(`the facilitator ${host} gets our login without encryption: use https`);
   const login = x402.login === null ? 'without a login' : 'and accepts our login';

@@ -4,6 +4,7 @@ import { existsSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
@@ -14,7 +15,7 @@ import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts
 import { eventLogPath, logHistory } from '../log-history.ts';
 import { openOperatorLog } from '../operator.ts';
 import { demandWritable } from '../start-errors.ts';
-import { LOG_FILES } from '../stores.ts';
+import { LOG_FILES, NoEventStore } from '../stores.ts';
 import { type Checked, fine, problem, reasonOf, warning } from './finding.ts';
 
 const GIB = 2 ** 30;
@@ -28,7 +29,9 @@ export function checkDisk({ dataDir, eventStoreUrl }: Config): Checked {
   const { bavail, bsize } = statfsSync(folder);
   const free = bavail * bsize;
   const text = `${(free / GIB).toFixed(1)} GiB are free for ${dataDir}`;
-  return free < DISK.problem ? problem(text) : free < DISK.warning ? warning(text) : fine(text);
+  if (free < DISK.problem)
+    return problem(`${text}: less than 0.1 GiB, free some before the event log is full`);
+  return free < DISK.warning ? warning(`${text}: less than 1 GiB, free some soon`) : fine(text);
 }
 
 /** The log itself is read, and probed for a write without an event; events are written to a scratch log beside it. */
@@ -57,13 +60,28 @@ export async function checkEventLog(config: Config): Promise<Checked> {
 const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
 
 async function withLog(config: Config, work: (log: EventLog) => Promise<Checked>): Promise<Checked> {
-  const { log } = await openOperatorLog(config);
+  const { log } = await openOperatorLog(config, pinoLogger({ level: 'silent', to: 'stderr' })).catch(
+    (error: unknown): never => {
+      throw error instanceof NoEventStore
+        ? new OperatorError(noServer(error.cause), { cause: error })
+        : error;
+    },
+  );
   try {
     return await work(log);
   } finally {
     await log.close();
   }
 }
+
+/** Of the driver's text its last code only: it may contain the connection string. */
+function noServer(cause: unknown): string {
+  const words = cause instanceof Error ? String(rootOf(cause)).match(/\b[A-Z][A-Z_]{5,}\b/g) : null;
+  const why = words === null ? '' : ` (${words.at(-1)})`;
+  return `the server of EVENTSTORE_URL does not answer, or refuses this user, password or CA${why}: compare EVENTSTORE_URL with its address, users and certificate`;
+}
+
+const rootOf = (error: Error): Error => (error.cause instanceof Error ? rootOf(error.cause) : error);
 
 const SAMPLES = 9;
 
@@ -139,18 +157,23 @@ export async function checkReadModels({ databaseUrl, dataDir }: Config): Promise
   const { databaseFacts } = await import('#src/adapters/read-store/postgres-check.ts');
   const facts = await databaseFacts(databaseUrl);
   if ('failure' in facts)
-    return problem(`the database of DATABASE_URL gives no usable answer: ${facts.failure}`);
-  if (facts.isReadOnly) return problem('the database of DATABASE_URL is read-only: a standby, or set so');
+    return problem(
+      `the database of DATABASE_URL gives no usable answer (${facts.failure}): compare DATABASE_URL with its address, user, password and name`,
+    );
+  if (facts.isReadOnly)
+    return problem('the database of DATABASE_URL is read-only (a standby, or set so): name the primary one');
   if (!facts.mayCreateSchemas)
     return problem(
-      'the role of DATABASE_URL lacks CREATE on the database: each release has a schema of its own',
+      'the role of DATABASE_URL lacks CREATE on the database, since each release has a schema of its own: grant it',
     );
   if (!facts.isMigrated && !facts.mayCreateTables)
     return problem(
-      'the role of DATABASE_URL lacks CREATE on schema public: for the tables that all releases share',
+      'the role of DATABASE_URL lacks CREATE on schema public, for the tables that all releases share: grant it',
     );
   const skew = Math.round(facts.skewMs / 1000);
   if (Math.abs(facts.skewMs) > SKEW_MS)
-    return warning(`the clock of the database differs by ${skew} s from the clock of this machine`);
+    return warning(
+      `the clock of the database differs by ${skew} s from the clock of this machine: synchronise both (NTP)`,
+    );
   return fine(`PostgreSQL ${facts.version} answers, and the role has the rights it needs; its clock agrees`);
 }
