@@ -36,6 +36,8 @@ const LINGER_MS = { least: 100, most: 500, times: 20 };
 const REST = 4;
 /** How often store and log are checked. With events queued, rows that do not move for so long have lost their projector. */
 const CHECK_MS = 1000;
+/** Of a rebuild, which no reader waits for: the next batch is not folded across a check while one is written. */
+const CHECK_REBUILD_MS = 10_000;
 
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
@@ -45,6 +47,7 @@ export class Schedule {
   /** The rows have come within a batch of the log's head. */
   isNearHead = false;
   readonly #deps: ScheduleDeps;
+  readonly #checkMs: number;
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
   /** Until then, no batch begins for a reader that waits. */
@@ -58,7 +61,8 @@ export class Schedule {
   constructor(deps: ScheduleDeps) {
     this.#deps = deps;
     const now = deps.clock.monotonic();
-    this.#checkAt = now + CHECK_MS;
+    this.#checkMs = deps.progress === null ? CHECK_REBUILD_MS : CHECK_MS;
+    this.#checkAt = now + this.#checkMs;
     this.#followedAt = now;
     this.#movedAt = now;
   }
@@ -95,7 +99,7 @@ export class Schedule {
   }
 
   checked(): void {
-    this.#checkAt = this.#deps.clock.monotonic() + CHECK_MS;
+    this.#checkAt = this.#deps.clock.monotonic() + this.#checkMs;
   }
 
   /** `moved`: another process has moved the rows. */
