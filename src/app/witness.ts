@@ -130,6 +130,7 @@ async function openLocked({ keyFile, stateFile, name, begin }: Files): Promise<O
         `the state ${stateFile} is the one of another witness: give each key file its own`,
       );
     if (owner === null) await state.setOwner(vkeys);
+    await state.refuseForgotten();
     return { keys, state, created: false };
   } catch (error) {
     state.close();

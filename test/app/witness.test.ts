@@ -1,8 +1,9 @@
 // A witness as a log and a monitor meet it: each status of C2SP tlog-witness, what it remembers, and what no client can do to it.
 // The log on the other side is written only from the standard's text.
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, describe, test } from 'node:test';
 import { httpWitness } from '#src/adapters/witness/http.ts';
 import { type RunningWitness, startWitness, type WitnessOptions } from '#src/app/witness.ts';
@@ -11,6 +12,7 @@ import { verifierKeyText } from '#src/domain/transparency/note.ts';
 import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
 import { type C2spKey, c2spKey, c2spNote, c2spSubmission } from '#test/support/c2sp.ts';
 import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/c2sp-log.ts';
+import { flipByte, hideInIndex } from '#test/support/damaged-file.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 import { rawClient } from '#test/support/http-socket.ts';
 import { sha256 } from '#test/support/primitives.ts';
@@ -39,6 +41,12 @@ async function start(changes: Partial<WitnessOptions>, ...logs: readonly C2spLog
   });
   running.push(witness);
   return witness;
+}
+
+function withDatabase(file: string, sql: string): void {
+  const db = new DatabaseSync(file);
+  db.exec(sql);
+  db.close();
 }
 
 const fresh = (() => {
@@ -301,6 +309,60 @@ describe('a start', () => {
     const begun = await restart({ begin: true });
     assert.equal((await c2spAdd(begun.url, own.submission(0))).status, 200);
     await begun.stop();
+  });
+  test('is refused with an older copy of its state, without the newest entries of it, and without its rows', async () => {
+    const now = await restart();
+    const older = join(folder, 'older.state');
+    const copyState = () => {
+      for (const end of ['', '-wal']) cpSync(`${stateFile}${end}`, `${older}${end}`);
+    };
+    copyState();
+    own.grow(5);
+    assert.equal((await c2spAdd(now.url, own.submission(25))).status, 200);
+    // As a process that is killed leaves it: the last transaction is in the write-ahead log only.
+    const newest = join(folder, 'newest.state');
+    for (const end of ['', '-wal']) cpSync(`${stateFile}${end}`, `${newest}${end}`);
+    await now.stop();
+    const put = (from: string, ends: readonly string[]) => {
+      remove();
+      for (const end of ends) cpSync(`${from}${end}`, `${stateFile}${end}`);
+    };
+    const forgets =
+      /has forgotten that it has cosigned 30 leaves of .*: it has 25\. .* do not restore an older copy/;
+    put(older, ['', '-wal']);
+    await assert.rejects(restart(), forgets);
+    put(newest, ['']);
+    await assert.rejects(restart(), /has forgotten|is missing or empty/);
+    put(newest, ['', '-wal']);
+    flipByte(`${stateFile}-wal`, statSync(`${stateFile}-wal`).size - 100);
+    await assert.rejects(restart(), forgets);
+    put(newest, ['', '-wal']);
+    const again = await restart();
+    assert.deepEqual((await c2spAdd(again.url, own.submission(0))).body, '30\n');
+    await again.stop();
+    rmSync(`${stateFile}.cosigned`);
+    await (await restart()).stop();
+  });
+  test('is refused with a state of which a row was changed or is not found, and one that is cut', async () => {
+    const whole = join(folder, 'whole.state');
+    const hash = Buffer.from(sha256(own.key.name)).toString('hex');
+    cpSync(stateFile, whole);
+    const damages: readonly (() => void)[] = [
+      () => truncateSync(stateFile, 4096),
+      () => hideInIndex(stateFile, hash),
+      () => withDatabase(stateFile, 'UPDATE checkpoints SET size = 2'),
+      () => withDatabase(stateFile, "UPDATE checkpoints SET root = x'00'"),
+      () => withDatabase(stateFile, 'DELETE FROM checkpoints'),
+    ];
+    for (const damage of damages) {
+      remove();
+      cpSync(whole, stateFile);
+      damage();
+      await assert.rejects(restart(), /damaged|has forgotten/, `${damage}`);
+    }
+    remove();
+    cpSync(whole, stateFile);
+    await (await restart()).stop();
   });
   test('is refused without the key file of a state that has cosigned', async () => {
     rmSync(keyFile);

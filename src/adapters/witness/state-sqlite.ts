@@ -3,12 +3,14 @@ import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
 import type { WitnessedHead } from '#src/domain/transparency/witness.ts';
 import { createPrivateFile, flush } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { retryWhileBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import type { WitnessedCheckpoint, WitnessState } from '#src/ports/witness-state.ts';
+import { highWaterMark, type Sizes } from './high-water-mark.ts';
 
 /** "RWIT": distinguishes the file from any other SQLite database. */
 const APPLICATION_ID = 0x52574954;
@@ -33,7 +35,10 @@ const SCHEMA = `
 export type WitnessStateFile = WitnessState & {
   /** The verifier keys of the witness that uses it; null: none yet. */
   owner(): string | null;
+  /** Of a state that is empty; its high-water mark begins with it. */
   setOwner(vkeys: string): Promise<void>;
+  /** Throws an `OperatorError` if it is damaged, or does not have what was cosigned (`HighWaterMark`, created if it is missing). */
+  refuseForgotten(): Promise<void>;
   /** No checkpoint was cosigned. */
   isEmpty(): boolean;
 };
@@ -60,6 +65,10 @@ function opened(file: string): DatabaseSync {
       inTransaction(db, () => {
         if (numberOf(db, 'PRAGMA user_version') === 0) db.exec(SCHEMA);
       });
+      // A damaged index would hide what was cosigned of a log.
+      const [found] = db.prepare('PRAGMA integrity_check(1)').all();
+      if (found?.integrity_check !== 'ok')
+        throw new OperatorError(`witness state ${file} is damaged (${found?.integrity_check}): ${RESTORE}`);
       return db;
     } catch (error) {
       db.close();
@@ -107,14 +116,27 @@ function stateOf(db: DatabaseSync, file: string): WitnessStateFile {
   const store = db.prepare(
     'INSERT OR REPLACE INTO checkpoints (origin_hash, origin, size, root, note) VALUES (?, ?, ?, ?, ?)',
   );
+  const mark = highWaterMark(`${file}.cosigned`);
   const find = (originHash: string): WitnessedCheckpoint | null => {
     const row = select.get(originHash);
-    if (row === undefined) return null;
-    const { size, root, note } = row;
-    if (typeof size !== 'number' || !(root instanceof Uint8Array) || typeof note !== 'string')
-      throw new OperatorError(`witness state ${file} is damaged: ${RESTORE}`);
-    return { size, root: Uint8Array.from(root), note };
+    return row === undefined ? null : checkpointIn(row, file);
   };
+  function refuseBelow(mark: Sizes): void {
+    for (const row of db.prepare('SELECT size, root, note FROM checkpoints').all()) checkpointIn(row, file);
+    for (const [originHash, cosigned] of mark) {
+      const size = find(originHash)?.size ?? 0;
+      if (size < cosigned)
+        throw new OperatorError(
+          `witness state ${file} has forgotten that it has cosigned ${cosigned} leaves of the log ${originHash}: it has ${size}. Put the newest state back with its -wal; ${RESTORE}`,
+        );
+    }
+  }
+  /** What is stored, and nothing older: other processes wait. */
+  const raiseMark = () =>
+    inTransaction(db, () => {
+      const sizes = db.prepare('SELECT origin_hash, size FROM checkpoints').all();
+      mark.raise(new Map(sizes.map(({ origin_hash, size }) => [String(origin_hash), Number(size)])));
+    });
   const guarded = <T>(work: () => T): Promise<T> =>
     retryWhileBusy(() => {
       try {
@@ -129,21 +151,47 @@ function stateOf(db: DatabaseSync, file: string): WitnessStateFile {
   };
   return {
     owner,
-    setOwner: (vkeys) =>
-      guarded(() => void db.prepare('INSERT OR REPLACE INTO owner (one, vkeys) VALUES (1, ?)').run(vkeys)),
+    async setOwner(vkeys) {
+      mark.begin();
+      await guarded(
+        () => void db.prepare('INSERT OR REPLACE INTO owner (one, vkeys) VALUES (1, ?)').run(vkeys),
+      );
+    },
+    async refuseForgotten() {
+      await guarded(() => refuseBelow(mark.read()));
+      await guarded(raiseMark);
+    },
     isEmpty: () => numberOf(db, 'SELECT count(*) FROM checkpoints') === 0,
     find: (origin) => guarded(() => find(hashOf(origin))),
     findByHash: (originHash) => guarded(() => find(originHash)),
-    replace: (origin, last, next) =>
-      guarded(() =>
+    async replace(origin, last, next) {
+      const isStored = await guarded(() =>
         inTransaction(db, () => {
           if (!isSame(find(hashOf(origin)), last)) return false;
           store.run(hashOf(origin), origin, next.size, next.root, next.note);
           return true;
         }),
-      ),
+      );
+      // After the state, so that a crash between them leaves a mark below it.
+      if (isStored) await guarded(raiseMark);
+      return isStored;
+    },
     close: () => db.close(),
   };
+}
+
+/** The note states size and root again, under the signatures. */
+function checkpointIn({ size, root, note }: Record<string, unknown>, file: string): WitnessedCheckpoint {
+  const head = typeof note === 'string' ? parseCheckpoint(note) : null;
+  if (
+    typeof note !== 'string' ||
+    !(root instanceof Uint8Array) ||
+    head === null ||
+    head.size !== size ||
+    !sameHash(head.root, root)
+  )
+    throw new OperatorError(`witness state ${file} is damaged: ${RESTORE}`);
+  return { size: head.size, root: head.root, note };
 }
 
 const isSame = (a: WitnessedHead | null, b: WitnessedHead | null): boolean =>

@@ -5,15 +5,16 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openWitnessState } from '#src/adapters/witness/state-sqlite.ts';
+import { c2spCheckpointText, c2spKey, c2spNote } from '#test/support/c2sp.ts';
 import { sha256 } from '#test/support/primitives.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('witness-state');
-const of = (size: number, root = `root ${size}`) => ({
-  size,
-  root: sha256(root),
-  note: `note ${size} ${root}\n`,
-});
+const key = c2spKey('log.example/receipts', 1);
+function of(size: number, name = `root ${size}`) {
+  const root = sha256(name);
+  return { size, root, note: c2spNote(c2spCheckpointText(ORIGIN, size, Buffer.from(root)), key) };
+}
 const ORIGIN = 'log.example/receipts';
 const HASH = Buffer.from(sha256(ORIGIN)).toString('hex');
 
