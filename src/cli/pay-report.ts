@@ -63,13 +63,21 @@ export type How = {
   readonly hasLedger: boolean;
 };
 
+/** The offer, compared with the limits. */
+export const policyLines = (relay: string, policy: PurchaseResult['policy']): readonly string[] =>
+  policy.length === 0
+    ? []
+    : [
+        heading(`Offer of ${relay}`),
+        ...policy.map(
+          ({ name, ok, expected, offered }) =>
+            `  ${mark(ok)} ${name.padEnd(12)}${shown(offered)}${ok ? '' : `, expected ${shown(expected)}`}`,
+        ),
+      ];
+
 export function resultLines(result: PurchaseResult, how: How): readonly string[] {
   const { relay, policy, evidence, payment, terms, error, outcome } = result;
-  const lines = policy.length === 0 ? [] : [heading(`Offer of ${relay}`)];
-  for (const { name, ok, expected, offered } of policy)
-    lines.push(
-      `  ${mark(ok)} ${name.padEnd(12)}${shown(offered)}${ok ? '' : `, expected ${shown(expected)}`}`,
-    );
+  const lines = [...policyLines(relay, policy)];
   if (!how.hasPayee && terms !== null)
     lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
   if (evidence !== null) lines.push(...evidenceLines(evidence));

@@ -7,16 +7,18 @@ import { microUsd } from '#src/domain/payment/price.ts';
 import { readVariable } from '../config.ts';
 import { isSpellableName, relayOrigin } from '../domain/destination/url.ts';
 import { METHODS, PRICE } from '../domain/limits.ts';
+import { SCHEDULE_LIMITS } from '../domain/schedule/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
 import { textOf } from './options.ts';
 import { errorLine, type How, isGood, resultJson, resultLines } from './pay-report.ts';
+import { paySchedule } from './pay-schedule.ts';
 import { readJsonSource } from './read-source.ts';
 import { print, printError, printJson } from './terminal.ts';
 import { readKeys } from './verify.ts';
 
 type Options = {
   readonly relay: string;
-  readonly method: (typeof METHODS)[number];
+  readonly method?: (typeof METHODS)[number];
   readonly header?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly bodyFile?: string;
@@ -28,6 +30,9 @@ type Options = {
   readonly ledger?: string;
   readonly network: string;
   readonly payTo?: string;
+  readonly schedule?: string;
+  readonly runs?: number;
+  readonly maxUsd?: bigint;
   readonly dryRun?: true;
   readonly json?: true;
 };
@@ -51,6 +56,13 @@ ledger presents the same payment, so that no relay can charge it twice. With --b
 were signed on one UTC day are limited; a payment counts from its record on, whatever became of it.
 relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
 
+--schedule buys runs of a schedule, from a relay that sells them: the file is the JSON body {webhook, schedule,
+catchUpSeconds?} of POST /api/schedules/webhook. Each run has a payment of its own, which cannot be charged earlier than
+60 s before the run is due, nor later than 120 s after it may start. The due times that the relay states are compared with the
+file. FILE.ledger records the payments and FILE.bought the runs and the token that cancels: keep both. The same command
+again, also after a crash, pays for no run twice, buys what is missing, and shows the state of the runs; with more --runs it
+buys further ones. Exit status 0: all runs are paid for. 1: not all; a line says how many are. 2: the command could not run.
+
 Examples:
   Compare the offer with your limits, and pay nothing:
     relay pay https://target.example/hook --relay https://relay.example --dry-run
@@ -60,15 +72,17 @@ Examples:
   For an unattended program: pinned keys, two hosts, at most $0.003 a call and $0.50 a day:
     relay pay https://hooks.target.example/x --relay https://relay.example --pay-to 0x… --keys jwks.json \\
       --allow-host target.example --allow-host '*.target.example' --max-price 0.003 --budget-usd 0.50 --ledger ledger.ndjson \\
-      --key order-4711 --json`;
+      --key order-4711 --json
+  Buy seven runs of a schedule, for $0.021 in all:
+    relay pay --schedule daily.json --runs 7 --max-usd 0.021 --relay https://relay.example --pay-to 0x…`;
 
 export function addPay(program: Command): void {
   program
     .command('pay')
     .description('Buy one call from a relay (x402), and verify that the receipt is of this purchase.')
-    .argument('<url>', 'the target to call')
+    .argument('[url]', 'the target to call; not with --schedule')
     .requiredOption('--relay <origin>', 'the relay, as in https://relay.example', readRelay)
-    .option('--method <method>', METHODS.join(', '), readMethod, 'POST')
+    .option('--method <method>', `${METHODS.join(', ')} (default: POST)`, readMethod)
     .option('--header <name: value>', 'for the target; may be repeated', readHeader)
     .option('--body <json>', 'for the target', readJson)
     .option('--body-file <file>', 'the same from a file')
@@ -91,6 +105,9 @@ export function addPay(program: Command): void {
     )
     .option('--ledger <file>', 'record each payment in this file before it is sent')
     .option('--network <id>', 'pay on this network (CAIP-2)', PRICE.network)
+    .option('--schedule <file>', 'buy runs of the schedule in this file, in place of one call')
+    .option('--runs <number>', 'with --schedule: how many runs', readRuns)
+    .option('--max-usd <usd>', 'with --schedule: pay no more than this for all runs together', readPrice)
     .option('--pay-to <address>', 'the payee that you expect; no one else is paid', readAddress)
     .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
     .option('--json', 'print the result as JSON')
@@ -137,17 +154,25 @@ function readPrice(text: string): bigint {
   return price;
 }
 
+function readRuns(text: string): number {
+  const { max } = SCHEDULE_LIMITS.ticketsPerPayer;
+  if (!/^[1-9]\d{0,3}$/.test(text) || Number(text) > max)
+    throw new InvalidArgumentError(`It must be a whole number from 1 to ${max}.`);
+  return Number(text);
+}
+
 const readAddress = textOf(/^0x[0-9a-fA-F]{40}$/, 'It must be 0x and 40 hex digits.');
 
-async function pay(url: string, options: Options): Promise<boolean> {
+async function pay(url: string | undefined, options: Options): Promise<boolean> {
+  if (options.schedule !== undefined) return payRuns(url, options, options.schedule);
+  if (url === undefined || options.runs !== undefined || options.maxUsd !== undefined)
+    throw new CannotRun('name a URL to call, or a file by --schedule with --runs and --max-usd');
   const { dryRun, key = dryRun ? undefined : `pay-${randomUUID()}`, ledger: path, budgetUsd, json } = options;
   const request = await requestOf(url, options, key);
   if (budgetUsd !== undefined && path === undefined)
     throw new CannotRun('--budget-usd needs --ledger FILE, which records what was paid before');
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
-  const privateKey = dryRun ? null : readVariable('RELAY_BUYER_PRIVATE_KEY');
-  if (!dryRun && privateKey === null)
-    throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
+  const privateKey = readWallet(options);
   // Loaded on use: wallets and protocols are large for a command that pays nothing.
   const { keyPayer, limitedSend, openLedger, purchase, systemClock } = await import('#src/app/buyer.ts');
   const { verifierPrimitives: primitives } = await import('#src/app/keys.ts');
@@ -173,12 +198,37 @@ async function pay(url: string, options: Options): Promise<boolean> {
   return isGood(result);
 }
 
+/** null in a dry run. */
+function readWallet({ dryRun }: Options) {
+  const privateKey = dryRun ? null : readVariable('RELAY_BUYER_PRIVATE_KEY');
+  if (!dryRun && privateKey === null)
+    throw new CannotRun('RELAY_BUYER_PRIVATE_KEY is not set; only --dry-run needs no key');
+  return privateKey;
+}
+
+function payRuns(url: string | undefined, options: Options, schedule: string): Promise<boolean> {
+  const { method, header, body, bodyFile, keys, runs, maxUsd, relay, key, ledger, budgetUsd, json } = options;
+  if ([url, method, header, body, bodyFile, keys].some((one) => one !== undefined))
+    throw new CannotRun(
+      'with --schedule the file has the request: leave out the URL, --method, --header, --body, --body-file and --keys',
+    );
+  if (runs === undefined || maxUsd === undefined)
+    throw new CannotRun('--schedule needs --runs and --max-usd');
+  return paySchedule({
+    ...{ schedule, runs, maxUsd, relay, key, ledger, budgetUsd },
+    limits: limitsOf({ ...options, maxPrice: options.maxPrice ?? maxUsd }),
+    json: json === true,
+    privateKey: readWallet(options),
+    waiting: reportWait,
+  });
+}
+
 async function requestOf(
   url: string,
   options: Options,
   idempotencyKey: string | undefined,
 ): Promise<Order['request']> {
-  const { method, header: headers, bodyFile } = options;
+  const { method = 'POST', header: headers, bodyFile } = options;
   if (URL.parse(url)?.protocol !== 'https:')
     throw new CannotRun(`${url} is not an https URL: a relay calls https URLs only`);
   if (options.body !== undefined && bodyFile !== undefined)

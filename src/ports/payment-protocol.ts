@@ -28,6 +28,8 @@ export type TicketOffer = {
   readonly description: string;
   /** How long an authorization that is signed now has to live. */
   readonly maxTimeoutSeconds: number;
+  /** The run that is paid for: the extension `scheduled-run` of the 402. null: not known yet. */
+  readonly run: { readonly n: number; readonly dueAt: string } | null;
   readonly inputSchema: { readonly [name: string]: unknown };
   readonly inputExample: { readonly [name: string]: unknown };
   readonly outputExample: { readonly [name: string]: unknown };

@@ -1,5 +1,6 @@
 // The one payment of a purchase: an EIP-3009 authorization, signed by the buyer's wallet and checked before it is sent.
 
+import { randomBytes } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import type { PaymentPayload } from '@x402/core/types';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
@@ -53,7 +54,7 @@ export type Payer = {
   pay(required: ToSign, recorded: Authorization | null): Promise<PaymentPayload>;
 };
 
-/** Whatever a 402 asks for, an authorization lives no longer. (A payment of scheduled runs would live until its run.) */
+/** Whatever a 402 asks for, an authorization of a call lives no longer. */
 const LONGEST_SECONDS = LIMITS.authorizationSeconds.max;
 
 /** Throws if the wallet signs anything but the requirement. */
@@ -75,6 +76,24 @@ export async function newPayment(
   if (!agreed)
     throw new Error('the wallet signed another authorization than the relay asks for: it is not sent');
   return payment;
+}
+
+/** A payment that can be charged in this window only: Unix seconds. The wallet has an address. */
+export async function windowPayment(
+  payer: Payer,
+  required: ToSign,
+  { validAfter, validBefore }: { readonly validAfter: number; readonly validBefore: number },
+): Promise<Payment> {
+  const [terms] = required.accepts;
+  const authorization: Authorization = {
+    from: payer.address ?? '',
+    to: terms.payTo.toLowerCase(),
+    value: terms.amount,
+    validAfter: String(validAfter),
+    validBefore: String(validBefore),
+    nonce: `0x${randomBytes(32).toString('hex')}`,
+  };
+  return paymentOf(terms, await payer.pay(required, authorization));
 }
 
 /**

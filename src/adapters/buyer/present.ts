@@ -41,7 +41,7 @@ export type Answer = { readonly status: number; readonly headers: Headers; reado
 export type Problem = { readonly code: string; readonly message: string };
 
 export type Presented =
-  /** An execution response: delivered, or attempted and failed. */
+  /** A result, as `isResult` knows it. */
   | { readonly kind: 'executed'; readonly answer: Answer }
   /** A final refusal: nothing was sent to the target. `actual`: status and code. */
   | { readonly kind: 'refused'; readonly problem: Problem; readonly actual: string }
@@ -54,12 +54,19 @@ const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 15_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
+/** An execution response: delivered, or attempted and failed. */
+const isExecution = ({ status, body }: Answer): boolean => {
+  const members = jsonObject(body);
+  return (status === 200 || status === 502) && 'job' in members && 'receipt' in members;
+};
+
 /** POSTs `body` (JSON) with the payment, if there is one, waits as the relay asks, and repeats with the same header. */
 export async function present(
   { send, clock, waiting }: PresentDeps,
   url: string,
   body: string,
   payment: { readonly name: string; readonly value: string } | null,
+  isResult: (answer: Answer) => boolean = isExecution,
 ): Promise<Presented> {
   const until = clock.monotonic() + PRESENT_MS;
   const headers = {
@@ -68,7 +75,7 @@ export async function present(
   };
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
     const answer = await completeAnswer(send, new Request(url, { method: 'POST', headers, body }));
-    const final = typeof answer === 'string' ? null : finalAnswer(answer);
+    const final = typeof answer === 'string' ? null : finalAnswer(answer, isResult);
     if (final !== null) return final;
     const why = typeof answer === 'string' ? answer : describe(answer);
     const wait = (typeof answer === 'string' ? null : retryAfterMs(answer)) ?? pause;
@@ -89,11 +96,9 @@ async function completeAnswer(send: Send, request: Request): Promise<Answer | st
 }
 
 /** null: presenting the same header again may still bring the result. Only the relay's own error is a final refusal. */
-function finalAnswer(answer: Answer): Presented | null {
+function finalAnswer(answer: Answer, isResult: (answer: Answer) => boolean): Presented | null {
   const { status } = answer;
-  const body = jsonObject(answer.body);
-  if ((status === 200 || status === 502) && 'job' in body && 'receipt' in body)
-    return { kind: 'executed', answer };
+  if (isResult(answer)) return { kind: 'executed', answer };
   if (status >= 300 && status < 400)
     return { kind: 'unfinished', last: `${status}, and redirects are not followed` };
   const error = errorOf(answer);

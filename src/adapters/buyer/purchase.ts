@@ -151,22 +151,27 @@ async function executeUnpaid(deps: PurchaseDeps, order: Order, ordered: Ordered)
   return { ...NOTHING, relay: order.relay, ...delivered };
 }
 
-const refusalOf = (bad: Finding | undefined): PurchaseError =>
+export const refusalOf = (bad: Finding | undefined): PurchaseError =>
   new PurchaseError(
     bad === undefined
       ? { member: 'offer', expected: 'readable terms', actual: 'none' }
       : { member: `offer.${bad.name}`, expected: bad.expected, actual: bad.offered },
   );
 
-/** Throws `OperatorError` for a request that every relay refuses: nothing is signed for it. */
-function readOrder({ relay, request, payer, decisionId }: Order): Ordered {
-  const target = readTarget(request.url);
+/** Throws `OperatorError` for a request that every relay refuses: nothing is signed for it. `body`: as it is sent. */
+export function checkedTarget({ url, headers: given = {} }: WebhookRequest, body: string): Target {
+  const target = readTarget(url);
   if (isRefused(target)) throw new OperatorError(target.message);
-  const headers = judgeHeaders(request.headers ?? {});
+  const headers = judgeHeaders(given);
   if (isRefused(headers)) throw new OperatorError(headers.message);
-  const { requestBodyBytes, idempotencyKeyLength: keyLength } = LIMITS;
-  if (utf8(JSON.stringify(request)).length > requestBodyBytes.max)
-    throw new OperatorError(`The request is over ${requestBodyBytes.max} bytes.`);
+  const { max } = LIMITS.requestBodyBytes;
+  if (utf8(body).length > max) throw new OperatorError(`The request is over ${max} bytes.`);
+  return target;
+}
+
+function readOrder({ relay, request, payer, decisionId }: Order): Ordered {
+  const target = checkedTarget(request, JSON.stringify(request));
+  const { idempotencyKeyLength: keyLength } = LIMITS;
   const length = request.idempotencyKey?.length ?? keyLength.min;
   if (length < keyLength.min || length > keyLength.max)
     throw new OperatorError(`The idempotency key must have ${keyLength.min} to ${keyLength.max} characters.`);

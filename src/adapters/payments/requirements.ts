@@ -236,15 +236,34 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
   return {
     terms,
     routes,
-    ticketOf({ maxTimeoutSeconds, ...route }) {
+    ticketOf({ maxTimeoutSeconds, run, ...route }) {
       const requirements = { ...terms.requirements, maxTimeoutSeconds, extra: { ...terms.domain } };
-      return routePricing({ ...route, icon: paid['execute/webhook'].icon }, { ...terms, requirements });
+      const priced = routePricing(
+        { ...route, icon: paid['execute/webhook'].icon },
+        { ...terms, requirements },
+      );
+      if (run === null) return priced;
+      return { ...priced, discovery: { ...priced.discovery, ...scheduledRun(run) } };
     },
     routeOf: (resourceUrl) =>
       Object.values(routes).find(({ required }) => required.resource.url === resourceUrl) ??
       routes['execute/webhook'],
   };
 }
+
+/** An extension of this service: which run is paid for, for a buyer that compares it with its own schedule. */
+const scheduledRun = (run: NonNullable<TicketOffer['run']>) => ({
+  'scheduled-run': { info: run, schema: SCHEDULED_RUN_SCHEMA },
+});
+
+const SCHEDULED_RUN_SCHEMA = {
+  type: 'object',
+  properties: {
+    n: { type: 'integer', minimum: 1 },
+    dueAt: { type: 'string', format: 'date-time' },
+  },
+  required: ['n', 'dueAt'],
+};
 
 /** The pricing as plain JSON, for documents. */
 export const askedFor = ({ routes }: Pricing): Readonly<Record<Route, AskedFor>> =>

@@ -1,5 +1,5 @@
 // The webhook request: its schema, and its one normal form, which everything after the schema works on.
-import { type Static, Type } from '@sinclair/typebox';
+import { FormatRegistry, type Static, Type } from '@sinclair/typebox';
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
 import { Method, type Route } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -22,6 +22,9 @@ export const RetryOptions = Type.Object(
   },
   { additionalProperties: false },
 );
+
+// The parser that the target policy uses, so that an international host passes; Elysia's own pattern accepts ASCII only.
+FormatRegistry.Set('uri', (text) => URL.parse(text) !== null);
 
 export const WebhookRequest = Type.Object(
   {

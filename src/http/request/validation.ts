@@ -1,6 +1,6 @@
 // What is wrong with an input, place by place, as `details` of a 400 lists it: bodies by their schema, query parameters
 // by their bounds. Nothing is coerced, filled in or dropped.
-import { FormatRegistry, Kind, type Static, type TSchema } from '@sinclair/typebox';
+import { Kind, type Static, type TSchema } from '@sinclair/typebox';
 import { TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler';
 import { type RefusalCode, type Refused, refused } from '#src/domain/refusal.ts';
 
@@ -39,9 +39,6 @@ export function invalid<C extends RefusalCode>(
 function shortened(path: string): string {
   return path.length > MAX_PATH ? `${path.slice(0, MAX_PATH).replace(/[\ud800-\udbff]$/, '')}…` : path;
 }
-
-// The parser that the target policy uses, so that an international host passes; Elysia's own pattern accepts ASCII only.
-FormatRegistry.Set('uri', (text) => URL.canParse(text));
 
 export type SchemaCheck<S extends TSchema> = {
   readonly schema: S;

@@ -123,6 +123,8 @@ export function scheduleRoutes(deps: Deps): Endpoint[] {
   ];
 }
 
+const shownRun = ({ run: n, dueAt }: Quote['run']) => ({ n, dueAt });
+
 const rates = ({ settings }: Deps) => [rateRule('schedules', settings.rateLimitPerMinute)];
 
 const buyerOf = (
@@ -149,6 +151,7 @@ function createEndpoint(deps: Deps, links: Links): Endpoint {
     description:
       quote === null ? summary : `${summary}: run 1, due ${quote.run.dueAt}. Settled then, or never.`,
     maxTimeoutSeconds: quote?.maxTimeoutSeconds ?? PROBE_SECONDS,
+    run: quote && shownRun(quote.run),
     inputSchema: ScheduleRequest,
     inputExample: SCHEDULE_REQUEST_EXAMPLE,
     outputExample: SCHEDULE_ANSWER_EXAMPLE,
@@ -183,6 +186,7 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
       path: `/api/schedules/${id}/runs`,
       description: `${ROUTES.fundRun.summary}: run ${run.run}, due ${run.dueAt}. Settled then, or never.`,
       maxTimeoutSeconds,
+      run: shownRun(run),
       inputSchema: Type.Object({}),
       inputExample: {},
       outputExample: SCHEDULE_ANSWER_EXAMPLE,
@@ -220,7 +224,7 @@ function shown(
     scheduleId: defined.scheduleId,
     cancelToken,
     status,
-    run: { n: run.run, dueAt: run.dueAt },
+    run: shownRun(run),
     schedule: defined.schedule,
     nextRuns: nextRuns.map(({ run: n, dueAt, state }) => ({ n, dueAt, state })),
     fundedRuns: tickets.filter((ticket) => ticket.status === 'funded').length,

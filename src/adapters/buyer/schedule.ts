@@ -1,0 +1,297 @@
+// Buys runs of a schedule: one payment a run, which cannot be charged before that run is due. What the relay asks for is
+// compared with the buyer's own schedule before anything is signed, and what it answers with what was signed.
+import { createHmac } from 'node:crypto';
+import { Type } from '@sinclair/typebox';
+import { parsedJson } from '#src/domain/canonical-json.ts';
+import { ID_PATTERN } from '#src/domain/ids.ts';
+import { microUsd } from '#src/domain/payment/price.ts';
+import type { Calendar } from '#src/domain/planning/schedule.ts';
+import { shapeCheck } from '#src/domain/shape-check.ts';
+import { isObject } from '#src/lib/is-object.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import type { Ledger, LedgerRecord } from './ledger.ts';
+import { type BuyerLimits, type Finding, judgeOffer, microUsdOf, readOffer } from './offer.ts';
+import { type Payer, type Payment, samePayment, windowPayment } from './payment.ts';
+import { type Answer, type PresentDeps, type Problem, present } from './present.ts';
+import { refusalOf } from './purchase.ts';
+import { compare, PurchaseError } from './purchase-error.ts';
+import { type BoughtSchedule, CancelToken, type ScheduleFile } from './schedule-file.ts';
+import {
+  chargeWindow,
+  dueSecondsOf,
+  dueTimes,
+  misplaced,
+  offeredRun,
+  type ScheduleBody,
+  ScheduledRun,
+} from './schedule-offer.ts';
+
+export type ScheduleOrder = {
+  /** Origin of the relay. */
+  readonly relay: string;
+  readonly body: ScheduleBody;
+  readonly runs: number;
+  /** Millionths of a US dollar, at most, for all runs together. Every payment that was signed counts. */
+  readonly maxMicroUsd: bigint;
+  readonly limits: BuyerLimits;
+  /** null: compare the offer of run 1 only, do not pay. */
+  readonly paying: Paying | null;
+};
+
+type Paying = {
+  readonly payer: Payer & { readonly address: string };
+  /** Names the order in the ledger. */
+  readonly key: string;
+  readonly ledger: Ledger;
+  readonly file: ScheduleFile;
+};
+
+type ScheduleDeps = PresentDeps & { readonly calendar: Calendar };
+
+export type ScheduleResult = {
+  readonly outcome: 'funded' | 'not_paid' | 'policy_refused' | 'relay_refused' | 'unverified' | 'unfinished';
+  /** Why not all runs are paid for. */
+  readonly error: PurchaseError | null;
+  /** Of a relay that refused. */
+  readonly problem: Problem | null;
+  /** Of the offer that was compared last. */
+  readonly policy: readonly Finding[];
+  readonly bought: BoughtSchedule | null;
+  /** Every payment that was signed for the order: millionths of a US dollar. */
+  readonly signedMicroUsd: bigint;
+};
+
+/** The order's name, without a trace of its content for those who do not have the wallet's key. */
+export const orderKey = (secret: Uint8Array, { text }: ScheduleBody): string =>
+  `schedule-${createHmac('sha256', secret).update('relay buyer schedule').update(text).digest('hex').slice(0, 16)}`;
+
+/** Throws `OperatorError` for what the buyer has to mend; what the relay answers is part of the result. */
+export async function buySchedule(deps: ScheduleDeps, order: ScheduleOrder): Promise<ScheduleResult> {
+  const { relay, paying } = order;
+  const bought = paying?.file.find() ?? null;
+  if (paying === null || bought === null) return new Purchase(deps, order, null).run();
+  const { payer, key, file } = paying;
+  if (bought.relay === relay && bought.payer === payer.address && bought.key === key)
+    return new Purchase(deps, order, bought).run();
+  throw new OperatorError(
+    `${file.path} is of another purchase (relay, wallet, --key or the content of the file differs), and nothing is paid: use a copy of the file with another name`,
+  );
+}
+
+/** What ends a purchase before all runs are paid for. */
+class Ended extends Error {
+  readonly outcome: ScheduleResult['outcome'];
+  readonly problem: Problem | null;
+  constructor(outcome: Ended['outcome'], cause: PurchaseError | null, problem: Problem | null = null) {
+    super(outcome, { cause });
+    this.outcome = outcome;
+    this.problem = problem;
+  }
+}
+
+class Purchase {
+  readonly #deps: ScheduleDeps;
+  readonly #order: ScheduleOrder;
+  #bought: BoughtSchedule | null;
+  #policy: readonly Finding[] = [];
+  #signed = 0n;
+  #isPlanned = false;
+
+  constructor(deps: ScheduleDeps, order: ScheduleOrder, bought: BoughtSchedule | null) {
+    this.#deps = deps;
+    this.#order = order;
+    this.#bought = bought;
+  }
+
+  async run(): Promise<ScheduleResult> {
+    try {
+      const { paying } = this.#order;
+      if (paying === null) {
+        await this.#askRun();
+        return this.#result('not_paid', null, null);
+      }
+      for (let payment = 1; this.#missing() > 0; payment++) await this.#buy(paying, payment);
+      return this.#result('funded', null, null);
+    } catch (error) {
+      if (error instanceof PurchaseError) return this.#result('policy_refused', error, null);
+      if (!(error instanceof Ended)) throw error;
+      const cause = error.cause instanceof PurchaseError ? error.cause : null;
+      return this.#result(error.outcome, cause, error.problem);
+    }
+  }
+
+  #result(
+    outcome: ScheduleResult['outcome'],
+    error: PurchaseError | null,
+    problem: Problem | null,
+  ): ScheduleResult {
+    const [bought, policy, signedMicroUsd] = [this.#bought, this.#policy, this.#signed];
+    return { outcome, error, problem, policy, bought, signedMicroUsd };
+  }
+
+  #missing = (): number => this.#order.runs - this.#runs().length;
+  #runs = () => this.#bought?.runs ?? [];
+
+  get #url(): string {
+    const { relay } = this.#order;
+    const id = this.#bought?.scheduleId;
+    return id === undefined ? `${relay}/api/schedules/webhook` : `${relay}/api/schedules/${id}/runs`;
+  }
+
+  get #text(): string {
+    return this.#bought === null ? this.#order.body.text : '{}';
+  }
+
+  /** One payment: the recorded one if there is one, else a new one. */
+  async #buy(paying: Paying, payment: number): Promise<void> {
+    const { relay, body } = this.#order;
+    const { payer, key, ledger } = paying;
+    const name = { relay, payer: payer.address, idempotencyKey: `${key}#${payment}`, request: body.text };
+    let record = await ledger.find(name);
+    let signed: Payment | null = null;
+    const isBought = this.#runs().some((run) => run.payment === payment);
+    if (record === null) {
+      if (isBought)
+        throw new OperatorError(
+          `the ledger has no record of payment ${payment} of this schedule, which was made: restore it`,
+        );
+      const { required, run } = await this.#askRun();
+      const price = microUsdOf(required.accepts[0]) ?? 0n;
+      const window = chargeWindow(run.dueAt, body.catchUpSeconds);
+      const claimed = await ledger.claim(name, price, () => windowPayment(payer, required, window));
+      if (claimed.kind === 'recorded') record = claimed.record;
+      else [signed, this.#signed] = [claimed.payment, this.#signed + price];
+    }
+    if (record !== null) this.#signed += microUsd(record.usd) ?? 0n;
+    if (isBought) return;
+    const resource = { url: this.#url };
+    const again = (one: LedgerRecord) =>
+      samePayment(payer, { x402Version: 2, resource, accepts: [one.terms] }, one);
+    const made = signed ?? (record && (await again(record)));
+    if (made !== null) await this.#present(paying, payment, made, record !== null);
+  }
+
+  /** The relay's offer of the next run, within all limits. Nothing is signed before. */
+  async #askRun() {
+    const { body, limits, maxMicroUsd, paying } = this.#order;
+    const { clock, calendar } = this.#deps;
+    const url = this.#url;
+    if (!this.#isPlanned) await this.#plan();
+    // Without a body first: a relay in demo mode, which asks for no payment, must not define a schedule.
+    if (this.#bought === null) await this.#ask(url, '{}');
+    const answer = await this.#ask(url, this.#text);
+    const offer = readOffer(answer.headers);
+    if (offer === null) throw notOffered('none that are readable');
+    const left = maxMicroUsd > this.#signed ? maxMicroUsd - this.#signed : 0n;
+    const share = left / BigInt(this.#missing());
+    const maxPriceMicroUsd = share < limits.maxPriceMicroUsd ? share : limits.maxPriceMicroUsd;
+    const { required, findings } = judgeOffer(
+      offer,
+      { ...limits, maxPriceMicroUsd },
+      { resourceUrl: url, targetHost: body.targetHost },
+    );
+    this.#policy = findings;
+    // Nothing is signed in a dry run: it needs no payee.
+    const needless = paying === null && limits.payTo === null ? 'pay_to' : null;
+    const bad = findings.find(({ ok, name }) => !ok && name !== needless);
+    if (bad !== undefined || required === null) throw refusalOf(bad);
+    const { maxTimeoutSeconds } = required.accepts[0];
+    const when = { nowMs: clock.now(), calendar };
+    const run = offeredRun(answer, body, this.#runs().at(-1) ?? null, maxTimeoutSeconds, when);
+    return { required, run };
+  }
+
+  /** Throws `OperatorError` if the schedule has too few runs to come, or the relay does not plan so far ahead. */
+  async #plan(): Promise<void> {
+    const { relay, body } = this.#order;
+    const { clock, calendar, send } = this.#deps;
+    const last = this.#runs().at(-1);
+    const when = { nowMs: clock.now(), calendar };
+    const lastDueMs = last === undefined ? null : Date.parse(last.dueAt);
+    const times = dueTimes(body.schedule, lastDueMs, this.#missing(), when);
+    if (times.length < this.#missing())
+      throw new OperatorError(
+        `the schedule has ${times.length} runs to come, and --runs needs ${this.#missing()}: nothing more is paid`,
+      );
+    const answer = await send(new Request(`${relay}/api/schedules/capabilities`)).catch((cause) => {
+      throw new OperatorError(`${relay} cannot be reached`, { cause });
+    });
+    const known = parsedJson(await answer.text());
+    const days = isObject(known) && typeof known.horizonDays === 'number' ? known.horizonDays : null;
+    const endMs = days === null || this.#bought !== null ? null : clock.now() + days * 86_400_000;
+    const within = endMs === null ? times.length : times.filter((due) => due <= endMs).length;
+    if (within < times.length)
+      throw new OperatorError(
+        `the relay sells runs of the next ${days} days: ${within} of this schedule, and --runs needs ${times.length}`,
+      );
+    this.#isPlanned = true;
+  }
+
+  /** The 402. */
+  async #ask(url: string, text: string): Promise<Answer> {
+    const asked = await present(this.#deps, url, text, null, ({ status }) => status === 402);
+    if (asked.kind === 'executed') return asked.answer;
+    throw notOffered(asked.kind === 'refused' ? asked.actual : asked.last);
+  }
+
+  async #present(paying: Paying, payment: number, made: Payment, isRecorded: boolean): Promise<void> {
+    const isResult = ({ status, body }: Answer) => status === 201 && isPurchase(parsedJson(body));
+    const presented = await present(this.#deps, this.#url, this.#text, made.header, isResult);
+    if (presented.kind === 'executed') return this.#save(paying, payment, made, presented.answer);
+    const actual = presented.kind === 'refused' ? presented.actual : presented.last;
+    const error = new PurchaseError({ member: 'answer', expected: 'a run that is paid for, 201', actual });
+    if (presented.kind === 'unfinished') throw new Ended('unfinished', error);
+    // The run that it was signed for has passed: another payment is made, for another run.
+    if (isRecorded && dueSecondsOf(made.authorization) < this.#deps.clock.now() / 1000) return;
+    throw new Ended('relay_refused', error, presented.problem);
+  }
+
+  #save({ payer, key, file }: Paying, payment: number, made: Payment, { body }: Answer): void {
+    const answer = parsedJson(body);
+    if (!isPurchase(answer)) throw new Error('the answer was checked before');
+    const before = this.#bought;
+    const { scheduleId, run } = answer;
+    const { relay, body: ordered } = this.#order;
+    const last = this.#runs().at(-1) ?? null;
+    const [differs] = [
+      ...compare('answer.scheduleId', before?.scheduleId ?? scheduleId, scheduleId),
+      ...misplaced(run, last, ordered, made.authorization, this.#deps.calendar),
+    ];
+    if (differs !== undefined) throw new Ended('unverified', new PurchaseError(differs));
+    this.#bought = {
+      v: 1,
+      ...{ relay, payer: payer.address, key, scheduleId },
+      cancelToken: before?.cancelToken ?? answer.cancelToken,
+      runs: [...this.#runs(), { payment, n: run.n, dueAt: run.dueAt }],
+    };
+    file.save(this.#bought);
+  }
+}
+
+const isPurchase = shapeCheck(
+  Type.Object({
+    scheduleId: Type.String({ pattern: ID_PATTERN.schedule }),
+    cancelToken: Type.Union([CancelToken, Type.Null()]),
+    run: ScheduledRun,
+  }),
+);
+
+const notOffered = (actual: string): PurchaseError =>
+  new PurchaseError({ member: 'offer', expected: '402 with payment requirements of x402 version 2', actual });
+
+const isShown = shapeCheck(
+  Type.Object({
+    status: Type.String(),
+    runs: Type.Array(Type.Object({ ...ScheduledRun.properties, state: Type.String() })),
+  }),
+);
+
+/** What the relay says of a schedule; null: it says nothing readable. */
+export async function readSchedule({ send }: Pick<ScheduleDeps, 'send'>, url: string) {
+  try {
+    const shown = parsedJson(await (await send(new Request(url))).text());
+    return isShown(shown) ? shown : null;
+  } catch {
+    return null;
+  }
+}
