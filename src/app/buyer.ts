@@ -1,7 +1,6 @@
 // The buyer, for commands and the demo: its packages are large, so import this when it is used.
 export type { Evidence, Execution, Fact } from '#src/adapters/buyer/evidence.ts';
 export { openLedger } from '#src/adapters/buyer/ledger.ts';
-export type { Finding } from '#src/adapters/buyer/offer.ts';
 export { limitedSend, present } from '#src/adapters/buyer/present.ts';
 export { type Order, type PurchaseResult, purchase } from '#src/adapters/buyer/purchase.ts';
 export {

@@ -23,6 +23,7 @@ import { makeWorld } from '#test/support/service-world.ts';
 const KEY = `0x${'c3'.repeat(32)}`;
 const TARGET = 'https://target.example/hook';
 const RELAY = 'https://relay.example';
+const RUNS = ['--relay', RELAY, '--runs', '2', '--max-usd', '1', '--dry-run'];
 
 const folder = mkdtempSync(join(tmpdir(), 'relay-pay-'));
 let relay: LyingRelay & { close(): Promise<void> };
@@ -177,15 +178,31 @@ describe('relay pay: a relay that lies', () => {
   });
 });
 
+/** A file that orders a schedule. */
+function orderFile(url = TARGET): string {
+  const file = join(folder, 'order.json');
+  const schedule = { type: 'once', runAt: new Date(Date.now() + 3_600_000).toISOString() };
+  writeFileSync(file, JSON.stringify({ webhook: { url }, schedule }));
+  return file;
+}
+
 describe('relay pay: cannot run', () => {
   test('a relay that requires no payment executes nothing when it is asked for its offer', async () => {
     const free = await makeWorld();
-    const service = await free.start();
-    const args = ['pay', free.target.url('/free'), '--relay', service.url, '--pay-to', PAY_TO];
-    const { code, stdout } = await runCli(args, { env: { RELAY_BUYER_PRIVATE_KEY: KEY } });
+    const service = await free.start({ SCHEDULES: 'on' });
+    const env = { RELAY_BUYER_PRIVATE_KEY: KEY };
+    const at = ['--relay', service.url, '--pay-to', PAY_TO];
+    const { code, stdout } = await runCli(['pay', free.target.url('/free'), ...at], { env });
+    const file = orderFile(free.target.url('/free'));
+    const runs = await runCli(['pay', '--schedule', file, '--runs', '1', '--max-usd', '1', ...at], { env });
     await free.end();
     assert.deepEqual([code, free.target.requests.length], [1, 0]);
     assert.match(stdout, /Not paid: offer: expected 402, received 400 invalid_request\n$/);
+    assert.equal(runs.code, 1);
+    assert.match(
+      runs.stdout,
+      /Paid for: 0 of 1 runs\. offer: expected 402[^\n]* received 400 invalid_request/,
+    );
   });
 
   const cases: readonly (readonly string[])[] = [
@@ -207,6 +224,23 @@ describe('relay pay: cannot run', () => {
     [TARGET, '--relay', RELAY, '--body', '1', '--body-file', 'b'],
     [TARGET, '--relay', RELAY, '--body-file', '/nowhere/b'],
     [TARGET, '--relay', RELAY, '--header', 'nonsense'],
+    ['--relay', RELAY],
+    [TARGET, '--relay', RELAY, '--runs', '2'],
+    [TARGET, '--relay', RELAY, '--max-usd', '1'],
+    [...RUNS, '--schedule', 'order.json', '--runs', '0'],
+    [...RUNS, '--schedule', 'order.json', '--runs', '-1'],
+    [...RUNS, '--schedule', 'order.json', '--runs', '101'],
+    [...RUNS, '--schedule', 'order.json', '--runs', '1.5'],
+    [...RUNS, '--schedule', 'order.json', '--max-usd', '-1'],
+    [...RUNS, '--schedule', '/nowhere/order.json'],
+    [...RUNS, '--schedule', '-'],
+    [...RUNS, '--schedule', 'https://target.example/order.json'],
+    [...RUNS, '--schedule', 'package.json'],
+    [...RUNS, '--schedule', 'README.md'],
+    [...RUNS, '--schedule', 'order.json', TARGET],
+    [...RUNS, '--schedule', 'order.json', '--method', 'PUT'],
+    ['--schedule', 'order.json', '--relay', RELAY, '--runs', '1', '--dry-run'],
+    ['--schedule', 'order.json', '--relay', RELAY, '--max-usd', '1', '--dry-run'],
   ];
   for (const args of cases) {
     test(`pay ${args.join(' ')}: exit 2`, async () => {

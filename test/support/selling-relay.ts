@@ -107,5 +107,3 @@ export function sellingRelay(origin: string, now: () => number, startMs: number,
     },
   };
 }
-
-export type SellingRelay = ReturnType<typeof sellingRelay>;

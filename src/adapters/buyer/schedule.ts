@@ -132,6 +132,10 @@ class Purchase {
   #missing = (): number => this.#order.runs - this.#runs().length;
   #runs = () => this.#bought?.runs ?? [];
 
+  get #last(): ScheduledRun | null {
+    return this.#runs().at(-1) ?? null;
+  }
+
   get #url(): string {
     const { relay } = this.#order;
     const id = this.#bought?.scheduleId;
@@ -173,71 +177,33 @@ class Purchase {
 
   /** The relay's offer of the next run, within all limits. Nothing is signed before. */
   async #askRun() {
-    const { body, limits, maxMicroUsd, paying } = this.#order;
-    const { clock, calendar } = this.#deps;
-    const url = this.#url;
-    if (!this.#isPlanned) await this.#plan();
+    const { body, limits, paying } = this.#order;
+    const deps = this.#deps;
+    const missing = this.#missing();
+    if (!this.#isPlanned) await demandRuns(deps, this.#order, this.#bought, missing);
+    this.#isPlanned = true;
+    const [url, text] = [this.#url, this.#text];
     // Without a body first: a relay in demo mode, which asks for no payment, must not define a schedule.
-    if (this.#bought === null) await this.#ask(url, '{}');
-    const answer = await this.#ask(url, this.#text);
-    const offer = readOffer(answer.headers);
-    if (offer === null) throw notOffered('none that are readable');
-    const left = maxMicroUsd > this.#signed ? maxMicroUsd - this.#signed : 0n;
-    const share = left / BigInt(this.#missing());
-    const maxPriceMicroUsd = share < limits.maxPriceMicroUsd ? share : limits.maxPriceMicroUsd;
-    const { required, findings } = judgeOffer(
-      offer,
-      { ...limits, maxPriceMicroUsd },
-      { resourceUrl: url, targetHost: body.targetHost },
-    );
+    if (this.#bought === null) await ask(deps, url, '{}');
+    const answer = await ask(deps, url, text);
+    const { required, findings } = judge(this.#order, url, answer, this.#signed, missing);
     this.#policy = findings;
     // Nothing is signed in a dry run: it needs no payee.
     const needless = paying === null && limits.payTo === null ? 'pay_to' : null;
     const bad = findings.find(({ ok, name }) => !ok && name !== needless);
     if (bad !== undefined || required === null) throw refusalOf(bad);
     const { maxTimeoutSeconds } = required.accepts[0];
-    const when = { nowMs: clock.now(), calendar };
-    const run = offeredRun(answer, body, this.#runs().at(-1) ?? null, maxTimeoutSeconds, when);
-    return { required, run };
-  }
-
-  /** Throws `OperatorError` if the schedule has too few runs to come, or the relay does not plan so far ahead. */
-  async #plan(): Promise<void> {
-    const { relay, body } = this.#order;
-    const { clock, calendar, send } = this.#deps;
-    const last = this.#runs().at(-1);
-    const when = { nowMs: clock.now(), calendar };
-    const lastDueMs = last === undefined ? null : Date.parse(last.dueAt);
-    const times = dueTimes(body.schedule, lastDueMs, this.#missing(), when);
-    if (times.length < this.#missing())
-      throw new OperatorError(
-        `the schedule has ${times.length} runs to come, and --runs needs ${this.#missing()}: nothing more is paid`,
-      );
-    const answer = await send(new Request(`${relay}/api/schedules/capabilities`)).catch((cause) => {
-      throw new OperatorError(`${relay} cannot be reached`, { cause });
-    });
-    const known = parsedJson(await answer.text());
-    const days = isObject(known) && typeof known.horizonDays === 'number' ? known.horizonDays : null;
-    const endMs = days === null || this.#bought !== null ? null : clock.now() + days * 86_400_000;
-    const within = endMs === null ? times.length : times.filter((due) => due <= endMs).length;
-    if (within < times.length)
-      throw new OperatorError(
-        `the relay sells runs of the next ${days} days: ${within} of this schedule, and --runs needs ${times.length}`,
-      );
-    this.#isPlanned = true;
-  }
-
-  /** The 402. */
-  async #ask(url: string, text: string): Promise<Answer> {
-    const asked = await present(this.#deps, url, text, null, ({ status }) => status === 402);
-    if (asked.kind === 'executed') return asked.answer;
-    throw notOffered(asked.kind === 'refused' ? asked.actual : asked.last);
+    return { required, run: offeredRun(answer, body, this.#last, maxTimeoutSeconds, whenOf(deps)) };
   }
 
   async #present(paying: Paying, payment: number, made: Payment, isRecorded: boolean): Promise<void> {
     const isResult = ({ status, body }: Answer) => status === 201 && isPurchase(parsedJson(body));
     const presented = await present(this.#deps, this.#url, this.#text, made.header, isResult);
-    if (presented.kind === 'executed') return this.#save(paying, payment, made, presented.answer);
+    if (presented.kind === 'executed') {
+      const { answer } = presented;
+      this.#bought = confirmed(this.#deps, this.#order, paying, this.#bought, payment, made, answer);
+      return paying.file.save(this.#bought);
+    }
     const actual = presented.kind === 'refused' ? presented.actual : presented.last;
     const error = new PurchaseError({ member: 'answer', expected: 'a run that is paid for, 201', actual });
     if (presented.kind === 'unfinished') throw new Ended('unfinished', error);
@@ -245,27 +211,83 @@ class Purchase {
     if (isRecorded && dueSecondsOf(made.authorization) < this.#deps.clock.now() / 1000) return;
     throw new Ended('relay_refused', error, presented.problem);
   }
+}
 
-  #save({ payer, key, file }: Paying, payment: number, made: Payment, { body }: Answer): void {
-    const answer = parsedJson(body);
-    if (!isPurchase(answer)) throw new Error('the answer was checked before');
-    const before = this.#bought;
-    const { scheduleId, run } = answer;
-    const { relay, body: ordered } = this.#order;
-    const last = this.#runs().at(-1) ?? null;
-    const [differs] = [
-      ...compare('answer.scheduleId', before?.scheduleId ?? scheduleId, scheduleId),
-      ...misplaced(run, last, ordered, made.authorization, this.#deps.calendar),
-    ];
-    if (differs !== undefined) throw new Ended('unverified', new PurchaseError(differs));
-    this.#bought = {
-      v: 1,
-      ...{ relay, payer: payer.address, key, scheduleId },
-      cancelToken: before?.cancelToken ?? answer.cancelToken,
-      runs: [...this.#runs(), { payment, n: run.n, dueAt: run.dueAt }],
-    };
-    file.save(this.#bought);
-  }
+/** With the run that the answer confirms. Throws `Ended` if the payment was taken for something else. */
+function confirmed(
+  { calendar }: ScheduleDeps,
+  { relay, body: ordered }: ScheduleOrder,
+  { payer, key }: Paying,
+  before: BoughtSchedule | null,
+  payment: number,
+  { authorization }: Payment,
+  { body }: Answer,
+): BoughtSchedule {
+  const answer = parsedJson(body);
+  if (!isPurchase(answer)) throw new Error('the answer was checked before');
+  const { scheduleId, run } = answer;
+  const runs = before?.runs ?? [];
+  const [differs] = [
+    ...compare('answer.scheduleId', before?.scheduleId ?? scheduleId, scheduleId),
+    ...misplaced(run, runs.at(-1) ?? null, ordered, authorization, calendar),
+  ];
+  if (differs !== undefined) throw new Ended('unverified', new PurchaseError(differs));
+  return {
+    v: 1,
+    ...{ relay, payer: payer.address, key, scheduleId },
+    cancelToken: before?.cancelToken ?? answer.cancelToken,
+    runs: [...runs, { payment, n: run.n, dueAt: run.dueAt }],
+  };
+}
+
+const whenOf = ({ clock, calendar }: ScheduleDeps) => ({ nowMs: clock.now(), calendar });
+
+/** Throws `OperatorError` if the schedule has too few runs to come, or the relay does not plan so far ahead. */
+async function demandRuns(
+  deps: ScheduleDeps,
+  { relay, body }: ScheduleOrder,
+  bought: BoughtSchedule | null,
+  count: number,
+): Promise<void> {
+  const last = bought?.runs.at(-1);
+  const lastDueMs = last === undefined ? null : Date.parse(last.dueAt);
+  const times = dueTimes(body.schedule, lastDueMs, count, whenOf(deps));
+  const refuse = (why: string) =>
+    new OperatorError(`${why}, and --runs needs ${count}: nothing more is paid`);
+  if (times.length < count) throw refuse(`the schedule has only ${times.length} runs to come`);
+  if (bought !== null) return;
+  const answer = await deps.send(new Request(`${relay}/api/schedules/capabilities`)).catch((cause) => {
+    throw new OperatorError(`${relay} cannot be reached`, { cause });
+  });
+  const known = parsedJson(await answer.text());
+  const days = isObject(known) && typeof known.horizonDays === 'number' ? known.horizonDays : null;
+  const endMs = deps.clock.now() + (days ?? 0) * 86_400_000;
+  const within = days === null ? count : times.filter((due) => due <= endMs).length;
+  if (within < count)
+    throw refuse(`the relay sells runs of the next ${days} days, of which the schedule has ${within}`);
+}
+
+/** What is left of the limit is shared by the missing runs: all of them are paid for, or none at this price. */
+function judge(
+  { body, limits, maxMicroUsd }: ScheduleOrder,
+  url: string,
+  { headers }: Answer,
+  signed: bigint,
+  missing: number,
+) {
+  const offer = readOffer(headers);
+  if (offer === null) throw notOffered('none that are readable');
+  const share = (maxMicroUsd > signed ? maxMicroUsd - signed : 0n) / BigInt(missing);
+  const maxPriceMicroUsd = share < limits.maxPriceMicroUsd ? share : limits.maxPriceMicroUsd;
+  const asked = { resourceUrl: url, targetHost: body.targetHost };
+  return judgeOffer(offer, { ...limits, maxPriceMicroUsd }, asked);
+}
+
+/** The 402. */
+async function ask(deps: ScheduleDeps, url: string, text: string): Promise<Answer> {
+  const asked = await present(deps, url, text, null, ({ status }) => status === 402);
+  if (asked.kind === 'executed') return asked.answer;
+  throw notOffered(asked.kind === 'refused' ? asked.actual : asked.last);
 }
 
 const isPurchase = shapeCheck(

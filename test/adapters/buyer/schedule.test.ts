@@ -243,12 +243,12 @@ describe('what the buyer has to mend', () => {
 
   test('too few runs to come, or runs past what the relay plans: nothing is asked for or paid', async () => {
     const it = world();
-    await refuses(it.buy(2, { given: once(it.startMs) }), /has 1 runs to come/);
-    await refuses(it.buy(1, { given: once(it.startMs - 2 * HOUR) }), /has 0 runs to come/);
+    await refuses(it.buy(2, { given: once(it.startMs) }), /has only 1 runs to come/);
+    await refuses(it.buy(1, { given: once(it.startMs - 2 * HOUR) }), /has only 0 runs to come/);
     const rare = { type: 'interval', everyMinutes: 10_080, startAt: new Date(it.startMs).toISOString() };
     await refuses(
       it.buy(6, { given: { schedule: rare } }),
-      /next 30 days: 5 of this schedule, and --runs needs 6/,
+      /next 30 days, of which the schedule has 5, and --runs needs 6/,
     );
     assert.equal(it.relay.presented.length, 0);
   });
