@@ -131,20 +131,15 @@ class Purchase {
 
   #missing = (): number => this.#order.runs - this.#runs().length;
   #runs = () => this.#bought?.runs ?? [];
+  #last = (): ScheduledRun | null => this.#runs().at(-1) ?? null;
 
-  get #last(): ScheduledRun | null {
-    return this.#runs().at(-1) ?? null;
-  }
-
-  get #url(): string {
+  #url(): string {
     const { relay } = this.#order;
     const id = this.#bought?.scheduleId;
     return id === undefined ? `${relay}/api/schedules/webhook` : `${relay}/api/schedules/${id}/runs`;
   }
 
-  get #text(): string {
-    return this.#bought === null ? this.#order.body.text : '{}';
-  }
+  #text = (): string => (this.#bought === null ? this.#order.body.text : '{}');
 
   /** One payment: the recorded one if there is one, else a new one. */
   async #buy(paying: Paying, payment: number): Promise<void> {
@@ -168,7 +163,7 @@ class Purchase {
     }
     if (record !== null) this.#signed += microUsd(record.usd) ?? 0n;
     if (isBought) return;
-    const resource = { url: this.#url };
+    const resource = { url: this.#url() };
     const again = (one: LedgerRecord) =>
       samePayment(payer, { x402Version: 2, resource, accepts: [one.terms] }, one);
     const made = signed ?? (record && (await again(record)));
@@ -182,7 +177,7 @@ class Purchase {
     const missing = this.#missing();
     if (!this.#isPlanned) await demandRuns(deps, this.#order, this.#bought, missing);
     this.#isPlanned = true;
-    const [url, text] = [this.#url, this.#text];
+    const [url, text] = [this.#url(), this.#text()];
     // Without a body first: a relay in demo mode, which asks for no payment, must not define a schedule.
     if (this.#bought === null) await ask(deps, url, '{}');
     const answer = await ask(deps, url, text);
@@ -193,12 +188,12 @@ class Purchase {
     const bad = findings.find(({ ok, name }) => !ok && name !== needless);
     if (bad !== undefined || required === null) throw refusalOf(bad);
     const { maxTimeoutSeconds } = required.accepts[0];
-    return { required, run: offeredRun(answer, body, this.#last, maxTimeoutSeconds, whenOf(deps)) };
+    return { required, run: offeredRun(answer, body, this.#last(), maxTimeoutSeconds, whenOf(deps)) };
   }
 
   async #present(paying: Paying, payment: number, made: Payment, isRecorded: boolean): Promise<void> {
     const isResult = ({ status, body }: Answer) => status === 201 && isPurchase(parsedJson(body));
-    const presented = await present(this.#deps, this.#url, this.#text, made.header, isResult);
+    const presented = await present(this.#deps, this.#url(), this.#text(), made.header, isResult);
     if (presented.kind === 'executed') {
       const { answer } = presented;
       this.#bought = confirmed(this.#deps, this.#order, paying, this.#bought, payment, made, answer);

@@ -129,7 +129,7 @@ export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], 
 }));
 
 const PAID_SCHEDULE_RULES = [
-  'POST /api/schedules/webhook defines a schedule and takes the payment of run 1; each POST /api/schedules/{id}/runs takes that of the first run without one. The 402 of both is of one run, and its maxTimeoutSeconds reaches to that run.',
+  'POST /api/schedules/webhook defines a schedule and takes the payment of run 1; each POST /api/schedules/{id}/runs takes that of the first run without one. The 402 of both is of one run: its maxTimeoutSeconds reaches to that run, and its extension scheduled-run has the run {n, dueAt}, to be compared before it is signed.',
   'A payment is verified when it is taken and settled when its run is due, or never. It is bound to that run: for anything else it is 409 payment_reused. A validAfter shortly before the run makes an earlier charge impossible.',
   'Types once, daily, weekly (daysOfWeek) and interval (everyMinutes, startAt). Runs are at least 60 s apart. The due time of a run is fixed when it is paid for.',
   'A run may start catchUpSeconds late; lateByMs in its receipt says how late it was. Later it is skipped: nothing is caught up after that.',

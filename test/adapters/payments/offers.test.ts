@@ -77,6 +77,7 @@ test('the offer of a run of a schedule is signed for its own terms', async () =>
     path: '/api/schedules/webhook',
     description: 'run 1',
     maxTimeoutSeconds: 4242,
+    run: { n: 1, dueAt: '2026-03-01T08:00:00.000Z' },
     inputSchema: {},
     inputExample: {},
     outputExample: {},
@@ -89,8 +90,9 @@ test('the offer of a run of a schedule is signed for its own terms', async () =>
   });
   const { accepts, extensions } = decoded(headers['PAYMENT-REQUIRED']) as {
     readonly accepts: readonly { readonly maxTimeoutSeconds: number }[];
-    readonly extensions: object;
+    readonly extensions: { readonly 'scheduled-run'?: { readonly info: unknown } };
   };
+  assert.deepEqual(extensions['scheduled-run']?.info, ticket.run);
   assert.deepEqual(kidsIn(extensions), [`${DID}#${fresh.keyId}`]);
   const [jws = ''] = JSON.stringify(extensions).match(/[\w-]+\.[\w-]+\.[\w-]{86}/) ?? [];
   const offer: unknown = JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString());
