@@ -24,6 +24,8 @@ export interface Vault {
   take(sealed: string): Promise<string | null>;
   /** Deletes keys: what was sealed under them cannot be read any more. Keys that are gone already do not matter. */
   remove(names: readonly string[]): Promise<void>;
+  /** Of all keys. */
+  names(): Promise<readonly string[]>;
   /** The clock of the store, Unix ms, which all processes share; null: they have the clock of one machine in common. */
   now(): Promise<number | null>;
   close(): Promise<void>;

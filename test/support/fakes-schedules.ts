@@ -35,6 +35,7 @@ export function memoryVault(): MemoryVault {
     async delete(names) {
       for (const name of names) keys.delete(name);
     },
+    names: async () => [...keys.keys()],
     deleteEnded: async () => undefined,
     now: async () => store.clock,
     close: async () => undefined,

@@ -47,6 +47,8 @@ export function vaultContract({ name, needs, open, again, end }: VaultHarness): 
       const [a, b] = [await seal(vault, 'x'), await seal(vault, 'x')];
       await vault.remove([nameOf(a)]);
       assert.deepEqual([await vault.take(a), await vault.take(b)], [null, 'x']);
+      const names = await vault.names();
+      assert.deepEqual([names.includes(nameOf(a)), names.includes(nameOf(b))], [false, true]);
       const [other, name] = [await again(), nextName()];
       const texts = await Promise.all(
         [vault, other, vault, other].map(async (one, n) => one.take(await seal(one, `${n}`, { name }))),

@@ -58,6 +58,10 @@ export function postgresVault({ open }: { readonly open: () => Promise<Db> }): V
     async delete(ids) {
       await ask((db) => db.delete(vaultKeys).where(inArray(vaultKeys.id, [...ids])));
     },
+    async names() {
+      const rows = await ask((db) => db.select({ id: vaultKeys.id }).from(vaultKeys));
+      return rows.map(({ id }) => id);
+    },
     async deleteEnded() {
       await ask((db) => db.delete(vaultKeys).where(lt(vaultKeys.until, sql`now()`)));
     },

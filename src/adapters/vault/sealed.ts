@@ -11,6 +11,7 @@ export type KeyStore = {
   find(name: string): Promise<Uint8Array | null>;
   held(holder: string): Promise<number>;
   delete(names: readonly string[]): Promise<void>;
+  names(): Promise<readonly string[]>;
   deleteEnded(): Promise<void>;
   now(): Promise<number | null>;
   close(): Promise<void>;
@@ -38,6 +39,7 @@ export function sealedVault(store: KeyStore): Vault {
       return key === null ? null : opened(key, Buffer.from(sealed.slice(name.length + 1), 'base64url'));
     },
     remove: (names) => (names.length === 0 ? Promise.resolve() : surely(store.delete(names))),
+    names: () => surely(store.names()),
     now: () => surely(store.now()),
     close: () => store.close(),
   };

@@ -23,6 +23,7 @@ export function sqliteVault({ file, now }: { readonly file: string; readonly now
   const find = db.prepare('SELECT key FROM vault_keys WHERE id = ?');
   const held = db.prepare('SELECT count(*) AS keys FROM vault_keys WHERE holder = ?');
   const remove = db.prepare('DELETE FROM vault_keys WHERE id IN (SELECT value FROM json_each(?))');
+  const names = db.prepare('SELECT id FROM vault_keys');
   const ended = db.prepare('DELETE FROM vault_keys WHERE until < ?');
   return sealedVault({
     async insert({ name, key, untilMs, seat }) {
@@ -36,6 +37,7 @@ export function sqliteVault({ file, now }: { readonly file: string; readonly now
     async delete(names) {
       remove.run(JSON.stringify(names));
     },
+    names: async () => names.all().map(({ id }) => String(id)),
     async deleteEnded() {
       ended.run(Math.floor(now()));
     },

@@ -16,6 +16,7 @@ import {
 } from '#src/usecases/event-streams.ts';
 import { definedView, endRun, forgetPayment, forgetRequest } from './end-run.ts';
 import { type RunDeps, RunExecutor } from './execute-run.ts';
+import { KeySweep } from './key-sweep.ts';
 import { timeOf } from './quote.ts';
 
 export type RunnerDeps = RunDeps & {
@@ -36,11 +37,13 @@ export class ScheduleRunner {
   readonly #deps: RunnerDeps;
   readonly #runs: RunExecutor;
   readonly #clock: SharedClock;
+  readonly #keys: KeySweep;
 
   constructor(deps: RunnerDeps) {
     this.#deps = deps;
     this.#runs = new RunExecutor(deps);
     this.#clock = new SharedClock(deps);
+    this.#keys = new KeySweep(deps);
   }
 
   /** Looks once a second until `stopping` aborts; resolves when the runs in progress have ended. */
@@ -56,19 +59,23 @@ export class ScheduleRunner {
   /** One look at the schedules that are due. Never throws. */
   async pass(): Promise<void> {
     const { clock, logger, candidates } = this.#deps;
+    const failed = (cause: unknown) => {
+      if (!isOutage(cause)) logger.bug('schedules could not be looked at; this is repeated', { cause });
+    };
     try {
       if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) return;
       const due = await candidates(clock.now() + AHEAD_MS);
       const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
       for (const scheduleId of due) await this.#look(scheduleId, spreadMs);
+      this.#keys.sweepIfDue(failed);
     } catch (cause) {
-      if (!isOutage(cause)) logger.bug('schedules could not be looked at; this is repeated', { cause });
+      failed(cause);
     }
   }
 
   /** Resolves when no run is in progress here. */
   async settled(): Promise<void> {
-    await this.#runs.settled();
+    await Promise.all([this.#runs.settled(), this.#keys.settled()]);
   }
 
   async #look(scheduleId: string, spreadMs: number): Promise<void> {

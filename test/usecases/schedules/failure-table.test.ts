@@ -7,17 +7,20 @@ import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
 import { loadJob, loadPayment } from '#src/usecases/event-streams.ts';
 import { inFlightSlots } from '#src/usecases/execution/process-limits.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
+import { fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { listOpenPayments } from '#test/support/books.ts';
 import { letPass } from '#test/support/fakes.ts';
-import { dies } from '#test/support/fakes-log.ts';
+import { Crash, dies } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import {
   buyerWith,
   commonSchedules,
   create,
   dueOf,
+  fundNext,
   idOf,
+  type ScheduleCommon,
   type ScheduleWorld,
   scheduleOf,
   scheduleWorld,
@@ -198,4 +201,55 @@ test('cancelled while its run is due: no run, not charged', async () => {
   await it.pass();
   assert.deepEqual(await outcome(it), [['1 cancelled'], 'released', 0, 0, 0]);
   assert.equal(it.common.vault.keys.size, 0);
+});
+
+describe('a key that a crash has left', () => {
+  /** The rows show no run of the schedule any more. */
+  const unseen = async (common: ScheduleCommon) => {
+    const it = scheduleWorld(common);
+    Object.assign(it.deps, { candidates: async () => [] });
+    at(it, dueOf(1) + 60_000);
+    await it.pass();
+    return it;
+  };
+
+  test('of a run whose process was killed during the call is deleted by the next process, and the others stay', async () => {
+    const common = commonSchedules();
+    const a = scheduleWorld(common);
+    const bought = await create(a);
+    const second = await fundNext(a, idOf(bought), buyerWith(a, '2'));
+    at(a, dueOf(1));
+    common.log.onNext('AttemptMade', dies('before'));
+    await a.pass();
+    const [ticket] = (await scheduleOf(a, idOf(bought))).tickets;
+    const jobId = ticket?.jobId ?? '';
+    const b = scheduleWorld(common);
+    await jobRecovery({ ...b.deps, candidates: async () => [jobId] }).sweep({ exclusive: true });
+    assert.ok(common.vault.keys.has(jobId));
+    await unseen(common);
+    const kept = second.schedule.tickets.map((one) => one.jobId).filter((one) => one !== jobId);
+    assert.deepEqual([...common.vault.keys.keys()].sort(), [...kept, idOf(bought)].sort());
+  });
+
+  for (const type of ['RunFunded', 'RunSkipped', 'ScheduleCancelled'])
+    test(`before or after ${type} is deleted when it has been found twice`, async () => {
+      const common = commonSchedules();
+      const it = scheduleWorld(common);
+      const bought = await create(it);
+      const second = buyerWith(it, '2');
+      const token = bought.cancelToken ?? '';
+      if (type === 'RunFunded') {
+        common.log.onNext(type, dies('before'));
+        await assert.rejects(letPass(it.clock, fundRun(it.deps, idOf(bought), second)), Crash);
+        assert.equal(common.vault.keys.size, 3);
+      } else {
+        common.log.onNext(type, dies('after'));
+        await assert.rejects(letPass(it.clock, cancelSchedule(it.deps, idOf(bought), token)), Crash);
+      }
+      const next = await unseen(common);
+      next.clock.advance(600_000);
+      await next.pass();
+      const left = type === 'RunFunded' ? 2 : 0;
+      assert.equal(common.vault.keys.size, left);
+    });
 });
