@@ -62,6 +62,11 @@ export class C2spWitness {
     return this.#seen.get(origin)?.size ?? 0;
   }
 
+  /** Loses what it remembers, as with a state that was begun again. */
+  forget(): void {
+    this.#seen.clear();
+  }
+
   /** Answers a body of add-checkpoint. */
   add(body: string): C2spAnswer {
     this.asked.push(body);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import {
   type PublishedCheckpoint,
   WITNESS_LIMITS,
@@ -55,6 +56,10 @@ const ANSWERS: Readonly<Record<string, readonly [(response: ServerResponse) => u
       more();
     },
     { is: 'failed', why: 'oversized' },
+  ],
+  'a gzip bomb: it is not unpacked': [
+    (to) => to.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(8 * 2 ** 20))),
+    { is: 'failed', why: 'malformed' },
   ],
   'a connection that is closed in the body': [
     (to) => {
@@ -133,6 +138,17 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs);
       assert.deepEqual(await slow, { is: 'failed', why: 'timeout' });
       assert.deepEqual(await slowToo, { is: 'failed', why: 'timeout' });
+    });
+
+    test('one that drips, a byte a second: after 5 s', { timeout: 30_000 }, async () => {
+      await using server = await loopbackServer((_request, response) => {
+        const drip = setInterval(() => response.write('a'), 1000);
+        response.on('close', () => clearInterval(drip));
+        response.write('— ');
+      });
+      const begun = performance.now();
+      assert.deepEqual(await witness(server.url).addCheckpoint(submission), { is: 'failed', why: 'timeout' });
+      assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs + 5000);
     });
 
     test('one that switches protocols: within 5 s', { timeout: 30_000 }, async () => {

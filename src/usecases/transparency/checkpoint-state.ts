@@ -20,6 +20,13 @@ export type StoredNote = TreeHead & {
 /** A witness, as the policy names it, and the leaves of a checkpoint that it has cosigned. */
 export type WitnessClaim = { readonly witness: string; readonly size: number };
 
+export type WitnessClaims = {
+  /** Larger sizes than the newest checkpoint's, without a proof, by witnesses that are a quorum; empty: there are none. */
+  readonly larger: readonly WitnessClaim[];
+  /** Checkpoints that this log has signed, of another history than the event log has. */
+  readonly forked: readonly WitnessClaim[];
+};
+
 export type CheckpointState = {
   /** null: there is none. `origin`: the name in its first checkpoint; null: that cannot be read. */
   readonly log: { readonly origin: string | null } | null;
@@ -29,8 +36,7 @@ export type CheckpointState = {
   readonly forgotten: boolean;
   /** The last witness that published a checkpoint which this log has signed and the event log may lack; null: none. */
   readonly proven: WitnessClaim | null;
-  /** Larger sizes than the newest checkpoint's, without a proof, by witnesses that are a quorum; empty: there are none. */
-  readonly claims: readonly WitnessClaim[];
+  readonly claims: WitnessClaims;
   /** Of the last comparison of the last checkpoint with the tree; null before the first. */
   readonly verdict: NextCheckpoint | null;
   /** Since when leaves wait for the checkpoint after this revision: leaves have no time of their own. */
@@ -44,7 +50,7 @@ export const NO_CHECKPOINTS: CheckpointState = {
   newest: null,
   forgotten: false,
   proven: null,
-  claims: [],
+  claims: { larger: [], forked: [] },
   verdict: null,
   waiting: null,
   settled: null,
@@ -58,8 +64,7 @@ export type CheckpointFact =
   | { readonly is: 'log_read'; readonly last: StoredNote; readonly known: StoredNote | null }
   /** A checkpoint that a witness publishes, signed by this log; it is found as any other. */
   | { readonly is: 'witness_published'; readonly by: WitnessClaim }
-  /** Empty: fewer witnesses than a quorum state a larger size. */
-  | { readonly is: 'quorum_claims'; readonly claims: readonly WitnessClaim[] }
+  | { readonly is: 'witness_claims'; readonly claims: WitnessClaims }
   | {
       readonly is: 'compared';
       readonly verdict: NextCheckpoint;
@@ -84,7 +89,7 @@ export function evolveCheckpoints(state: CheckpointState, fact: CheckpointFact):
     }
     case 'witness_published':
       return { ...state, proven: fact.by };
-    case 'quorum_claims':
+    case 'witness_claims':
       return { ...state, claims: fact.claims };
     case 'compared': {
       const { verdict, revision, position, at } = fact;
@@ -132,11 +137,11 @@ export function dueLook(
 
 /** The claims of a quorum that are above the newest checkpoint: the event log lacks events. */
 export const quorumAhead = ({ claims, newest }: CheckpointState): readonly WitnessClaim[] =>
-  claims.filter(({ size }) => size > (newest?.size ?? 0));
+  claims.larger.filter(({ size }) => size > (newest?.size ?? 0));
 
 export function problemOf(state: CheckpointState): CheckpointProblem | null {
-  const { verdict, forgotten } = state;
-  if (forgotten || quorumAhead(state).length > 0) return 'checkpoint_forgotten';
+  const { verdict, forgotten, claims } = state;
+  if (forgotten || claims.forked.length > 0 || quorumAhead(state).length > 0) return 'checkpoint_forgotten';
   return verdict?.next === 'refuse' ? verdict.why : null;
 }
 

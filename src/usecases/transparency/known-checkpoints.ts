@@ -37,7 +37,7 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
 
   /** Where the missing checkpoint is known from, and what it means to continue without it. */
   function hint(): string {
-    const { newest, proven, forgotten } = state;
+    const { newest, proven, forgotten, claims } = state;
     const place = newest?.place ?? null;
     if (forgotten && proven !== null && proven.size === newest?.size) {
       const kept = place === null ? '' : `, and removing ${place},`;
@@ -47,6 +47,9 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
       return place === null
         ? ''
         : `. It is kept in ${place}: removing that and starting again ${CONTRADICTED}`;
+    const [fork] = claims.forked;
+    if (fork !== undefined)
+      return `. The witness ${fork.witness} publishes a checkpoint of ${fork.size} leaves that this log has signed, and that is of another history: a copy of the event log was continued elsewhere. Continue that one; removing the witness from WITNESS_POLICY_FILE and starting again ${CONTRADICTED}`;
     const stated = quorumAhead(state).map(({ witness, size }) => `${witness} ${size}`);
     return `. A quorum of the witnesses states that they have cosigned more leaves than the ${newest?.size ?? 0} of the newest checkpoint here (${stated.join(', ')}), and none publishes a checkpoint that proves it: ${PUT_BACK}; removing them from WITNESS_POLICY_FILE and starting again continues a history that their cosignatures may contradict`;
   }

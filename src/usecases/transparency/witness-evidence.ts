@@ -1,8 +1,8 @@
 // What witnesses show or state of checkpoints that the event log may lack.
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { type TreeHead, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
-import type { WitnessClaim } from './checkpoint-state.ts';
+import type { WitnessClaims } from './checkpoint-state.ts';
 import type { knownCheckpoints } from './known-checkpoints.ts';
 
 export type WitnessEvidenceDeps = {
@@ -29,7 +29,14 @@ export function witnessEvidence({ known, directory, checkpointKeys, primitives }
     return [...recorded, ...checkpointKeys()].filter(({ keyId }) => !compromised.has(keyId));
   }
 
+  /** null: no checkpoint of this log by a key of it that is not compromised. */
+  async function signedHere(note: string): Promise<TreeHead | null> {
+    const found = await verifyCheckpoint(note, await trustedKeys(), primitives);
+    return found?.origin === known.state().log?.origin ? found : null;
+  }
+
   return {
+    signedHere,
     /** Whether the event log has no checkpoint of so many leaves or more. Throws what a read of the log throws. */
     lacks,
 
@@ -38,8 +45,8 @@ export function witnessEvidence({ known, directory, checkpointKeys, primitives }
      * signed it. Returns whether the event log lacks it. Throws what a read of the log throws.
      */
     async witnessPublished(witness: string, note: string): Promise<boolean> {
-      const found = await verifyCheckpoint(note, await trustedKeys(), primitives);
-      if (found === null || found.origin !== known.state().log?.origin) return false;
+      const found = await signedHere(note);
+      if (found === null) return false;
       const { origin, size, root } = found;
       known.record({ is: 'witness_published', by: { witness, size } });
       await known.remember({ origin, size, root, note, place: null, signedAt: null });
@@ -47,7 +54,7 @@ export function witnessEvidence({ known, directory, checkpointKeys, primitives }
       return lacks(size);
     },
 
-    /** Larger sizes without a proof, by witnesses that are a quorum; empty: there are none. */
-    quorumClaims: (claims: readonly WitnessClaim[]) => known.record({ is: 'quorum_claims', claims }),
+    /** What witnesses state and show now. */
+    witnessClaims: (claims: WitnessClaims) => known.record({ is: 'witness_claims', claims }),
   };
 }

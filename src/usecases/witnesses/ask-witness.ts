@@ -9,6 +9,7 @@ import {
 } from '#src/domain/transparency/witness-policy.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
 import type { Witness } from '#src/ports/witness.ts';
 import { evolveWitness, type WitnessFact, type WitnessRefusal, type WitnessState } from './witness-state.ts';
 
@@ -19,7 +20,11 @@ export type AskDeps = {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly primitives: Primitives;
   readonly intervalMs: number;
+  readonly logger: Logger;
 };
+
+const FORGOTTEN =
+  'a witness states that it has cosigned less than it has: its state was restored or begun again; ask its operator, because it can cosign a second history';
 
 /** A checkpoint that witnesses are asked to cosign. */
 export type Asking = {
@@ -33,6 +38,8 @@ export type Asking = {
   readonly newestKey: string;
   /** From a smaller tree; empty from 0. Throws if the rows lack a tile. */
   readonly proof: (from: number) => Promise<readonly Hash[]>;
+  /** Of the tree of so many leaves, at most `size`. Throws if the rows lack a tile. */
+  readonly root: (size: number) => Promise<Hash>;
   readonly ending: AbortSignalLike;
 };
 
@@ -74,6 +81,8 @@ export async function askWitness(
       continue;
     }
     if (answer.is === 'conflict') {
+      if (before.cosignedAt !== null && answer.size < (before.size ?? 0))
+        deps.logger.warn(FORGOTTEN, { witness: known.name, cosigned: before.size, states: answer.size });
       take({ is: 'size_learnt', size: answer.size });
       // Until it is proven: `judgeClaim`.
       if (answer.size > asking.size) return refuse('states_larger_size_without_proof');

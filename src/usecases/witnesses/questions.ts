@@ -1,6 +1,5 @@
 // The questions to all witnesses, at most one to each at a time. No answer is waited for longer than a round takes.
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import type { Logger } from '#src/ports/logger.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import type { Checkpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { type AskDeps, type AskedWitness, type Asking, askWitness } from './ask-witness.ts';
@@ -10,7 +9,6 @@ import type { WitnessStates } from './witness-states.ts';
 
 export type QuestionsDeps = Omit<AskDeps, 'clock'> & {
   readonly clock: AskDeps['clock'] & Parameters<Round['settled']>[1];
-  readonly logger: Logger;
   readonly stopping: AbortSignalLike;
 };
 
@@ -37,14 +35,14 @@ export class Questions {
     due: readonly AskedWitness[],
     asking: Asking,
     round: Round,
-    checkpoints: Pick<Checkpoints, 'lacks' | 'witnessPublished'>,
+    checkpoints: Pick<Checkpoints, 'lacks' | 'signedHere' | 'witnessPublished'>,
   ): Promise<void> {
     const { clock, stopping } = this.#deps;
     const question = async (witness: AskedWitness) => {
       const { name } = witness.known;
       const { state, cosignature } = await askWitness(this.#deps, witness, this.#states.of(name), asking);
-      const { origin } = round.checkpoint;
-      this.#states.set(name, await judgeClaim(witness, state, checkpoints, origin, stopping));
+      const claim = { origin: round.checkpoint.origin, asking };
+      this.#states.set(name, await judgeClaim(witness, state, checkpoints, claim, stopping));
       if (cosignature !== null) round.add(name, cosignature);
     };
     const questions = due.map((witness) => {

@@ -4,7 +4,8 @@ import type { WitnessFailure } from '#src/ports/witness.ts';
 /**
  * Why a witness has not cosigned the last checkpoint that it was given. `ahead`: it publishes a larger checkpoint that this log
  * has signed and that the event log lacks. `states_larger_size_without_proof`: it states that it has cosigned a larger one, and
- * publishes none that this log has signed.
+ * publishes none that this log has signed. `forked`: it refuses the proof, and publishes a checkpoint that this log has signed and that
+ * is not in the history of the event log.
  * `contradicts_itself`: its answers do not fit each other. `no_cosignature`, `invalid_cosignature`, `unverifiable`: its answer has no line by its
  * key, one that does not verify, or one that this runtime cannot verify. `wrong_time`: it cosigned at a time more than five
  * minutes from ours. `http_…`: the status.
@@ -12,6 +13,7 @@ import type { WitnessFailure } from '#src/ports/witness.ts';
 export type WitnessRefusal =
   | WitnessFailure
   | 'ahead'
+  | 'forked'
   | 'states_larger_size_without_proof'
   | 'contradicts_itself'
   | 'no_cosignature'
@@ -25,6 +27,8 @@ export type WitnessState = {
   readonly size: number | null;
   /** The size that it has stated since its last cosignature; null: none. */
   readonly stated: number | null;
+  /** Leaves of the checkpoint of another history that it has published since its last cosignature; null: none. */
+  readonly forked: number | null;
   /** null: its last answer was a cosignature, or it has not answered yet. */
   readonly refusal: WitnessRefusal | null;
   /** Refusals in a row. */
@@ -42,6 +46,7 @@ export type WitnessState = {
 export const UNKNOWN_WITNESS: WitnessState = {
   size: null,
   stated: null,
+  forked: null,
   refusal: null,
   failures: 0,
   askAt: Number.NEGATIVE_INFINITY,
@@ -57,6 +62,8 @@ export type WitnessFact =
   | { readonly is: 'refused'; readonly why: WitnessRefusal; readonly at: number; readonly intervalMs: number }
   /** The larger size is that of a checkpoint which it publishes, and which this log has signed. */
   | { readonly is: 'proved' }
+  /** A checkpoint of so many leaves that it publishes, that this log has signed, and that is of another history. */
+  | { readonly is: 'forked'; readonly size: number }
   /** The larger size is one that another process has signed meanwhile. */
   | { readonly is: 'overtaken' }
   /** The newest key of the log alone was not accepted, with status 403. */
@@ -71,7 +78,7 @@ export function evolveWitness(state: WitnessState, fact: WitnessFact): WitnessSt
   switch (fact.is) {
     case 'cosigned': {
       const { size, time, accepts } = fact;
-      const known = { size, stated: null, cosignedAt: time, accepts: accepts ?? state.accepts };
+      const known = { size, stated: null, forked: null, cosignedAt: time, accepts: accepts ?? state.accepts };
       return { ...state, ...known, refusal: null, failures: 0, askAt: Number.NEGATIVE_INFINITY };
     }
     case 'size_learnt':
@@ -85,6 +92,8 @@ export function evolveWitness(state: WitnessState, fact: WitnessFact): WitnessSt
     }
     case 'proved':
       return { ...state, refusal: 'ahead' };
+    case 'forked':
+      return { ...state, refusal: 'forked', forked: fact.size };
     case 'overtaken':
       return { ...state, stated: null, refusal: null, failures: 0, askAt: Number.NEGATIVE_INFINITY };
     case 'alone_refused':

@@ -65,6 +65,14 @@ export class WitnessStates {
     return judgeQuorum(policy, new Set(claims.map(({ witness }) => witness))).met ? claims : [];
   }
 
+  /** Checkpoints of other histories that this log has signed, as witnesses publish them. */
+  forks({ witnesses }: Pick<WitnessPolicy, 'witnesses'>): readonly WitnessClaim[] {
+    return witnesses.flatMap(({ name }) => {
+      const { forked } = this.of(name);
+      return forked === null ? [] : [{ witness: name, size: forked }];
+    });
+  }
+
   status(name: string): WitnessStatus {
     const { refusal, cosignedAt } = this.of(name);
     return { name, refusal, cosignedAt: cosignedAt === null ? null : iso(cosignedAt * 1000) };

@@ -31,7 +31,10 @@ export type WitnessesDeps = JournalDeps & {
 
 /** The log that is witnessed. Only `readTile` throws, and `lacks` and `witnessPublished` what a read of the event log throws. */
 export type WitnessedLog = {
-  readonly checkpoints: Pick<Checkpoints, 'latest' | 'lacks' | 'witnessPublished' | 'quorumClaims'>;
+  readonly checkpoints: Pick<
+    Checkpoints,
+    'latest' | 'lacks' | 'signedHere' | 'witnessPublished' | 'witnessClaims'
+  >;
   readonly rows: Pick<TreeRows, 'role'> & { readonly readTile: ReadTile };
 };
 
@@ -135,8 +138,10 @@ export class Witnesses {
     };
   }
 
-  #reportClaims({ latest, quorumClaims }: WitnessedLog['checkpoints']): void {
-    quorumClaims(this.#states.quorumClaims(this.#deps.policy, latest()?.size ?? 0));
+  #reportClaims({ latest, witnessClaims }: WitnessedLog['checkpoints']): void {
+    const { policy } = this.#deps;
+    const size = latest()?.size ?? 0;
+    witnessClaims({ larger: this.#states.quorumClaims(policy, size), forked: this.#states.forks(policy) });
   }
 
   /** Records a checkpoint that a quorum has cosigned. `isFresh`: it is recorded already. */
@@ -150,8 +155,12 @@ export class Witnesses {
   }
 }
 
-/** Refusals of a witness that has stated a larger size. */
-const CLAIMING: ReadonlySet<WitnessRefusal> = new Set(['ahead', 'states_larger_size_without_proof']);
+/** Refusals of a witness that has stated a larger size, or shown another history. */
+const CLAIMING: ReadonlySet<WitnessRefusal> = new Set([
+  'ahead',
+  'forked',
+  'states_larger_size_without_proof',
+]);
 
 const isSame = (a: StoredNote, b: StoredNote): boolean => a.size === b.size && sameHash(a.root, b.root);
 
@@ -174,5 +183,6 @@ async function askingFor(
   const { text } = parsed;
   const alone = replaced.length === 0 ? null : withSignatures({ text, signatures: [] }, [newest]);
   const proof = (from: number) => consistencyProof(reader, from, size);
-  return { size, text, note, alone, newestKey: toHex(newest.keyId), proof, ending };
+  const rootOf = (of: number) => reader.root(0, of);
+  return { size, text, note, alone, newestKey: toHex(newest.keyId), proof, root: rootOf, ending };
 }

@@ -244,6 +244,7 @@ describe('a witness that lies, or does not answer', () => {
       (it, given, now) => ({ is: 'cosigned', lines: it.cosign(textOf(given), now + 365 * 86_400) }),
       'wrong_time',
     ],
+    'a time of 1970': [(it, given) => ({ is: 'cosigned', lines: it.cosign(textOf(given), 1) }), 'wrong_time'],
     'a time six minutes ago': [
       (it, given, now) => ({ is: 'cosigned', lines: it.cosign(textOf(given), now - 360) }),
       'wrong_time',
@@ -329,6 +330,40 @@ describe('a witness that lies, or does not answer', () => {
     assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3']);
     assert.equal(it.it.logger.lines.length, 2, 'away, and back');
   });
+});
+
+test('a witness that has forgotten what it has cosigned is logged, and cosigns again', async () => {
+  const it = await witnessed();
+  const one = first(it.witnesses);
+  await grow(it);
+  await it.look();
+  await grow(it);
+  it.it.clock.advance(INTERVAL_MS);
+  one.standard.forget();
+  await it.look();
+  assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3', '2: w1 w2 w3']);
+  assert.deepEqual(
+    it.it.logger.lines.map(({ level, fields }) => [level, fields]),
+    [['warn', { witness: 'w1', cosigned: 1, states: 0 }]],
+  );
+});
+
+test('a witness that replays its last cosignature: it is of another checkpoint', async () => {
+  const it = await witnessed();
+  const one = first(it.witnesses);
+  let replayed = '';
+  one.lie = (given) => {
+    if (replayed === '')
+      replayed = one.standard.cosign(given.checkpoint.slice(0, given.checkpoint.lastIndexOf('\n\n') + 1));
+    return { is: 'cosigned', lines: replayed };
+  };
+  for (let n = 0; n < 2; n++) {
+    await grow(it);
+    await it.look();
+    it.it.clock.advance(INTERVAL_MS);
+  }
+  assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3', '2: w2 w3']);
+  assert.equal(it.asking.status().witnesses[0]?.refusal, 'invalid_cosignature');
 });
 
 describe('a witness that hangs while the others are a quorum', () => {
