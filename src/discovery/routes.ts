@@ -223,7 +223,7 @@ export const ROUTES = {
   mcp: service.post(
     '/mcp',
     'MCP server; its execution tools are paid',
-    'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the two that execute are paid for in `_meta` where payment is enforced.',
+    'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the paid ones are paid for in `_meta` where payment is enforced.',
   ),
   health: service.get('/health', 'Health of the service and of each part'),
   live: service.aside('/health/live', 'Whether the process answers'),

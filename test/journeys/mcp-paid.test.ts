@@ -12,12 +12,15 @@ import { needsAnvil } from '#test/support/local-payments.ts';
 import { connectMcp, type McpClient, type ToolResult } from '#test/support/mcp-client.ts';
 import { assertDelivered, assertSaid, EXECUTE, GUIDED, type Sent, send } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { altered, type Payer } from '#test/support/payer.ts';
-import type { Service } from '#test/support/service.ts';
+import { altered, newPayer, type Payer } from '#test/support/payer.ts';
+import { type Service, waitFor } from '#test/support/service.ts';
 import type { Report } from '#test/support/service-world.ts';
 import { stockClient } from '#test/support/stock-client.ts';
 
 const needs = needsAnvil();
+
+/** An hour later. */
+const later = (at: string) => new Date(Date.parse(at) + 3_600_000).toISOString();
 
 describe('an MCP client pays', needs, () => {
   let paid: PaidWorld;
@@ -27,7 +30,7 @@ describe('an MCP client pays', needs, () => {
     paid = await makePaidWorld({
       handler: ({ path }) => ({ status: path.startsWith('/fails') ? 500 : 200 }),
     });
-    service = await paid.start();
+    service = await paid.start({ SCHEDULES: 'on' });
     client = await connectMcp(`${service.url}/mcp`);
   });
   after(async () => {
@@ -188,5 +191,37 @@ describe('an MCP client pays', needs, () => {
       assertDelivered(asSent(result), sample, { replay });
     }
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
+
+  test('runs of a schedule: each is bought once, and charged when it is due', async () => {
+    const [payer, path] = [newPayer(), '/mcp-scheduled'];
+    await paid.chain.mint([payer.address], 6000n);
+    const startAt = new Date(Date.now() + 15_000).toISOString();
+    const order = {
+      webhook: { url: paid.target.url(path), body: { by: 'mcp' } },
+      schedule: { type: 'interval', everyMinutes: 60, startAt },
+    };
+    const first = await pay(payer, await asked('create_schedule', order, '/api/schedules/webhook'));
+    const bought = (await client.call('create_schedule', order, first)).structured;
+    const { scheduleId: id, cancelToken } = bought;
+    assert.deepEqual([bought.fundedRuns, typeof cancelToken], [1, 'string'], JSON.stringify(bought));
+    const again = (await client.call('create_schedule', order, first)).structured;
+    assert.deepEqual([again.scheduleId, again.fundedRuns], [id, 1]);
+    const second = await pay(payer, await asked('fund_schedule_run', { id }, `/api/schedules/${id}/runs`));
+    for (let times = 0; times < 2; times++) {
+      const { isError, structured } = await client.call('fund_schedule_run', { id }, second);
+      assert.deepEqual([isError, structured.run], [false, { n: 2, dueAt: later(startAt) }]);
+    }
+    const other = await client.call('create_schedule', { ...order, catchUpSeconds: 1 }, first);
+    assert.match(other.text, /^payment_reused: /);
+    assert.equal(await paid.chain.balanceOf(payer.address), 6000n);
+    const runs = await waitFor('run 1', async () => {
+      const { structured } = await client.call('get_schedule', { id });
+      const shown = structured.runs as readonly { readonly n: number; readonly state: string }[];
+      return shown.find(({ n }) => n === 1)?.state === 'executed' && shown;
+    });
+    assert.equal(runs.find(({ n }) => n === 2)?.state, 'funded');
+    assert.equal(paid.target.requests.filter((request) => request.path === path).length, 1);
+    assert.equal(await paid.chain.balanceOf(payer.address), 3000n);
   });
 });

@@ -15,7 +15,7 @@ describe('snippets in demo mode', needs, () => {
   let document: SnippetsDocument;
   before(async () => {
     world = await makeWorld();
-    document = await readSnippets(await world.start());
+    document = await readSnippets(await world.start({ SCHEDULES: 'on' }));
     folder = snippetFolder(world.folder);
   });
   after(() => world.end());
@@ -47,6 +47,12 @@ describe('snippets in demo mode', needs, () => {
       assert.equal(calls.length, 1, output);
     });
   }
+
+  test('javascript-schedule: defines the runs, and pays nothing', async () => {
+    const { code, stdout, output } = await run('javascript-schedule');
+    assert.equal(code, 0, output);
+    assert.equal(stdout.match(/^run [123] due \S+Z$/gm)?.length, 3, output);
+  });
 
   test('without a key nothing is called, and the error names the variable', async () => {
     const had = world.target.requests.length;

@@ -60,6 +60,28 @@ describe('snippets', needs, () => {
     assert.equal(verified.code, 0, verified.output);
   });
 
+  for (const node of [true, undefined])
+    test(`javascript-schedule: buys three runs, and pays nothing before they are due${node ? ' (Node 20)' : ''}`, {
+      ...(node ? needsNode20 : {}),
+    }, async () => {
+      const { env, spent } = await it.wallet();
+      const run = await it.run(it.snippet('javascript-schedule', '/scheduled'), {
+        env,
+        ...(node && { node }),
+      });
+      assert.equal(run.code, 0, run.output);
+      const [, address = '', token] = /^(http\S+) (\S{43})$/m.exec(run.stdout) ?? [];
+      const { body } = await get<{ fundedRuns: number; runs: { dueAt: string; state: string }[] }>(address);
+      const bought = body.runs.filter(({ state }) => state === 'funded').map(({ dueAt }) => dueAt);
+      const said = [...run.stdout.matchAll(/^run \d due (\S+)$/gm)].map(([, due]) => due);
+      assert.deepEqual([bought.length, said], [3, bought], run.output);
+      const cancelled = await fetch(address, {
+        method: 'DELETE',
+        headers: { authorization: `Bearer ${token}` },
+      });
+      assert.deepEqual([cancelled.status, await spent()], [200, 0n]);
+    });
+
   test('python-verify-offline: verifies a receipt of this service from saved files', async () => {
     const bought = await it.run(it.snippet('javascript-execute', '/saved'), await it.wallet());
     const save = async (name: string, path: string) => {

@@ -43,7 +43,7 @@ export function snippetWorld() {
   const tried = new Set<string>();
   before(async () => {
     paid = await makePaidWorld();
-    service = await paid.start();
+    service = await paid.start({ SCHEDULES: 'on' });
     folder = snippetFolder(paid.folder);
     document = await readSnippets(service);
   });

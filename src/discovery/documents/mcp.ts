@@ -72,6 +72,11 @@ function priceText({ askedFor, offer }: Facts): string {
   );
 }
 
+const paidTools = (facts: Facts): readonly string[] =>
+  mcpTools(facts).flatMap(({ name, route }) => (route.paid ? [name] : []));
+
+const listed = (names: readonly string[]): string => names.join(', ').replace(/, (\w+)$/, ' and $1');
+
 /** The instructions of `initialize`, which a client gives to its model. */
 export function serverInstructions(facts: Facts): string {
   return [
@@ -79,7 +84,7 @@ export function serverInstructions(facts: Facts): string {
     whenText(),
     'Order: decide_webhook (free); on "pay_and_execute" execute_guided_webhook with the same action; verify_receipt. ' +
       `Or execute_webhook at once. The action is done only when ${DONE_WHEN}.`,
-    `execute_webhook and execute_guided_webhook: ${priceText(facts)}`,
+    `${listed(paidTools(facts))}: ${priceText(facts)}`,
     'Always give an idempotencyKey. After an unclear failure repeat the same call with the same payment, never with a ' +
       'new one: a finished call is not sent and not charged again.',
   ].join('\n');

@@ -16,7 +16,7 @@ import { DONE_WHEN, FAILED_VERIFIES } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { Closed, OneOf } from '#src/domain/schema-parts.ts';
-import { MCP_TOOLS } from './mcp.ts';
+import { mcpTools } from './mcp.ts';
 
 /** `shell` is for POSIX sh with curl, `json` a configuration file. */
 const LANGUAGES: Readonly<Record<string, Snippet['language']>> = {
@@ -43,7 +43,7 @@ function snippetOf(facts: Facts, file: string): Snippet {
   const [id = '', extension = ''] = file.split('.');
   const language = LANGUAGES[extension];
   if (language === undefined) throw new Error(`${file} is in no known language`);
-  const { title, description, code } = language === 'json' ? CONFIGURATION(file) : described(file);
+  const { title, description, code } = language === 'json' ? configuration(file, facts) : described(file);
   const whole = [description, ...(pays(code) ? [paying(facts)] : [])].join(' ');
   return { id, title, language, description: withFacts(whole, facts), code: withFacts(code, facts) };
 }
@@ -56,9 +56,9 @@ function described(file: string) {
 }
 
 /** JSON has no comments. */
-const CONFIGURATION = (file: string) => ({
+const configuration = (file: string, facts: Facts) => ({
   title: 'Configuration of an MCP client',
-  description: `Adds this service to a client that supports MCP over streamable HTTP: ${MCP_TOOLS.length} tools, no account. The client must be able to pay for the paid ones.`,
+  description: `Adds this service to a client that supports MCP over streamable HTTP: ${mcpTools(facts).length} tools, no account. The client must be able to pay for the paid ones.`,
   code: fileText(file),
 });
 
@@ -170,11 +170,26 @@ const GROUPS = [
   },
 ];
 
+/** Only where schedules are on, in the group of one paid call. */
+const SCHEDULE_FILES = ['javascript-schedule.mjs'];
+
+const groupsOf = ({ schedules }: Facts): typeof GROUPS =>
+  GROUPS.map((group) =>
+    schedules === undefined || group.id !== 'paid-call'
+      ? group
+      : { ...group, files: [...group.files, ...SCHEDULE_FILES] },
+  );
+
 export const snippetGroups = (facts: Facts): Static<typeof Group>[] =>
-  GROUPS.map(({ files, ...group }) => ({ ...group, snippets: files.map((file) => snippetOf(facts, file)) }));
+  groupsOf(facts).map(({ files, ...group }) => ({
+    ...group,
+    snippets: files.map((file) => snippetOf(facts, file)),
+  }));
 
 export function snippet(facts: Facts, id: string): Snippet {
-  const found = GROUPS.flatMap(({ files }) => files).find((file) => file.split('.')[0] === id);
+  const found = groupsOf(facts)
+    .flatMap(({ files }) => files)
+    .find((file) => file.split('.')[0] === id);
   if (found === undefined) throw new Error(`there is no snippet ${id}`);
   return snippetOf(facts, found);
 }

@@ -13,7 +13,7 @@ const accepted = {
 
 const same = (one, other) => one.toLowerCase() === other.toLowerCase();
 
-export function buyerClient(resource) {
+export function buyerClient(resource, longestSeconds = 300) {
   const key = process.env.BUYER_PRIVATE_KEY;
   if (!key) throw new Error('BUYER_PRIVATE_KEY is not set: 0x and 64 hex digits');
   const client = new x402Client();
@@ -25,7 +25,7 @@ export function buyerClient(resource) {
       network: asked.network === accepted.network,
       payTo: same(asked.payTo, accepted.payTo),
       resource: paymentRequired.resource?.url === resource,
-      validity: asked.maxTimeoutSeconds <= 300, // how long the signed payment can be charged
+      validity: asked.maxTimeoutSeconds <= longestSeconds, // how long the signed payment can be charged
     };
     const wrong = Object.entries(checks)
       .filter(([, fits]) => !fits)

@@ -5,9 +5,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { mcpTools, serverInstructions } from '#src/discovery/documents/mcp.ts';
 import { type Snippet, snippet, snippetGroups } from '#src/discovery/documents/snippets.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+import { ROUTES, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import { documentFacts } from '#src/http/routes/documents.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { BASE, fakeWorld } from '#test/support/http-deps.ts';
@@ -28,6 +29,8 @@ const charged: Facts = {
   askedFor: { 'execute/webhook': asked, 'execute/guided-webhook': asked },
 };
 
+const scheduled: Facts = { ...charged, schedules: { horizonDays: 30 } };
+
 const all = (facts: Facts): readonly Snippet[] => snippetGroups(facts).flatMap(({ snippets }) => snippets);
 const pays = ({ code }: Snippet) => code.includes('BUYER_PRIVATE_KEY');
 
@@ -47,8 +50,26 @@ test('snippets: ids are unique, and an unknown id throws', () => {
   assert.throws(() => snippet(charged, 'nothing'), /there is no snippet nothing/);
 });
 
+test('snippets: one buys a schedule, and the tools of schedules are counted, where schedules are on', () => {
+  const tools = (facts: Facts) => /: (\d+) tools/.exec(snippet(facts, 'mcp-config').description)?.[1];
+  const added = all(scheduled).filter(({ id }) => !all(charged).some((one) => one.id === id));
+  assert.deepEqual(
+    added.map(({ id }) => id),
+    ['javascript-schedule'],
+  );
+  for (const facts of [charged, scheduled]) assert.equal(Number(tools(facts)), mcpTools(facts).length);
+  assert.deepEqual([mcpTools(charged).length, mcpTools(scheduled).length], [8, 11]);
+  assert.throws(() => snippet(charged, 'javascript-schedule'), /there is no snippet/);
+  const paid = (facts: Facts) => /\n(.*): Costs/.exec(serverInstructions(facts))?.[1];
+  assert.equal(paid(charged), 'execute_webhook and execute_guided_webhook');
+  assert.equal(
+    paid(scheduled),
+    'execute_webhook, execute_guided_webhook, create_schedule and fund_schedule_run',
+  );
+});
+
 test('snippets: every address in them is the deployment’s own or of example.com', () => {
-  for (const { id, code } of all({ ...charged, baseUrl: BASE })) {
+  for (const { id, code } of all({ ...scheduled, baseUrl: BASE })) {
     const addresses = code.match(/https?:\/\/[^\s'")]+/g) ?? [];
     for (const address of addresses) {
       const { origin } = new URL(address);
@@ -60,8 +81,11 @@ test('snippets: every address in them is the deployment’s own or of example.co
 
 test('snippets: every address of the service in them is one of the route table', () => {
   // The address alone is the relay's origin.
-  const paths = ['', ...Object.values(ROUTES).map(({ path }) => path.replace(/:\w+$/, ''))];
-  const unknown = all({ ...charged, baseUrl: BASE }).flatMap(({ id, code }) =>
+  const paths = [
+    '',
+    ...Object.values({ ...ROUTES, ...SCHEDULE_ROUTES }).map(({ path }) => path.replace(/:\w+$/, '')),
+  ];
+  const unknown = all({ ...scheduled, baseUrl: BASE }).flatMap(({ id, code }) =>
     [...code.matchAll(/https:\/\/relay\.example([^\s'"$)]*)/g)]
       .filter(([, path = '']) => !paths.some((known) => known === path))
       .map(([address]) => `${id}: ${address}`),
@@ -70,7 +94,7 @@ test('snippets: every address of the service in them is one of the route table',
 });
 
 test('snippets: those that pay read the key from the environment and describe both modes', () => {
-  for (const facts of [demo, charged]) {
+  for (const facts of [demo, scheduled]) {
     const paying = all(facts).filter(pays);
     assert.ok(paying.length >= 3, String(paying.length));
     for (const { id, code, description } of paying) {
