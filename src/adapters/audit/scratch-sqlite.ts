@@ -1,4 +1,5 @@
-// Scratch storage of an audit in an unlinked SQLite file: written in batches, freed when the process ends.
+// Scratch storage of an audit in an unlinked SQLite file: written in batches, freed when the process ends. What fits into
+// the first batch is not written.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +8,7 @@ import { type Json, jsonLength } from '../../domain/canonical-json.ts';
 import type { AuditScratch } from '../../ports/audit-scratch.ts';
 
 /** Limits of what is buffered before one transaction writes it: changed keys, and characters of their JSON. */
-const BUFFERED_MAX = { changes: 65_536, characters: 8 * 1024 * 1024 };
+const BUFFERED_MAX = { changes: 65_536, characters: 16 * 1024 * 1024 };
 
 /** Throws if no file can be created in `folder`. */
 export function sqliteScratch<T extends Json>(
@@ -27,16 +28,18 @@ export function sqliteScratch<T extends Json>(
      WHERE nth > 1`,
   );
   /** Not written yet. */
-  const buffer = new Map<string, T>();
+  const buffer = new Map<string, { readonly value: T; readonly size: number }>();
   let notes: { readonly value: string; readonly place: string }[] = [];
   const stored = keyFilter();
   let characters = 0;
+  let isWritten = false;
 
   function flush(): void {
+    isWritten = true;
     db.exec('BEGIN');
     // In the index's order, so that each page is written once.
     for (const key of [...buffer.keys()].sort()) {
-      write.run(key, JSON.stringify(buffer.get(key)));
+      write.run(key, JSON.stringify(buffer.get(key)?.value));
       stored.add(key);
     }
     for (const { value, place } of notes) note.run(value, place);
@@ -53,16 +56,22 @@ export function sqliteScratch<T extends Json>(
   return {
     get(key) {
       const put = buffer.get(key);
-      if (put !== undefined) return put;
+      if (put !== undefined) return put.value;
       const text = stored.mayContain(key) ? read.get(key)?.value : undefined;
       return typeof text === 'string' ? JSON.parse(text) : null;
     },
     put(key, value, added) {
-      characters += buffer.has(key) ? (added ?? jsonLength(value)) : key.length + jsonLength(value);
-      buffer.set(key, value);
+      const before = buffer.get(key);
+      const size = before === undefined || added === undefined ? jsonLength(value) : before.size + added;
+      characters += before === undefined ? key.length + size : size - before.size;
+      buffer.set(key, { value, size });
       flushIfFull();
     },
     *values(prefix) {
+      if (!isWritten) {
+        for (const [key, { value }] of buffer) if (key.startsWith(prefix)) yield value;
+        return;
+      }
       flush();
       for (const { value } of range.iterate(prefix, after(prefix))) yield JSON.parse(String(value));
     },
@@ -72,6 +81,14 @@ export function sqliteScratch<T extends Json>(
       flushIfFull();
     },
     *repeated() {
+      if (!isWritten) {
+        const seen = new Set<string>();
+        for (const one of notes) {
+          if (seen.has(one.value)) yield one;
+          else seen.add(one.value);
+        }
+        return;
+      }
       flush();
       for (const { value, place } of repeated.iterate()) yield { value: String(value), place: String(place) };
     },

@@ -72,7 +72,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
     const { keyId, receiptId, jws } = event.data;
     const read = readReceipt(jws);
     const iat = read.payload?.iat ?? null;
-    states.put('job', stream, { job: null, keyId, iat, leaf: leaves(), last: location }, 0);
+    states.put('job', stream, { job: null, keyId, iat, leaf: leaves(), last: location });
     if (damaged) return { ...NOTHING, payload: read.payload };
     const faults = [...jobFaults(job, event)];
     const other = states.otherOwner(`receipt ${receiptId}`, stream);

@@ -13,6 +13,7 @@ for (const [changes, characters] of [
   [1, 1000],
   [3, 1000],
   [1000, 1_000_000],
+  [10_000, 1_000_000],
   [1000, 60],
 ] as const) {
   const held = { changes, characters };
