@@ -130,7 +130,7 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
 
 /** The fault that a reader gets while the rows cannot be read, or are not known to be complete. */
 export function unavailable(cause?: unknown): Fault {
-  return new Fault('read_models_unavailable', 'the read models are not available now', {
+  return new Fault('read_models_unavailable', 'The read models are unavailable: try again shortly.', {
     cause,
     retryAfterSeconds: 1,
   });

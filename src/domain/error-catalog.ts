@@ -36,8 +36,8 @@ export const ERRORS = {
   invalid_request: entry(400, 'The request does not have the required form.', CORRECT),
   invalid_json: entry(
     400,
-    'The body is no JSON that every parser reads alike.',
-    'Send JSON in UTF-8, each name once.',
+    'The body is not JSON in UTF-8.',
+    'Correct the body. A name that occurs twice is `invalid_request`.',
   ),
   unsafe_target: entry(
     400,

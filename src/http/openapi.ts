@@ -14,6 +14,7 @@ import {
   SCHEDULE_OPERATIONS,
   TAGS,
 } from '#src/discovery/routes.ts';
+import { ERROR_CODES, ERRORS, type ErrorEntry } from '#src/domain/error-catalog.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Endpoint, Operation } from './endpoint.ts';
 import { ChallengeBody, ErrorBody } from './response/errors.ts';
@@ -63,7 +64,11 @@ function described(route: RouteFacts, operation: Operation): DocumentDecoration 
   if (paidUsd !== undefined) responses[402] = challenge;
   for (const [status, text] of Object.entries(errorsOf(operation))) {
     const page = pageErrors.includes(Number(status)) ? contentOf('text/html') : {};
-    responses[status] = { description: text, content: { ...contentOf(ErrorBody), ...page } };
+    responses[status] = {
+      description: text,
+      ...(WAITS.has(Number(status)) && { headers: RETRY_AFTER }),
+      content: { ...contentOf(ErrorBody), ...page },
+    };
   }
   const detail = {
     operationId,
@@ -78,6 +83,20 @@ function described(route: RouteFacts, operation: Operation): DocumentDecoration 
   };
   return detail as unknown as DocumentDecoration;
 }
+
+/** Statuses of errors that say when to try again. */
+const WAITS: ReadonlySet<number> = new Set(
+  ERROR_CODES.map((code): ErrorEntry => ERRORS[code]).flatMap(({ status, retryAfterSeconds }) =>
+    retryAfterSeconds === undefined ? [] : [status],
+  ),
+);
+
+const RETRY_AFTER = {
+  'Retry-After': {
+    description: 'Seconds to wait, where waiting helps: see /api/errors.',
+    schema: Type.Integer({ minimum: 0 }),
+  },
+};
 
 export const errorsOf = ({ errors = {} }: Operation) => ({ ...errors, 500: 'The service failed.' });
 

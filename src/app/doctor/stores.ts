@@ -128,6 +128,8 @@ export async function checkKeys(config: Config): Promise<Checked> {
   const isNew = config.eventStoreUrl === null && !hasEmbeddedLog(config);
   if (create && !existsSync(path) && isNew) return fine(`${path} is created at the first start`);
   const file = readKeyFile(path);
+  if (isNew && file.eventLog !== null)
+    return warning(`${path} is read; the event log that it belongs to is missing: see the line event_log`);
   if (isNew) return fine(`${path} is read; its keys are announced at the first start`);
   return withLog(config, async (log) => {
     const ring = await loadKeyRing({ log });

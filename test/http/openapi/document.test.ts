@@ -150,3 +150,16 @@ test('every named schema is referred to, every reference names one, and none is 
   for (const [name, schema] of Object.entries(components.schemas))
     assert.equal(text.split(JSON.stringify(schema)).length, 2, name);
 });
+
+test('an error that may say when to try again declares Retry-After', async () => {
+  const { paths } = await clientOf(fakeWorld()).document();
+  const declared = new Set<number>();
+  for (const methods of Object.values(paths))
+    for (const { responses } of Object.values(methods))
+      for (const [status, response] of Object.entries(responses)) {
+        const isDeclared = 'headers' in response && 'Retry-After' in (response.headers as object);
+        if (isDeclared) declared.add(Number(status));
+        if (status === '429') assert.ok(isDeclared);
+      }
+  assert.deepEqual([...declared].sort(), [409, 429, 503]);
+});

@@ -179,8 +179,7 @@ test('what is found at once waits for nothing', async () => {
 });
 
 test('read models that are away are 503 read_models_unavailable everywhere', async () => {
-  const away = () =>
-    Promise.reject(new Fault('read_models_unavailable', 'the read models are not available now'));
+  const away = () => Promise.reject(new Fault('read_models_unavailable', 'The read models are unavailable.'));
   const world = fakeWorld({
     reads: {
       job: { find: away },

@@ -112,7 +112,7 @@ export type GroupCommitOptions = {
   readonly assertWritable: () => void;
   /** Called after each durable commit of at least one new append, before its callers receive their results. */
   readonly committed: (appends: number) => void;
-  /** Called if the lock cannot be had in time, and if a whole transaction fails. */
+  /** Called if the lock cannot be had in time, and at once if a transaction fails for another reason. */
   readonly failed: (cause: unknown) => void;
 };
 
@@ -154,7 +154,7 @@ export function groupCommit(db: DatabaseSync, options: GroupCommitOptions) {
         group = waiting.filter(({ until }) => until <= now);
         waiting = waiting.filter(({ until }) => until > now);
       }
-      if (group.length > 0) options.failed(cause);
+      if (group.length > 0 || !isSqliteBusy(cause)) options.failed(cause);
       for (const { reject } of group) reject(unavailable(cause));
       return hasBegun;
     }

@@ -124,6 +124,19 @@ test('sqlite: a position of another log throws RangeError', () =>
     await log.close();
   }));
 
+test('sqlite: an append that waits for a file that was removed makes health false at once', () =>
+  inDirectory(async (file) => {
+    const log = await sqliteEventLog({ file, lockTimeoutMs: 2000, writes: true });
+    rmSync(file);
+    // The write at the opening is still believed.
+    assert.deepEqual(await log.health(), { ok: true });
+    const append = log.append(freshStream(), 'no_stream', newEvents(1)).catch((error: unknown) => error);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(await log.health(), { ok: false, problem: 'replaced' });
+    assert.ok((await append) instanceof EventLogUnavailable);
+    await log.close();
+  }));
+
 test('sqlite: health is proven by a real write, which is one row however often it is asked', () =>
   inDirectory(async (file) => {
     const log = await sqliteEventLog({ file, writes: true });
