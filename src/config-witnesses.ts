@@ -1,7 +1,6 @@
 // The file of WITNESS_POLICY_FILE: a C2SP tlog-policy whose witnesses this relay asks.
 import { readFileSync } from 'node:fs';
 import { type Parse, Problem, serviceUrl } from './config-values.ts';
-import { fromUtf8 } from './domain/encoding.ts';
 import {
   type PolicyWitness,
   parseWitnessPolicy,
@@ -27,23 +26,14 @@ export const witnessPolicyFile: Parse<AskedPolicy> = (path) => {
   const { policy, problem } = parseWitnessPolicy(bytes);
   if (problem !== null) throw new Problem(`names a wrong witness policy: ${policyProblemText(problem)}`);
   if (policy.witnesses.length === 0) throw new Problem('names a witness policy without a witness line');
-  const witnesses = policy.witnesses.map((witness) => ({ ...witness, url: urlOf(witness, bytes) }));
-  return { ...policy, witnesses };
+  return { ...policy, witnesses: policy.witnesses.map((witness) => ({ ...witness, url: urlOf(witness) })) };
 };
 
-function urlOf({ name, url }: PolicyWitness, bytes: Uint8Array): string {
-  const wrong = (reason: string) => {
-    const lines = (fromUtf8(bytes) ?? '').split('\n');
-    const line =
-      lines.findIndex(
-        (text) =>
-          text
-            .trim()
-            .split(/[ \t]+/, 2)
-            .join(' ') === `witness ${name}`,
-      ) + 1;
-    return new Problem(`names a wrong witness policy: line ${line}: the witness ${name} ${reason}`);
-  };
+function urlOf({ name, url, line }: PolicyWitness): string {
+  const wrong = (reason: string) =>
+    new Problem(
+      `names a wrong witness policy: ${policyProblemText({ line, reason: `the witness ${name} ${reason}` })}`,
+    );
   if (url === null) throw wrong('has no URL, at which this relay could ask it');
   try {
     return serviceUrl(url);

@@ -12,7 +12,8 @@ const { vkey: other } = new C2spWitness({ name: 'witness.example/w2' });
 
 function fileOf(...lines: readonly string[]): string {
   const path = join(folder, 'witness.policy');
-  writeFileSync(path, lines.join('\n'));
+  // A comment may have any octets.
+  writeFileSync(path, lines.join('\n'), 'latin1');
   return path;
 }
 
@@ -39,6 +40,7 @@ test('config: WITNESS_POLICY_FILE is a policy whose witnesses have a URL', () =>
 });
 
 const WRONG: readonly (readonly [lines: readonly string[], problem: RegExp])[] = [
+  [['# \xff', `witness one ${vkey}`, 'quorum one'], /line 2: the witness one has no URL/],
   [['', `witness one ${vkey} https://one.example`, 'quorum two'], /line 3: `two` is not the name/],
   [
     [`witness one ${vkey} https://one.example`, `witness two ${other}`, 'quorum one'],

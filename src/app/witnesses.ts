@@ -13,9 +13,10 @@ export async function openWitnesses(
 ): Promise<Witnesses | null> {
   if (configured === null) return null;
   const { policy, intervalMs } = configured;
-  const asked = policy.witnesses.map((known) => ({ known, port: httpWitness(known.url) }));
+  const witnesses = policy.witnesses.map((known) => ({ known, port: httpWitness(known.url) }));
+  const { quorum } = policy;
   const primitives = verifierPrimitives;
-  const witnesses = new Witnesses({ ...journal, policy, witnesses: asked, intervalMs, primitives, stopping });
-  await witnesses.open();
-  return witnesses;
+  const asking = new Witnesses({ ...journal, witnesses, quorum, intervalMs, primitives, stopping });
+  await asking.open();
+  return asking;
 }

@@ -9,9 +9,9 @@ import type { AbortSignalLike } from './event-log.ts';
  * implementation reads at most `WITNESS_LIMITS.answerBytes`, follows no redirect, repeats nothing, and keeps connections open
  * between calls.
  */
-export interface Witness {
+export interface RemoteWitness {
   /** Resolves within `WITNESS_LIMITS.timeoutMs`, or as soon as `ending` aborts. Rejects only for a defect of this program. */
-  addCheckpoint(submission: Submission, ending?: AbortSignalLike): Promise<WitnessAnswer>;
+  addCheckpoint(request: AddCheckpointRequest, ending?: AbortSignalLike): Promise<WitnessAnswer>;
   /** The checkpoint of the log that the witness publishes (its monitoring prefix is its submission prefix); limits as above. */
   checkpoint(origin: string, ending?: AbortSignalLike): Promise<PublishedCheckpoint>;
 }
@@ -22,7 +22,7 @@ export const WITNESS_LIMITS = {
   answerBytes: 16 * 1024,
 } as const;
 
-export type Submission = {
+export type AddCheckpointRequest = {
   /** The size that the witness has seen last; 0: none, or not known. */
   readonly old: number;
   /** From `old` to the checkpoint (RFC 6962 §2.1.2); empty if `old` is 0 or the checkpoint's size. */

@@ -6,8 +6,8 @@ import { describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import {
   type PublishedCheckpoint,
+  type RemoteWitness,
   WITNESS_LIMITS,
-  type Witness,
   type WitnessAnswer,
 } from '#src/ports/witness.ts';
 import { C2spWitness } from './c2sp-witness.ts';
@@ -17,7 +17,7 @@ import { smallLog } from './small-log.ts';
 export type WitnessHarness = {
   readonly name: string;
   /** The witness with this submission prefix. */
-  witness(url: string): Witness;
+  witness(url: string): RemoteWitness;
 };
 
 const LINE = '— witness.example/w1 AAAA\n';

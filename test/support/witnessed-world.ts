@@ -2,7 +2,12 @@
 import { createHash } from 'node:crypto';
 import { parseWitnessPolicy, type WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import type { PublishedCheckpoint, Submission, Witness, WitnessAnswer } from '#src/ports/witness.ts';
+import type {
+  AddCheckpointRequest,
+  PublishedCheckpoint,
+  RemoteWitness,
+  WitnessAnswer,
+} from '#src/ports/witness.ts';
 import { type WitnessedLog, Witnesses } from '#src/usecases/witnesses/witnesses.ts';
 import { type C2spAnswer, C2spWitness } from './c2sp-witness.ts';
 import { quiet, seededEntropy } from './fakes.ts';
@@ -21,7 +26,7 @@ export const INTERVAL_MS = 10_000;
 export const WITNESS_STREAM = 'log-witnesses';
 
 /** What a submission is on the wire. */
-export const submitted = ({ old, proof, checkpoint }: Submission): string =>
+export const submitted = ({ old, proof, checkpoint }: AddCheckpointRequest): string =>
   [`old ${old}`, ...proof.map((hash) => Buffer.from(hash).toString('base64')), '', checkpoint].join('\n');
 
 const answerTo = ({ status, body }: C2spAnswer): WitnessAnswer => {
@@ -37,8 +42,8 @@ const publishedAs = ({ status, body }: C2spAnswer): PublishedCheckpoint =>
 /** A witness as the relay reaches it. `lie`: what it answers instead; null: the truth again. */
 export type ReachedWitness = {
   readonly standard: C2spWitness;
-  readonly port: Witness;
-  lie: ((submission: Submission) => WitnessAnswer | Promise<WitnessAnswer>) | null;
+  readonly port: RemoteWitness;
+  lie: ((submission: AddCheckpointRequest) => WitnessAnswer | Promise<WitnessAnswer>) | null;
   /** What it publishes instead; null: the last checkpoint that it has cosigned. */
   shows: (() => PublishedCheckpoint | Promise<PublishedCheckpoint>) | null;
 };
@@ -88,7 +93,7 @@ export async function asker(
     clock: it.clock,
     entropy: seededEntropy(common.log.events.length + 1000),
     logger: it.logger,
-    policy,
+    quorum: policy.quorum,
     witnesses: policy.witnesses.map((known, n) => ({ known, port: (witnesses[n] as ReachedWitness).port })),
     intervalMs: INTERVAL_MS,
     primitives,

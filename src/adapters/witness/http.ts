@@ -6,10 +6,10 @@ import { fromUtf8, sha256, toBase64, toHex, utf8 } from '#src/domain/encoding.ts
 import { collected } from '#src/lib/collected.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import {
+  type AddCheckpointRequest,
   type PublishedCheckpoint,
-  type Submission,
+  type RemoteWitness,
   WITNESS_LIMITS,
-  type Witness,
   type WitnessAnswer,
   type WitnessFailure,
 } from '#src/ports/witness.ts';
@@ -18,7 +18,7 @@ import {
  * `url`: the submission and monitoring prefix, an http or https URL. Proxies of the environment are not used, unlike by `fetch` of
  * Bun: only the configuration decides where a request goes.
  */
-export function httpWitness(url: string): Witness {
+export function httpWitness(url: string): RemoteWitness {
   const prefix = url.replace(/\/+$/, '');
   const { Agent, request } = new URL(prefix).protocol === 'https:' ? https : http;
   const agent = new Agent({ keepAlive: true, maxSockets: 2 });
@@ -99,7 +99,7 @@ function send(request: http.ClientRequest, body: Uint8Array | null): Promise<Inc
   });
 }
 
-const submissionText = ({ old, proof, checkpoint }: Submission): string =>
+const submissionText = ({ old, proof, checkpoint }: AddCheckpointRequest): string =>
   `${[`old ${old}`, ...proof.map(toBase64)].join('\n')}\n\n${checkpoint}`;
 
 type Failed = { readonly is: 'failed'; readonly why: WitnessFailure };

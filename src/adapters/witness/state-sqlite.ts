@@ -9,7 +9,7 @@ import type { WitnessedHead } from '#src/domain/transparency/witness.ts';
 import { createPrivateFile, flush } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { retryWhileBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
-import type { WitnessedCheckpoint, WitnessState } from '#src/ports/witness-state.ts';
+import type { WitnessedCheckpoint, WitnessStore } from '#src/ports/witness-store.ts';
 import { highWaterMark, type Sizes } from './high-water-mark.ts';
 
 /** "RWIT": distinguishes the file from any other SQLite database. */
@@ -32,7 +32,7 @@ const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
-export type WitnessStateFile = WitnessState & {
+export type WitnessStateFile = WitnessStore & {
   /** The verifier keys of the witness that uses it; null: none yet. */
   owner(): string | null;
   /** Of a state that is empty; its high-water mark begins with it. */

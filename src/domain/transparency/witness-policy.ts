@@ -21,6 +21,8 @@ export type PolicyWitness = {
   readonly key: CosignerKey;
   /** For a log that asks it: the submission prefix (C2SP tlog-witness). */
   readonly url: string | null;
+  /** Of the file, from 1. */
+  readonly line: number;
 };
 
 /** A witness, or a group of which at least `threshold` members have to cosign. */
@@ -98,7 +100,7 @@ function readLines(
   | { readonly draft: null; readonly problem: PolicyProblem } {
   const draft: Draft = { logs: [], witnesses: [], names: new Map(), members: new Set(), quorum: null };
   for (const [index, bytes] of linesOf(typeof file === 'string' ? utf8(file) : file).entries()) {
-    const reason = addLine(draft, bytes);
+    const reason = addLine(draft, bytes, index + 1);
     if (reason !== null) return { draft: null, problem: { line: index + 1, reason } };
   }
   return { draft, problem: null };
@@ -118,7 +120,7 @@ function linesOf(bytes: Uint8Array): readonly Uint8Array[] {
 }
 
 /** Returns what is wrong with the line; null: nothing. */
-function addLine(draft: Draft, bytes: Uint8Array): string | null {
+function addLine(draft: Draft, bytes: Uint8Array, line: number): string | null {
   const control = bytes.find((byte) => (byte < 0x20 && byte !== 0x09) || byte === 0x7f);
   if (control !== undefined)
     return `it contains the control character 0x${toHex(Uint8Array.of(control))}; only tabs are accepted`;
@@ -131,7 +133,7 @@ function addLine(draft: Draft, bytes: Uint8Array): string | null {
     case 'log':
       return addLog(draft, items);
     case 'witness':
-      return addWitness(draft, items);
+      return addWitness(draft, items, line);
     case 'group':
       return addGroup(draft, items);
     case 'quorum':
@@ -153,7 +155,11 @@ function addLog({ logs }: Draft, [vkey, url, ...more]: readonly string[]): strin
 const BAD_KEY =
   'the key is no verifier key `<name>+<key id>+<base64>` of type 0x01 (Ed25519), 0x04 or 0x06 (cosignatures, Ed25519 and ML-DSA-44)';
 
-function addWitness(draft: Draft, [name, vkey, url, ...more]: readonly string[]): string | null {
+function addWitness(
+  draft: Draft,
+  [name, vkey, url, ...more]: readonly string[],
+  line: number,
+): string | null {
   if (name === undefined || vkey === undefined || more.length > 0)
     return 'a witness line is `witness <name> <vkey> [<url>]`';
   const key = parseVerifierKey(vkey);
@@ -162,7 +168,7 @@ function addWitness(draft: Draft, [name, vkey, url, ...more]: readonly string[])
   if (draft.witnesses.some((witness) => isSameKey(witness.key, key)))
     return 'this public key is the one of another witness line';
   const taken = define(draft, { kind: 'witness', name });
-  if (taken === null) draft.witnesses.push({ name, key, url: url ?? null });
+  if (taken === null) draft.witnesses.push({ name, key, url: url ?? null, line });
   return taken;
 }
 
@@ -212,6 +218,9 @@ function setQuorum(draft: Draft, [name, ...more]: readonly string[]): string | n
   return null;
 }
 
+/** Which witnesses have to cosign. */
+export type QuorumPolicy = Pick<WitnessPolicy, 'witnesses' | 'quorum'>;
+
 export type QuorumVerdict = {
   /** Enough witnesses have cosigned. Always true for `quorum none`. */
   readonly met: boolean;
@@ -222,10 +231,7 @@ export type QuorumVerdict = {
 };
 
 /** `names`: the witnesses that have cosigned, as the policy names them. */
-export function judgeQuorum(
-  { witnesses, quorum }: Pick<WitnessPolicy, 'witnesses' | 'quorum'>,
-  names: ReadonlySet<string>,
-): QuorumVerdict {
+export function judgeQuorum({ witnesses, quorum }: QuorumPolicy, names: ReadonlySet<string>): QuorumVerdict {
   const needed = new Set(quorum === null ? [] : witnessesOf(quorum));
   const all = witnesses.map(({ name }) => name);
   return {

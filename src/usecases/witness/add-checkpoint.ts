@@ -11,12 +11,12 @@ import {
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { CosignerSigner } from '#src/ports/signer.ts';
-import type { WitnessState } from '#src/ports/witness-state.ts';
+import type { WitnessStore } from '#src/ports/witness-store.ts';
 
 export type WitnessDeps = {
   /** The keys of the logs that are witnessed; a key's name is the origin of its log. Called for each request. */
   readonly logs: () => readonly VerifierKey[];
-  readonly state: WitnessState;
+  readonly state: WitnessStore;
   /** At least one. */
   readonly signers: readonly CosignerSigner[];
   readonly primitives: Primitives;

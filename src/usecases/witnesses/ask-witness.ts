@@ -10,11 +10,11 @@ import {
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { Witness } from '#src/ports/witness.ts';
+import type { RemoteWitness } from '#src/ports/witness.ts';
 import { evolveWitness, type WitnessFact, type WitnessRefusal, type WitnessState } from './witness-state.ts';
 
 /** A witness of the policy, and how it is reached. */
-export type AskedWitness = { readonly known: PolicyWitness; readonly port: Witness };
+export type AskedWitness = { readonly known: PolicyWitness; readonly port: RemoteWitness };
 
 export type AskDeps = {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;

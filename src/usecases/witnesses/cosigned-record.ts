@@ -3,7 +3,7 @@ import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
-import type { PolicyCosignature, WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
+import type { PolicyCosignature, QuorumPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import {
   appendUntilKnown,
@@ -57,7 +57,7 @@ export class CosignedRecord {
   async append(
     { origin, size, root, note }: StoredNote,
     cosignatures: ReadonlyMap<string, PolicyCosignature>,
-    policy: WitnessPolicy,
+    policy: QuorumPolicy,
   ): Promise<boolean> {
     const cosigned = event('CheckpointCosigned', {
       origin,

@@ -2,7 +2,7 @@
 import {
   judgeQuorum,
   type PolicyCosignature,
-  type WitnessPolicy,
+  type QuorumPolicy,
 } from '#src/domain/transparency/witness-policy.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -13,11 +13,11 @@ const OTHERS_MS = 2000;
 
 export class Round {
   readonly checkpoint: StoredNote;
-  readonly #policy: WitnessPolicy;
+  readonly #policy: QuorumPolicy;
   readonly #cosignatures = new Map<string, PolicyCosignature>();
   readonly #quorum = Promise.withResolvers<void>();
 
-  constructor(checkpoint: StoredNote, policy: WitnessPolicy) {
+  constructor(checkpoint: StoredNote, policy: QuorumPolicy) {
     this.checkpoint = checkpoint;
     this.#policy = policy;
   }

@@ -4,7 +4,7 @@ import { keyIdText } from '#src/domain/transparency/cosignature.ts';
 import {
   judgeQuorum,
   type PolicyWitness,
-  type WitnessPolicy,
+  type QuorumPolicy,
 } from '#src/domain/transparency/witness-policy.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Logger } from '#src/ports/logger.ts';
@@ -55,7 +55,7 @@ export class WitnessStates {
   }
 
   /** The sizes above `size` that witnesses have stated without a proof, if those witnesses are a quorum; otherwise empty. */
-  quorumClaims(policy: WitnessPolicy, size: number): readonly WitnessClaim[] {
+  quorumClaims(policy: QuorumPolicy, size: number): readonly WitnessClaim[] {
     const claims = policy.witnesses.flatMap(({ name }) => {
       const { stated } = this.of(name);
       return stated !== null && stated > size ? [{ witness: name, size: stated }] : [];
@@ -66,7 +66,7 @@ export class WitnessStates {
   }
 
   /** Checkpoints of other histories that this log has signed, as witnesses publish them. */
-  forks({ witnesses }: Pick<WitnessPolicy, 'witnesses'>): readonly WitnessClaim[] {
+  forks({ witnesses }: Pick<QuorumPolicy, 'witnesses'>): readonly WitnessClaim[] {
     return witnesses.flatMap(({ name }) => {
       const { forked } = this.of(name);
       return forked === null ? [] : [{ witness: name, size: forked }];

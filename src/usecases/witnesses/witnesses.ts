@@ -6,7 +6,7 @@ import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
 import { parseNote, withSignatures } from '#src/domain/transparency/note.ts';
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
-import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
+import type { QuorumPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts';
@@ -19,9 +19,9 @@ import type { WitnessRefusal } from './witness-state.ts';
 import { WitnessStates } from './witness-states.ts';
 
 export type WitnessesDeps = JournalDeps & {
-  readonly policy: WitnessPolicy;
-  /** Of the policy, in its order. */
+  /** In the policy's order. */
   readonly witnesses: readonly AskedWitness[];
+  readonly quorum: QuorumPolicy['quorum'];
   /** ms between two questions to a witness. */
   readonly intervalMs: number;
   readonly primitives: Primitives;
@@ -47,6 +47,7 @@ const FIRST_LOOK_MS = 500;
 
 export class Witnesses {
   readonly #deps: WitnessesDeps;
+  readonly #policy: QuorumPolicy;
   readonly #record: CosignedRecord;
   readonly #states: WitnessStates;
   readonly #questions: Questions;
@@ -57,6 +58,7 @@ export class Witnesses {
 
   constructor(deps: WitnessesDeps) {
     this.#deps = deps;
+    this.#policy = { witnesses: deps.witnesses.map(({ known }) => known), quorum: deps.quorum };
     this.#record = new CosignedRecord(deps);
     this.#states = new WitnessStates(deps.logger);
     this.#questions = new Questions(deps, this.#states);
@@ -65,7 +67,7 @@ export class Witnesses {
   /** Reads what is recorded. Throws what a read of the log throws. */
   async open(): Promise<void> {
     await this.#record.read();
-    this.#states.recall(this.#deps.policy.witnesses, this.#record);
+    this.#states.recall(this.#policy.witnesses, this.#record);
   }
 
   /** Resolves when `stopping` aborts and the round in hand has ended. Never rejects. */
@@ -99,7 +101,7 @@ export class Witnesses {
     const isOverdue = this.#waitingSince !== null && now - this.#waitingSince >= TAKE_OVER_MS;
     if (rows.role() !== 'projects' && !(rows.role() === 'follows' && isOverdue)) return;
     if (this.#round === null || !isSame(this.#round.checkpoint, newest))
-      this.#round = new Round(newest, this.#deps.policy);
+      this.#round = new Round(newest, this.#policy);
     const round = this.#round;
     const due = this.#deps.witnesses.filter(({ known: { name } }) => {
       const { askAt, refusal } = this.#states.of(name);
@@ -127,11 +129,11 @@ export class Witnesses {
   }
 
   status(): WitnessesStatus {
-    const { policy, witnesses, clock } = this.#deps;
+    const { quorum, witnesses, clock } = this.#deps;
     const waited = this.#waitingSince === null ? 0 : clock.monotonic() - this.#waitingSince;
     return {
       configured: witnesses.length,
-      quorum: policy.quorum?.name ?? 'none',
+      quorum: quorum?.name ?? 'none',
       lastCosignedAt: this.#record.last?.cosignedAt ?? null,
       lagSeconds: Math.floor(waited / 1000),
       witnesses: witnesses.map(({ known: { name } }) => this.#states.status(name)),
@@ -139,9 +141,9 @@ export class Witnesses {
   }
 
   #reportClaims({ latest, witnessClaims }: WitnessedLog['checkpoints']): void {
-    const { policy } = this.#deps;
     const size = latest()?.size ?? 0;
-    witnessClaims({ larger: this.#states.quorumClaims(policy, size), forked: this.#states.forks(policy) });
+    const larger = this.#states.quorumClaims(this.#policy, size);
+    witnessClaims({ larger, forked: this.#states.forks(this.#policy) });
   }
 
   /** Records a checkpoint that a quorum has cosigned. `isFresh`: it is recorded already. */
@@ -149,9 +151,9 @@ export class Witnesses {
     if (!round.hasQuorum()) return;
     this.#round = null;
     if (isFresh) return;
-    const { policy } = this.#deps;
     // Otherwise another process has recorded it, or a later one: the next look reads which.
-    if (await this.#record.append(round.checkpoint, round.cosignatures, policy)) this.#waitingSince = null;
+    if (await this.#record.append(round.checkpoint, round.cosignatures, this.#policy))
+      this.#waitingSince = null;
   }
 }
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isCosignerKey, parseVerifierKey } from '#src/domain/transparency/cosignature.ts';
-import type { WitnessedCheckpoint, WitnessState } from '#src/ports/witness-state.ts';
+import type { WitnessedCheckpoint, WitnessStore } from '#src/ports/witness-store.ts';
 import { createWitness } from '#src/usecases/witness/add-checkpoint.ts';
 import { c2spKey, c2spNote, c2spSubmission } from '#test/support/c2sp.ts';
 import { C2spLog, c2spCosigned } from '#test/support/c2sp-log.ts';
@@ -18,7 +18,7 @@ function given() {
   const logKey = parseVerifierKey(log.key.vkey) ?? assert.fail();
   const stored = new Map<string, WitnessedCheckpoint>();
   const ending: { at: 'before the record' | 'after the record' | null } = { at: null };
-  const state: WitnessState = {
+  const state: WitnessStore = {
     find: async (origin) => stored.get(origin) ?? null,
     findByHash: async () => null,
     async replace(origin, last, next) {

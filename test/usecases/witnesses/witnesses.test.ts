@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { cosignaturesOf } from '#src/domain/transparency/witness-policy.ts';
-import type { Submission, WitnessAnswer } from '#src/ports/witness.ts';
+import type { AddCheckpointRequest, WitnessAnswer } from '#src/ports/witness.ts';
 import { C2spWitness } from '#test/support/c2sp-witness.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { Crash, dies, lostAnswer } from '#test/support/fakes-log.ts';
@@ -215,11 +215,15 @@ describe('processes', () => {
 
 describe('a witness that lies, or does not answer', () => {
   const other = new C2spWitness({ name: 'witness.example/w1' });
-  const textOf = ({ checkpoint }: Submission) => checkpoint.slice(0, checkpoint.lastIndexOf('\n\n') + 1);
+  const textOf = ({ checkpoint }: AddCheckpointRequest) =>
+    checkpoint.slice(0, checkpoint.lastIndexOf('\n\n') + 1);
 
   /** What the first witness answers, and why it counts for nothing. */
   const LIES: Readonly<
-    Record<string, readonly [(it: C2spWitness, given: Submission, now: number) => WitnessAnswer, string]>
+    Record<
+      string,
+      readonly [(it: C2spWitness, given: AddCheckpointRequest, now: number) => WitnessAnswer, string]
+    >
   > = {
     'a size that is smaller each time': [
       (_, { old }) => ({ is: 'conflict', size: Math.max(0, old - 1) }),
@@ -412,7 +416,7 @@ describe('a witness that hangs while the others are a quorum', () => {
     const one = first(it.witnesses);
     const open = hanging(it);
     await grow(it);
-    const given: Submission[] = [];
+    const given: AddCheckpointRequest[] = [];
     const hang = one.lie;
     one.lie = (submission) => {
       given.push(submission);
@@ -422,7 +426,7 @@ describe('a witness that hangs while the others are a quorum', () => {
     assert.deepEqual(roundTexts(it.common), ['1: w2 w3']);
     one.lie = null;
     assert.equal(it.asking.status().witnesses[0]?.cosignedAt, null);
-    open[0]?.(await one.port.addCheckpoint(given[0] as Submission));
+    open[0]?.(await one.port.addCheckpoint(given[0] as AddCheckpointRequest));
     await come(() => it.asking.status().witnesses[0]?.cosignedAt !== null);
     assert.equal(rounds(it.common).length, 1);
     await grow(it);

@@ -7,7 +7,7 @@ export type WitnessedCheckpoint = WitnessedHead & {
 };
 
 /** Shared by processes. All calls throw if the storage fails. */
-export interface WitnessState {
+export interface WitnessStore {
   /** null: no checkpoint of this log was cosigned. */
   find(origin: string): Promise<WitnessedCheckpoint | null>;
   /** The same by the SHA-256 of the origin, in lower-case hex. */
