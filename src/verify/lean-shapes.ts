@@ -12,6 +12,13 @@ const number =
   (value) =>
     typeof value === 'number' && fits(value) && value >= minimum && value <= maximum;
 
+const formats = new Map<string, (text: string) => boolean>();
+
+/** Formats that the domain registers; any other one is not checked. */
+export const FormatRegistry = {
+  Set: (name: string, fits: (text: string) => boolean): void => void formats.set(name, fits),
+};
+
 export const Type = {
   Unknown: (): Shape => () => true,
   /** Known to the compiler only. */
@@ -28,9 +35,13 @@ export const Type = {
       value === literal,
   Integer: number(Number.isInteger),
   Number: number(Number.isFinite),
-  String({ pattern = '', minLength = 0 } = {}): Shape {
+  String({ pattern = '', minLength = 0, format = '' } = {}): Shape {
     const expression = new RegExp(pattern);
-    return (value) => typeof value === 'string' && value.length >= minLength && expression.test(value);
+    return (value) =>
+      typeof value === 'string' &&
+      value.length >= minLength &&
+      expression.test(value) &&
+      formats.get(format)?.(value) !== false;
   },
   Union:
     (shapes: readonly Shape[]): Shape =>

@@ -743,6 +743,7 @@ function readDisclosure(text) {
 
 // src/verify/lean-shapes.ts
 var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
+var formats = new Map;
 var Type = {
   Unknown: () => () => true,
   Unsafe: (fits) => fits,
@@ -752,9 +753,9 @@ var Type = {
   Literal: (literal) => (value) => value === literal,
   Integer: number(Number.isInteger),
   Number: number(Number.isFinite),
-  String({ pattern = "", minLength = 0 } = {}) {
+  String({ pattern = "", minLength = 0, format = "" } = {}) {
     const expression = new RegExp(pattern);
-    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value);
+    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value) && formats.get(format)?.(value) !== false;
   },
   Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
   Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
@@ -1480,7 +1481,7 @@ function parseWitnessPolicy(file) {
 function readLines(file) {
   const draft = { logs: [], witnesses: [], names: new Map, members: new Set, quorum: null };
   for (const [index, bytes] of linesOf(typeof file === "string" ? utf8(file) : file).entries()) {
-    const reason = addLine(draft, bytes);
+    const reason = addLine(draft, bytes, index + 1);
     if (reason !== null)
       return { draft: null, problem: { line: index + 1, reason } };
   }
@@ -1497,7 +1498,7 @@ function linesOf(bytes) {
   }
   return lines;
 }
-function addLine(draft, bytes) {
+function addLine(draft, bytes, line) {
   const control = bytes.find((byte) => byte < 32 && byte !== 9 || byte === 127);
   if (control !== undefined)
     return `it contains the control character 0x${toHex(Uint8Array.of(control))}; only tabs are accepted`;
@@ -1512,7 +1513,7 @@ function addLine(draft, bytes) {
     case "log":
       return addLog(draft, items);
     case "witness":
-      return addWitness(draft, items);
+      return addWitness(draft, items, line);
     case "group":
       return addGroup(draft, items);
     case "quorum":
@@ -1533,7 +1534,7 @@ function addLog({ logs }, [vkey, url, ...more]) {
   return null;
 }
 var BAD_KEY = "the key is no verifier key `<name>+<key id>+<base64>` of type 0x01 (Ed25519), 0x04 or 0x06 (cosignatures, Ed25519 and ML-DSA-44)";
-function addWitness(draft, [name, vkey, url, ...more]) {
+function addWitness(draft, [name, vkey, url, ...more], line) {
   if (name === undefined || vkey === undefined || more.length > 0)
     return "a witness line is `witness <name> <vkey> [<url>]`";
   const key = parseVerifierKey(vkey);
@@ -1545,7 +1546,7 @@ function addWitness(draft, [name, vkey, url, ...more]) {
     return "this public key is the one of another witness line";
   const taken = define(draft, { kind: "witness", name });
   if (taken === null)
-    draft.witnesses.push({ name, key, url: url ?? null });
+    draft.witnesses.push({ name, key, url: url ?? null, line });
   return taken;
 }
 var isSameKey = (a, b) => toHex(a.publicKey) === toHex(b.publicKey);
