@@ -2,6 +2,7 @@
 // Runs the service in a simulated world, seed after seed.
 //
 //   bun run simulate [--seeds N] [--from S] [--coverage]   N seeds (1000) from S (1) on; ends at the first that fails
+//                    [--keep-going] [--workers N]          or lists all that fail
 //   bun run simulate --seed S [--trace]                    one seed, with what happened in plain sentences
 //   bun run simulate --defects [--only NAME] [--within N]  puts each defect of defects.ts back, and counts the seeds until it
 //                                                          is seen; writes defects.json
@@ -21,6 +22,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     trace: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
+    'keep-going': { type: 'boolean', default: false },
     defects: { type: 'boolean', default: false },
     only: { type: 'string' },
     within: { type: 'string' },
@@ -63,7 +65,8 @@ async function runMany(from: number, count: number): Promise<number> {
   const begun = performance.now();
   const reached = new Map<string, number>();
   let done = 0;
-  let failed: SeedResult | null = null;
+  const failed: SeedResult[] = [];
+  const keepsGoing = values['keep-going'];
   const rate = () => Math.round((done * 60_000) / (performance.now() - begun));
   bar.start(count, 0, { rate: 0 });
   await runSeeds({
@@ -74,15 +77,19 @@ async function runMany(from: number, count: number): Promise<number> {
     onResult(result) {
       done++;
       for (const name of Object.keys(result.counts)) reached.set(name, (reached.get(name) ?? 0) + 1);
-      if (result.violations.length > 0) failed = result;
+      if (result.violations.length > 0) failed.push(result);
       bar.update(done, { rate: rate() });
-      return failed === null;
+      return failed.length === 0 || keepsGoing;
     },
   });
   bar.stop();
   if (values.coverage) printCoverage(reached, done);
-  console.log(`${done} seeds, ${rate()} a minute`);
-  return failed === null ? 0 : explain(failed);
+  console.log(`${done} seeds from ${from} on, ${rate()} a minute, ${failed.length} failed`);
+  const [first] = failed;
+  if (first === undefined) return 0;
+  if (!keepsGoing) return explain(first);
+  for (const result of failed) report(result);
+  return 1;
 }
 
 /** The failing seed's trace, its violations and the command that replays it. */
