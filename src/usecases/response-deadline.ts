@@ -66,6 +66,30 @@ export function startResponseDeadline(clock: Clock) {
 }
 
 /**
+ * Runs `work`, which continues behind the answer once the deadline has passed. Throws `Fault` if the event log is
+ * unavailable; `outcome`: what follows for the caller. A defect behind the answer is logged.
+ */
+export async function answerInTime<T>(
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  outcome: string,
+  work: (deadline: ResponseDeadline) => Promise<T>,
+): Promise<T> {
+  const deadline = startResponseDeadline(clock);
+  const working = work(deadline);
+  working.catch((cause: unknown) => {
+    if (deadline.hasPassed() && !isOutage(cause)) logger.bug('work failed behind its answer', { cause });
+  });
+  try {
+    return await Promise.race([working, deadline.passed]);
+  } catch (cause) {
+    if (!(cause instanceof EventLogUnavailable)) throw cause;
+    throw logFault(cause, outcome);
+  } finally {
+    deadline.end();
+  }
+}
+
+/**
  * Runs `work` within the limit of one append. Unlike an execution's appends it does not continue behind the answer:
  * `work` gets a clock whose sleeps throw once the limit has passed. Throws `Fault` if the event log is unavailable; `outcome`:
  * what follows for the caller. A defect behind the answer is logged.

@@ -148,7 +148,7 @@ export async function buy(market: Market, random: Random, intent: Intent): Promi
   await scheduler.sleep(random.between(0, 25_000));
   for (let round = 0; round < ROUNDS_MAX && intent.isOpen; round++) {
     const payment = paymentFor(market, random, intent, lifeSeconds, signsAgain && round > 0);
-    if (cancels && payment !== null && round === 0) void cancel(market, random, payment);
+    if (cancels && payment !== null && round === 0) void cancelPayment(market, random, payment, 3000);
     const copies = random.chance(0.75) ? 1 : random.int(2, 4);
     const answers = await Promise.all(
       Array.from({ length: copies }, () => present(market, random, intent, payment)),
@@ -208,12 +208,14 @@ async function repeatServed(
   await present(market, random, intent, payment, isOther);
 }
 
-async function cancel(
-  { chain, scheduler }: Market,
+/** The payer cancels the authorization on the chain, within so many ms. */
+export async function cancelPayment(
+  { chain, scheduler }: Pick<Market, 'chain' | 'scheduler'>,
   random: Random,
   payment: PresentedPayment,
+  withinMs: number,
 ): Promise<void> {
-  await scheduler.sleep(random.between(0, 3000));
+  await scheduler.sleep(random.between(0, withinMs));
   const { payer, nonce, validBefore } = payment;
   chain.submit('cancel', [], { payer, nonce, validBefore: Number(validBefore) }, random.between(0, 2000));
 }

@@ -34,7 +34,7 @@ export async function checkWorld(world: World): Promise<void> {
   if (world.shared.isPaid) {
     checkMoney(world);
     await checkBooks(world);
-  }
+  } else world.witness.runs?.check(null);
   await checkReceipts(world);
   await checkRows(world);
   await checkAudit(world);
@@ -139,7 +139,11 @@ function checkRunning({ witness }: World): void {
 function checkMoney({ witness, intents, shared: { chain }, trace }: World): void {
   chain.mine();
   const wasReorganised = (trace.counts.get('reorganisation with transfers') ?? 0) > 0;
-  for (const intent of intents) {
+  const clients = [
+    ...intents,
+    ...(witness.runs?.orders ?? []).map(({ id, payments }) => ({ id, payments, key: null })),
+  ];
+  for (const intent of clients) {
     let paid = 0;
     for (const payment of intent.payments) {
       const stream = STREAM.payment(payment.hash);
@@ -178,7 +182,7 @@ function checkMoney({ witness, intents, shared: { chain }, trace }: World): void
 }
 
 /** charged = served + refunded + open, by the real fold and by our own count; received = what the chain has. */
-async function checkBooks({ witness, intents, shared: { chain, log } }: World): Promise<void> {
+async function checkBooks({ witness, shared: { chain, log } }: World): Promise<void> {
   const ledger = await readLedger(plainLog(log));
   for (const balance of balanceOf(ledger))
     if (!balance.balanced) witness.violated('books_balanced', JSON.stringify(balance));
@@ -196,7 +200,7 @@ async function checkBooks({ witness, intents, shared: { chain, log } }: World): 
     if (books.unattributed !== 0n) witness.violated('received', `${books.unattributed} is unattributed`);
   }
   const own = { charged: 0n, served: 0n, refunded: 0n, open: 0n };
-  for (const { hash } of intents.flatMap(({ payments }) => payments)) {
+  for (const { hash } of witness.payments()) {
     const state = witness.payment(STREAM.payment(hash));
     if (!['settled', 'missing', 'refunding', 'refunded'].includes(state.status) || state.status === 'absent')
       continue;
@@ -208,6 +212,7 @@ async function checkBooks({ witness, intents, shared: { chain, log } }: World): 
     else if (isServed) own.served += amount;
     else own.open += amount;
   }
+  witness.runs?.check(ledger);
   const sums = ledger.books.find(({ network, asset }) => network === NETWORK && asset === ASSET);
   for (const name of ['charged', 'served', 'refunded', 'open'] as const)
     if ((sums?.[name] ?? 0n) !== own[name])

@@ -43,6 +43,8 @@ export class Host implements Owner {
   frozenUntil = 0;
   /** Wall clock against true time, ms. */
   wallOffset = 0;
+  /** Virtual ms at which the wall clock was set while it ran. */
+  setAt = Number.NEGATIVE_INFINITY;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
@@ -52,7 +54,7 @@ export class Host implements Owner {
   /** Calls of ports that have no answer yet. */
   pending = 0;
   /** Virtual ms until which it was last frozen or out of reach of the event log. */
-  disturbedUntil = 0;
+  disturbedUntil = Number.NEGATIVE_INFINITY;
   /** Defects that its logger was given. */
   readonly bugs: string[] = [];
   readonly #monotonicStart: number;
@@ -70,6 +72,12 @@ export class Host implements Owner {
     this.alive = false;
     this.trace.note(`${this.name} ends ${why}`);
     for (const act of this.#onKilled) act();
+  }
+
+  /** The wall clock is set so many ms ahead of true time. */
+  setClock(offset: number): void {
+    this.wallOffset = offset;
+    this.setAt = this.scheduler.now;
   }
 
   whenKilled(act: () => void): void {

@@ -3,13 +3,18 @@
 import { Projector } from '#projections/projector.ts';
 import { readModels, unavailable } from '#projections/read-models.ts';
 import { withTree } from '#projections/with-tree.ts';
+import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { orderlyEnding, untilIdle } from '#src/app/shutdown.ts';
 import type { Refused } from '#src/domain/refusal.ts';
+import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
+import type { DefinedSchedule } from '#src/domain/schedule/state.ts';
+import { iso } from '#src/lib/iso.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
@@ -23,6 +28,10 @@ import { keepRecovering, streamWatch } from '#src/usecases/execution/recover-job
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
+import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
+import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
+import { type Quote, quoteRun, quoteSchedule } from '#src/usecases/schedules/quote.ts';
+import { type RunnerDeps, ScheduleRunner } from '#src/usecases/schedules/runner.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
 import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
@@ -37,6 +46,7 @@ import { type PaymentWitness, simulatedPayments, simulatedScan } from './payment
 import { type QuotaStore, simulatedQuota } from './quota.ts';
 import { type RowStorage, simulatedStore } from './row-store.ts';
 import { type Hit, simulatedOutbound, simulatedResolver } from './target.ts';
+import { simulatedVault, type VaultStore } from './vault.ts';
 import type { Weather } from './weather.ts';
 
 /** What the processes of a deployment share. */
@@ -44,6 +54,9 @@ export type Deployment = {
   readonly log: LogStore;
   readonly chain: Chain;
   readonly quota: QuotaStore;
+  readonly vault: VaultStore;
+  /** null: this deployment sells no schedules. The payments for runs, by the value of their header. */
+  readonly tickets: Map<string, PresentedPayment> | null;
   readonly isPaid: boolean;
   /** One process at a time, proven by a lock; its rows are embedded. */
   readonly exclusive: boolean;
@@ -62,6 +75,8 @@ export type Relay = {
   readonly started: Promise<void>;
   /** null: it does not accept calls. */
   execute(input: ExecuteInput): Promise<Execution | Refused> | null;
+  /** null: it does not accept calls, or sells no schedules. */
+  schedules(): Schedules | null;
   /** Ends in order; resolves when everything has ended. */
   stop(): Promise<void>;
   /** Position up to which its rows can be read. */
@@ -69,11 +84,21 @@ export type Relay = {
   isWhole(): boolean;
 };
 
+/** What the routes of schedules do. */
+export type Schedules = {
+  quote(order: ScheduleRequest | string): Promise<Quote | Refused>;
+  create(request: ScheduleRequest, buyer: Buyer): Promise<Bought | Refused>;
+  fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
+  cancel(scheduleId: string, token: string): Promise<DefinedSchedule | Refused>;
+};
+
 /** With quotas of targets. */
 const RULES = { ...targetRules, mode: 'blocklist-quota' } as const;
 const ORIGIN_HOST = 'relay.example';
 const RECONCILE_MS = 20_000;
 const CANDIDATES_MAX = 1000;
+const HORIZON_MS = 30 * 86_400_000;
+const calendar = temporalCalendar();
 
 /** The checkpoint file of one machine. */
 export function noteKeep(host: Host, file: { note: string | null }): CheckpointStore {
@@ -112,10 +137,38 @@ export function startRelay(
     store,
     started,
     execute: (input) => (running === null || ending.stopping.aborted ? null : running.execute(input)),
+    schedules: () => (running === null || ending.stopping.aborted ? null : running.schedules),
     stop: () => ending.end(),
     position: () => running?.position() ?? null,
     isWhole: () => running?.isWhole() ?? true,
   };
+}
+
+/** As `wireSchedules` does. */
+function openSchedules(
+  { tickets, vault: store, weather, exclusive }: Deployment,
+  host: Host,
+  given: ExecuteDeps & Pick<RunnerDeps, 'stopping' | 'candidates' | 'ended'>,
+): { readonly routes: Schedules; readonly ended: Promise<void> } | null {
+  if (tickets === null) return null;
+  const deps: RunnerDeps = {
+    ...given,
+    vault: simulatedVault(store, host, weather.vault, exclusive),
+    calendar,
+    horizonMs: HORIZON_MS,
+    async readPayment({ value }) {
+      const known = tickets.get(value);
+      if (known === undefined) throw new Error(`there is no payment header ${value}`);
+      return known;
+    },
+  };
+  const routes: Schedules = {
+    quote: async (order) => (typeof order === 'string' ? quoteRun(deps, order) : quoteSchedule(deps, order)),
+    create: (request, buyer) => createSchedule(deps, request, buyer),
+    fund: (scheduleId, buyer) => fundRun(deps, scheduleId, buyer),
+    cancel: (scheduleId, token) => cancelSchedule(deps, scheduleId, token),
+  };
+  return { routes, ended: new ScheduleRunner(deps).run() };
 }
 
 /** As `startService` does: keys, checkpoints, what runs beside the calls, and the calls. */
@@ -228,8 +281,13 @@ async function open(
     takeTurn: claimTurns(clock),
     verifies: new VerifyLimit(clock),
   };
+  const candidates = (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX);
+  const ended = (sinceMs: number) => models.schedule.ended(iso(sinceMs), CANDIDATES_MAX);
+  const schedules = openSchedules(shared, host, { ...deps, stopping, candidates, ended });
+  if (schedules !== null) ending.push(() => schedules.ended);
   listens.resolve();
   return {
+    schedules: schedules?.routes ?? null,
     execute: (input: ExecuteInput) => executeWebhook(deps, input),
     position: () => projector.position(),
     isWhole: () => checkpoints.isWhole(),

@@ -227,6 +227,28 @@ const STATEMENTS: readonly (readonly [RegExp, Executor])[] = [
         .map(({ job_id }) => ({ job_id })),
   ],
   [
+    /^select distinct "schedule_id" from "schedule_runs" where .*"due_at" (<=|>=) /,
+    ({ draft, params, match: [, order] }) => {
+      const [time, limit] = [String(params.at(-2)), Number(params.at(-1))];
+      const rows = [...(schemaOf(draft).tables.get('schedule_runs')?.values() ?? [])];
+      const isIn = (due: unknown) => (order === '<=' ? String(due) <= time : String(due) >= time);
+      const found = rows.filter(({ state, due_at }) => params.includes(state) && isIn(due_at));
+      const ids = new Set(found.map(({ schedule_id }) => schedule_id));
+      return [...ids].slice(0, limit).map((schedule_id) => ({ schedule_id }));
+    },
+  ],
+  [
+    /^select "schedule_id" from "schedules" where/,
+    ({ draft, params: [wanted, until, limit] }) =>
+      [...(schemaOf(draft).tables.get('schedules')?.values() ?? [])]
+        .filter(
+          ({ status, next_due_at }) =>
+            status === wanted && next_due_at !== null && String(next_due_at) <= String(until),
+        )
+        .slice(0, Number(limit))
+        .map(({ schedule_id }) => ({ schedule_id })),
+  ],
+  [
     /^select ([\w", ]+) from "(transparency_\w+)"(?: where "\w+"\."(\w+)" (?:in|=) .*)?$/,
     ({ draft, params, match: [, list = '', table = '', key] }) => {
       const columns = list.split(',').map((column) => column.trim().replaceAll('"', ''));

@@ -35,6 +35,12 @@ const REACHED = [
   'settle: refused_and_moved',
   'pause of 8 days',
   'older backup of the log',
+  'event PaymentDeferred',
+  'event RunStarted',
+  'event ScheduleCancelled',
+  'run completed',
+  'run skipped: missed',
+  'run skipped: cancelled',
 ];
 
 const BLOCK = 50;

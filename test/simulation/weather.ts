@@ -8,6 +8,7 @@ import type { TargetWeather } from './target.ts';
 export type Weather = {
   readonly log: LogWeather;
   readonly store: StoreWeather;
+  readonly vault: StoreWeather;
   readonly payments: PaymentWeather;
   readonly target: TargetWeather;
   readonly confirmWaitMs: number;
@@ -33,6 +34,7 @@ export function drawWeather(random: Random): Weather {
       late: 0.08 * log * random.next(),
     },
     store: { unavailable: 0.05 * store * random.next(), lostAnswer: 0.03 * store * random.next() },
+    vault: { unavailable: 0.1 * store, lostAnswer: 0.06 * store },
     payments: {
       settle: {
         honest: 1,
@@ -62,9 +64,9 @@ export function drawWeather(random: Random): Weather {
 }
 
 /** The faults end. */
-export function calm({ log, store, payments, target }: Weather): void {
+export function calm({ log, store, vault, payments, target }: Weather): void {
   Object.assign(log, { lost: 0, unanswered: 0, late: 0 });
-  Object.assign(store, { unavailable: 0, lostAnswer: 0 });
+  for (const each of [store, vault]) Object.assign(each, { unavailable: 0, lostAnswer: 0 });
   Object.assign(payments, HONEST);
   Object.assign(target, { dnsFails: 0 });
 }

@@ -13,6 +13,7 @@ import type { Chain } from './chain.ts';
 import { EPOCH, type Host } from './host.ts';
 import type { LogStore } from './log.ts';
 import type { SettleKind } from './payments.ts';
+import type { RunWitness } from './run-witness.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Hit } from './target.ts';
 import type { Trace } from './trace.ts';
@@ -38,6 +39,8 @@ export class Witness {
   readonly calls: Made[] = [];
   readonly hosts: Host[] = [];
   intents: readonly Intent[] = [];
+  /** null: this world has no schedules. */
+  runs: RunWitness | null = null;
   /** What the world makes of an event. */
   onStored: (event: RecordedEvent) => void = () => undefined;
   /** Settle calls that arrived, by the payment's stream. */
@@ -53,6 +56,7 @@ export class Witness {
     seen.log.onStored = (events) => {
       for (const event of events) {
         if (event.type === 'JobCompleted') this.#closed(event);
+        this.runs?.stored(event);
         this.onStored(event);
       }
     };
@@ -88,6 +92,11 @@ export class Witness {
     }, first);
   }
 
+  /** Everything that was signed to pay us. */
+  payments(): readonly PresentedPayment[] {
+    return [...this.intents, ...(this.runs?.orders ?? [])].flatMap(({ payments }) => payments);
+  }
+
   streams(prefix: string): readonly string[] {
     return [...this.seen.log.streams.keys()].filter((stream) => stream.startsWith(prefix));
   }
@@ -112,8 +121,11 @@ export class Witness {
         'live_job_closed',
         `${stream} is closed ${waited} ms after its last event, its lease is ${least} ms`,
       );
-    // It was neither frozen nor cut off: it would have ended the job itself.
-    else if (owner.disturbedUntil < this.seen.scheduler.now - waited)
+    // It was neither frozen nor cut off, nor was its clock ever set (to before its keys are valid): it would have ended it.
+    else if (
+      owner.disturbedUntil < this.seen.scheduler.now - waited &&
+      owner.setAt === Number.NEGATIVE_INFINITY
+    )
       this.violated('live_job_closed', `${stream} is closed by recovery, and ${owner.name} lives`);
   }
 
@@ -132,6 +144,7 @@ export class Witness {
       );
     if (!claims.some(({ data }) => String(data.owner).startsWith(`${host.name} `)))
       this.violated('settle_claimed', `${host.name} settles a payment that it has not claimed`);
+    this.runs?.settleArrived(payment, host);
     const jobId = String(claims.at(-1)?.data.jobId ?? '');
     const intent = this.intents.find(({ payments }) => payments.some(({ hash }) => hash === payment.hash));
     if (intent === undefined || intent.key === null) return;
@@ -186,6 +199,7 @@ export class Witness {
     const { trace, log } = this.seen;
     trace.note(`the target ${hit.path} gets the request of ${hit.jobId.slice(0, 12)} from ${hit.host}`);
     this.hits.push(hit);
+    this.runs?.hit(hit);
     const events = log.read(STREAM.job(hit.jobId));
     if (!events.some(({ type }) => type === 'JobStarted'))
       this.violated('start_before_send', `job ${hit.jobId} is sent before its start is stored`);
@@ -258,6 +272,8 @@ export class Witness {
       ({ isResolved, relay, intent }) =>
         !isResolved && relay === host.name && key.startsWith(`${intent.payer} `),
     );
+    // That of a run of a schedule has no call.
+    if (calls.length === 0 && this.runs !== null) return;
     if (calls.every((made) => this.#expected.get(made)?.accepted === true))
       this.violated('quota_once', `${host.name} takes a unit for a payment that was accepted before`);
   }
@@ -339,6 +355,8 @@ export class Witness {
     for (const { isResolved, relay } of this.calls)
       if (!isResolved && this.hosts.some(({ name, alive }) => alive && name === relay))
         return `${relay} owes an answer`;
+    const run = this.runs?.busyWith() ?? null;
+    if (run !== null) return run;
     for (const stream of this.streams('job-')) {
       const jobId = stream.slice('job-'.length);
       if (this.job(jobId).status === 'running') return `job ${jobId} is running`;

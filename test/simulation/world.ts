@@ -2,17 +2,20 @@
 // the faults around them; then calm, until everything that began has come to its end.
 
 import type { RecordedEvent } from '#src/ports/event-log.ts';
-import { buy, drawIntent, type Intent, type Market, present, signPayment } from './buyers.ts';
+import { buy, drawIntent, type Intent, present, signPayment } from './buyers.ts';
 import { Chain } from './chain.ts';
 import { Host } from './host.ts';
 import { LogStore } from './log.ts';
 import { type Office, refundDue } from './operators.ts';
+import { drawOrder, type Order, type OrderMarket, order } from './orders.ts';
 import { QuotaStore } from './quota.ts';
 import { Random } from './random.ts';
 import { type Deployment, type Relay, startRelay } from './relay.ts';
 import { RowStorage } from './row-store.ts';
+import { RunWitness } from './run-witness.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
+import { VaultStore } from './vault.ts';
 import { calm, drawWeather, type Weather } from './weather.ts';
 import { Witness } from './witness.ts';
 
@@ -22,6 +25,8 @@ const CALM_MAX_MS = 900_000;
 const DAY_MS = 86_400_000;
 /** No seed needs so many. */
 const STEPS_MAX = 400_000;
+/** One of so many seeds has schedules: they take long. */
+const ORDERS_EVERY = 4;
 
 /** After these, something is about to be done that must not be done twice. */
 const CRITICAL = [
@@ -31,6 +36,11 @@ const CRITICAL = [
   'PaymentSettled',
   'JobStarted',
   'AttemptMade',
+  'PaymentDeferred',
+  'RunStarted',
+  'RunSkipped',
+  'PaymentReleased',
+  'ScheduleCancelled',
 ];
 
 type Place = {
@@ -39,6 +49,8 @@ type Place = {
   relay: Relay | null;
   generation: number;
   isClosed: boolean;
+  /** Counts how often it was opened: what kept it before may still wait. */
+  opening: number;
 };
 
 export class World {
@@ -49,11 +61,13 @@ export class World {
   readonly shared: Deployment;
   readonly witness: Witness;
   readonly intents: Intent[];
+  readonly orders: readonly Order[];
   readonly places: Place[];
   readonly office: Office;
   isCalm = false;
   readonly #restores: boolean;
-  readonly #market: Market;
+  readonly #ordering: Random;
+  readonly #market: OrderMarket;
 
   constructor(seed: number, keepsTrace: boolean) {
     const random = new Random(seed);
@@ -69,7 +83,13 @@ export class World {
     const chain = new Chain(scheduler, random.fork(), trace);
     this.witness = new Witness({ log, chain, scheduler, trace, isPaid });
     const { weather, witness } = this;
-    this.shared = { log, chain, quota: new QuotaStore(), isPaid, exclusive, weather, witness };
+    // Of numbers of its own: the other seeds keep their meaning.
+    const ordering = new Random(seed ^ 0x5c4ed);
+    const tickets = seed % ORDERS_EVERY === 0 ? new Map() : null;
+    const vault = new VaultStore();
+    const quota = new QuotaStore();
+    this.shared = { log, chain, quota, vault, tickets, isPaid, exclusive, weather, witness };
+    this.#ordering = ordering;
     this.#restores = random.chance(0.12);
     const rows = new RowStorage();
     const count = exclusive ? 1 : random.int(1, 3);
@@ -79,9 +99,15 @@ export class World {
       relay: null,
       generation: 0,
       isClosed: false,
+      opening: 0,
     }));
     this.intents = Array.from({ length: random.int(2, 6) }, (_, id) => drawIntent(random, id + 1, isPaid));
     witness.intents = this.intents;
+    const orderCount = tickets === null ? 0 : ordering.int(1, 2);
+    this.orders = Array.from({ length: orderCount }, (_, id) => drawOrder(ordering, id + 1, isPaid));
+    const { orders } = this;
+    const runs = tickets === null ? null : new RunWitness(witness, { vault, exclusive, orders });
+    witness.runs = runs;
     this.#market = {
       scheduler,
       trace,
@@ -91,6 +117,10 @@ export class World {
       onMade: (made) => witness.made(made),
       onAnswer: (made, answer) => witness.answered(made, answer),
       isCalm: () => this.isCalm,
+      tickets: tickets ?? new Map(),
+      onDefect: (detail) => witness.violated('no_defect', detail),
+      onBought: ({ scheduleIds }, { schedule }) => void scheduleIds.add(schedule.defined.scheduleId),
+      isOpen: (ids) => runs !== null && runs.openRun(ids) !== null,
     };
     this.office = {
       scheduler,
@@ -108,7 +138,7 @@ export class World {
     const spite = random.fork();
     witness.onStored = (event) => this.#react(spite, event);
     trace.note(
-      `seed ${seed}: ${count} ${exclusive ? 'process with embedded rows' : 'processes with shared rows'}, ${isPaid ? 'paid' : 'free'} calls, ${this.intents.length} buyers`,
+      `seed ${seed}: ${count} ${exclusive ? 'process with embedded rows' : 'processes with shared rows'}, ${isPaid ? 'paid' : 'free'} calls, ${this.intents.length} buyers, ${orders.length} orders of schedules`,
     );
     trace.reached(isPaid ? 'paid world' : 'free world');
     trace.reached(exclusive ? 'embedded world' : `world of ${count}`);
@@ -117,7 +147,12 @@ export class World {
   async run(): Promise<void> {
     const { scheduler, random, weather } = this;
     for (const place of this.places) void this.#keep(place, random.fork());
-    const buying = Promise.all(this.intents.map((intent) => buy(this.#market, random.fork(), intent)));
+    const buying = Promise.all([
+      ...this.intents.map((intent) => buy(this.#market, random.fork(), intent)),
+      ...this.orders.map((it) => order(this.#market, this.#ordering.fork(), it)),
+    ]);
+    if (this.shared.tickets !== null && this.#ordering.chance(0.06))
+      void this.#loseVault(this.#ordering.fork());
     let areDone = false;
     void buying.then(() => {
       areDone = true;
@@ -163,7 +198,8 @@ export class World {
     const { scheduler, shared, trace, weather } = this;
     let { kills } = weather;
     const at = this.places.indexOf(place) + 1;
-    while (!place.isClosed) {
+    const opening = ++place.opening;
+    while (!place.isClosed && place.opening === opening) {
       const name = `process ${at}.${++place.generation}`;
       const host = new Host(name, scheduler, random.fork(), trace);
       // The keys are valid from the first start on by its clock: one that is far ahead then keeps a service from working.
@@ -207,6 +243,14 @@ export class World {
     }
   }
 
+  async #loseVault(random: Random): Promise<void> {
+    await this.scheduler.sleep(random.between(10_000, 90_000));
+    if (this.isCalm) return;
+    this.shared.vault.lose();
+    this.trace.note('the keys of the vault are lost');
+    this.trace.reached('lost vault');
+  }
+
   async #disturb(random: Random): Promise<void> {
     const { scheduler, weather, shared, trace } = this;
     for (;;) {
@@ -234,7 +278,7 @@ export class World {
       else if (kind === 'drop') relay.access.dropSubscriptions();
       else if (kind === 'connections') relay.store.loseConnections();
       else {
-        relay.host.wallOffset = skew(random);
+        relay.host.setClock(skew(random));
         trace.note(`the clock of ${relay.host.name} is set to ${Math.round(relay.host.wallOffset)} ms ahead`);
       }
     }
@@ -287,7 +331,7 @@ export class World {
     trace.note('the faults end');
     for (const host of this.witness.hosts) {
       host.killIn = null;
-      host.wallOffset = skew(this.random, 0);
+      host.setClock(skew(this.random, 0));
     }
     for (const { relay } of this.places) relay?.access.restored();
     let isQuiet = false;
@@ -332,7 +376,12 @@ export class World {
     const { scheduler, shared, trace, witness } = this;
     const { log } = shared;
     const random = this.random.fork();
-    const last = log.events.findLast(({ type, data }) => type === 'CheckpointSigned' && data.size !== '0');
+    // Shared rows know what is projected: a checkpoint that was signed while the last process stopped is not.
+    const known = shared.exclusive ? null : (this.places[0]?.rows.current()?.head.position ?? '');
+    const last = log.events.findLast(
+      ({ type, data, position }) =>
+        type === 'CheckpointSigned' && data.size !== '0' && (known === null || position <= known),
+    );
     const first = log.events.find(({ type }) => type === 'CheckpointSigned');
     if (last === undefined || first === undefined || last === first) return;
     for (const { relay } of this.places) relay?.host.kill('in order');

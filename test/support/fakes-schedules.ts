@@ -79,13 +79,8 @@ export function schedulesOf(it: World, common: ScheduleCommon) {
       if (known === undefined) throw new Error('no such payment header');
       return known;
     },
-    candidates: async () => [
-      ...new Set(
-        common.log.events
-          .filter(({ stream }) => stream.startsWith('schedule-'))
-          .map(({ stream }) => stream.slice('schedule-'.length)),
-      ),
-    ],
+    candidates: async () => ids(common),
+    ended: async () => ids(common),
   };
   const runner = new ScheduleRunner(deps);
   return {
@@ -100,6 +95,14 @@ export function schedulesOf(it: World, common: ScheduleCommon) {
     },
   };
 }
+
+const ids = ({ log }: ScheduleCommon): readonly string[] => [
+  ...new Set(
+    log.events
+      .filter(({ stream }) => stream.startsWith('schedule-'))
+      .map(({ stream }) => stream.slice('schedule-'.length)),
+  ),
+];
 
 export const every10 = (changes: Partial<ScheduleRequest> = {}): ScheduleRequest => ({
   webhook: { url: 'https://target.example/hook', body: { text: 'hello' } },

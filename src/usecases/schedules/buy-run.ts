@@ -36,7 +36,7 @@ import { takePaidSlot } from '#src/usecases/execution/admission.ts';
 import { accountOf, type Call, callOf, unprovenPayer } from '#src/usecases/execution/execution-call.ts';
 import { inProgress } from '#src/usecases/execution/idempotency.ts';
 import { verifyPayment } from '#src/usecases/execution/payment-steps.ts';
-import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
+import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
 import { hashOf, releasePayment, tokenOf } from './end-run.ts';
@@ -113,6 +113,8 @@ export async function createSchedule(
       sealed,
     };
     const view = await loadSchedule(deps.log, scheduleId);
+    // A copy of this purchase has defined it meanwhile.
+    if (view.state.status !== 'absent') throw new WrongExpectedVersion(view.stream, 'no_stream', null);
     const events = defineSchedule(facts, run, funding, timeOf(deps));
     const defined = await call.deadline.forAppend(appendSchedule(deps, view, events));
     return boughtOf(defined.state, run, cancelToken);
@@ -181,7 +183,6 @@ async function purchase(
   read: ReadRequest,
   work: (call: Call) => Promise<Bought | Refused>,
 ): Promise<Bought | Refused> {
-  const deadline = startResponseDeadline(deps.clock);
   const input = {
     request: { url: read.target.href },
     route: 'execute/webhook',
@@ -193,8 +194,8 @@ async function purchase(
     client,
     via: null,
   } as const;
-  const call = callOf(deps, input, read, deadline);
-  async function repeat(): Promise<Bought | Refused> {
+  return answerInTime(deps, UNSETTLED, async (deadline) => {
+    const call = callOf(deps, input, read, deadline);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       try {
         return await work(call);
@@ -203,10 +204,7 @@ async function purchase(
       }
     }
     return inProgress(null);
-  }
-  const done = repeat();
-  done.catch(() => undefined);
-  return orLogFault(Promise.race([done, deadline.passed]), UNSETTLED).finally(() => deadline.end());
+  });
 }
 
 type KnownTicket = {

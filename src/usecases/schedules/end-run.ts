@@ -4,9 +4,13 @@ import { sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
 import { event } from '#src/domain/events.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import { cancelSchedule as cancel, skipRun } from '#src/domain/schedule/commands.ts';
-import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
+import {
+  type DefinedSchedule,
+  evolveSchedule,
+  type Schedule,
+  type Ticket,
+} from '#src/domain/schedule/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import { orLogFault } from '#src/ports/outage.ts';
 import {
   appendPayment,
   appendSchedule,
@@ -16,6 +20,7 @@ import {
   unlessOvertaken,
   type View,
 } from '#src/usecases/event-streams.ts';
+import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { notFound, type ScheduleDeps, timeOf } from './quote.ts';
 
 export type EndDeps = Pick<
@@ -35,12 +40,11 @@ export async function endRun(
 ): Promise<View<DefinedSchedule> | null> {
   const { jobId, paymentStream } = ticket;
   const ended = paymentStream === null ? reason : await releasePayment(deps, paymentStream, jobId, reason);
-  const skipping = appendSchedule(deps, view, [skipRun(view.state, ticket, ended, timeOf(deps))]);
-  const after = definedView(await unlessOvertaken(skipping));
-  if (after === null) return null;
+  const skipping = skipRun(view.state, ticket, ended, timeOf(deps));
+  // Before the run is over, so that a crash leaves no key: what follows needs neither.
   await forgetPayment(deps, ticket);
-  await forgetRequest(deps, after);
-  return after;
+  await forgetRequest(deps, evolveSchedule(view.state, skipping));
+  return definedView(await unlessOvertaken(appendSchedule(deps, view, [skipping])));
 }
 
 /** The only reason of a run that may have been charged. */
@@ -79,8 +83,9 @@ export const forgetPayment = ({ vault }: Pick<EndDeps, 'vault'>, { jobId }: Tick
   vault.remove([jobId]);
 
 /** Deletes the key of the request, if no run of the schedule can need it any more. */
-export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedule>): Promise<void> {
-  const { status, next, tickets, defined } = state;
+export async function forgetRequest(deps: EndDeps, schedule: Schedule): Promise<void> {
+  if (schedule.status === 'absent') return;
+  const { status, next, tickets, defined } = schedule;
   if (status !== 'cancelled' && next !== null) return;
   for (const { status: of, jobId } of tickets) {
     if (of === 'funded') return;
@@ -107,22 +112,16 @@ export const cancelSchedule = (
   scheduleId: string,
   token: string,
 ): Promise<DefinedSchedule | Refused> =>
-  orLogFault(cancelOnce(deps, scheduleId, token), 'repeat the cancellation.');
-
-async function cancelOnce(
-  deps: EndDeps,
-  scheduleId: string,
-  token: string,
-): Promise<DefinedSchedule | Refused> {
-  for (;;) {
-    let view = definedView(await loadSchedule(deps.log, scheduleId));
-    if (view === null || hashOf(token) !== view.state.defined.cancelHash) return notFound();
-    const events = cancel(view.state, isoNow(deps));
-    view = definedView(await unlessOvertaken(appendSchedule(deps, view, events)));
-    for (const ticket of view?.state.tickets ?? [])
-      if (ticket.status === 'funded') view = view && (await endRun(deps, view, ticket, 'cancelled'));
-    if (view === null) continue;
-    await forgetRequest(deps, view);
-    return view.state;
-  }
-}
+  answerInTime(deps, 'repeat the cancellation.', async (deadline) => {
+    for (;;) {
+      let view = definedView(await loadSchedule(deps.log, scheduleId));
+      if (view === null || hashOf(token) !== view.state.defined.cancelHash) return notFound();
+      const appending = appendSchedule(deps, view, cancel(view.state, isoNow(deps)));
+      view = definedView(await deadline.forAppend(unlessOvertaken(appending)));
+      for (const ticket of view?.state.tickets ?? [])
+        if (ticket.status === 'funded') view = view && (await endRun(deps, view, ticket, 'cancelled'));
+      if (view === null) continue;
+      await forgetRequest(deps, view.state);
+      return view.state;
+    }
+  });

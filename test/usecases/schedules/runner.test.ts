@@ -3,11 +3,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
-import { refused } from '#src/domain/refusal.ts';
+import { Fault, refused } from '#src/domain/refusal.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { VaultUnavailable } from '#src/ports/vault.ts';
 import { loadJob, loadPayment } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
+import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
+import { quoteRun } from '#src/usecases/schedules/quote.ts';
+import { ScheduleRunner } from '#src/usecases/schedules/runner.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { Crash, dies, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -501,6 +505,70 @@ describe('the event log', () => {
       });
 });
 
+test('the event log is unavailable: quote, purchase and cancellation answer so', async () => {
+  const it = scheduleWorld();
+  const bought = await create(it);
+  const readStream = async () => {
+    throw new EventLogUnavailable();
+  };
+  const deps = { ...it.deps, log: { ...it.log, readStream } };
+  const isFault = (error: unknown) => error instanceof Fault && error.code === 'event_log_unavailable';
+  await assert.rejects(letPass(it.clock, quoteRun(deps, idOf(bought))), isFault);
+  await assert.rejects(letPass(it.clock, fundRun(deps, idOf(bought), buyerWith(it, '2'))), isFault);
+  const token = bought.cancelToken ?? '';
+  await assert.rejects(letPass(it.clock, cancelSchedule(deps, idOf(bought), token)), isFault);
+});
+
+describe('the keys of a run that is over', () => {
+  const ONCE = every10({ schedule: { type: 'once', runAt: new Date(dueOf(1)).toISOString() } });
+
+  test('are deleted before its skip is stored: a crash leaves none', async () => {
+    const it = scheduleWorld();
+    await create(it, buyerWith(it, '1', dueOf(1) + 420_000), ONCE);
+    at(it, dueOf(1) + 302_000);
+    it.log.onNext('RunSkipped', dies('after'));
+    await it.pass();
+    assert.deepEqual(skips(it), ['1 missed']);
+    assert.equal(it.common.vault.keys.size, 0);
+  });
+
+  test('are deleted by the next process if the one that executed it was killed', async () => {
+    const common = commonSchedules();
+    const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
+    await create(a, buyerWith(a, '1'), ONCE);
+    at(a, dueOf(1));
+    const remove = () => Promise.reject(new Crash());
+    const killed = new ScheduleRunner({ ...a.deps, vault: { ...a.deps.vault, remove } });
+    await killed.pass();
+    await letPass(a.clock, killed.settled());
+    assert.deepEqual(chargedAndSent(a), [1, 1]);
+    assert.equal(common.vault.keys.size, 2);
+    at(b, dueOf(1) + 60_000);
+    // Its row shows that it is executed: it is no candidate.
+    const next = new ScheduleRunner({ ...b.deps, candidates: async () => [] });
+    await next.pass();
+    assert.equal(common.vault.keys.size, 0);
+  });
+
+  test('are deleted when the vault is available again', async () => {
+    const it = scheduleWorld();
+    await create(it, buyerWith(it, '1'), ONCE);
+    at(it, dueOf(1));
+    let isUp = false;
+    const remove = (sealed: readonly string[]) =>
+      isUp ? it.common.vault.remove(sealed) : Promise.reject(new VaultUnavailable(null));
+    const candidates = async () => (it.outbound.sent.length > 0 ? [] : it.deps.candidates(0));
+    const runner = new ScheduleRunner({ ...it.deps, vault: { ...it.deps.vault, remove }, candidates });
+    await runner.pass();
+    await letPass(it.clock, runner.settled());
+    await runner.pass();
+    assert.equal(it.common.vault.keys.size, 2);
+    isUp = true;
+    await runner.pass();
+    assert.equal(it.common.vault.keys.size, 0);
+  });
+});
+
 describe('the payment of a run', () => {
   test('buys nothing else, before the run and after it', async () => {
     const it = scheduleWorld();
@@ -536,6 +604,32 @@ describe('the payment of a run', () => {
     at(it, dueOf(1));
     await it.pass();
     assert.equal((await create(it, buyer)).cancelToken, null);
+  });
+
+  test('of two copies of a purchase at one process, one defines the schedule', async () => {
+    const it = scheduleWorld();
+    const buyer = buyerWith(it, '1');
+    it.log.onNext('ScheduleDefined', dies('before'));
+    await assert.rejects(letPass(it.clock, createSchedule(it.deps, every10(), buyer)), Crash);
+    const copies: Bought[] = [];
+    const put: typeof it.deps.vault.put = async (...given) => {
+      // The other copy is complete between the look-up of this one and its append.
+      if (copies.length === 0) {
+        const copy = await createSchedule(it.deps, every10(), buyer);
+        if ('refused' in copy) throw new Error(copy.refused);
+        copies.push(copy);
+      }
+      return it.common.vault.put(...given);
+    };
+    copies.push(await create({ ...it, deps: { ...it.deps, vault: { ...it.deps.vault, put } } }, buyer));
+    const [one, other] = copies;
+    assert.ok(one !== undefined && other !== undefined);
+    assert.equal(idOf(one), idOf(other));
+    const defined = it.log.events.filter(({ type }) => type === 'ScheduleDefined' || type === 'RunFunded');
+    assert.deepEqual(
+      defined.map(({ type }) => type),
+      ['ScheduleDefined', 'RunFunded'],
+    );
   });
 
   test('of two purchases at once with one payment, one binds it', async () => {

@@ -1,0 +1,283 @@
+// What must hold of the runs of schedules: at each event, settle call and request, and when the world has come to rest.
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import { type EventOf, isScheduleEvent, type ScheduleEvent, STREAM } from '#src/domain/events.ts';
+import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
+import { absentSchedule, type DefinedSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
+import type { RecordedEvent } from '#src/ports/event-log.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
+import { openPayments } from '#src/usecases/payments/list-payments.ts';
+import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+import { EPOCH, type Host } from './host.ts';
+import type { Order } from './orders.ts';
+import type { Hit } from './target.ts';
+import type { VaultStore } from './vault.ts';
+import type { Witness } from './witness.ts';
+
+/** A run is taken over by another process when nothing was written for so long. */
+const TAKE_OVER_MS = 45_000;
+/** A clock was set, or the process frozen: its times of the last so many ms are not compared. */
+const UNSETTLED_MS = 120_000;
+/** The reason of a skipped run that may have been charged. */
+const MAYBE_CHARGED = 'unserved';
+
+type Run = {
+  readonly funded: EventOf<'RunFunded'>['data'];
+  readonly scheduleId: string;
+  readonly dueAt: string;
+  /** By the process that won it. */
+  readonly started: { readonly owner: string; readonly stored: number } | null;
+  readonly skipped: string | null;
+};
+
+type Stored = { readonly event: ScheduleEvent; readonly created: string };
+
+const jobOf = ({ type, data }: ScheduleEvent): string | null =>
+  type === 'RunSkipped'
+    ? data.plannedJobId
+    : type === 'RunFunded' || type === 'RunStarted'
+      ? data.jobId
+      : null;
+
+const startOf = ({ event, created }: Stored) => ({
+  owner: event.type === 'RunStarted' ? event.data.owner : '',
+  stored: Date.parse(created),
+});
+
+export class RunWitness {
+  readonly #witness: Witness;
+  readonly #vault: VaultStore;
+  readonly #exclusive: boolean;
+  readonly orders: readonly Order[];
+
+  constructor(
+    witness: Witness,
+    {
+      vault,
+      exclusive,
+      orders,
+    }: { readonly vault: VaultStore; readonly exclusive: boolean; readonly orders: readonly Order[] },
+  ) {
+    this.#witness = witness;
+    this.#vault = vault;
+    this.#exclusive = exclusive;
+    this.orders = orders;
+  }
+
+  // ── what the log has now ──────────────────────────────────────────────────────────────────────────────
+
+  schedule(scheduleId: string): DefinedSchedule | null {
+    const events = this.#events(scheduleId).map(({ event }) => event);
+    const found = events.reduce(evolveSchedule, absentSchedule);
+    return found.status === 'absent' ? null : found;
+  }
+
+  #events(scheduleId: string): readonly Stored[] {
+    return this.#witness.seen.log.read(STREAM.schedule(scheduleId)).flatMap((recorded) => {
+      const event = decodeEvent(recorded);
+      return event !== null && isScheduleEvent(event) ? [{ event, created: recorded.created }] : [];
+    });
+  }
+
+  get #ids(): readonly string[] {
+    return this.#witness.streams('schedule-').map((stream) => stream.slice('schedule-'.length));
+  }
+
+  #run(scheduleId: string, jobId: string): Run | null {
+    const events = this.#events(scheduleId).filter(({ event }) => jobOf(event) === jobId);
+    const funded = events.flatMap(({ event }) => (event.type === 'RunFunded' ? [event.data] : [])).at(-1);
+    if (funded === undefined) return null;
+    const started = events.findLast(({ event }) => event.type === 'RunStarted');
+    const skips = events.flatMap(({ event }) => (event.type === 'RunSkipped' ? [event.data] : []));
+    const dueAt = skips.flatMap(({ movedTo }) => movedTo?.dueAt ?? []).at(-1) ?? funded.dueAt;
+    const skipped = skips.find(({ movedTo }) => movedTo === null)?.reason ?? null;
+    return { funded, scheduleId, dueAt, started: started ? startOf(started) : null, skipped };
+  }
+
+  #runOfJob(jobId: string): Run | null {
+    for (const scheduleId of this.#ids) {
+      const run = this.#run(scheduleId, jobId);
+      if (run !== null) return run;
+    }
+    return null;
+  }
+
+  #hostOf(owner: unknown): Host | null {
+    return this.#witness.hosts.find(({ name }) => String(owner).startsWith(`${name} `)) ?? null;
+  }
+
+  /** Whether its clock and its progress can be compared with those of the world. */
+  #isSettled(host: Host): boolean {
+    const from = host.scheduler.now - UNSETTLED_MS;
+    return host.disturbedUntil < from && host.setAt < from;
+  }
+
+  // ── at each event ─────────────────────────────────────────────────────────────────────────────────────
+
+  stored(event: RecordedEvent): void {
+    if (event.type === 'RunStarted') this.#runStarted(event);
+    else if (event.type === 'PaymentReserved' || event.type === 'JobStarted') this.#executed(event);
+  }
+
+  #runStarted({ stream, revision, data, created }: RecordedEvent): void {
+    const before = this.#witness.seen.log.read(stream).filter((event) => event.revision < revision);
+    if (before.some(({ type }) => type === 'ScheduleCancelled'))
+      this.#witness.violated(
+        'cancelled_not_started',
+        `run ${data.run} of ${stream} starts when it is cancelled`,
+      );
+    if (before.some(({ type, data: { run } }) => type === 'RunStarted' && run === data.run))
+      this.#witness.violated('one_winner', `run ${data.run} of ${stream} is started twice`);
+    const [scheduleId, jobId] = [String(data.scheduleId), String(data.jobId)];
+    const run = this.#run(scheduleId, jobId);
+    const defined = this.schedule(scheduleId)?.defined;
+    const host = this.#hostOf(data.owner);
+    if (run === null || defined === undefined || host === null) {
+      this.#witness.violated('one_winner', `run ${data.run} of ${stream} starts without a payment`);
+      return;
+    }
+    const startedMs = Date.parse(String(data.startedAt));
+    const isPrompt = this.#isSettled(host) && Date.parse(created) - (startedMs - host.wallOffset) < 5000;
+    const lastMs = Date.parse(run.dueAt) + Math.max(defined.catchUpSeconds * 1000, RUN_TIMES.spreadMs);
+    if (isPrompt && startedMs > lastMs + 10_000)
+      this.#witness.violated(
+        'within_catch_up',
+        `run ${data.run} of ${stream} starts ${startedMs - lastMs} ms late`,
+      );
+  }
+
+  /** A process other than the one that has won the run executes it: only when that one has not for a while. */
+  #executed({ type, stream, data, created }: RecordedEvent): void {
+    const run = this.#runOfJob(String(data.jobId));
+    if (run === null) {
+      if (type === 'JobStarted' && data.schedule !== null)
+        this.#witness.violated('run_once', `${stream} is a run of a schedule that no payment was bound to`);
+      return;
+    }
+    const { started } = run;
+    if (started === null)
+      this.#witness.violated('run_started', `${type} in ${stream} before its run has started`);
+    else if (
+      !this.#exclusive &&
+      started.owner !== data.owner &&
+      Date.parse(created) - started.stored < TAKE_OVER_MS
+    )
+      this.#witness.violated(
+        'one_winner',
+        `${type} in ${stream} by ${data.owner}, and ${started.owner} has won it`,
+      );
+  }
+
+  /** The facilitator gets a settle call for a run. */
+  settleArrived(payment: PresentedPayment, host: Host): void {
+    const { log, scheduler } = this.#witness.seen;
+    const events = log.read(STREAM.payment(payment.hash));
+    const deferred = events.findLast(({ type }) => type === 'PaymentDeferred');
+    const claimed = events.findLast(({ type }) => type === 'PaymentReserved');
+    if (deferred === undefined) return;
+    const run = this.#run(String(deferred.data.scheduleId), String(claimed?.data.jobId));
+    if (run?.started == null) {
+      this.#witness.violated('run_started', `a settle call of ${host.name} before its run has started`);
+      return;
+    }
+    const dueMs = Date.parse(run.dueAt);
+    const earlyMs = dueMs - (this.#exclusive ? host.clock.now() : EPOCH + scheduler.now);
+    const toleranceMs = this.#exclusive ? 0 : RUN_TIMES.clockToleranceMs;
+    if (earlyMs > toleranceMs && this.#isSettled(host))
+      this.#witness.violated('not_before_due', `a settle call ${earlyMs} ms before its run is due`);
+  }
+
+  hit({ jobId, path }: Hit): void {
+    if (!path.startsWith('/run/')) return;
+    const run = this.#runOfJob(jobId);
+    if (run?.started == null)
+      this.#witness.violated('run_once', `${path} gets a request of no run: ${jobId}`);
+    const { hits } = this.#witness;
+    const others = hits.filter((other) => other.path === path && other.jobId !== jobId);
+    for (const other of others) {
+      const its = this.#runOfJob(other.jobId);
+      if (run !== null && its?.scheduleId === run.scheduleId && its.dueAt === run.dueAt)
+        this.#witness.violated('run_once', `${path}: the run of ${run.dueAt} is sent by two jobs`);
+    }
+  }
+
+  // ── at rest ───────────────────────────────────────────────────────────────────────────────────────────
+
+  /** A run that is not over, or a call without an answer; null: none. */
+  busyWith(): string | null {
+    for (const { isResolved, relay } of this.orders.flatMap(({ calls }) => calls))
+      if (!isResolved && this.#witness.hosts.some(({ name, alive }) => alive && name === relay))
+        return `${relay} owes an answer of a schedule`;
+    return this.openRun(this.#ids);
+  }
+
+  openRun(scheduleIds: Iterable<string>): string | null {
+    for (const scheduleId of scheduleIds)
+      for (const { run, jobId, status } of this.schedule(scheduleId)?.tickets ?? [])
+        if (status === 'funded' || this.#witness.job(jobId).status !== 'completed')
+          return `run ${run} of schedule ${scheduleId} is not over`;
+    return null;
+  }
+
+  /** When everything has ended. */
+  check(ledger: Ledger | null): void {
+    const open = this.openRun(this.#ids);
+    if (open !== null) this.#witness.violated('runs_ended', open);
+    const paidJobs = new Map<string, string>();
+    for (const scheduleId of this.#ids) {
+      for (const { event } of this.#events(scheduleId)) {
+        if (event.type !== 'RunFunded') continue;
+        const run = this.#run(scheduleId, event.data.jobId);
+        if (run !== null) this.#checkRun(run, ledger, paidJobs);
+      }
+      const schedule = this.schedule(scheduleId);
+      const isOver = schedule?.status === 'cancelled' || schedule?.next === null;
+      if (schedule !== null && isOver && open === null && this.#vault.has(schedule.defined.sealed))
+        this.#witness.violated('keys_deleted', `the request of ${scheduleId} can be read when it is over`);
+    }
+  }
+
+  #checkRun(
+    { funded, skipped, scheduleId }: Run,
+    ledger: Ledger | null,
+    paidJobs: Map<string, string>,
+  ): void {
+    const witness = this.#witness;
+    const { chain, trace } = witness.seen;
+    const { run: n, jobId, paymentStream, sealed } = funded;
+    const name = `run ${n} of ${scheduleId}`;
+    const job = witness.job(jobId);
+    const isSent = witness.hits.some((hit) => hit.jobId === jobId);
+    trace.reached(`run ${skipped === null ? job.status : `skipped: ${skipped}`}`);
+    if (skipped !== null && isSent) witness.violated('skipped_not_sent', `${name} (${skipped}) was sent`);
+    const isOver = skipped !== null || job.status === 'completed';
+    if (isOver && sealed !== null && this.#vault.has(sealed))
+      witness.violated('keys_deleted', `the payment of ${name} can be read when it is over`);
+    if (paymentStream === null) return;
+    const payment = witness.payment(paymentStream);
+    if (payment.status === 'absent' || payment.reserved.jobId !== jobId) return;
+    if (isOver && payment.status === 'deferred')
+      witness.violated('ticket_released', `${name} is over, and its payment is still bound to it`);
+    const isLie = ['refused_and_moved', 'settled_without_transfer'].includes(
+      witness.settleKinds.get(paymentStream) ?? '',
+    );
+    const wasReorganised = (trace.counts.get('reorganisation with transfers') ?? 0) > 0;
+    const isPaid = chain.endOf(payment.reserved)?.kind === 'use';
+    const mayBePaid = skipped === null || skipped === MAYBE_CHARGED || isLie || wasReorganised;
+    const isReturned = payment.status === 'refunding' || payment.status === 'refunded';
+    if (isPaid && !mayBePaid && !isReturned)
+      witness.violated('skip_uncharged', `${name} was skipped as ${skipped}, and its money came`);
+    if (isSent) {
+      const other = paidJobs.get(paymentStream);
+      if (other !== undefined)
+        witness.violated('payment_once', `${paymentStream} bought ${jobId} and ${other}`);
+      paidJobs.set(paymentStream, jobId);
+    }
+    if (!isPaid || isReturned || ledger === null || job.status !== 'absent') return;
+    const listed = openPayments(ledger, Number.MAX_SAFE_INTEGER).find(({ id }) => id === paymentStream);
+    if (listed === undefined || !['unserved', 'refundable', 'refunding'].includes(listed.state))
+      witness.violated(
+        'charged_for_run',
+        `${name} is charged, has no job and is ${listed?.state} in the list`,
+      );
+  }
+}

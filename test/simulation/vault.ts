@@ -1,0 +1,68 @@
+// The keys of sealed texts in memory: one store for all processes of a deployment, whose content may be lost.
+import { type KeyStore, type NewKey, sealedVault } from '#src/adapters/vault/sealed.ts';
+import type { Vault } from '#src/ports/vault.ts';
+import { EPOCH, type Fate, type Host } from './host.ts';
+import type { StoreWeather } from './row-store.ts';
+
+export class VaultStore {
+  readonly keys = new Map<string, NewKey>();
+  /** Keys were lost: what was sealed before cannot be read. */
+  wasLost = false;
+
+  lose(): void {
+    this.wasLost = true;
+    this.keys.clear();
+  }
+
+  held(holder: string): number {
+    return [...this.keys.values()].filter(({ seat }) => seat?.holder === holder).length;
+  }
+
+  /** Whether this ciphertext can still be read. */
+  has(sealed: string): boolean {
+    return this.keys.has(sealed.slice(0, sealed.indexOf('.')));
+  }
+}
+
+/** `exclusive`: embedded, so that it has no clock of its own. */
+export function simulatedVault(
+  store: VaultStore,
+  host: Host,
+  weather: StoreWeather,
+  exclusive: boolean,
+): Vault {
+  const { random, scheduler, trace } = host;
+  const lost = () => new Error('no answer in time');
+
+  function fateOf<T>(): Fate<T> {
+    const drawn = random.next();
+    const effect = drawn < weather.lostAnswer;
+    if (drawn > weather.lostAnswer + weather.unavailable) return { kind: 'answered' };
+    trace.reached(effect ? 'vault with a lost answer' : 'vault that fails');
+    return { kind: 'lost', afterMs: random.between(1, 2000), error: lost, effect };
+  }
+  const ask = <T>(what: string | null, effect: () => T): Promise<T> =>
+    host.call(what, effect, { fate: fateOf(), counts: what !== null });
+
+  const keys: KeyStore = {
+    insert: (made) =>
+      ask('a write of the vault', () => {
+        const isFull = made.seat !== null && store.held(made.seat.holder) >= made.seat.max;
+        if (!store.keys.has(made.name) && !isFull) store.keys.set(made.name, made);
+      }),
+    find: (name) => ask('a read of the vault', () => store.keys.get(name)?.key ?? null),
+    held: (holder) => ask(null, () => store.held(holder)),
+    delete: (names) =>
+      ask('a deletion in the vault', () => {
+        for (const name of names) store.keys.delete(name);
+      }),
+    deleteEnded: () =>
+      ask(null, () => {
+        const now = exclusive ? host.clock.now() : EPOCH + scheduler.now;
+        for (const { name, untilMs } of store.keys.values()) if (untilMs < now) store.keys.delete(name);
+      }),
+    now: () => (exclusive ? Promise.resolve(null) : ask(null, () => EPOCH + scheduler.now)),
+    close: async () => undefined,
+  };
+  return sealedVault(keys);
+}
