@@ -165,9 +165,10 @@ export class Witness {
     for (const other of intent.payments) {
       if (other.hash === payment.hash) continue;
       const isAlive = chain.isPaidOrWaiting(other);
-      const { status } = this.payment(STREAM.payment(other.hash));
-      const job = this.#servedBy(intent);
-      if (isAlive && status !== 'refunded' && job === null)
+      const state = this.payment(STREAM.payment(other.hash));
+      const { status } = state;
+      const isOld = 'reserved' in state && this.#endedLongAgo(state.reserved.jobId);
+      if (isAlive && status !== 'refunded' && !isOld)
         this.violated(
           'charged_once',
           `client ${intent.id} is charged again while its payment ${other.nonce.slice(2, 8)} is ${status}`,
@@ -175,14 +176,11 @@ export class Witness {
     }
   }
 
-  /** A job of the key that ended a week ago, so that the key is free; null: none. */
-  #servedBy({ key, calls }: Intent): string | null {
-    const old = calls.find(
-      ({ answer, answeredAt }) =>
-        answer?.kind === 'executed' &&
-        this.seen.scheduler.now - answeredAt > TIMES.idempotencyRetentionMs - CLOCKS_MS,
-    );
-    return key !== null && old?.answer?.kind === 'executed' ? old.answer.execution.job.id : null;
+  /** So that its key may be free again. */
+  #endedLongAgo(jobId: string): boolean {
+    const end = this.seen.log.read(STREAM.job(jobId)).find(({ type }) => type === 'JobCompleted');
+    const since = end === undefined ? 0 : EPOCH + this.seen.scheduler.now - Date.parse(end.created);
+    return since > TIMES.idempotencyRetentionMs - CLOCKS_MS;
   }
 
   settleCount(): number {
@@ -371,6 +369,11 @@ export class Witness {
     const compared = log.events.findLast(({ type }) => type === 'ChainReconciled');
     if (this.seen.isPaid && last > Number(compared?.data.toBlock ?? 0))
       return `block ${last} is not compared`;
+    if (
+      compared !== undefined &&
+      chain.block(Number(compared.data.toBlock))?.hash !== compared.data.blockHash
+    )
+      return 'the compared block is replaced';
     const chargedAt = Math.max(
       0,
       ...log.events.filter(({ type }) => type === 'PaymentSettled').map(({ created }) => Date.parse(created)),
