@@ -13,19 +13,19 @@ import {
   NO_ENTRY,
   type Sums,
 } from '../payment/ledger.ts';
-import { isReturned, type Payment } from '../payment/state.ts';
+import { type Charge, isReturned, type Payment } from '../payment/state.ts';
 import { type Fault, fault } from './finding.ts';
 
 /**
- * A payment's stream as read so far. `servedBy`: the job that started with it. `startedRefunded`: after its refund had begun,
- * which was not cancelled since.
+ * A payment's stream as read so far. `servedBy`: the job that started with it. `startedUnpaid`: after its refund had begun or
+ * it was found missing, and it was not found in order since.
  */
 export type PaymentHistory = LedgerEntry & {
   readonly servedBy: string | null;
-  readonly startedRefunded: boolean;
+  readonly startedUnpaid: boolean;
 };
 
-export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null, startedRefunded: false };
+export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null, startedUnpaid: false };
 
 export function judgePayment(
   history: PaymentHistory,
@@ -89,8 +89,8 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   const mismatch = (message: string) => faults.push(fault('payment_mismatch', message));
   if (history.servedBy !== null)
     faults.push(fault('payment_used_twice', `the payment has bought ${history.servedBy} already`));
-  // A refund can be recorded while the job is being started; `refundedFault` requires that its request is not sent.
-  if (history.payment.status !== 'settled' && !isReturned(history.payment)) {
+  // It can be refunded or found missing while the job is being started; `unpaidFault` requires that its request is not sent.
+  if (history.payment.status !== 'settled' && !buysNothing(history.payment)) {
     mismatch('the payment is not settled when the job starts');
     return faults;
   }
@@ -105,14 +105,21 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   return faults;
 }
 
-/** The fault of a job that was executed although its payment was refunded before its start. */
-export const refundedFault = (
+/** Its refund has begun, or the chain has no transfer of its charge: a job that starts then sends nothing. */
+export const buysNothing = (payment: Payment): payment is Extract<Payment, { readonly settled: Charge }> =>
+  payment.status === 'missing' || isReturned(payment);
+
+/** The fault of a job that was executed although its payment bought nothing any more at its start. */
+export const unpaidFault = (
   { errorCategory }: JobCompleted,
-  { startedRefunded }: PaymentHistory,
+  { startedUnpaid }: PaymentHistory,
 ): Fault | null =>
-  boughtNothing(errorCategory) || !startedRefunded
+  boughtNothing(errorCategory) || !startedUnpaid
     ? null
-    : fault('payment_mismatch', 'the job was executed, and the refund of its payment had begun before it');
+    : fault(
+        'payment_mismatch',
+        'the job was executed, and before it the refund of its payment had begun or its charge was found missing',
+      );
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
@@ -172,7 +179,7 @@ export function claimFault(
 
 /**
  * Contradictions between a job's start and its claim. null: no such stream. `payment`: of the job; once it is refunded,
- * another job may hold the key, and `refundedFault` requires that this one's request is not sent.
+ * another job may hold the key, and `unpaidFault` requires that this one's request is not sent.
  */
 export function claimedFaults(
   started: JobStarted,

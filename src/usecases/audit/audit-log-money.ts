@@ -3,6 +3,7 @@
 import { type Fault, fault } from '#src/domain/audit/finding.ts';
 import {
   booksFault,
+  buysNothing,
   claimedFaults,
   claimFault,
   decisionFaults,
@@ -10,7 +11,7 @@ import {
   judgePayment,
   NO_HISTORY,
   paidFaults,
-  refundedFault,
+  unpaidFault,
 } from '#src/domain/audit/judge-payment.ts';
 import { canonicalJson } from '#src/domain/canonical-json.ts';
 import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
@@ -20,7 +21,7 @@ import { identityText } from '#src/domain/events/payment.ts';
 import { type ClaimEvent, type EventOf, type PaymentEvent, STREAM } from '#src/domain/events.ts';
 import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
-import { isBound, isCorrected, isMissing, isReturned } from '#src/domain/payment/state.ts';
+import { isBound, isCorrected, isMissing } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';
 
 export function auditMoney(states: StreamStates) {
@@ -43,9 +44,9 @@ export function auditMoney(states: StreamStates) {
     payment(stream: string, event: PaymentEvent): readonly Fault[] {
       const before = states.get('payment', stream) ?? NO_HISTORY;
       const { history, fault } = judgePayment(before, event);
-      // A job that starts while a refund is cancelled is executed or not, by what it reads of its payment.
-      const isCancelled = event.type === 'RefundCancelled';
-      states.put('payment', stream, isCancelled ? { ...history, startedRefunded: false } : history);
+      // A job that starts while its payment is put in order is executed or not, by what it reads of it.
+      const isInOrder = history.payment.status === 'settled';
+      states.put('payment', stream, isInOrder ? { ...history, startedUnpaid: false } : history);
       if (isEnd(event)) states.put('ended', endName(stream, event.data.jobId), true);
       books = enter(books, event, before, history, null);
       return [fault, nameFault(stream, event)].filter((each) => each !== null);
@@ -89,7 +90,7 @@ export function auditMoney(states: StreamStates) {
           ...history,
           ...evolveEntry(history, event),
           servedBy: history.servedBy ?? jobId,
-          startedRefunded: isReturned(history.payment),
+          startedUnpaid: buysNothing(history.payment),
         });
       const faults = [
         ...paidFaults(started, history),
@@ -110,7 +111,7 @@ export function auditMoney(states: StreamStates) {
       const after = { ...before, ...evolveEntry(before, event) };
       books = enter(books, event, before, after, payment);
       if (paymentStream !== null) states.put('payment', paymentStream, after);
-      const fault = refundedFault(event.data, before);
+      const fault = unpaidFault(event.data, before);
       return fault === null ? [] : [fault];
     },
     /** At the end of the record: payments that settled without a job, may have settled, are missing, corrected, or in refund. */

@@ -9,6 +9,7 @@ import {
   NO_HISTORY,
   type PaymentHistory,
   paidFaults,
+  unpaidFault,
 } from '#src/domain/audit/judge-payment.ts';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import {
@@ -16,12 +17,14 @@ import {
   decisionRecorded,
   hex,
   JOB_ID,
+  jobCompleted,
   jobStarted,
   keyActivated,
   keyClaimed,
   keyReleased,
   OTHER_JOB_ID,
   PAYMENT_STREAM,
+  paymentMissing,
   paymentRefunded,
   paymentRejected,
   paymentReleased,
@@ -106,6 +109,21 @@ test('an unpaid job needs no payment; a paid job with an empty payment stream la
       paidFaults(started, before).map((fault) => fault.kind),
       [kind],
     );
+  }
+});
+
+test('a payment that is refunded or found missing while its job starts: the job sends nothing', () => {
+  const { scheme, network, asset, amount, payTo, payer, payloadHash } = paymentReserved().data;
+  const { transaction } = paymentSettled().data;
+  const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
+  const started = jobStarted({ mode: 'x402', payment, paymentStream: PAYMENT_STREAM }).data;
+  for (const event of [refundBegun(), paymentMissing()]) {
+    const { history } = replay(paymentReserved(), paymentSettled(), event);
+    assert.deepEqual(paidFaults(started, history), []);
+    const unpaid = { ...history, startedUnpaid: true };
+    const kindOf = (errorCategory: 'not_executed' | null) =>
+      unpaidFault(jobCompleted({ errorCategory }).data, unpaid)?.kind ?? null;
+    assert.deepEqual([kindOf('not_executed'), kindOf(null)], [null, 'payment_mismatch']);
   }
 });
 
