@@ -16,7 +16,7 @@ import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { contradictionsOf } from '#test/support/receipt-log-world.ts';
 import { ASSET, NETWORK, PAYEE, PRICE } from './chain.ts';
-import { Host } from './host.ts';
+import { EPOCH, Host } from './host.ts';
 import { keyStore, primitives } from './keys.ts';
 import type { LogStore } from './log.ts';
 import { Random } from './random.ts';
@@ -157,8 +157,11 @@ function checkMoney({ witness, intents, shared: { chain }, trace }: World): void
         witness.violated('received_is_charged', `payment ${stream} is ${state.status}, and its money came`);
       // Found missing is enough where the facilitator lied or the chain was reorganised; else nothing was to be charged.
       const wasLie = witness.settleKinds.get(stream) === 'settled_without_transfer';
+      // It is compared when its recorded time has come.
+      const isAhead =
+        'settled' in state && Date.parse(state.settled.settledAt) > EPOCH + witness.seen.scheduler.now;
       const isListed = 'missing' in state && state.missing !== null;
-      if (!isPaid && (isCharged || isListed) && !wasReorganised && !(wasLie && isListed))
+      if (!isPaid && (isCharged || isListed) && !wasReorganised && !(wasLie && (isListed || isAhead)))
         witness.violated('charged_is_received', `payment ${stream} is ${state.status}, and no money came`);
       const refunds = chain.transactions.filter(
         ({ block, kind, moves }) =>

@@ -33,6 +33,11 @@ const LIMITED = ['too_many_in_flight', 'rate_limited'];
 /** What the clocks of processes differ by. */
 const CLOCKS_MS = 2 * 3_600_000;
 
+/** The clock of a process that recorded a charge may be ahead; one that is far ahead is not waited for. */
+const chargeTime = (stored: number, settled: number): number =>
+  settled - stored > FAR_AHEAD_MS ? stored : Math.max(stored, settled);
+const FAR_AHEAD_MS = 600_000;
+
 export class Witness {
   readonly violations: Violation[] = [];
   readonly hits: Hit[] = [];
@@ -240,7 +245,9 @@ export class Witness {
     if (isOther) return null;
     const { scheduler, log } = this.seen;
     const state = payment === null ? null : this.payment(STREAM.payment(payment.hash));
-    const byPayment = state !== null && state.status !== 'absent' ? state.reserved.jobId : null;
+    // A charge that was found missing and taken back bought nothing: the payment is as one that was never made.
+    const isBound = state !== null && state.status !== 'absent' && state.status !== 'rejected';
+    const byPayment = isBound ? state.reserved.jobId : null;
     if (byPayment !== null && this.job(byPayment).status === 'completed') return byPayment;
     // A payment that was accepted for a job of its own decides before the key.
     if (intent.key === null || byPayment !== null) return null;
@@ -270,8 +277,8 @@ export class Witness {
       ({ isResolved, relay, intent }) =>
         !isResolved && relay === host.name && key.startsWith(`${intent.payer} `),
     );
-    // That of a run of a schedule has no call.
-    if (calls.length === 0 && this.runs !== null) return;
+    // A run of a schedule has no call, and one that was answered before may continue.
+    if (calls.length === 0) return;
     if (calls.every((made) => this.#expected.get(made)?.accepted === true))
       this.violated('quota_once', `${host.name} takes a unit for a payment that was accepted before`);
   }
@@ -376,7 +383,9 @@ export class Witness {
       return 'the compared block is replaced';
     const chargedAt = Math.max(
       0,
-      ...log.events.filter(({ type }) => type === 'PaymentSettled').map(({ created }) => Date.parse(created)),
+      ...log.events
+        .filter(({ type }) => type === 'PaymentSettled')
+        .map(({ created, data }) => chargeTime(Date.parse(created), Date.parse(String(data.settledAt)))),
     );
     if (
       this.seen.isPaid &&

@@ -23,9 +23,16 @@ import { type Fault, fault } from './finding.ts';
 export type PaymentHistory = LedgerEntry & {
   readonly servedBy: string | null;
   readonly startedUnpaid: boolean;
+  /** Its charge was found missing and taken back. */
+  readonly takenBack: boolean;
 };
 
-export const NO_HISTORY: PaymentHistory = { ...NO_ENTRY, servedBy: null, startedUnpaid: false };
+export const NO_HISTORY: PaymentHistory = {
+  ...NO_ENTRY,
+  servedBy: null,
+  startedUnpaid: false,
+  takenBack: false,
+};
 
 export function judgePayment(
   history: PaymentHistory,
@@ -36,7 +43,9 @@ export function judgePayment(
     entry.payment === history.payment
       ? impossible('it cannot follow in the state of the payment')
       : faultOf(history, event);
-  return { history: { ...history, ...entry }, fault };
+  const isTakenBack = event.type === 'PaymentRejected' && history.payment.status === 'missing';
+  const takenBack = entry.payment.status === 'rejected' && (isTakenBack || history.takenBack);
+  return { history: { ...history, ...entry, takenBack }, fault };
 }
 
 /** Whether the event ends a reservation: without a settlement, or with its refund. */
@@ -90,7 +99,8 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   if (history.servedBy !== null)
     faults.push(fault('payment_used_twice', `the payment has bought ${history.servedBy} already`));
   // It can be refunded or found missing while the job is being started; `unpaidFault` requires that its request is not sent.
-  if (history.payment.status !== 'settled' && !buysNothing(history.payment)) {
+  if (history.takenBack) return faults;
+  if (!isCharged(history.payment)) {
     mismatch('the payment is not settled when the job starts');
     return faults;
   }
@@ -105,9 +115,12 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   return faults;
 }
 
+type Charged = Extract<Payment, { readonly settled: Charge }>;
+const isCharged = (payment: Payment): payment is Charged => 'settled' in payment;
+
 /** Its refund has begun, or the chain has no transfer of its charge: a job that starts then sends nothing. */
-export const buysNothing = (payment: Payment): payment is Extract<Payment, { readonly settled: Charge }> =>
-  payment.status === 'missing' || isReturned(payment);
+export const buysNothing = ({ payment, takenBack }: PaymentHistory): boolean =>
+  payment.status === 'missing' || isReturned(payment) || takenBack;
 
 /** The fault of a job that was executed although its payment bought nothing any more at its start. */
 export const unpaidFault = (

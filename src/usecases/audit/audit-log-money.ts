@@ -90,7 +90,7 @@ export function auditMoney(states: StreamStates) {
           ...history,
           ...evolveEntry(history, event),
           servedBy: history.servedBy ?? jobId,
-          startedUnpaid: buysNothing(history.payment),
+          startedUnpaid: buysNothing(history),
         });
       const faults = [
         ...paidFaults(started, history),

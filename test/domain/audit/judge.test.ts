@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { locationOf, streamFault } from '#src/domain/audit/finding.ts';
 import { fitFault, keptFault } from '#src/domain/audit/judge-checkpoint.ts';
 import {
+  buysNothing,
   claimFault,
   judgePayment,
   NO_HISTORY,
@@ -117,9 +118,9 @@ test('a payment that is refunded or found missing while its job starts: the job 
   const { transaction } = paymentSettled().data;
   const payment = { scheme, network, asset, amount, payTo, payer, payloadHash, transaction };
   const started = jobStarted({ mode: 'x402', payment, paymentStream: PAYMENT_STREAM }).data;
-  for (const event of [refundBegun(), paymentMissing()]) {
-    const { history } = replay(paymentReserved(), paymentSettled(), event);
-    assert.deepEqual(paidFaults(started, history), []);
+  for (const events of [[refundBegun()], [paymentMissing()], [paymentMissing(), paymentRejected()]]) {
+    const { history } = replay(paymentReserved(), paymentSettled(), ...events);
+    assert.deepEqual([paidFaults(started, history), buysNothing(history)], [[], true]);
     const unpaid = { ...history, startedUnpaid: true };
     const kindOf = (errorCategory: 'not_executed' | null) =>
       unpaidFault(jobCompleted({ errorCategory }).data, unpaid)?.kind ?? null;
