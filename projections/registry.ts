@@ -96,7 +96,7 @@ export const MODELS = declared({
     tables: [schedules, scheduleRuns],
     project: projectSchedule,
     queries: scheduleQueries,
-    needs: { find: 'rows', due: 'rows', ended: 'whole' },
+    needs: { find: 'rows', due: 'rows' },
     retained: {
       table: 'schedule_runs',
       time: 'due_at',

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, inArray, lte, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, lte, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { type ScheduleRow, type ScheduleRunRow, scheduleRuns, schedules } from './table.ts';
 
@@ -33,12 +33,6 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
     .where(and(inArray(state, [...OPEN]), lte(dueAt, sql.placeholder('until'))))
     .limit(sql.placeholder('limit'))
     .prepare('schedule_runs_due');
-  const endedRuns = db
-    .selectDistinct({ id: scheduleRuns.scheduleId })
-    .from(scheduleRuns)
-    .where(and(inArray(state, ['executed', 'skipped']), gte(dueAt, sql.placeholder('since'))))
-    .limit(sql.placeholder('limit'))
-    .prepare('schedule_runs_ended');
   const unfunded = db
     .select({ id: schedules.scheduleId })
     .from(schedules)
@@ -61,10 +55,6 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
         await unfunded.execute({ until, limit }),
       ];
       return [...new Set([...runs, ...without].map(({ id }) => id))];
-    },
-    /** Schedules with a run that was due since `since` (RFC 3339) and is over. */
-    async ended(since: string, limit: number): Promise<readonly string[]> {
-      return (await endedRuns.execute({ since, limit })).map(({ id }) => id);
     },
   };
 }

@@ -18,8 +18,6 @@ import type { AppParts } from './app-parts.ts';
 const DAY_MS = 86_400_000;
 /** Schedules looked at in one second; those with the earliest runs of the others follow. */
 const CANDIDATES_MAX = 1000;
-/** Schedules whose keys an earlier process may have left. */
-const ENDED_MAX = 10_000;
 const UPCOMING_MAX = 3;
 
 /** `ended`: resolves when `stopping` has aborted and the runs in progress have ended. */
@@ -39,7 +37,6 @@ export async function wireSchedules(
     horizonMs: horizonDays * DAY_MS,
     stopping,
     candidates: (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX),
-    ended: (sinceMs: number) => models.schedule.ended(iso(sinceMs), ENDED_MAX),
     async readPayment({ name, value }: { readonly name: string; readonly value: string }) {
       if (protocol === null) return refused('payment_required', 'Calls are free now.');
       return protocol.read((asked) => (asked.toLowerCase() === name ? value : null));

@@ -34,7 +34,7 @@ export async function checkWorld(world: World): Promise<void> {
   if (world.shared.isPaid) {
     checkMoney(world);
     await checkBooks(world);
-  } else world.witness.runs?.check(null);
+  } else await world.witness.runs?.check(null, plainLog(world.shared.log));
   await checkReceipts(world);
   await checkRows(world);
   await checkAudit(world);
@@ -215,7 +215,7 @@ async function checkBooks({ witness, shared: { chain, log } }: World): Promise<v
     else if (isServed) own.served += amount;
     else own.open += amount;
   }
-  witness.runs?.check(ledger);
+  await witness.runs?.check(ledger, plainLog(log));
   const sums = ledger.books.find(({ network, asset }) => network === NETWORK && asset === ASSET);
   for (const name of ['charged', 'served', 'refunded', 'open'] as const)
     if ((sums?.[name] ?? 0n) !== own[name])

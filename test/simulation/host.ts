@@ -71,6 +71,7 @@ export class Host implements Owner {
     if (!this.alive) return;
     this.alive = false;
     this.trace.note(`${this.name} ends ${why}`);
+    this.trace.reached('a process ended or a call failed');
     for (const act of this.#onKilled) act();
   }
 
@@ -118,6 +119,7 @@ export class Host implements Owner {
       return new Promise(() => undefined);
     }
     this.pending++;
+    if (fate.kind !== 'answered') this.trace.reached('a process ended or a call failed');
     return new Promise<T>((resolve, reject) => {
       const answer = (outcome: Outcome<T>) => {
         this.pending--;

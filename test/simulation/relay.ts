@@ -148,7 +148,7 @@ export function startRelay(
 function openSchedules(
   { tickets, vault: store, weather, exclusive }: Deployment,
   host: Host,
-  given: ExecuteDeps & Pick<RunnerDeps, 'stopping' | 'candidates' | 'ended'>,
+  given: ExecuteDeps & Pick<RunnerDeps, 'stopping' | 'candidates'>,
 ): { readonly routes: Schedules; readonly ended: Promise<void> } | null {
   if (tickets === null) return null;
   const deps: RunnerDeps = {
@@ -282,8 +282,7 @@ async function open(
     verifies: new VerifyLimit(clock),
   };
   const candidates = (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX);
-  const ended = (sinceMs: number) => models.schedule.ended(iso(sinceMs), CANDIDATES_MAX);
-  const schedules = openSchedules(shared, host, { ...deps, stopping, candidates, ended });
+  const schedules = openSchedules(shared, host, { ...deps, stopping, candidates });
   if (schedules !== null) ending.push(() => schedules.ended);
   listens.resolve();
   return {

@@ -227,13 +227,12 @@ const STATEMENTS: readonly (readonly [RegExp, Executor])[] = [
         .map(({ job_id }) => ({ job_id })),
   ],
   [
-    /^select distinct "schedule_id" from "schedule_runs" where .*"due_at" (<=|>=) /,
-    ({ draft, params, match: [, order] }) => {
-      const [time, limit] = [String(params.at(-2)), Number(params.at(-1))];
+    /^select distinct "schedule_id" from "schedule_runs" where/,
+    ({ draft, params }) => {
+      const [until, limit] = [String(params.at(-2)), Number(params.at(-1))];
       const rows = [...(schemaOf(draft).tables.get('schedule_runs')?.values() ?? [])];
-      const isIn = (due: unknown) => (order === '<=' ? String(due) <= time : String(due) >= time);
-      const found = rows.filter(({ state, due_at }) => params.includes(state) && isIn(due_at));
-      const ids = new Set(found.map(({ schedule_id }) => schedule_id));
+      const due = rows.filter(({ state, due_at }) => params.includes(state) && String(due_at) <= until);
+      const ids = new Set(due.map(({ schedule_id }) => schedule_id));
       return [...ids].slice(0, limit).map((schedule_id) => ({ schedule_id }));
     },
   ],

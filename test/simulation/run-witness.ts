@@ -1,16 +1,21 @@
 // What must hold of the runs of schedules: at each event, settle call and request, and when the world has come to rest.
+
+import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, isScheduleEvent, type ScheduleEvent, STREAM } from '#src/domain/events.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { absentSchedule, type DefinedSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
-import type { RecordedEvent } from '#src/ports/event-log.ts';
+import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+import { KeySweep } from '#src/usecases/schedules/key-sweep.ts';
 import { EPOCH, type Host } from './host.ts';
 import type { Order } from './orders.ts';
+import { Random } from './random.ts';
+import { Scheduler } from './scheduler.ts';
 import type { Hit } from './target.ts';
-import type { VaultStore } from './vault.ts';
+import { simulatedVault, type VaultStore } from './vault.ts';
 import type { Witness } from './witness.ts';
 
 /** A run is taken over by another process when nothing was written for so long. */
@@ -219,7 +224,9 @@ export class RunWitness {
   }
 
   /** When everything has ended. */
-  check(ledger: Ledger | null): void {
+  async check(ledger: Ledger | null, log: EventLog): Promise<void> {
+    if ((this.#witness.seen.trace.counts.get('a process ended or a call failed') ?? 0) > 0)
+      await this.#sweep(log);
     const open = this.openRun(this.#ids);
     if (open !== null) this.#witness.violated('runs_ended', open);
     const paidJobs = new Map<string, string>();

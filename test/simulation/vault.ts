@@ -51,6 +51,7 @@ export function simulatedVault(
         if (!store.keys.has(made.name) && !isFull) store.keys.set(made.name, made);
       }),
     find: (name) => ask('a read of the vault', () => store.keys.get(name)?.key ?? null),
+    names: () => ask(null, () => [...store.keys.keys()]),
     held: (holder) => ask(null, () => store.held(holder)),
     delete: (names) =>
       ask('a deletion in the vault', () => {

@@ -79,8 +79,13 @@ export function schedulesOf(it: World, common: ScheduleCommon) {
       if (known === undefined) throw new Error('no such payment header');
       return known;
     },
-    candidates: async () => ids(common),
-    ended: async () => ids(common),
+    candidates: async () => [
+      ...new Set(
+        common.log.events
+          .filter(({ stream }) => stream.startsWith('schedule-'))
+          .map(({ stream }) => stream.slice('schedule-'.length)),
+      ),
+    ],
   };
   const runner = new ScheduleRunner(deps);
   return {
@@ -95,14 +100,6 @@ export function schedulesOf(it: World, common: ScheduleCommon) {
     },
   };
 }
-
-const ids = ({ log }: ScheduleCommon): readonly string[] => [
-  ...new Set(
-    log.events
-      .filter(({ stream }) => stream.startsWith('schedule-'))
-      .map(({ stream }) => stream.slice('schedule-'.length)),
-  ),
-];
 
 export const every10 = (changes: Partial<ScheduleRequest> = {}): ScheduleRequest => ({
   webhook: { url: 'https://target.example/hook', body: { text: 'hello' } },

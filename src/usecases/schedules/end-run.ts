@@ -4,12 +4,7 @@ import { sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
 import { event } from '#src/domain/events.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import { cancelSchedule as cancel, skipRun } from '#src/domain/schedule/commands.ts';
-import {
-  type DefinedSchedule,
-  evolveSchedule,
-  type Schedule,
-  type Ticket,
-} from '#src/domain/schedule/state.ts';
+import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import {
   appendPayment,
@@ -40,11 +35,12 @@ export async function endRun(
 ): Promise<View<DefinedSchedule> | null> {
   const { jobId, paymentStream } = ticket;
   const ended = paymentStream === null ? reason : await releasePayment(deps, paymentStream, jobId, reason);
-  const skipping = skipRun(view.state, ticket, ended, timeOf(deps));
-  // Before the run is over, so that a crash leaves no key: what follows needs neither.
+  const skipping = appendSchedule(deps, view, [skipRun(view.state, ticket, ended, timeOf(deps))]);
+  const after = definedView(await unlessOvertaken(skipping));
+  if (after === null) return null;
   await forgetPayment(deps, ticket);
-  await forgetRequest(deps, evolveSchedule(view.state, skipping));
-  return definedView(await unlessOvertaken(appendSchedule(deps, view, [skipping])));
+  await forgetRequest(deps, after);
+  return after;
 }
 
 /** The only reason of a run that may have been charged. */
@@ -83,9 +79,8 @@ export const forgetPayment = ({ vault }: Pick<EndDeps, 'vault'>, { jobId }: Tick
   vault.remove([jobId]);
 
 /** Deletes the key of the request, if no run of the schedule can need it any more. */
-export async function forgetRequest(deps: EndDeps, schedule: Schedule): Promise<void> {
-  if (schedule.status === 'absent') return;
-  const { status, next, tickets, defined } = schedule;
+export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedule>): Promise<void> {
+  const { status, next, tickets, defined } = state;
   if (status !== 'cancelled' && next !== null) return;
   for (const { status: of, jobId } of tickets) {
     if (of === 'funded') return;
@@ -121,7 +116,7 @@ export const cancelSchedule = (
       for (const ticket of view?.state.tickets ?? [])
         if (ticket.status === 'funded') view = view && (await endRun(deps, view, ticket, 'cancelled'));
       if (view === null) continue;
-      await forgetRequest(deps, view.state);
+      await forgetRequest(deps, view);
       return view.state;
     }
   });

@@ -111,7 +111,7 @@ export class RunExecutor {
       this.#again.delete(jobId);
       await forgetPayment(this.#deps, ticket);
       const view = definedView(await loadSchedule(this.#deps.log, defined.scheduleId));
-      if (view !== null) await forgetRequest(this.#deps, view.state);
+      if (view !== null) await forgetRequest(this.#deps, view);
       return;
     }
     if (AGAIN.has(execution.refused) && clock.now() <= startBefore) return;

@@ -5,13 +5,11 @@ import { STREAM } from '#src/domain/events.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { VaultUnavailable } from '#src/ports/vault.ts';
 import { loadJob, loadPayment } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun } from '#src/usecases/schedules/quote.ts';
-import { ScheduleRunner } from '#src/usecases/schedules/runner.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { Crash, dies, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -517,56 +515,6 @@ test('the event log is unavailable: quote, purchase and cancellation answer so',
   await assert.rejects(letPass(it.clock, fundRun(deps, idOf(bought), buyerWith(it, '2'))), isFault);
   const token = bought.cancelToken ?? '';
   await assert.rejects(letPass(it.clock, cancelSchedule(deps, idOf(bought), token)), isFault);
-});
-
-describe('the keys of a run that is over', () => {
-  const ONCE = every10({ schedule: { type: 'once', runAt: new Date(dueOf(1)).toISOString() } });
-
-  test('are deleted before its skip is stored: a crash leaves none', async () => {
-    const it = scheduleWorld();
-    await create(it, buyerWith(it, '1', dueOf(1) + 420_000), ONCE);
-    at(it, dueOf(1) + 302_000);
-    it.log.onNext('RunSkipped', dies('after'));
-    await it.pass();
-    assert.deepEqual(skips(it), ['1 missed']);
-    assert.equal(it.common.vault.keys.size, 0);
-  });
-
-  test('are deleted by the next process if the one that executed it was killed', async () => {
-    const common = commonSchedules();
-    const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
-    await create(a, buyerWith(a, '1'), ONCE);
-    at(a, dueOf(1));
-    const remove = () => Promise.reject(new Crash());
-    const killed = new ScheduleRunner({ ...a.deps, vault: { ...a.deps.vault, remove } });
-    await killed.pass();
-    await letPass(a.clock, killed.settled());
-    assert.deepEqual(chargedAndSent(a), [1, 1]);
-    assert.equal(common.vault.keys.size, 2);
-    at(b, dueOf(1) + 60_000);
-    // Its row shows that it is executed: it is no candidate.
-    const next = new ScheduleRunner({ ...b.deps, candidates: async () => [] });
-    await next.pass();
-    assert.equal(common.vault.keys.size, 0);
-  });
-
-  test('are deleted when the vault is available again', async () => {
-    const it = scheduleWorld();
-    await create(it, buyerWith(it, '1'), ONCE);
-    at(it, dueOf(1));
-    let isUp = false;
-    const remove = (sealed: readonly string[]) =>
-      isUp ? it.common.vault.remove(sealed) : Promise.reject(new VaultUnavailable(null));
-    const candidates = async () => (it.outbound.sent.length > 0 ? [] : it.deps.candidates(0));
-    const runner = new ScheduleRunner({ ...it.deps, vault: { ...it.deps.vault, remove }, candidates });
-    await runner.pass();
-    await letPass(it.clock, runner.settled());
-    await runner.pass();
-    assert.equal(it.common.vault.keys.size, 2);
-    isUp = true;
-    await runner.pass();
-    assert.equal(it.common.vault.keys.size, 0);
-  });
 });
 
 describe('the payment of a run', () => {
