@@ -10,7 +10,7 @@ import type { PresentedPayment } from '#src/ports/payments.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 import { KeySweep } from '#src/usecases/schedules/key-sweep.ts';
-import { EPOCH, type Host } from './host.ts';
+import { EPOCH, Host } from './host.ts';
 import type { Order } from './orders.ts';
 import { Random } from './random.ts';
 import { Scheduler } from './scheduler.ts';
@@ -241,6 +241,25 @@ export class RunWitness {
       if (schedule !== null && isOver && open === null && this.#vault.has(schedule.defined.sealed))
         this.#witness.violated('keys_deleted', `the request of ${scheduleId} can be read when it is over`);
     }
+  }
+
+  /** What a crash or an outage left is swept within twenty minutes. */
+  async #sweep(log: EventLog): Promise<void> {
+    const host = new Host('sweep', new Scheduler(new Random(1)), new Random(2), this.#witness.seen.trace);
+    const vault = simulatedVault(this.#vault, host, { unavailable: 0, lostAnswer: 0 }, true);
+    const { entropy, logger, scheduler } = host;
+    let isDone = false;
+    let at = 0;
+    const clock = { ...host.clock, monotonic: () => at };
+    const sweep = new KeySweep({ log, vault, clock, entropy, logger, calendar: temporalCalendar() });
+    void (async () => {
+      for (; at < 2_000_000; at += 700_000) {
+        sweep.sweepIfDue((cause) => this.#witness.violated('keys_deleted', `the sweep fails: ${cause}`));
+        await sweep.settled();
+      }
+      isDone = true;
+    })();
+    await scheduler.run(Number.POSITIVE_INFINITY, () => isDone);
   }
 
   #checkRun(
