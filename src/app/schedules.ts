@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { refused } from '#src/domain/refusal.ts';
 import { upcomingRuns } from '#src/domain/schedule/commands.ts';
+import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import { iso } from '#src/lib/iso.ts';
+import { steadyClock } from '#src/lib/steady-clock.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Vault } from '#src/ports/vault.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
@@ -61,7 +63,10 @@ export async function wireSchedules(
 async function openVault({ config, stores: { readStore }, journal }: AppParts): Promise<Vault> {
   if (readStore.disposable) {
     const { sqliteVault } = await import('#src/adapters/vault/sqlite.ts');
-    return sqliteVault({ file: join(config.dataDir, 'vault.db'), now: () => journal.clock.now() });
+    return sqliteVault({
+      file: join(config.dataDir, 'vault.db'),
+      now: steadyClock(journal.clock, RUN_TIMES.clockToleranceMs),
+    });
   }
   const { postgresVault } = await import('#src/adapters/vault/postgres.ts');
   return postgresVault({ open: () => readStore.shared() });

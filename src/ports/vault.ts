@@ -26,7 +26,7 @@ export interface Vault {
   remove(names: readonly string[]): Promise<void>;
   /** Of all keys. */
   names(): Promise<readonly string[]>;
-  /** The clock of the store, Unix ms, which all processes share; null: they have the clock of one machine in common. */
+  /** The clock of the store, Unix ms: a run is started only while that of the process agrees. null: there is none. */
   now(): Promise<number | null>;
   close(): Promise<void>;
 }

@@ -14,6 +14,7 @@ import { runCli } from '#test/support/cli.ts';
 import { startCli } from '#test/support/cli-process.ts';
 import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
+import { moveClocks } from '#test/support/moved-clocks.ts';
 import { newPayer } from '#test/support/payer.ts';
 import { type FrontAnswer, type RelayFront, startRelayFront } from '#test/support/relay-front.ts';
 import { waitFor } from '#test/support/service.ts';
@@ -23,8 +24,7 @@ const HOUR = 3_600_000;
 const PRICE = 3000n;
 
 describe('relay pay --schedule', needsAnvil(), () => {
-  const realNow = Date.now;
-  let offset = 0;
+  const clocks = moveClocks();
   let world: World;
   let chain: ControlledChain;
   let facilitator: Awaited<ReturnType<typeof startLocalFacilitator>>;
@@ -60,7 +60,7 @@ describe('relay pay --schedule', needsAnvil(), () => {
     await start();
   });
   after(async () => {
-    Date.now = realNow;
+    clocks.restore();
     await service?.stop();
     await front?.close();
     await facilitator?.stop();
@@ -70,8 +70,7 @@ describe('relay pay --schedule', needsAnvil(), () => {
 
   /** Moves the clocks of service, facilitator and chain. */
   async function moveTo(ms: number): Promise<void> {
-    offset += Math.ceil((ms - Date.now()) / 1000) * 1000;
-    Date.now = () => realNow() + offset;
+    clocks.moveTo(ms);
     await chain.advance(Math.max(1, Math.ceil(ms / 1000) - (await chain.time())));
   }
 
@@ -175,12 +174,12 @@ describe('relay pay --schedule', needsAnvil(), () => {
   test('the relay refuses midway: exit 1, and the runs that are paid for are named', async () => {
     const key: Hex = generatePrivateKey();
     const file = join(world.folder, 'twice.json');
+    clocks.setBack();
     const order = {
       webhook: { url: world.target.url('/twice') },
-      schedule: { type: 'interval', everyMinutes: 60, startAt: new Date(realNow() + HOUR).toISOString() },
+      schedule: { type: 'interval', everyMinutes: 60, startAt: new Date(Date.now() + HOUR).toISOString() },
     };
     writeFileSync(file, JSON.stringify(order));
-    Date.now = realNow;
     let paid = 0;
     front.rule(async ({ headers }, forward) => {
       if (headers['payment-signature'] === undefined || ++paid < 2) return forward();

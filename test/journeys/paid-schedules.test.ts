@@ -11,6 +11,7 @@ import { startLocalFacilitator } from '#src/demo/payments/facilitator.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
 import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
+import { moveClocks } from '#test/support/moved-clocks.ts';
 import { newPayer, type Payer } from '#test/support/payer.ts';
 import { waitFor } from '#test/support/service.ts';
 import { makeWorld, type World } from '#test/support/service-world.ts';
@@ -42,8 +43,7 @@ type Bought = {
 };
 
 describe('a paid schedule', needsAnvil(), () => {
-  const realNow = Date.now;
-  let offset = 0;
+  const clocks = moveClocks();
   let world: World;
   let chain: ControlledChain;
   let facilitator: Awaited<ReturnType<typeof startLocalFacilitator>>;
@@ -69,7 +69,7 @@ describe('a paid schedule', needsAnvil(), () => {
     await service.opened;
   });
   after(async () => {
-    Date.now = realNow;
+    clocks.restore();
     await service?.stop();
     await facilitator?.stop();
     await chain?.stop();
@@ -78,9 +78,7 @@ describe('a paid schedule', needsAnvil(), () => {
 
   /** Moves the clocks of service, facilitator, clients and chain. */
   async function moveTo(ms: number): Promise<void> {
-    const seconds = Math.ceil((ms - Date.now()) / 1000);
-    offset += seconds * 1000;
-    Date.now = () => realNow() + offset;
+    clocks.moveTo(ms);
     await chain.advance(Math.max(1, Math.ceil(ms / 1000) - (await chain.time())));
   }
 

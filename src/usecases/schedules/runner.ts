@@ -149,7 +149,7 @@ export class ScheduleRunner {
   }
 }
 
-/** The clock that all processes have in common, where there is one. */
+/** The clock of the store: of the database, or, of an embedded store, the own one without its jumps. */
 class SharedClock {
   readonly #deps: RunnerDeps;
   #isHeld = false;
@@ -165,10 +165,13 @@ class SharedClock {
     const differsMs = shared === null ? 0 : clock.now() - shared;
     const isHeld = Math.abs(differsMs) > RUN_TIMES.clockToleranceMs;
     if (isHeld && !this.#isHeld)
-      logger.error('the clock differs from that of the database: no run of a schedule is started; set it', {
-        differsMs,
-      });
-    if (!isHeld && this.#isHeld) logger.info('the clock agrees with the database: runs are started again');
+      logger.error(
+        'the clock differs from that of the database, or has jumped ahead: no run of a schedule is started. Set it, or, if it is right now, restart the service',
+        {
+          differsMs,
+        },
+      );
+    if (!isHeld && this.#isHeld) logger.info('the clock is right again: runs are started');
     this.#isHeld = isHeld;
     return isHeld;
   }
