@@ -158,6 +158,12 @@ export const LIMITS = {
   scheduleNextRuns: limit('runs', { max: 3 }, 'nextRuns of a preview.', 'Later ones are not shown.'),
   scheduleTimezoneLength: limit('characters', { max: 64 }, 'timezone of a schedule.', INVALID_SCHEDULE),
   scheduleRunAtLength: limit('characters', { max: 64 }, 'runAt of a schedule.', INVALID_SCHEDULE),
+  scheduleEveryMinutes: limit(
+    'minutes',
+    { min: 1, max: 10_080 },
+    'everyMinutes of an interval. Runs of one schedule are at least 60 s apart.',
+    INVALID_SCHEDULE,
+  ),
   inFlightPerPayer: limit(
     'calls',
     { max: 4 },

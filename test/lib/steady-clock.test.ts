@@ -28,7 +28,7 @@ test('a wall clock that does not jump is followed, also if the clocks drift apar
   }
 });
 
-test('set ahead by hours: the time goes on without the jump, until the wall clock is set right', () => {
+test('set ahead by hours: the time continues without the jump, until the wall clock is set right', () => {
   const it = given();
   const before = it.clock();
   it.set(3 * HOUR);

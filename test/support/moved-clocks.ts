@@ -4,21 +4,23 @@
 export type MovedClocks = {
   /** Moves by whole seconds, to at least this time: Unix ms. */
   moveTo(ms: number): void;
-  /** The wall clock alone, as when it is set right: what waits by the monotonic clock goes on. */
+  /** The wall clock alone, as when it is set right: what waits by the monotonic clock continues to wait. */
   setBack(): void;
   restore(): void;
 };
 
 export function moveClocks(): MovedClocks {
   const [realNow, realMonotonic] = [Date.now, performance.now];
-  let offset = 0;
+  let [wall, passed] = [0, 0];
   return {
     moveTo(ms) {
-      offset += Math.ceil((ms - Date.now()) / 1000) * 1000;
-      performance.now = () => realMonotonic.call(performance) + offset;
-      Date.now = () => realNow() + offset;
+      const by = Math.ceil((ms - Date.now()) / 1000) * 1000;
+      [wall, passed] = [wall + by, passed + by];
+      performance.now = () => realMonotonic.call(performance) + passed;
+      Date.now = () => realNow() + wall;
     },
     setBack() {
+      wall = 0;
       Date.now = realNow;
     },
     restore() {

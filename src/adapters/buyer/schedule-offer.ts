@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { Instant } from '#src/domain/event-fields.ts';
-import type { Calendar } from '#src/domain/planning/schedule.ts';
+import type { Calendar } from '#src/domain/schedule/calendar.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import {
   apartFrom,

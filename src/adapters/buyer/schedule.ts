@@ -5,7 +5,7 @@ import { Type } from '@sinclair/typebox';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
-import type { Calendar } from '#src/domain/planning/schedule.ts';
+import type { Calendar } from '#src/domain/schedule/calendar.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import { isObject } from '#src/lib/is-object.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';

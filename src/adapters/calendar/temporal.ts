@@ -1,7 +1,7 @@
 // The calendar port by Temporal. Every runtime uses the polyfill's code, also if it has its own Temporal, so that results
 // differ only by the zone data, which are the runtime's (ICU).
 import { Temporal } from 'temporal-polyfill/implementation';
-import type { Calendar } from '#src/domain/planning/schedule.ts';
+import type { Calendar } from '#src/domain/schedule/calendar.ts';
 
 /** Names only: Temporal also accepts offsets, and a whole date and time with a zone. */
 const NAME = /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/;

@@ -7,9 +7,9 @@ import { ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.
 import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { LIMITS, type Limit } from '#src/domain/limits.ts';
 import { HANDOFF_ACTIONS, HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { SchedulePreviewRequest, scheduleCharge } from '#src/domain/planning/schedule.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { ScheduleRequest } from '#src/domain/schedule/plan.ts';
+import { SchedulePreviewRequest, scheduleCharge } from '#src/domain/schedule/preview.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 
 export const surfaceSchema = {
@@ -98,6 +98,25 @@ export const SCHEDULE_EXAMPLES: { title: string; request: SchedulePreviewRequest
     title: 'Every day at nine in Berlin, winter and summer',
     request: { webhook: ACTION, schedule: { type: 'daily', timeOfDay: '09:00', timezone: 'Europe/Berlin' } },
   },
+  {
+    title: 'Mondays and Thursdays at nine in Berlin',
+    request: {
+      webhook: ACTION,
+      schedule: {
+        type: 'weekly',
+        daysOfWeek: ['monday', 'thursday'],
+        timeOfDay: '09:00',
+        timezone: 'Europe/Berlin',
+      },
+    },
+  },
+  {
+    title: 'Every six hours',
+    request: {
+      webhook: ACTION,
+      schedule: { type: 'interval', everyMinutes: 360, startAt: '2026-01-01T00:00:00Z' },
+    },
+  },
 ];
 
 export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], (facts) => ({
@@ -131,9 +150,9 @@ export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], 
 const PAID_SCHEDULE_RULES = [
   'POST /api/schedules/webhook defines a schedule and takes the payment of run 1; each POST /api/schedules/{id}/runs takes that of the first run without one. The 402 of both is of one run: its maxTimeoutSeconds reaches to that run, and its extension scheduled-run has the run {n, dueAt}, to be compared before it is signed.',
   'A payment is verified when it is taken and settled when its run is due, or never. It is bound to that run: for anything else it is 409 payment_reused. A validAfter shortly before the run makes an earlier charge impossible.',
-  'Types once, daily, weekly (daysOfWeek) and interval (everyMinutes, startAt). Runs are at least 60 s apart. The due time of a run is fixed when it is paid for.',
+  'The due time of a run is fixed when it is paid for.',
   'A run may start catchUpSeconds late; lateByMs in its receipt says how late it was. Later it is skipped: nothing is caught up after that.',
-  'A run that is skipped is not charged, and its reason is recorded: not_funded, missed, overlap (the run before it has not ended), target_refused, terms_changed (payee or network), lost, cancelled, or the code of the facilitator. The price is that of the purchase.',
+  'A run that is skipped is not charged, and its reason is recorded: not_funded, missed, overlap (the run before it has not ended), target_refused, terms_changed (payee or network), lost, cancelled, or the code of the facilitator. With the reason unserved it may have been charged, and the operator returns that. The price is that of the purchase.',
   'After three runs in a row without a payment the schedule is paused until the next payment.',
   'webhook has no idempotencyKey: each run is executed once, by its number.',
   'DELETE /api/schedules/{id} with authorization: Bearer and the cancelToken ends it. A run in progress ends; no other payment is settled.',
@@ -141,11 +160,12 @@ const PAID_SCHEDULE_RULES = [
 ];
 
 const SCHEDULE_RULES = [
-  `The preview shows the next ${LIMITS.scheduleNextRuns.max} runs of a daily schedule, and the one of a schedule that runs once.`,
+  'Types once (runAt), daily (timeOfDay, timezone), weekly (also daysOfWeek) and interval (everyMinutes, startAt). Runs are at least 60 s apart.',
+  `The preview shows the next ${LIMITS.scheduleNextRuns.max} runs, and the one of a schedule that runs once.`,
   'webhook is the body of a paid execution, checked with the policy of executions; a refused target is answered with 200 and allowed false.',
   'If the clock skips the time of day, the run is later by the skipped time; if the clock shows it twice, it runs once, the first time.',
   'If a zone skips a whole day, that day has no run of its own.',
-  'Fields of the other type, unknown fields and unknown zones are refused with 400 invalid_schedule and the list of errors.',
+  'Fields of another type, unknown fields and unknown zones are refused with 400 invalid_schedule and the list of errors.',
   'One idempotencyKey for all runs would make every later run a replay of the first: give each run its own.',
 ];
 

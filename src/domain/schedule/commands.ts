@@ -1,8 +1,8 @@
 // What may happen to a schedule: facts in, events or a refusal out. Time, ids and the calendar are arguments.
 import type { RunFunded, ScheduleDefined } from '../events/schedule.ts';
 import { type EventFacts, type EventOf, event, type ScheduleEvent } from '../events.ts';
-import type { Calendar } from '../planning/schedule.ts';
 import { type Refused, refused } from '../refusal.ts';
+import type { Calendar } from './calendar.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from './limits.ts';
 import { apartFrom, dueAfter, dueNext } from './plan.ts';
 import { type DefinedSchedule, type PlannedRun, type Ticket, UNFUNDED } from './state.ts';

@@ -4,13 +4,6 @@ import type { Limit } from '../limits.ts';
 const INVALID = '400 invalid_schedule.';
 
 export const SCHEDULE_LIMITS = {
-  everyMinutes: {
-    min: 1,
-    max: 10_080,
-    unit: 'minutes',
-    meaning: 'everyMinutes of an interval. Runs of one schedule are at least 60 s apart.',
-    whenExceeded: INVALID,
-  },
   catchUpSeconds: {
     min: 0,
     max: 3600,

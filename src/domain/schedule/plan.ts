@@ -2,17 +2,37 @@
 // becomes of the data of its time zone.
 import { type Static, Type } from '@sinclair/typebox';
 import { WebhookRequest } from '../job/webhook-request.ts';
-import {
-  type Calendar,
-  DailySchedule,
-  nextOnDays,
-  noInstant,
-  noZone,
-  OnceSchedule,
-  type ScheduleFault,
-} from '../planning/schedule.ts';
+import { LIMITS } from '../limits.ts';
 import { Closed } from '../schema-parts.ts';
+import { type Calendar, nextOnDays } from './calendar.ts';
 import { SCHEDULE_LIMITS } from './limits.ts';
+
+export const OnceSchedule = Type.Object(
+  {
+    type: Type.Literal('once'),
+    runAt: Type.String({
+      maxLength: LIMITS.scheduleRunAtLength.max,
+      description: 'Instant in the future, ISO 8601 with an offset: `2030-01-31T09:00:00+01:00`.',
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export const DailySchedule = Type.Object(
+  {
+    type: Type.Literal('daily'),
+    timeOfDay: Type.String({
+      pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$',
+      description: 'Wall clock time, HH:MM from 00:00 to 23:59.',
+    }),
+    timezone: Type.String({
+      minLength: 1,
+      maxLength: LIMITS.scheduleTimezoneLength.max,
+      description: 'IANA time zone, in upper or lower case: `Europe/Berlin`.',
+    }),
+  },
+  { additionalProperties: false },
+);
 
 const DAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const;
 
@@ -31,8 +51,8 @@ export const WeeklySchedule = Closed({
 export const IntervalSchedule = Closed({
   type: Type.Literal('interval'),
   everyMinutes: Type.Integer({
-    minimum: SCHEDULE_LIMITS.everyMinutes.min,
-    maximum: SCHEDULE_LIMITS.everyMinutes.max,
+    minimum: LIMITS.scheduleEveryMinutes.min,
+    maximum: LIMITS.scheduleEveryMinutes.max,
     description: 'From one run to the next.',
   }),
   startAt: Type.String({
@@ -57,6 +77,16 @@ export const ScheduleRequest = Closed({
   ),
 });
 export type ScheduleRequest = Static<typeof ScheduleRequest>;
+
+/** `path`: JSON pointer into the schedule. */
+export type ScheduleFault = { readonly kind: 'fault'; readonly path: string; readonly message: string };
+
+export const fault = (path: string, message: string): ScheduleFault => ({ kind: 'fault', path, message });
+
+const noInstant = (path: string): ScheduleFault =>
+  fault(path, 'Expected an instant of ISO 8601 with an offset, such as 2030-01-31T09:00:00+01:00');
+
+const noZone = (): ScheduleFault => fault('/timezone', 'Expected the name of an IANA time zone');
 
 /** Runs of one schedule are at least this far apart. */
 const APART_MS = 60_000;

@@ -5,16 +5,14 @@ import { HANDOFF_EXAMPLE, SCHEDULE_EXAMPLES } from '#src/discovery/documents/fre
 import { ROUTES } from '#src/discovery/routes.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
+import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { PaidSchedule } from '#src/domain/schedule/plan.ts';
 import {
   ActivePaymentPolicy,
-  DailySchedule,
-  OnceSchedule,
   PaymentPolicy,
-  Schedule,
   SchedulePreviewRequest,
   scheduleCharge,
-} from '#src/domain/planning/schedule.ts';
-import { isRefused, type Refused } from '#src/domain/refusal.ts';
+} from '#src/domain/schedule/preview.ts';
 import { Closed, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
@@ -55,11 +53,11 @@ const previewResponse = <P extends typeof PaymentPolicy | typeof ActivePaymentPo
     paid: Type.Literal(false),
     willExecute: Type.Literal(false),
     preview: Closed({
-      schedule: Schedule,
+      schedule: PaidSchedule,
       nextRuns: Type.Array(Instant, {
         minItems: 1,
         maxItems: LIMITS.scheduleNextRuns.max,
-        description: `In order. The next ${LIMITS.scheduleNextRuns.max} of a daily schedule, the one of a schedule that runs once.`,
+        description: `In order. The next ${LIMITS.scheduleNextRuns.max}, or the one of a schedule that runs once.`,
       }),
       webhook: PolicyCheckResponse.properties.normalized,
       target: PolicyCheckResponse.properties.target,
@@ -77,10 +75,10 @@ const outerCheck = schemaCheck(
   Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
 );
 const typeCheck = schemaCheck(
-  Type.Object({ type: Type.Union([OnceSchedule.properties.type, DailySchedule.properties.type]) }),
+  Type.Object({ type: Type.Union(PaidSchedule.anyOf.map(({ properties }) => properties.type)) }),
 );
-const onceCheck = schemaCheck(OnceSchedule);
-const dailyCheck = schemaCheck(DailySchedule);
+const typeChecks = PaidSchedule.anyOf.map((of) => [of.properties.type.const, schemaCheck(of)] as const);
+const scheduleCheck = schemaCheck(PaidSchedule);
 
 export type PlanningDeps = ParseDeps &
   Settings<'baseUrl' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute' | 'schedules' | 'offer'> & {
@@ -135,7 +133,7 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
       ],
       errors: { 400: 'The request is malformed, or the schedule is: see error.code.', 503: PART_UNAVAILABLE },
       async answer(asked) {
-        if (!isSchedule(asked.schedule)) return malformedSchedule(asked.schedule);
+        if (!scheduleCheck.matches(asked.schedule)) return malformedSchedule(asked.schedule);
         const preview = await deps.previewSchedule({ webhook: asked.webhook, schedule: asked.schedule });
         if (isRefused(preview)) return preview;
         const { schedule, nextRuns, webhook, warnings } = preview;
@@ -169,17 +167,14 @@ const previewCheck: typeof outerCheck = {
   faults(value) {
     if (!isObject(value)) return outerCheck.faults(value).slice(0, MAX_FAULTS);
     const { schedule = null } = value;
-    const inner = isSchedule(schedule) ? [] : malformedSchedule(schedule).details;
+    const inner = scheduleCheck.matches(schedule) ? [] : malformedSchedule(schedule).details;
     return [...outerCheck.faults(value), ...inner].slice(0, MAX_FAULTS);
   },
 };
 
-const isSchedule = (given: unknown): given is Schedule =>
-  onceCheck.matches(given) || dailyCheck.matches(given);
-
 /** By its type first: of a union a caller learns only that it fits none. */
 function malformedSchedule(given: unknown) {
-  const byType = typeCheck.matches(given) ? (given.type === 'once' ? onceCheck : dailyCheck) : typeCheck;
+  const [, byType] = (typeCheck.matches(given) && typeChecks.find(([type]) => type === given.type)) || [];
   const message = 'The schedule does not match its schema: see details.';
-  return invalid('invalid_schedule', message, byType.faults(given), '/schedule');
+  return invalid('invalid_schedule', message, (byType ?? typeCheck).faults(given), '/schedule');
 }

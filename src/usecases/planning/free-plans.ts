@@ -11,14 +11,10 @@ import {
   makePackage,
   missingMembers,
 } from '#src/domain/planning/handoff.ts';
-import {
-  type Calendar,
-  previewOf,
-  type Schedule,
-  type ScheduleFault,
-  type SchedulePreviewRequest,
-} from '#src/domain/planning/schedule.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused, warningsIf } from '#src/domain/refusal.ts';
+import type { Calendar } from '#src/domain/schedule/calendar.ts';
+import type { PaidSchedule, ScheduleFault } from '#src/domain/schedule/plan.ts';
+import { previewOf, type SchedulePreviewRequest } from '#src/domain/schedule/preview.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import { checkPolicy, type PolicyCheck } from '#src/usecases/decisions/check-policy.ts';
@@ -40,7 +36,7 @@ type PlanDeps = JudgeDeps & {
 // ── schedules ───────────────────────────────────────────────────────────────────────────────────────────
 
 export type SchedulePreview = {
-  readonly schedule: Schedule;
+  readonly schedule: PaidSchedule;
   /** RFC 3339, UTC, milliseconds; in order. */
   readonly nextRuns: readonly string[];
   readonly webhook: PolicyCheck;
@@ -73,9 +69,9 @@ function refuse(
   return refused('invalid_schedule', 'The schedule is invalid: see details.', { details: [fault] });
 }
 
-const warningsOf = ({ type }: Schedule, { normalized }: PolicyCheck) =>
+const warningsOf = ({ type }: PaidSchedule, { normalized }: PolicyCheck) =>
   warningsIf([
-    type === 'daily' && normalized.idempotencyKeyPresent,
+    type !== 'once' && normalized.idempotencyKeyPresent,
     'idempotency_key_shared_by_runs',
     'With one idempotencyKey every later run is a replay of the first: give each run its own.',
   ]);

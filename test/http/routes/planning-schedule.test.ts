@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
-import { SchedulePreviewRequest } from '#src/domain/planning/schedule.ts';
 import { refused } from '#src/domain/refusal.ts';
+import { SchedulePreviewRequest } from '#src/domain/schedule/preview.ts';
 import { previewSchedule } from '#src/usecases/planning/free-plans.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
@@ -165,7 +165,15 @@ test('invalid_schedule: anything wrong inside the schedule, each fault by its pl
     ['daily', at('')],
     [[], at('')],
     [{}, at('type')],
-    [{ ...DAILY, type: 'weekly' }, at('type')],
+    [{ ...DAILY, type: 'monthly' }, at('type')],
+    [{ ...DAILY, type: 'weekly' }, at('daysOfWeek')],
+    [{ ...DAILY, type: 'weekly', daysOfWeek: [] }, at('daysOfWeek')],
+    [{ ...DAILY, type: 'weekly', daysOfWeek: ['Monday'] }, at('daysOfWeek/0')],
+    [{ ...DAILY, daysOfWeek: ['monday'] }, at('daysOfWeek')],
+    [{ type: 'interval', everyMinutes: 0, startAt: ONCE.runAt }, at('everyMinutes')],
+    [{ type: 'interval', everyMinutes: 10_081, startAt: ONCE.runAt }, at('everyMinutes')],
+    [{ type: 'interval', everyMinutes: 5 }, at('startAt')],
+    [{ type: 'interval', everyMinutes: 5, startAt: '2099-01-01' }, at('startAt')],
     [{ ...DAILY, type: 'Daily' }, at('type')],
     [{ type: 'daily' }, at('timeOfDay', 'timezone')],
     [{ type: 'once' }, at('runAt')],
@@ -225,7 +233,7 @@ test('the capabilities: served with an entity tag, and each example is taken by 
   assert.deepEqual([id, endpoint], ['scheduled.webhook', { method: 'POST', path: PATH, paid: false }]);
   assert.deepEqual(
     examples.map(({ request }) => request.schedule.type),
-    ['once', 'daily'],
+    ['once', 'daily', 'weekly', 'interval'],
   );
   for (const [at, { request }] of examples.entries()) {
     const answer = (await (await client.post(PATH, request)).json()) as Answer;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
-import { type Calendar, previewOf } from '#src/domain/planning/schedule.ts';
+import type { Calendar } from '#src/domain/schedule/calendar.ts';
+import { previewOf } from '#src/domain/schedule/preview.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00.000Z');
 const DAY = 86_400_000;
@@ -56,6 +57,30 @@ test('schedule: once has one run, as it was given', () => {
     schedule: { type: 'once', runAt },
     runs: [NOW + 1],
   });
+});
+
+test('schedule: weekly shows the days that it names, interval every so many minutes from its start, before now or later', () => {
+  const runsOf = (schedule: Parameters<typeof previewOf>[0]) => {
+    const made = previewOf(schedule, NOW, calendar());
+    assert.ok(made.kind === 'preview');
+    return utc(made.runs);
+  };
+  const weekly = { type: 'weekly', timeOfDay: '09:00', timezone: 'utc' } as const;
+  // 2026-03-01 is a Sunday.
+  assert.deepEqual(runsOf({ ...weekly, daysOfWeek: ['monday', 'thursday'] }), [
+    '2026-03-02T09:00',
+    '2026-03-05T09:00',
+    '2026-03-09T09:00',
+  ]);
+  const interval = { type: 'interval', everyMinutes: 90 } as const;
+  assert.deepEqual(runsOf({ ...interval, startAt: '2026-03-01T11:00:00Z' }), [
+    '2026-03-01T12:30',
+    '2026-03-01T14:00',
+    '2026-03-01T15:30',
+  ]);
+  assert.deepEqual(runsOf({ ...interval, startAt: '2026-03-03T00:00:00Z' })[0], '2026-03-03T00:00');
+  // No run is later than the last instant of RFC 3339.
+  assert.deepEqual(runsOf({ ...interval, startAt: '9999-12-31T23:00:00Z' }), ['9999-12-31T23:00']);
 });
 
 test('schedule: an instant that is now or past, one that cannot be read, and an unknown zone are faults', () => {
