@@ -1,9 +1,9 @@
 // The one payment of a purchase: an EIP-3009 authorization, signed by the buyer's wallet and checked before it is sent.
 
-import { randomBytes } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import type { PaymentPayload } from '@x402/core/types';
 import { x402Client, x402HTTPClient } from '@x402/fetch';
+import { toHex } from '#src/domain/encoding.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { payloadHash } from '#src/domain/payment/payload-hash.ts';
 import { shapeCheck } from '#src/domain/shape-check.ts';
@@ -91,7 +91,7 @@ export async function windowPayment(
     value: terms.amount,
     validAfter: String(validAfter),
     validBefore: String(validBefore),
-    nonce: `0x${randomBytes(32).toString('hex')}`,
+    nonce: `0x${toHex(crypto.getRandomValues(new Uint8Array(32)))}`,
   };
   return paymentOf(terms, await payer.pay(required, authorization));
 }
