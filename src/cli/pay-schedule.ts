@@ -35,24 +35,24 @@ export async function paySchedule(options: ScheduleOptions): Promise<boolean> {
   const order = { relay, body, runs, maxMicroUsd: maxUsd, limits };
   if (privateKey === null) {
     const result = await buyer.buySchedule(deps, { ...order, paying: null });
-    report(await seen(result), json);
+    report(await seen(result, null), json);
     return result.outcome === 'not_paid';
   }
   const secret = Buffer.from(privateKey.slice(2), 'hex');
-  const { key = buyer.orderKey(secret, body), ledger: ledgerPath = `${path}.ledger`, budgetUsd } = options;
   const file = buyer.openScheduleFile(path);
+  const { key = buyer.orderKey(secret, body), ledger: ledgerPath = file.ledgerPath, budgetUsd } = options;
   try {
     const ledger = buyer.openLedger({ path: ledgerPath, secret, budgetMicroUsd: budgetUsd ?? null, clock });
     const paying = { payer: buyer.keyPayer(privateKey), key, ledger, file };
     const result = await buyer.buySchedule(deps, { ...order, paying });
-    report(await seen(result), json);
+    report(await seen(result, file.path), json);
     return result.outcome === 'funded';
   } finally {
     file.release();
   }
 
   /** With what the relay says of the schedule now. */
-  async function seen(result: ScheduleResult) {
+  async function seen(result: ScheduleResult, file: string | null) {
     const { bought } = result;
     const url = bought && `${relay}/api/schedules/${bought.scheduleId}`;
     const status = url === null ? null : await buyer.readSchedule({ send }, url);
@@ -65,7 +65,7 @@ export async function paySchedule(options: ScheduleOptions): Promise<boolean> {
       result,
       wanted: options.runs,
       url,
-      file: url && `${path}.bought`,
+      file,
       status: status?.status ?? null,
       runs,
     };
@@ -121,21 +121,27 @@ function report({ relay, result, wanted, url, file, status, runs }: Report, json
   const lines = [...policyLines(relay, policy)];
   if (url !== null) {
     lines.push(
+      ...(policy.length === 0 ? [] : ['']),
       ...table(
         ['run', 'due', 'state'],
         runs.map(({ n, dueAt, state }) => [String(n), dueAt, shown(state)]),
       ),
       '',
       row('schedule', `${url}${status === null ? '' : `, ${shown(status)}`}`),
-      row('payments signed', `$${signedUsd}; none can be charged before its run is due`),
-      row('recorded in', `${file}: it has the token that cancels, keep it`),
+      row(
+        'payments signed',
+        `$${signedUsd}; the wallet needs the price of a run when that run is due, and not before`,
+      ),
+      row('recorded in', `${file}: keep it`),
+      row(
+        'to cancel',
+        bought?.cancelToken
+          ? `curl -X DELETE -H 'authorization: Bearer ${bought.cancelToken}' '${url}'`
+          : 'not possible: the relay returned no token',
+      ),
     );
-    if (bought?.cancelToken)
-      lines.push(
-        row('to cancel', `curl -X DELETE -H 'authorization: Bearer ${bought.cancelToken}' '${url}'`),
-      );
   }
-  const text = `${OUTCOME_TEXT[outcome]} ${outcome === 'not_paid' ? '' : `Paid for: ${runs.length} of ${wanted} runs.`}`;
+  const text = `${OUTCOME_TEXT[outcome]} ${outcome === 'not_paid' ? '' : `Paid for: ${runs.length} of ${Math.max(runs.length, wanted)} runs.`}`;
   const why = error === null ? '' : ` ${errorLine(error)}`;
   print(...lines, '', `${paint(ok ? 'green' : 'red', text.trim())}${why}`);
 }

@@ -58,10 +58,11 @@ relay verify reads the output of --json: the receipt, its disclosures and a chec
 
 --schedule buys runs of a schedule, from a relay that sells them: the file is the JSON body {webhook, schedule,
 catchUpSeconds?} of POST /api/schedules/webhook. Each run has a payment of its own, which cannot be charged earlier than
-60 s before the run is due, nor later than 120 s after it may start. The due times that the relay states are compared with the
-file. FILE.ledger records the payments and FILE.bought the runs and the token that cancels: keep both. The same command
-again, also after a crash, pays for no run twice, buys what is missing, and shows the state of the runs; with more --runs it
-buys further ones. Exit status 0: all runs are paid for. 1: not all; a line says how many are. 2: the command could not run.
+60 s before the run is due, nor later than 120 s after it may start: the wallet needs the money then, and not before. The
+due times that the relay states are compared with the file. FILE.ledger records the payments, and FILE.bought the runs and
+the token that cancels: keep both. The same command again, also after a crash, pays for no run twice, buys what is missing,
+and shows the state of the runs; with more --runs it buys further ones. Exit status 0: all runs are paid for. 1: not all; a
+line says how many are. 2: the command could not run.
 
 Examples:
   Compare the offer with your limits, and pay nothing:

@@ -158,6 +158,7 @@ describe('relay pay --schedule', needsAnvil(), () => {
     const { code, stdout } = await runCli(args, { env });
     assert.equal(code, 0, stdout);
     assert.equal(stdout.match(/^\d {4}\S+Z {2}executed$/gm)?.length, 3, stdout);
+    assert.match(stdout, /payments signed +\$0\.009;/);
     assert.match(stdout, /\nBought\. Paid for: 3 of 3 runs\.\n$/);
     const [, token = ''] =
       /curl -X DELETE -H 'authorization: Bearer ([^']+)' 'http:\/\/[^']+\/api\/schedules\/sch_[^']+'/.exec(
@@ -169,6 +170,24 @@ describe('relay pay --schedule', needsAnvil(), () => {
     });
     assert.equal(cancelled.status, 200);
     assert.equal(front.payments.length, 4);
+  });
+
+  test('more runs than the relay plans for: exit 2, and nothing is paid', async () => {
+    const file = join(world.folder, 'weekly.json');
+    const schedule = {
+      type: 'weekly',
+      daysOfWeek: ['monday'],
+      timeOfDay: '09:00',
+      timezone: 'Europe/Berlin',
+    };
+    writeFileSync(file, JSON.stringify({ webhook: { url: world.target.url('/weekly') }, schedule }));
+    const [presented, key] = [front.payments.length, generatePrivateKey()];
+    const args = ['pay', '--schedule', file, '--runs', '6', '--max-usd', '1', '--relay', front.url];
+    const { code, stderr } = await runCli([...args, '--pay-to', payTo], {
+      env: { RELAY_BUYER_PRIVATE_KEY: key },
+    });
+    assert.deepEqual([code, front.payments.length], [2, presented]);
+    assert.match(stderr, /^relay: the relay sells runs of the next 30 days, [^\n]*--runs needs 6[^\n]*\n$/);
   });
 
   test('the relay refuses midway: exit 1, and the runs that are paid for are named', async () => {

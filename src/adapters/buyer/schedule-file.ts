@@ -31,6 +31,8 @@ const isBought = shapeCheck(BoughtSchedule);
 
 export type ScheduleFile = {
   readonly path: string;
+  /** Of its ledger, unless the buyer names another. */
+  readonly ledgerPath: string;
   /** null: nothing was bought yet. */
   find(): BoughtSchedule | null;
   /** Durable when it returns. */
@@ -40,12 +42,14 @@ export type ScheduleFile = {
 
 /** `ordered`: the file that orders the schedule. Throws `OperatorError` if another process buys it. */
 export function openScheduleFile(ordered: string): ScheduleFile {
-  const path = `${realpathSync(ordered)}.bought`;
+  const real = realpathSync(ordered);
+  const path = `${real}.bought`;
   const lock = acquireFileLock(path);
   if (lock === null)
     throw new OperatorError(`${path} is in use by another process, and nothing is paid: try again`);
   return {
     path,
+    ledgerPath: `${real}.ledger`,
     find() {
       const text = findText(path);
       if (text === null) return null;

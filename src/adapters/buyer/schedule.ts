@@ -12,7 +12,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Ledger, LedgerRecord } from './ledger.ts';
 import { type BuyerLimits, type Finding, judgeOffer, microUsdOf, readOffer } from './offer.ts';
 import { type Payer, type Payment, samePayment, windowPayment } from './payment.ts';
-import { type Answer, type PresentDeps, type Problem, present } from './present.ts';
+import { type Answer, describe, type PresentDeps, type Problem, present } from './present.ts';
 import { refusalOf } from './purchase.ts';
 import { compare, PurchaseError } from './purchase-error.ts';
 import { type BoughtSchedule, CancelToken, type ScheduleFile } from './schedule-file.ts';
@@ -110,7 +110,9 @@ class Purchase {
         await this.#askRun();
         return this.#result('not_paid', null, null);
       }
-      for (let payment = 1; this.#missing() > 0; payment++) await this.#buy(paying, payment);
+      const known = this.#runs().at(-1)?.payment ?? 0;
+      for (let payment = 1; payment <= known || this.#missing() > 0; payment++)
+        await this.#buy(paying, payment);
       return this.#result('funded', null, null);
     } catch (error) {
       if (error instanceof PurchaseError) return this.#result('policy_refused', error, null);
@@ -150,6 +152,7 @@ class Purchase {
     let signed: Payment | null = null;
     const isBought = this.#runs().some((run) => run.payment === payment);
     if (record === null) {
+      if (isBought && this.#missing() <= 0) return;
       if (isBought)
         throw new OperatorError(
           `the ledger has no record of payment ${payment} of this schedule, which was made: restore it`,
@@ -278,11 +281,13 @@ function judge(
   return judgeOffer(offer, { ...limits, maxPriceMicroUsd }, asked);
 }
 
-/** The 402. */
+/** The 402. Asked again only while the relay is busy or unavailable: whatever else it answers, no run is ordered twice. */
 async function ask(deps: ScheduleDeps, url: string, text: string): Promise<Answer> {
-  const asked = await present(deps, url, text, null, ({ status }) => status === 402);
-  if (asked.kind === 'executed') return asked.answer;
-  throw notOffered(asked.kind === 'refused' ? asked.actual : asked.last);
+  const isFinal = ({ status }: Answer) => status < 500 && status !== 408 && status !== 429;
+  const asked = await present(deps, url, text, null, isFinal);
+  if (asked.kind !== 'executed') throw notOffered(asked.kind === 'refused' ? asked.actual : asked.last);
+  if (asked.answer.status !== 402) throw notOffered(describe(asked.answer));
+  return asked.answer;
 }
 
 const isPurchase = shapeCheck(

@@ -88,7 +88,8 @@ describe('a buyer of runs', () => {
   test('the same command again buys nothing, presents nothing; with more runs it buys the missing ones', async () => {
     const it = world();
     await it.buy(2);
-    assert.equal((await it.buy(2)).outcome, 'funded');
+    const same = await it.buy(2);
+    assert.deepEqual([same.outcome, same.signedMicroUsd], ['funded', 6000n]);
     assert.equal(it.relay.presented.length, 2);
     const more = await it.buy(4);
     assert.deepEqual([more.outcome, more.signedMicroUsd, it.relay.presented.length], ['funded', 12_000n, 4]);
@@ -234,6 +235,19 @@ describe('a relay that lies midway', () => {
       ['funded', new Date(it.startMs + 60_000).toISOString()],
     );
   });
+});
+
+test('a relay that answers anything but a 402 is not asked again: it could define a schedule each time', async () => {
+  const it = world();
+  let asked = 0;
+  it.relay.lie({
+    async respond(request, honest) {
+      if (request.method === 'GET') return honest();
+      return ++asked < 2 ? honest() : Response.json({ scheduleId: SCHEDULE }, { status: 201 });
+    },
+  });
+  const { outcome, error } = await it.buy(1);
+  assert.deepEqual([outcome, error?.member, asked], ['policy_refused', 'offer', 2]);
 });
 
 describe('what the buyer has to mend', () => {
