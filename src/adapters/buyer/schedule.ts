@@ -81,12 +81,24 @@ export async function buySchedule(deps: ScheduleDeps, order: ScheduleOrder): Pro
 /** What ends a purchase before all runs are paid for. */
 class Ended extends Error {
   readonly outcome: ScheduleResult['outcome'];
+  readonly error: PurchaseError;
   readonly problem: Problem | null;
-  constructor(outcome: Ended['outcome'], cause: PurchaseError | null, problem: Problem | null = null) {
-    super(outcome, { cause });
+  constructor(outcome: Ended['outcome'], error: PurchaseError, problem: Problem | null = null) {
+    super(outcome, { cause: error });
     this.outcome = outcome;
+    this.error = error;
     this.problem = problem;
   }
+}
+
+const WELL = { error: null, problem: null } as const;
+
+/** Throws what is no end of a purchase. */
+function endOf(error: unknown): Pick<ScheduleResult, 'outcome' | 'error' | 'problem'> {
+  if (error instanceof PurchaseError) return { outcome: 'policy_refused', error, problem: null };
+  if (!(error instanceof Ended)) throw error;
+  const { outcome, problem, error: why } = error;
+  return { outcome, error: why, problem };
 }
 
 class Purchase {
@@ -108,27 +120,19 @@ class Purchase {
       const { paying } = this.#order;
       if (paying === null) {
         await this.#askRun();
-        return this.#result('not_paid', null, null);
+        return this.#result({ outcome: 'not_paid', ...WELL });
       }
       const known = this.#runs().at(-1)?.payment ?? 0;
       for (let payment = 1; payment <= known || this.#missing() > 0; payment++)
         await this.#buy(paying, payment);
-      return this.#result('funded', null, null);
+      return this.#result({ outcome: 'funded', ...WELL });
     } catch (error) {
-      if (error instanceof PurchaseError) return this.#result('policy_refused', error, null);
-      if (!(error instanceof Ended)) throw error;
-      const cause = error.cause instanceof PurchaseError ? error.cause : null;
-      return this.#result(error.outcome, cause, error.problem);
+      return this.#result(endOf(error));
     }
   }
 
-  #result(
-    outcome: ScheduleResult['outcome'],
-    error: PurchaseError | null,
-    problem: Problem | null,
-  ): ScheduleResult {
-    const [bought, policy, signedMicroUsd] = [this.#bought, this.#policy, this.#signed];
-    return { outcome, error, problem, policy, bought, signedMicroUsd };
+  #result(end: Pick<ScheduleResult, 'outcome' | 'error' | 'problem'>): ScheduleResult {
+    return { ...end, policy: this.#policy, bought: this.#bought, signedMicroUsd: this.#signed };
   }
 
   #missing = (): number => this.#order.runs - this.#runs().length;
