@@ -54,7 +54,7 @@ export function witnessApp(
     try {
       return await answer(request, peer.clientAddress);
     } catch (cause) {
-      logger.error('a request to the witness failed; nothing was cosigned', { cause });
+      logger.error('a request to the witness failed; no cosignature was returned', { cause });
       return text(500, 'The witness cannot answer now.', { connection: 'close' });
     }
   };

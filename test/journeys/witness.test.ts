@@ -1,13 +1,15 @@
 // relay witness as a process: it is killed at any moment, again and again, while a log submits; two processes share one state; and
 // it ends at SIGTERM.
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { C2spLog, c2spAdd, c2spCosigned, c2spKeyOf } from '#test/support/c2sp-log.ts';
 import { runCli } from '#test/support/cli.ts';
 import { type RunningCli, startCli } from '#test/support/cli-process.ts';
+import { fillDisk, mountMemory, needsMounts, unmount } from '#test/support/other-user.ts';
 import { testFolder } from '#test/support/test-folder.ts';
+import { startWitnessProcess } from '#test/support/witness-process.ts';
 
 const folder = testFolder('witness-journey');
 const processes = new Set<RunningCli>();
@@ -108,6 +110,42 @@ describe('two processes on one state', () => {
     for (const { status, body } of answers)
       if (status !== 200) assert.deepEqual([status, body], [409, `${cosigned[0]}\n`]);
     await Promise.all([kill(one), kill(two)]);
+  });
+});
+
+const mounts = needsMounts();
+describe('a witness whose disk is full', mounts, () => {
+  const disk = join(folder, 'disk');
+  after(() => unmount(disk));
+  test('cosigns nothing, and serves what it has cosigned; with room again it continues, also after a kill', async () => {
+    mountMemory(disk, '1m');
+    const witness = await startWitnessProcess(disk, 'witness.example/w3', [log.key.vkey]);
+    const add = (old: number, size: number) => c2spAdd(witness.url, log.submission(old, size));
+    assert.equal((await add(0, 1)).status, 200);
+    fillDisk(join(disk, 'full'));
+    // Each one writes; what the disk has room for is cosigned.
+    let cosigned = 1;
+    const refused = await (async () => {
+      for (let n = 0; n < 200; n++) {
+        const answer = await add(cosigned, cosigned + 1);
+        if (answer.status !== 200) return answer;
+        cosigned++;
+      }
+      return assert.fail('the disk is not full');
+    })();
+    assert.deepEqual([refused.status, refused.body], [500, 'The witness cannot answer now.\n']);
+    const published = await fetch(`${witness.url}/${log.hash}/checkpoint`);
+    const size = Number((await published.text()).split('\n')[1]);
+    assert.ok(size === cosigned || size === cosigned + 1, `${size}, answered ${cosigned}`);
+    const { stderr } = await witness.kill();
+    assert.match(stderr, /a request to the witness failed; no cosignature was returned/);
+    rmSync(join(disk, 'full'));
+    await witness.start();
+    const known = Number((await add(0, 60)).body);
+    assert.ok(known >= cosigned, `${known}, answered ${cosigned}`);
+    assert.equal((await add(known, 60)).status, 200);
+    assert.equal((await c2spAdd(witness.url, log.forked(0).submission(60, 60))).status, 422);
+    await witness.stop();
   });
 });
 

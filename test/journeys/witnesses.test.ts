@@ -44,6 +44,7 @@ describe('a log with witnesses', () => {
   let service: Service;
   let policyText: string;
   let policyFile: string;
+  let origin: string;
 
   const start = () =>
     world.start({
@@ -82,8 +83,9 @@ describe('a log with witnesses', () => {
       return status === 200 && body.trim();
     });
     // The key is base64, which may contain a plus sign too.
-    const [, origin = '', key = ''] = /^([^+]+)\+[0-9a-f]{8}\+(.+)$/.exec(vkey) ?? assert.fail(vkey);
+    const [, name = '', key = ''] = /^([^+]+)\+[0-9a-f]{8}\+(.+)$/.exec(vkey) ?? assert.fail(vkey);
     const x = Buffer.from(key, 'base64').subarray(1).toString('base64url');
+    origin = name;
     for (const standard of standards) standard.know(origin, x);
   });
   after(async () => {
@@ -190,6 +192,35 @@ describe('a log with witnesses', () => {
     assert.equal(
       (await execute(service, { url: world.target.url('/hook'), idempotencyKey: 'three' })).status,
       503,
+    );
+  });
+
+  test('continued all the same, without witnesses, it is another history: with them again it is named and stopped', async () => {
+    const known = standards[0]?.sizeOf(origin) ?? 0;
+    await service.stop();
+    rmSync(join(world.dataDir, 'checkpoint.note'));
+    service = await world.start({ PUBLIC_BASE_URL: 'http://127.0.0.1:1' });
+    for (let n = 0; n <= known; n++) assert.equal((await call(`another ${n}`)).job.status, 'succeeded');
+    await waitFor('a larger checkpoint than the witnesses have', async () => {
+      const { body } = await get<string>(`${service.url}/log/checkpoint`);
+      return (parseCheckpoint(body)?.size ?? 0) > known;
+    });
+    await service.stop();
+    service = await start();
+    const health = await waitFor('both witnesses show the other history', async () => {
+      const body = await healthOf();
+      return body.witnesses.refusing.length === 2 && body;
+    });
+    assert.deepEqual(
+      health.witnesses.refusing.map(({ reason }) => reason),
+      ['forked', 'forked'],
+    );
+    assert.equal(health.checks.transparencyLog.reason, 'checkpoint_forgotten');
+    const refused = await execute(service, { url: world.target.url('/hook'), idempotencyKey: 'forked' });
+    assert.equal(refused.status, 503);
+    assert.deepEqual(
+      standards.map((standard) => standard.sizeOf(origin)),
+      [known, known],
     );
   });
 });
