@@ -20,17 +20,18 @@ export type ScheduleOptions = {
   readonly json: boolean;
   /** null: compare the offer only. */
   readonly privateKey: `0x${string}` | null;
-  readonly waiting: (why: string, ms: number) => void;
 };
 
 export async function paySchedule(options: ScheduleOptions): Promise<boolean> {
-  const { schedule: path, runs, relay, limits, privateKey, json, maxUsd, waiting } = options;
+  const { schedule: path, runs, relay, limits, privateKey, json, maxUsd } = options;
   if (path === '-' || isUrl(path))
     throw new CannotRun('--schedule needs a file: what was bought is recorded beside it');
   const value = await readJsonSource(path);
   const buyer = await import('#src/app/buyer.ts');
   const [calendar, clock, send] = [buyer.temporalCalendar(), buyer.systemClock(), buyer.limitedSend()];
   const body = named(path, () => buyer.readScheduleBody(value, calendar));
+  const waiting = (why: string, ms: number) =>
+    printError(`${why}; the same request is sent again in ${Math.ceil(ms / 1000)} s`);
   const deps = { calendar, clock, send, waiting };
   const order = { relay, body, runs, maxMicroUsd: maxUsd, limits };
   if (privateKey === null) {
@@ -57,8 +58,8 @@ export async function paySchedule(options: ScheduleOptions): Promise<boolean> {
     const url = bought && `${relay}/api/schedules/${bought.scheduleId}`;
     const status = url === null ? null : await buyer.readSchedule({ send }, url);
     const runs = (bought?.runs ?? []).map(({ n, dueAt }) => {
-      const state = status?.runs.find((run) => run.n === n)?.state ?? 'funded';
-      return { n, dueAt, state };
+      const { state = 'funded', reason = null } = status?.runs.find((run) => run.n === n) ?? {};
+      return { n, dueAt, state, reason };
     });
     return {
       relay,
@@ -90,7 +91,13 @@ type Report = {
   readonly file: string | null;
   /** Of the schedule, as the relay says; null: unknown. */
   readonly status: string | null;
-  readonly runs: readonly { readonly n: number; readonly dueAt: string; readonly state: string }[];
+  readonly runs: readonly {
+    readonly n: number;
+    readonly dueAt: string;
+    readonly state: string;
+    /** Of a run that was skipped. */
+    readonly reason: string | null;
+  }[];
 };
 
 function report({ relay, result, wanted, url, file, status, runs }: Report, json: boolean): void {
@@ -124,7 +131,11 @@ function report({ relay, result, wanted, url, file, status, runs }: Report, json
       ...(policy.length === 0 ? [] : ['']),
       ...table(
         ['run', 'due', 'state'],
-        runs.map(({ n, dueAt, state }) => [String(n), dueAt, shown(state)]),
+        runs.map(({ n, dueAt, state, reason }) => [
+          String(n),
+          dueAt,
+          shown(reason === null ? state : `${state}: ${reason}`),
+        ]),
       ),
       '',
       row('schedule', `${url}${status === null ? '' : `, ${shown(status)}`}`),

@@ -220,7 +220,6 @@ function payRuns(url: string | undefined, options: Options, schedule: string): P
     limits: limitsOf({ ...options, maxPrice: options.maxPrice ?? maxUsd }),
     json: json === true,
     privateKey: readWallet(options),
-    waiting: reportWait,
   });
 }
 

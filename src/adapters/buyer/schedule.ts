@@ -308,7 +308,13 @@ const notOffered = (actual: string): PurchaseError =>
 const isShown = shapeCheck(
   Type.Object({
     status: Type.String(),
-    runs: Type.Array(Type.Object({ ...ScheduledRun.properties, state: Type.String() })),
+    runs: Type.Array(
+      Type.Object({
+        ...ScheduledRun.properties,
+        state: Type.String(),
+        reason: Type.Union([Type.String(), Type.Null()]),
+      }),
+    ),
   }),
 );
 

@@ -636,6 +636,7 @@ var LIMITS2 = {
   scheduleNextRuns: limit("runs", { max: 3 }, "nextRuns of a preview.", "Later ones are not shown."),
   scheduleTimezoneLength: limit("characters", { max: 64 }, "timezone of a schedule.", INVALID_SCHEDULE),
   scheduleRunAtLength: limit("characters", { max: 64 }, "runAt of a schedule.", INVALID_SCHEDULE),
+  scheduleEveryMinutes: limit("minutes", { min: 1, max: 10080 }, "everyMinutes of an interval. Runs of one schedule are at least 60 s apart.", INVALID_SCHEDULE),
   inFlightPerPayer: limit("calls", { max: 4 }, "Concurrent paid calls of one payer, including unconfirmed payments.", "429 too_many_in_flight."),
   perMinutePerPayer: limit("calls a minute", { max: 30 }, "Paid calls of one payer.", RATE_LIMITED),
   verifiesInFlight: limit("payments", { max: 16 }, "Payments that one process verifies at the same time, over all payers.", "The call waits: see verifiesWaiting."),
