@@ -121,6 +121,17 @@ describe('relay doctor on embedded stores', () => {
     assert.match(found.egress?.message ?? '', /: look at the line dns/);
   });
 
+  test('an address as the target: needs no DNS, and is reached by the rules of a call', async () => {
+    const target = 'https://127.0.0.1:1/';
+    const { code, stdout, stderr } = await runCli(['doctor', '--json', '--target', target], {
+      env: { ...environment(), EGRESS_ALLOW_CIDRS: '' },
+    });
+    const { problems, found } = examined(code, stdout, stderr);
+    assert.deepEqual(problems, ['egress']);
+    assert.equal(found.dns?.state, 'skipped');
+    assert.match(found.egress?.message ?? '', /target_refused.*EGRESS_DENY_CIDRS/);
+  });
+
   test('few files may be opened: a warning', async () => {
     const given = ['doctor', '--json', '--target', world.target.url('/page')];
     const [command, args] = runtimeCommand('src/cli/relay.ts', given);

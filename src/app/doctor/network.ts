@@ -13,7 +13,8 @@ const LOOK_UP_MS = 5000;
 
 /** Looks up the name of the target. */
 export async function checkDns({ egress: { dnsServers } }: Config, target: string): Promise<Checked> {
-  const name = hostOf(new URL(target).hostname).hostname;
+  const { hostname: name, literal } = hostOf(new URL(target).hostname);
+  if (literal) return skipped('--target has an address: DNS is not asked');
   const asked = dnsServers === null ? 'the system’s DNS servers' : 'the servers of EGRESS_DNS_SERVERS';
   const found = await dnsResolver({ servers: dnsServers, maxInFlight: 1 }).resolve(name, LOOK_UP_MS);
   if (found.outcome === 'addresses')
@@ -28,7 +29,8 @@ const WAY_OUT = 'check the way out of this machine (firewall, routes) and --targ
 const EGRESS: Readonly<Record<string, string>> = {
   dns_error: 'look at the line dns',
   tls_error: 'check the roots of this machine, EGRESS_CA_FILE, and the certificate of --target',
-  target_refused: 'the rules of this service refuse its address or port: see EGRESS_DENY_CIDRS, EGRESS_PORTS',
+  target_refused:
+    'the rules of this service refuse its address or port (EGRESS_DENY_CIDRS, EGRESS_PORTS): name another --target',
 };
 
 /** One request, by the rules of a call: DNS, address, TLS, status. */

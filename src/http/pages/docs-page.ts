@@ -59,7 +59,7 @@ const section = (tag: string, listed: readonly Listed[], isDemo: boolean) =>
   markup`<section><h2 id="tag-${tag}">${titleOf(tag)}</h2>${listed.map((one) => article(one, isDemo))}</section>`;
 
 const errors = markup`<section><h2 id="errors">Errors</h2>
-<p>Refusals and failures have this body, except a 402 (x402’s body), a 502 (the execution response) and <code>${ROUTES.mcp.path}</code> (JSON-RPC). <code>code</code> is for programs and is stable; <code>message</code> is for people and may change; <code>details</code> is optional.</p>
+<p>Refusals and failures have this body, except a 402 (x402’s body), a 502 (the execution response) and <code>${ROUTES.mcp.path}</code> (JSON-RPC). <code>code</code> is for programs and is stable; <code>message</code> is for people and may change; <code>details</code> is optional. <a href="${ROUTES.errors.path}">${ROUTES.errors.path}</a> has every code: its meaning, whether the call is charged, and what to do.</p>
 <pre tabindex="0" role="region" aria-label="Body of an error"><code>${JSON.stringify({ error: { code: 'invalid_request', message: 'What is wrong.', details: {} } }, null, 2)}</code></pre></section>`;
 
 const NOTHING = markup``;

@@ -24,6 +24,11 @@ test('every operation of the interface description is in the page, with its answ
   assert.ok(Object.keys(paths).length > 10);
 });
 
+test('the body of an error is followed by where every code is explained', async () => {
+  const [, errors = ''] = (await page).split('<h2 id="errors">');
+  assert.match(errors, /<a href="\/api\/errors">/);
+});
+
 test('a paid operation has its price, and demo mode that it is not charged', async () => {
   const paid = String((await clientOf(fakeWorld({ settings: { mode: 'x402' } })).get('/docs')).body);
   for (const [text, isDemo] of [
