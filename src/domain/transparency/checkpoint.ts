@@ -3,7 +3,7 @@
 import { fromBase64, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { type Hash, isCount, sameHash } from './merkle.ts';
-import { type Note, parseNote, verifyNote } from './note.ts';
+import { ED25519, type Note, noteKeyId, parseNote, verifyNote } from './note.ts';
 import { HASH_BYTES } from './tiles.ts';
 
 /** Guarantees of the transparency log. */
@@ -76,6 +76,24 @@ export async function verifyOwnCheckpoint(
   });
   const signer = await verifyNote(parsed, trusted, primitives);
   return signer && { ...head, keyId: signer.keyId };
+}
+
+/**
+ * Whether compromised keys only have signed it, as the key ids of its lines state: no reader accepts it. Verifies nothing;
+ * false if no known key is named.
+ */
+export function isByCompromisedKeys(note: string, keys: readonly KeyRecord[]): boolean {
+  if (keys.every(({ compromisedAt }) => compromisedAt === null)) return false;
+  const parsed = parseNote(note);
+  const name = (parsed && treeHeadOf(parsed))?.origin;
+  if (parsed === null || name === undefined) return false;
+  const signers = keys.filter(({ purpose, x }) => {
+    const publicKey = purpose === 'checkpoint' ? fromBase64url(x) : null;
+    if (publicKey === null) return false;
+    const keyId = noteKeyId({ name, publicKey, type: ED25519 });
+    return parsed.signatures.some((one) => one.name === name && sameHash(one.keyId, keyId));
+  });
+  return signers.length > 0 && signers.every(({ compromisedAt }) => compromisedAt !== null);
 }
 
 /** A checkpoint in the event log. */

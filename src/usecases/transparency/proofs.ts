@@ -3,7 +3,7 @@
 import { concatBytes, fromBase64url, toBase64 } from '#src/domain/encoding.ts';
 import { ALLOWED, type Allowed, Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
-import { TRANSPARENCY, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { isByCompromisedKeys, TRANSPARENCY, verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { isCount } from '#src/domain/transparency/merkle.ts';
 import { verifierKeyText } from '#src/domain/transparency/note.ts';
 import {
@@ -64,8 +64,14 @@ export function transparency(deps: TransparencyDeps) {
     return verifierKeyText({ name: checkpoint.origin, publicKey });
   }
 
+  /** Until witnesses have cosigned one by the new key, a cosigned checkpoint by a compromised one would fail every proof. */
+  const isUsable = (note: string): boolean => !isByCompromisedKeys(note, keys.list());
+
   /** The newest with a quorum; null: none, or the log has no witnesses. */
-  const cosigned = async () => (latestCosigned === undefined ? null : rows.cosigned());
+  async function cosigned(): Promise<NotedCheckpoint | null> {
+    const found = latestCosigned === undefined ? null : await rows.cosigned();
+    return found !== null && isUsable(found.note) ? found : null;
+  }
 
   /** The newest with a quorum that contains this leaf; the newest of all, if there is none. */
   async function covering(index: number, newest: NotedCheckpoint): Promise<NotedCheckpoint> {
@@ -75,7 +81,10 @@ export function transparency(deps: TransparencyDeps) {
 
   return {
     /** The newest that witnesses have cosigned, or of all if none is; of those that this process has seen. Never throws. */
-    latest: () => latestCosigned?.() ?? latest(),
+    latest(): string | null {
+      const found = latestCosigned?.() ?? null;
+      return found !== null && isUsable(found) ? found : latest();
+    },
     /** The newest that a quorum of witnesses has cosigned, with the cosignatures; the newest of all, if there is none. */
     async checkpoint(): Promise<string | null> {
       return ((await cosigned()) ?? (await rows.checkpoint()))?.note ?? null;
