@@ -399,4 +399,80 @@ export const DEFECTS: readonly Defect[] = [
       ),
     ],
   },
+  {
+    name: 'run_has_two_winners',
+    what: 'a process executes a run that another one has won',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/schedules/runner.ts',
+        '    if (after !== null) this.#runs.begin(after, ticket);\n',
+        '    this.#runs.begin(after ?? view, ticket);\n',
+      ),
+    ],
+  },
+  {
+    name: 'run_settled_before_due',
+    what: 'a run starts ten seconds before it is due',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/schedules/runner.ts',
+        '    if (now < begin) return view;\n',
+        '    if (now < begin - AHEAD_MS) return view;\n',
+      ),
+    ],
+  },
+  {
+    name: 'run_starts_when_cancelled',
+    what: 'a run of a cancelled schedule starts',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/schedules/runner.ts',
+        "    if (state.status === 'cancelled') return endRun(this.#deps, view, ticket, 'cancelled');\n",
+        '',
+      ),
+      at(
+        'src/usecases/schedules/end-run.ts',
+        "        if (ticket.status === 'funded') view = view && (await endRun(deps, view, ticket, 'cancelled'));\n",
+        '        void ticket;\n',
+      ),
+      at(
+        'src/domain/schedule/commands.ts',
+        "  if (status === 'cancelled' || ticket.status !== 'funded') return null;\n",
+        "  if (status === undefined || ticket.status !== 'funded') return null;\n",
+      ),
+    ],
+  },
+  {
+    name: 'payment_key_kept',
+    what: 'the key of the payment of a run is kept after its end',
+    within: 400,
+    changes: [at('src/usecases/schedules/end-run.ts', '  await forgetPayment(deps, ticket);\n', '')],
+  },
+  {
+    name: 'run_executed_under_new_job',
+    what: 'a run that is taken over is executed under another job',
+    within: 400,
+    changes: [
+      at(
+        `${EXECUTION}/execute-webhook.ts`,
+        "  const jobId = call.lookup.jobId ?? makeId('job', deps.entropy.bytes(16));\n",
+        "  const jobId = makeId('job', deps.entropy.bytes(16));\n",
+      ),
+    ],
+  },
+  {
+    name: 'skipped_payment_not_released',
+    what: 'the payment of a run that is skipped stays bound to it',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/schedules/end-run.ts',
+        "      case 'deferred': {\n",
+        "      case 'deferred':\n        return reason;\n      case 'absent' as never: {\n",
+      ),
+    ],
+  },
 ];
