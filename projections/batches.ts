@@ -3,13 +3,13 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { EventQueue } from './event-queue.ts';
 import type { GenerationStore } from './generations.ts';
 import type { FoldedBatch } from './projection.ts';
-import type { Schedule } from './schedule.ts';
+import type { SessionTiming } from './session-timing.ts';
 import type { SharedRows } from './shared-rows.ts';
 
 export type BatchesDeps = {
   readonly rows: SharedRows;
   readonly queue: EventQueue;
-  readonly schedule: Schedule;
+  readonly schedule: SessionTiming;
   readonly store: Pick<GenerationStore, 'disposable'>;
   readonly clock: Clock;
   readonly batchSize: number;

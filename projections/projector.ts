@@ -7,7 +7,7 @@ import type { EventQueue } from './event-queue.ts';
 import type { Progress } from './progress.ts';
 import { unavailable } from './read-models.ts';
 import type { Db } from './rows.ts';
-import type { Role } from './schedule.ts';
+import type { Role } from './session-timing.ts';
 import { type Between, type ProjectorDeps, type ProjectorOptions, Sessions } from './sessions.ts';
 
 export type ProjectorState =

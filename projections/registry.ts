@@ -92,7 +92,7 @@ export const MODELS = declared({
     retained: { table: 'decisions', time: 'created_at', ended: always, horizon: 'receipts' },
   },
   schedule: {
-    version: 1,
+    version: 2,
     tables: [schedules, scheduleRuns],
     project: projectSchedule,
     queries: scheduleQueries,

@@ -5,10 +5,10 @@ import { EventQueue } from './event-queue.ts';
 import { type OpenRows, RowsDoubted } from './live-generation.ts';
 import type { Progress } from './progress.ts';
 import type { FoldedBatch } from './projection.ts';
-import { type Role, Schedule, type ScheduleDeps } from './schedule.ts';
+import { type Role, SessionTiming, type TimingDeps } from './session-timing.ts';
 import { SharedRows, type SharedRowsDeps } from './shared-rows.ts';
 
-export type SessionDeps = ScheduleDeps &
+export type SessionDeps = TimingDeps &
   SharedRowsDeps & {
     /** null: of a rebuild. */
     readonly progress: Pick<Progress, 'position' | 'isAwaited' | 'moved' | 'noteCaughtUp'> | null;
@@ -28,7 +28,7 @@ export class Session {
   readonly queue: EventQueue;
   readonly #deps: SessionDeps;
   readonly #rows: SharedRows;
-  readonly #schedule: Schedule;
+  readonly #schedule: SessionTiming;
   /** A reader found a note of deleted rows. */
   #isDoubted = false;
   #isEnded = false;
@@ -40,7 +40,7 @@ export class Session {
     this.db = rows.db;
     this.#deps = deps;
     this.#rows = new SharedRows(rows, deps);
-    this.#schedule = new Schedule(deps);
+    this.#schedule = new SessionTiming(deps);
     const [after, onChange] = [rows.head.position, () => this.ring()];
     this.queue = new EventQueue(log, clock, { after, capacity: QUEUED * batchSize, until, onChange });
   }

@@ -9,7 +9,6 @@ CREATE TABLE "schedule_runs" (
 	"started_at" text,
 	"late_by_ms" integer,
 	"receipt_id" text,
-	"holder" text,
 	"position" text NOT NULL
 );
 --> statement-breakpoint
@@ -27,5 +26,4 @@ CREATE TABLE "schedules" (
 --> statement-breakpoint
 CREATE INDEX "schedule_runs_of" ON "schedule_runs" USING btree ("schedule_id","run");--> statement-breakpoint
 CREATE INDEX "schedule_runs_due" ON "schedule_runs" USING btree ("state","due_at");--> statement-breakpoint
-CREATE INDEX "schedule_runs_holder" ON "schedule_runs" USING btree ("holder","state");--> statement-breakpoint
-CREATE INDEX "schedules_next" ON "schedules" USING btree ("next_due_at");
+CREATE INDEX "schedules_next" ON "schedules" USING btree ("status","next_due_at");

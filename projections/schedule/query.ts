@@ -27,16 +27,21 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
     .orderBy(desc(run), desc(scheduleRuns.id))
     .limit(RUNS_MAX)
     .prepare('schedule_runs_of');
-  const dueRuns = db
-    .selectDistinct({ id: scheduleRuns.scheduleId })
-    .from(scheduleRuns)
-    .where(and(inArray(state, [...OPEN]), lte(dueAt, sql.placeholder('until'))))
-    .limit(sql.placeholder('limit'))
-    .prepare('schedule_runs_due');
+  const dueIn = (name: string, ...states: readonly (typeof OPEN)[number][]) =>
+    db
+      .select({ id: scheduleRuns.scheduleId })
+      .from(scheduleRuns)
+      .where(and(inArray(state, [...states]), lte(dueAt, sql.placeholder('until'))))
+      .orderBy(dueAt)
+      .limit(sql.placeholder('limit'))
+      .prepare(name);
+  const fundedRuns = dueIn('schedule_runs_due', 'funded');
+  const begunRuns = dueIn('schedule_runs_begun', 'started', 'running');
   const unfunded = db
     .select({ id: schedules.scheduleId })
     .from(schedules)
     .where(and(eq(schedules.status, 'active'), lte(schedules.nextDueAt, sql.placeholder('until'))))
+    .orderBy(schedules.nextDueAt)
     .limit(sql.placeholder('limit'))
     .prepare('schedules_unfunded');
   return {
@@ -48,13 +53,15 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
       const open = runs.filter((one) => OPEN.some((each) => each === one.state)).length;
       return { ...schedule, runs, open };
     },
-    /** Schedules with a run that is due by `until` (RFC 3339) and not known as over. Somebody has to look at their streams. */
+    /**
+     * Schedules with a run that is due by `until` (RFC 3339) and not known as over, at most `limit` of each kind, the earliest
+     * runs first: those to be started, those that were, and those without a payment.
+     */
     async due(until: string, limit: number): Promise<readonly string[]> {
-      const [runs, without] = [
-        await dueRuns.execute({ until, limit }),
-        await unfunded.execute({ until, limit }),
-      ];
-      return [...new Set([...runs, ...without].map(({ id }) => id))];
+      const found = [];
+      for (const query of [fundedRuns, begunRuns, unfunded])
+        found.push(...(await query.execute({ until, limit })).map(({ id }) => id));
+      return [...new Set(found)];
     },
   };
 }

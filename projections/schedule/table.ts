@@ -17,7 +17,7 @@ export const schedules = pgTable(
     nextDueAt: text('next_due_at'),
     position: text().notNull(),
   },
-  (table) => [index('schedules_next').on(table.nextDueAt)],
+  (table) => [index('schedules_next').on(table.status, table.nextDueAt)],
 );
 
 export const scheduleRuns = pgTable(
@@ -35,14 +35,11 @@ export const scheduleRuns = pgTable(
     startedAt: text('started_at'),
     lateByMs: integer('late_by_ms'),
     receiptId: text('receipt_id'),
-    /** Keyed hash of who paid. */
-    holder: text(),
     position: text().notNull(),
   },
   (table) => [
     index('schedule_runs_of').on(table.scheduleId, table.run),
     index('schedule_runs_due').on(table.state, table.dueAt),
-    index('schedule_runs_holder').on(table.holder, table.state),
   ],
 );
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Db } from '#projections/rows.ts';
-import { lingerAfter } from '#projections/schedule.ts';
 import { Session } from '#projections/session.ts';
+import { lingerAfter } from '#projections/session-timing.ts';
 import type { LiveMessage, RecordedEvent } from '#src/ports/event-log.ts';
 import { letPass, manualClock, quiet } from '#test/support/fakes.ts';
 

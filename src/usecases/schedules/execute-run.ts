@@ -16,6 +16,8 @@ export type RunDeps = ScheduleDeps & {
   readonly readPayment: (header: PaymentHeader) => Promise<PresentedPayment | Refused>;
 };
 
+/** Runs in progress in one process. */
+const ACTIVE_MAX = 128;
 /** Between two attempts of a run that cannot be executed now. */
 const AGAIN_MS = 5000;
 
@@ -43,6 +45,11 @@ export class RunExecutor {
 
   constructor(deps: RunDeps) {
     this.#deps = deps;
+  }
+
+  /** No further run is begun here: calls that are made now need the rest of what is in flight at most. */
+  isFull(): boolean {
+    return this.#active.size >= ACTIVE_MAX;
   }
 
   isActive(jobId: string): boolean {

@@ -27,6 +27,8 @@ export type RunnerDeps = RunDeps & {
 };
 
 const LOOK_MS = 1000;
+/** Between two looks while as many runs are in progress as there may be. */
+const FULL_MS = 50;
 const AHEAD_MS = 10_000;
 /** A run that another process has started and that has no job is taken over when nothing was written for so long. */
 const TAKE_OVER_MS = 45_000;
@@ -51,7 +53,7 @@ export class ScheduleRunner {
     const { clock, stopping } = this.#deps;
     while (!stopping.aborted) {
       await this.pass();
-      await clock.sleep(LOOK_MS, stopping);
+      await clock.sleep(this.#runs.isFull() ? FULL_MS : LOOK_MS, stopping);
     }
     await this.settled();
   }
@@ -66,7 +68,10 @@ export class ScheduleRunner {
       if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) return;
       const due = await candidates(clock.now() + AHEAD_MS);
       const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
-      for (const scheduleId of due) await this.#look(scheduleId, spreadMs);
+      for (const scheduleId of due) {
+        if (this.#runs.isFull()) break;
+        await this.#look(scheduleId, spreadMs);
+      }
       this.#keys.sweepIfDue(failed);
     } catch (cause) {
       failed(cause);
@@ -110,7 +115,7 @@ export class ScheduleRunner {
     if (state.status === 'cancelled') return endRun(this.#deps, view, ticket, 'cancelled');
     const now = clock.now();
     const begin = Date.parse(ticket.dueAt) + spreadMs * fractionOf(ticket.jobId);
-    if (now < begin) return view;
+    if (now < begin || this.#runs.isFull()) return view;
     if (now > catchUpEnd(state.defined, ticket) && now > begin + LOOK_MS) {
       const moved = moveRun(state, ticket, timeOf(this.#deps));
       if (moved === null) return endRun(this.#deps, view, ticket, 'missed');
@@ -143,8 +148,8 @@ export class ScheduleRunner {
     if (now > end + RUN_TIMES.startGraceMs) return view;
     const again = this.#runs.isDueAgain(jobId);
     const unchangedMs = watch.unchangedFor(view.stream, `${view.expected} ${jobId}`);
-    if (again === true || (again === null && (exclusive || unchangedMs >= TAKE_OVER_MS)))
-      this.#runs.begin(view, ticket);
+    const isMine = again === true || (again === null && (exclusive || unchangedMs >= TAKE_OVER_MS));
+    if (isMine && !this.#runs.isFull()) this.#runs.begin(view, ticket);
     return view;
   }
 }

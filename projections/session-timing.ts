@@ -8,7 +8,7 @@ import type { Purge } from './purge.ts';
 /** `projects`: this process wrote last. `follows`: another one did; this one takes over if that one stops. */
 export type Role = 'projects' | 'follows';
 
-export type ScheduleDeps = {
+export type TimingDeps = {
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Events in one transaction at most: it blocks the event loop of an embedded store for its length. */
   readonly batchSize: number;
@@ -42,11 +42,11 @@ const CHECK_REBUILD_MS = 10_000;
 export const lingerAfter = (tookMs: number): number =>
   Math.min(LINGER_MS.most, Math.max(LINGER_MS.least, LINGER_MS.times * tookMs));
 
-export class Schedule {
+export class SessionTiming {
   role: Role = 'projects';
   /** The rows have come within a batch of the log's head. */
   isNearHead = false;
-  readonly #deps: ScheduleDeps;
+  readonly #deps: TimingDeps;
   readonly #checkMs: number;
   /** How long the next batch gathers where no reader waits. */
   #lingerMs = lingerAfter(0);
@@ -58,7 +58,7 @@ export class Schedule {
   #movedAt: number;
   #ring = () => {};
 
-  constructor(deps: ScheduleDeps) {
+  constructor(deps: TimingDeps) {
     this.#deps = deps;
     const now = deps.clock.monotonic();
     this.#checkMs = deps.progress === null ? CHECK_REBUILD_MS : CHECK_MS;
