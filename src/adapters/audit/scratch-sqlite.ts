@@ -57,7 +57,7 @@ export function sqliteScratch<T extends Json>(
     get(key) {
       const put = buffer.get(key);
       if (put !== undefined) return put.value;
-      const text = stored.mayContain(key) ? read.get(key)?.value : undefined;
+      const text = isWritten && stored.mayContain(key) ? read.get(key)?.value : undefined;
       return typeof text === 'string' ? JSON.parse(text) : null;
     },
     put(key, value, added) {
