@@ -18,7 +18,11 @@ export type Listening = {
 /** The address or the port cannot be had. */
 export class CannotListen extends OperatorError {
   constructor({ hostname, port }: ListenOptions, cause: unknown) {
-    super(`cannot listen at ${hostname}:${port}: it is taken, or not this machine's to give`, { cause });
+    // Bun has one code for all causes.
+    super(
+      `cannot listen at ${hostname}:${port}: another program listens there, the address is not of this machine, or this user may not use the port; relay doctor says which`,
+      { cause },
+    );
   }
 }
 

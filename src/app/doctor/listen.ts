@@ -1,6 +1,8 @@
 // The doctor on the address that the service listens at, which is taken for a moment only if nothing listens there.
 import { connect, createServer } from 'node:net';
 import type { Config } from '#src/config.ts';
+import { parsedJson } from '#src/domain/canonical-json.ts';
+import { SERVICE } from '#src/domain/limits.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { urlHost } from '#src/lib/url-host.ts';
 import { type Checked, fine, problem } from './finding.ts';
@@ -10,15 +12,18 @@ const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::
 
 export type Living = { readonly url: string; readonly lives: boolean };
 
-/** Whether the process that listens at HOST and PORT answers `/health/live` within `ms`. */
+/** Whether a relay that listens at HOST and PORT answers `/health/live` within `ms`. */
 export async function askLiving(host: string, port: number, ms: number): Promise<Living> {
   const url = `http://${urlHost(LOOPBACK[host] ?? host)}:${port}/health/live`;
-  const lives = await fetch(url, { signal: AbortSignal.timeout(ms) }).then(
-    ({ status }) => status === 200,
-    () => false,
-  );
+  const lives = await fetch(url, { signal: AbortSignal.timeout(ms) })
+    .then(async (answer) => answer.status === 200 && isOurs(parsedJson(await answer.text())))
+    .catch(() => false);
   return { url, lives };
 }
+
+/** Another program may answer 200 at any path. */
+const isOurs = (body: unknown): boolean =>
+  typeof body === 'object' && body !== null && 'service' in body && body.service === SERVICE.name;
 
 const ANSWER_MS = 2000;
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { type Listening, serve } from '#src/adapters/runtime/serve.ts';
+import { CannotListen, type Listening, serve } from '#src/adapters/runtime/serve.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import { fakeProtocol } from '#test/support/fakes-protocol.ts';
@@ -397,4 +397,18 @@ onBun('garbage is collected after many requests, not after few', async () => {
     await server.stop();
     Bun.gc = gc;
   }
+});
+
+test('a port that is taken, an address of another machine: one error, which says how to find out', async () => {
+  await served({}, async ({ port }) => {
+    const handler = async () => new Response('');
+    for (const at of [
+      { hostname: '127.0.0.1', port },
+      { hostname: '192.0.2.1', port: 0 },
+    ])
+      await assert.rejects(serve(handler, at, systemClock()), (error) => {
+        assert.ok(error instanceof CannotListen);
+        return /^cannot listen at [\d.]+:\d+: .+; relay doctor says which$/.test(error.message);
+      });
+  });
 });
