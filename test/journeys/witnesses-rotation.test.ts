@@ -17,7 +17,7 @@ type Health = {
 };
 type Kept = Executed & { readonly proof: string };
 
-describe('a rotated checkpoint key', { timeout: 120_000 }, () => {
+describe('a rotated checkpoint key', () => {
   let world: World;
   let service: Service;
   let witness: WitnessProcess;
