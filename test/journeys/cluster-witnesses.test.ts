@@ -33,10 +33,12 @@ describe('two processes with two witnesses', needs, () => {
   let policy: WitnessPolicy;
   let policyFile: string;
   const answered = new Map<string, Executed>();
+  /** Calls that a kill has cut, until they are closed. */
+  const cut: Promise<unknown>[] = [];
 
   const start = () => cluster.start({ WITNESS_POLICY_FILE: policyFile, WITNESS_INTERVAL_SECONDS: '2' });
 
-  /** A hundred calls at once, and meanwhile `strike`; what it cuts is asked for again until it is closed. */
+  /** A hundred calls at once, and meanwhile `strike`; what it cuts is asked for again until it is closed, also after this. */
   async function burst(name: string, strike: () => Promise<unknown>): Promise<void> {
     const paths = Array.from({ length: CALLS }, (_, n) => `/load/${name}/${n}`);
     const call = async (path: string, n: number): Promise<void> => {
@@ -49,16 +51,19 @@ describe('two processes with two witnesses', needs, () => {
       const first = members[n % members.length] ?? assert.fail();
       let answer = await execute(first, request).catch(() => null);
       const isClosed = () => answer?.status === 200 || answer?.status === 502;
-      if (!isClosed())
-        await waitFor(
-          `${path} is closed`,
-          async () => {
-            answer = await execute(members[n % members.length] ?? assert.fail(), request).catch(() => null);
-            return isClosed();
-          },
-          { limitMs: 150_000, everyMs: 500 },
-        );
-      answered.set(path, answer?.body ?? assert.fail());
+      const keep = () => answered.set(path, answer?.body ?? assert.fail());
+      if (isClosed()) return void keep();
+      // What the kill has left running is closed when its lease and the grace are over: meanwhile the test continues.
+      const closed = waitFor(
+        `${path} is closed`,
+        async () => {
+          answer = await execute(members[n % members.length] ?? assert.fail(), request).catch(() => null);
+          return isClosed();
+        },
+        { limitMs: 150_000, everyMs: 500 },
+      ).then(keep);
+      closed.catch(() => undefined);
+      cut.push(closed);
     };
     const all = Promise.all(paths.map(call));
     const received = () =>
@@ -158,6 +163,8 @@ describe('two processes with two witnesses', needs, () => {
     'in the end: one round a checkpoint, no call sent twice, and an audit with the policy is clean',
     LIMIT,
     async () => {
+      await Promise.all(cut);
+      await allWitnessed();
       for (const member of members) assert.deepEqual((await member.stop()).stderr, '');
       const recorded = await cluster.recorded();
       const sizes = recorded.flatMap(({ type, data }) =>
