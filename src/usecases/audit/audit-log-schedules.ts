@@ -1,9 +1,12 @@
 // Schedules in an audit: each stream is folded, and a job that names a run has to be the one that was started for it.
 import { type Fault, fault } from '#src/domain/audit/finding.ts';
-import type { JobStarted } from '#src/domain/events/job.ts';
+import type { JobCompleted, JobStarted } from '#src/domain/events/job.ts';
 import { type ScheduleEvent, STREAM } from '#src/domain/events.ts';
+import { boughtNothing } from '#src/domain/payment/ledger.ts';
 import { absentSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
 import type { StreamStates } from './stream-states.ts';
+
+const runName = (jobId: string): string => `run ${jobId}`;
 
 export function auditSchedules(states: StreamStates) {
   return {
@@ -11,6 +14,11 @@ export function auditSchedules(states: StreamStates) {
       const before = states.get('schedule', stream) ?? absentSchedule;
       const after = evolveSchedule(before, event);
       states.put('schedule', stream, after);
+      if (event.type === 'RunSkipped' && before.status !== 'absent') {
+        const { plannedJobId } = event.data;
+        const ticket = before.tickets.find(({ jobId }) => jobId === plannedJobId);
+        if (ticket?.status === 'started') states.put('skippedRun', runName(ticket.jobId), ticket);
+      }
       return after === before
         ? [fault('schedule_event_impossible', 'it cannot follow in the state of the schedule')]
         : [];
@@ -19,10 +27,12 @@ export function auditSchedules(states: StreamStates) {
     started({ jobId, paymentStream, schedule }: JobStarted): readonly Fault[] {
       if (schedule === null) return [];
       const known = states.get('schedule', STREAM.schedule(schedule.id));
+      const late = states.get('skippedRun', runName(jobId));
       const ticket =
         known === null || known.status === 'absent'
           ? undefined
-          : known.tickets.find((one) => one.jobId === jobId);
+          : (known.tickets.find((one) => one.jobId === jobId) ?? late);
+      if (late !== null) states.put('lateJob', runName(jobId), true);
       const isIts =
         ticket?.status === 'started' &&
         ticket.run === schedule.run &&
@@ -31,6 +41,11 @@ export function auditSchedules(states: StreamStates) {
       return isIts
         ? []
         : [fault('schedule_mismatch', 'the job names a run that its schedule did not start with it')];
+    },
+    /** A run may be skipped while its job is being started by a process that is late: its request is not sent then. */
+    completed({ jobId, errorCategory }: JobCompleted): readonly Fault[] {
+      if (boughtNothing(errorCategory) || states.get('lateJob', runName(jobId)) === null) return [];
+      return [fault('schedule_mismatch', 'the job was executed, and its schedule has skipped its run')];
     },
   };
 }

@@ -174,7 +174,10 @@ function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
   const witnesses = auditWitnesses(evidence?.policy ?? null, primitives);
   const money = auditMoney(states);
   const schedules = auditSchedules(states);
-  const { completed } = money;
+  const completed: typeof money.completed = (event, job) => [
+    ...money.completed(event, job),
+    ...schedules.completed(event.data),
+  ];
   const started: typeof money.started = (event) => [
     ...money.started(event),
     ...schedules.started(event.data),

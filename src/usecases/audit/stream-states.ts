@@ -9,7 +9,7 @@ import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { Job } from '#src/domain/job/state.ts';
 import type { Claim } from '#src/domain/payment/claim.ts';
-import type { Schedule } from '#src/domain/schedule/state.ts';
+import type { Schedule, Ticket } from '#src/domain/schedule/state.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 
 /** `revision`: decimal. */
@@ -73,6 +73,10 @@ type Kinds = {
   readonly refund: RefundHistory;
   readonly decision: DecisionFacts;
   readonly schedule: Schedule;
+  /** Of a run that was started and skipped. */
+  readonly skippedRun: Ticket;
+  /** It started when its run was skipped already. */
+  readonly lateJob: true;
   readonly leaf: Leaf;
   readonly round: AuditedRound;
   /** Of a payment: name of the row of the last round that confirmed it. */
