@@ -227,13 +227,14 @@ const STATEMENTS: readonly (readonly [RegExp, Executor])[] = [
         .map(({ job_id }) => ({ job_id })),
   ],
   [
-    /^select distinct "schedule_id" from "schedule_runs" where/,
+    /^select "schedule_id" from "schedule_runs" where .* order by "schedule_runs"."due_at" limit/,
     ({ draft, params }) => {
       const [until, limit] = [String(params.at(-2)), Number(params.at(-1))];
-      const rows = [...(schemaOf(draft).tables.get('schedule_runs')?.values() ?? [])];
-      const due = rows.filter(({ state, due_at }) => params.includes(state) && String(due_at) <= until);
-      const ids = new Set(due.map(({ schedule_id }) => schedule_id));
-      return [...ids].slice(0, limit).map((schedule_id) => ({ schedule_id }));
+      return [...(schemaOf(draft).tables.get('schedule_runs')?.values() ?? [])]
+        .filter(({ state, due_at }) => params.includes(state) && String(due_at) <= until)
+        .sort((a, b) => (String(a.due_at) < String(b.due_at) ? -1 : 1))
+        .slice(0, limit)
+        .map(({ schedule_id }) => ({ schedule_id }));
     },
   ],
   [

@@ -62,7 +62,7 @@ export function simulatedStore(
           if (draft === null && isWrite && storage.isLockedFor(host)) return null;
           const before = draft ?? { state: storage.state, path: schema };
           const target = { ...before };
-          const found = run(target, text, params, () => `relay_${++storage.made}`);
+          const found = known(() => run(target, text, params, () => `relay_${++storage.made}`));
           if (draft !== null) Object.assign(draft, target);
           else storage.state = target.state;
           return found;
@@ -71,6 +71,16 @@ export function simulatedStore(
       );
       if (rows !== null) return rows;
       await host.clock.sleep(2);
+    }
+  }
+
+  /** A statement that is unknown here fails the seed: its caller may take that for an outage. */
+  function known<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      if (error instanceof TypeError) host.bugs.push(error.message);
+      throw error;
     }
   }
 
