@@ -49,7 +49,12 @@ export class RunExecutor {
 
   /** No further run is begun here: calls that are made now need the rest of what is in flight at most. */
   isFull(): boolean {
-    return this.#active.size >= ACTIVE_MAX;
+    return this.free() <= 0;
+  }
+
+  /** How many runs may still be begun here. */
+  free(): number {
+    return ACTIVE_MAX - this.#active.size;
   }
 
   isActive(jobId: string): boolean {

@@ -30,6 +30,8 @@ const LOOK_MS = 1000;
 /** Between two looks while as many runs are in progress as there may be. */
 const FULL_MS = 50;
 const AHEAD_MS = 10_000;
+/** Schedules that are looked at in parallel, so that their starts are committed together. */
+const LOOKS_AT_ONCE = 32;
 /** A run that another process has started and that has no job is taken over when nothing was written for so long. */
 const TAKE_OVER_MS = 45_000;
 /** Of the start of runs: how much later the last of so many due ones begins. */
@@ -68,9 +70,11 @@ export class ScheduleRunner {
       if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) return;
       const due = await candidates(clock.now() + AHEAD_MS);
       const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
-      for (const scheduleId of due) {
-        if (this.#runs.isFull()) break;
-        await this.#look(scheduleId, spreadMs);
+      for (let at = 0; at < due.length && !this.#runs.isFull(); ) {
+        const next = due.slice(at, at + Math.min(LOOKS_AT_ONCE, this.#runs.free()));
+        at += next.length;
+        const looks = await Promise.allSettled(next.map((scheduleId) => this.#look(scheduleId, spreadMs)));
+        for (const look of looks) if (look.status === 'rejected') throw look.reason;
       }
       this.#keys.sweepIfDue(failed);
     } catch (cause) {
