@@ -418,8 +418,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/usecases/schedules/runner.ts',
-        '    if (now < begin) return view;\n',
-        '    if (now < begin - AHEAD_MS) return view;\n',
+        '    if (now < begin || this.#runs.isFull()) return view;\n',
+        '    if (now < begin - AHEAD_MS || this.#runs.isFull()) return view;\n',
       ),
     ],
   },
