@@ -120,10 +120,10 @@ export async function loadPayment(log: EventLog, stream: string): Promise<View<P
  * For facts that cannot wait for the caller: repeats the read while the event log is unavailable. Throws `EventDamaged`: the
  * job stays open, and recovery closes it when the event is put back.
  */
-export async function loadPaymentSurely(deps: JournalDeps, stream: string): Promise<View<Payment>> {
+async function untilRead<T>(deps: JournalDeps, read: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
-      return await loadPayment(deps.log, stream);
+      return await read();
     } catch (error) {
       const isTransient = error instanceof EventLogUnavailable && !(error instanceof EventDamaged);
       if (!isTransient || deps.ending?.aborted) throw error;
@@ -131,6 +131,12 @@ export async function loadPaymentSurely(deps: JournalDeps, stream: string): Prom
     }
   }
 }
+
+export const loadPaymentSurely = (deps: JournalDeps, stream: string): Promise<View<Payment>> =>
+  untilRead(deps, () => loadPayment(deps.log, stream));
+
+export const loadJobSurely = (deps: JournalDeps, jobId: string): Promise<JobView> =>
+  untilRead(deps, () => loadJob(deps.log, jobId));
 
 export async function loadClaim(log: EventLog, stream: string): Promise<View<Claim>> {
   return fold(stream, await log.readStream(stream), isClaimEvent, freeClaim, evolveClaim);

@@ -26,7 +26,7 @@ import type { KeyedHash } from '#src/ports/signer.ts';
 import {
   appendUntilKnown,
   envelope,
-  loadJob,
+  loadJobSurely,
   loadPaymentSurely,
   unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
@@ -168,7 +168,10 @@ async function announceRetry(
   return follow({ ...running, disclosures: [...running.disclosures, ...disclosures] }, [made], events);
 }
 
-/** For the owner, who is certain that the attempt that was due was not sent. Returns the stored job if it is closed already. */
+/**
+ * For the owner, who is certain that the attempt that was due was not sent: recovery would record that it may have been.
+ * Returns the stored job if it is closed already.
+ */
 export const closeNotExecuted = (deps: RunDeps, jobId: string): Promise<Ran> =>
   closeOwn(deps, jobId, 'not_executed');
 
@@ -185,7 +188,7 @@ function closeDefective(deps: RunDeps, jobId: string, sent: Sent, defect: unknow
 }
 
 async function closeOwn(deps: RunDeps, jobId: string, cause: Interruption): Promise<Ran> {
-  const closed = await closeUnsent(deps, await loadJob(deps.log, jobId), cause, 'owner');
+  const closed = await closeUnsent(deps, await loadJobSurely(deps, jobId), cause, 'owner');
   return { kind: 'closed', job: closed ?? (await loadClosed(deps, jobId)), disclosures: [] };
 }
 

@@ -167,6 +167,27 @@ test('without key and payment: a call that was answered 503 is not sent when the
   assert.equal(it.outbound.sent.length, 1);
 });
 
+test('without key and payment: a log that stores JobStarted late and then goes away is read until the owner has closed the job', async () => {
+  const it = world();
+  const { frozen, open } = gate();
+  it.log.onNext('JobStarted', (store) =>
+    frozen(async () => {
+      const stored = await store();
+      it.log.setAway(true);
+      return stored;
+    }),
+  );
+  await faultOf(it, execute(it, { ...DEMO, key: null }));
+  open();
+  await pass(it, 60);
+  it.log.setAway(false);
+  await pass(it, 3);
+  assert.equal(it.outbound.sent.length, 0);
+  const completed = it.log.events.find(({ type }) => type === 'JobCompleted');
+  assert.deepEqual([completed?.data.errorCategory, completed?.data.closedBy], ['not_executed', 'owner']);
+  assert.equal(it.slots.inFlight(), 0);
+});
+
 test('without key and payment, away for long: nothing is sent, however late JobStarted is stored', async () => {
   const it = world();
   it.log.onNext('JobStarted', async (store) => {
