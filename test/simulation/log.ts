@@ -22,6 +22,8 @@ export class LogStore {
   readonly streams = new Map<string, RecordedEvent[]>();
   /** How many events there were after each append. */
   readonly ends: number[] = [];
+  /** How often a backup was restored. */
+  restored = 0;
   /** Called after each append. */
   readonly listeners = new Set<() => void>();
   onStored: (events: readonly RecordedEvent[]) => void = () => undefined;
@@ -92,6 +94,7 @@ export class LogStore {
 
   /** A backup is restored: the events after these are gone. */
   cut(count: number): void {
+    this.restored++;
     this.events.splice(count);
     for (const [stream, past] of this.streams) {
       const left = past.filter(({ position }) => Number(position) <= count);
@@ -239,7 +242,13 @@ export function logAccess(store: LogStore, host: Host, weather: LogWeather): Log
     append(stream, expected, given: readonly NewEvent[]) {
       const rows = given.map(eventRow);
       const what = `an append of ${given.map(({ type }) => type).join(', ')}`;
-      return call(what, () => store.append(stream, expected, rows), true);
+      const { restored } = store;
+      // A request to the server that was replaced does not reach the one with the backup.
+      const effect = () => {
+        if (store.restored !== restored) throw unavailable();
+        return store.append(stream, expected, rows);
+      };
+      return call(what, effect, true);
     },
     readStream: (stream, options) => read(() => store.read(stream, options)),
     readAll: ({ after, max, types }) => read(() => store.after(after, max, types)),
