@@ -20,6 +20,9 @@ import type { Trace } from './trace.ts';
 
 export type Violation = { readonly invariant: string; readonly detail: string };
 
+/** `ended`: how many reservations of the call's payment had ended without a charge when it was made. */
+type Expected = { readonly jobId: string | null; readonly accepted: boolean; readonly ended: number };
+
 type Seen = {
   readonly log: LogStore;
   readonly chain: Chain;
@@ -53,7 +56,7 @@ export class Witness {
   readonly settleKinds = new Map<string, SettleKind>();
   readonly #begun = new Map<string, number>();
   /** By call: the completed job that a repeat must get; calls whose payment was accepted before are `accepted`. */
-  readonly #expected = new Map<Made, { readonly jobId: string | null; readonly accepted: boolean }>();
+  readonly #expected = new Map<Made, Expected>();
   readonly seen: Seen;
 
   constructor(seen: Seen) {
@@ -237,7 +240,8 @@ export class Witness {
 
   made(made: Made): void {
     this.calls.push(made);
-    this.#expected.set(made, { jobId: this.#completedFor(made), accepted: this.#isAccepted(made) });
+    const [jobId, accepted, ended] = [this.#completedFor(made), this.#isAccepted(made), this.#ended(made)];
+    this.#expected.set(made, { jobId, accepted, ended });
   }
 
   /** The job that this payment has bought, or that this key names. */
@@ -270,7 +274,13 @@ export class Witness {
     return !['absent', 'rejected', 'released'].includes(this.payment(STREAM.payment(payment.hash)).status);
   }
 
-  /** A unit of a target's quota is for a call that is new. */
+  #ended({ payment }: Made): number {
+    if (payment === null) return 0;
+    const events = this.seen.log.read(STREAM.payment(payment.hash));
+    return events.filter(({ type }) => type === 'PaymentRejected' || type === 'PaymentReleased').length;
+  }
+
+  /** A unit of a target's quota is for a call that is new; one whose payment was rejected or released meanwhile is new again. */
   quotaTaken({ name }: QuotaRule, key: string, host: Host): void {
     if (name !== 'target-per-payer') return;
     const calls = this.calls.filter(
@@ -279,7 +289,11 @@ export class Witness {
     );
     // A run of a schedule has no call, and one that was answered before may continue.
     if (calls.length === 0) return;
-    if (calls.every((made) => this.#expected.get(made)?.accepted === true))
+    const isKnown = (made: Made) => {
+      const expected = this.#expected.get(made);
+      return expected?.accepted === true && expected.ended === this.#ended(made);
+    };
+    if (calls.every(isKnown))
       this.violated('quota_once', `${host.name} takes a unit for a payment that was accepted before`);
   }
 
