@@ -17,7 +17,8 @@ import { makeWorld, type World, type WorldOptions } from './service-world.ts';
 
 /** Atomic units. */
 const PRICE = 3000n;
-const PURSE = 30_000n;
+/** What a payer has at first. */
+export const PURSE = 30_000n;
 /** Payments for each row of a table; more in the full set. */
 export const SAMPLES = LONG ? 20 : 3;
 

@@ -39,9 +39,11 @@ type Header = Readonly<Record<string, string>>;
 const httpClient = (payer: Payer) =>
   new x402HTTPClient(registerExactEvmScheme(new x402Client(), { signer: payer }));
 
-/** The requirements of a 402, as the stock client reads its header. */
-export async function challenge(url: string): Promise<PaymentRequired> {
-  const response = await fetch(url, { method: 'POST' });
+/** The requirements of a 402, as the stock client reads its header. `order`: a body whose price is asked for. */
+export async function challenge(url: string, order?: unknown): Promise<PaymentRequired> {
+  const headers = { 'content-type': 'application/json' };
+  const asking = order === undefined ? {} : { headers, body: JSON.stringify(order) };
+  const response = await fetch(url, { method: 'POST', ...asking });
   assert.equal(response.status, 402);
   const body = await response.json();
   return httpClient(newPayer()).getPaymentRequiredResponse((name) => response.headers.get(name), body);
