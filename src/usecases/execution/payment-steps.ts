@@ -334,7 +334,9 @@ async function record(
     }
     if (isReturned(payment) || payment.status === 'absent') return LOOK_UP;
     const found = factOf(view === inHand);
-    if (!ours && found?.type !== 'PaymentSettled') return LOOK_UP;
+    // Settled meanwhile, and then found missing: it may have bought its job, so that only its transfer is still a fact.
+    const isFoundMissing = payment.status === 'missing' && view !== inHand;
+    if ((!ours || isFoundMissing) && found?.type !== 'PaymentSettled') return LOOK_UP;
     if (found === null) return { kind: 'open', view };
     // The money is the reservation's, whichever job's call moved it.
     const fact =
