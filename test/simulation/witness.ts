@@ -337,7 +337,9 @@ export class Witness {
         ({ answer: before, payment }) =>
           before?.kind === 'executed' &&
           payment === made.payment &&
-          before.execution.receipt.jws !== receipt.jws,
+          before.execution.receipt.jws !== receipt.jws &&
+          !this.#isOfRefunded(before.execution.job.id, payment) &&
+          !this.#isOfRefunded(job.id, payment),
       );
       if (earlier !== undefined && made.payment !== null)
         this.violated('same_answer', `client ${made.intent.id} gets two receipts for one payment`);
@@ -347,6 +349,19 @@ export class Witness {
       if (answer.kind === 'refused')
         this.violated('link_exists', `a link to the job ${answer.jobId}, which does not exist`);
     }
+  }
+
+  /**
+   * Of another payment with the same key, which was refunded before this job of it started: the job sends nothing, the key
+   * is free, and a copy of the call buys a job of its own.
+   */
+  #isOfRefunded(jobId: string, payment: PresentedPayment | null): boolean {
+    const job = this.job(jobId);
+    if (job.status !== 'completed' || job.completed.errorCategory !== 'not_executed') return false;
+    const { paymentStream } = job.started;
+    if (payment === null || paymentStream === null || paymentStream === STREAM.payment(payment.hash))
+      return false;
+    return this.payment(paymentStream).status === 'refunded';
   }
 
   // ── at the operators ──────────────────────────────────────────────────────────────────────────────────
