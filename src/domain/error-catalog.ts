@@ -112,7 +112,12 @@ export const ERRORS = {
   target_quota_exceeded: entry(429, 'Too many calls of this target host.', WAIT, after(60)),
   too_many_in_flight: entry(429, 'Too many calls are in flight.', WAIT, after(1)),
   internal_error: entry(500, 'The service failed.', SAME_PAYMENT, { charged: 'at_most_once' }),
-  no_signing_key: entry(503, 'No signing key is valid now, so nothing is executed.', WAIT, after(60)),
+  no_signing_key: entry(
+    503,
+    'No signing key is valid now, so nothing is executed. With `details.links.job`, the call was made before, or may have been: its result will be found there.',
+    WAIT,
+    { charged: 'at_most_once', ...after(60) },
+  ),
   payment_unconfirmed: entry(503, 'It is not known yet whether the payment was settled.', SAME_PAYMENT, {
     charged: 'at_most_once',
     ...after(5),

@@ -124,9 +124,10 @@ const CHARGES: readonly Charge[] = [
   {
     statuses: [503],
     codes: ['no_signing_key'],
-    charged: 'never',
-    meaning: 'This relay has no valid signing key: no call is executed, since none could be receipted.',
-    next: 'Repeat after details.validFrom, with the same payment header if the request has one.',
+    charged: 'at_most_once',
+    meaning:
+      'This relay has no valid signing key: no call is executed, since none could be receipted. With details.links.job, the call was made before, or may have been.',
+    next: 'Read details.links.job if it is there; else repeat after details.validFrom. With a payment header, repeat with the same one: it is charged at most once and executed once.',
   },
   {
     statuses: [500],

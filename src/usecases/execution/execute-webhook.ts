@@ -28,13 +28,13 @@ import { countWalletFailure, type PaidSlotDeps, takePaidSlot, validatePayment } 
 import type { RequestDisclosures } from './disclosures.ts';
 import {
   accountOf,
+  answeredFor,
   type Call,
   callOf,
   type ExecuteInput,
   type Execution,
   isAnonymous,
   isContract,
-  logUnavailable,
   openRequest,
   outboundRequest,
   ranNow,
@@ -151,8 +151,7 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
     return await Promise.race([done, deadline.passed]);
   } catch (cause) {
     if (state.step === 'settle' && deadline.isOver()) throw unconfirmed(cause);
-    if (cause instanceof EventLogUnavailable) throw logUnavailable(call, jobIn(state), cause);
-    throw cause;
+    throw answeredFor(call, jobIn(state), cause);
   } finally {
     deadline.end();
   }

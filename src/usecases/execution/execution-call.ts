@@ -6,8 +6,9 @@ import { STREAM } from '#src/domain/events.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
-import type { Allowed, Fault, Refused } from '#src/domain/refusal.ts';
+import { type Allowed, Fault, type Refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { logFault } from '#src/ports/outage.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
@@ -212,12 +213,17 @@ function repeatOf({ lookup, read }: Call): string {
   return hasKey ? 'Repeat with the same idempotencyKey.' : 'Repeat the same call.';
 }
 
-/** `job` null: its start was not reached. `stored`: JobStarted is, so that the request may have been sent. */
-export function logUnavailable(
-  call: Call,
-  job: { readonly jobId: string; readonly stored: boolean } | null,
-  cause: unknown,
-): Fault {
+/** How far a job has come. `stored`: JobStarted is, so that its request may have been sent. */
+type Reached = { readonly jobId: string; readonly stored: boolean };
+
+/** What the caller is answered for `cause`. `job` null: its start was not reached. */
+export function answeredFor(call: Call, job: Reached | null, cause: unknown): unknown {
+  if (cause instanceof EventLogUnavailable) return logUnavailable(call, job, cause);
+  const isKeyGone = cause instanceof Fault && cause.code === 'no_signing_key';
+  return isKeyGone && job?.stored ? unreceipted(call, job.jobId, cause) : cause;
+}
+
+function logUnavailable(call: Call, job: Reached | null, cause: EventLogUnavailable): Fault {
   const repeat = isAnonymous(call) ? '' : ` ${repeatOf(call)}`;
   const [outcome, jobId] = job?.stored
     ? [`the result will be found at the job.${repeat}`, job.jobId]
@@ -225,4 +231,12 @@ export function logUnavailable(
       ? ['nothing was sent, and nothing will be: repeat the call.', null]
       : [`for this call nothing was sent so far.${repeat}`, job?.jobId ?? null];
   return logFault(cause, outcome, jobId === null ? null : { jobId });
+}
+
+/** The clock was set while the call was made: recovery closes the job once a key is valid. */
+function unreceipted(call: Call, jobId: string, cause: Fault): Fault {
+  const repeat = isAnonymous(call) ? '' : ` ${repeatOf(call)}`;
+  const message = `This relay has no valid signing key any more for the receipt of this call, which may have been sent: the result will be found at the job once a key is valid.${repeat}`;
+  const details = { ...(typeof cause.details === 'object' ? cause.details : null), jobId };
+  return new Fault('no_signing_key', message, { cause, details });
 }

@@ -121,7 +121,7 @@ test('pricing says of every status of the paid routes whether it is charged, as 
     '502 once',
     '503 event_log_unavailable at_most_once',
     '503 facilitator_unavailable never',
-    '503 no_signing_key never',
+    '503 no_signing_key at_most_once',
     '503 payment_unconfirmed at_most_once',
     '508 never',
   ]);
