@@ -426,6 +426,22 @@ export class Witness {
       Date.parse(String(compared?.data.blockTime ?? 0)) < chargedAt + 45_000
     )
       return 'a charge is not compared';
+    // A scan left it out: the books stay short until a look-up of the charge finds it and its blocks are read again.
+    if (this.seen.isPaid && isShort(log, chain)) return 'a transfer in a compared block is not in the books';
     return position === (log.events.at(-1)?.position ?? null) ? null : `the rows are at ${position}`;
   }
+}
+
+/** The rounds that no later one replaced have received less than the chain has in their blocks. */
+function isShort(log: LogStore, chain: Chain): boolean {
+  const rounds = log.events.filter(({ type }) => type === 'ChainReconciled').reverse();
+  const last = Number(rounds[0]?.data.toBlock ?? 0);
+  let from = Number.POSITIVE_INFINITY;
+  let received = 0n;
+  for (const { data } of rounds) {
+    if (Number(data.toBlock) >= from) continue;
+    from = Number(data.fromBlock);
+    received += BigInt(String(data.received));
+  }
+  return rounds.length > 0 && received < chain.received(last) - chain.received(from - 1);
 }

@@ -3,7 +3,7 @@
 import { sha256, toHex, utf8 } from '../encoding.ts';
 import { type ChainReconciled, chainAccount, identityText, type Unattributed } from '../events/payment.ts';
 import { type EventOf, event, STREAM } from '../events.ts';
-import { type ChainFinding, type Payment, paymentSettled } from './state.ts';
+import { type ChainFinding, isSurelyOver, type Payment, paymentSettled } from './state.ts';
 
 /** One asset of one payee: what a comparison is about. Addresses in lower case. */
 export type ChainAccount = { readonly network: string; readonly asset: string; readonly payee: string };
@@ -74,9 +74,15 @@ export const isCharged = (payment: Payment): boolean =>
 /** Between the record of a charge and the time of its block: clocks differ, and a facilitator may answer early. */
 const MARGIN_SECONDS = 30;
 
-/** Whether the transfer of a charge that was recorded at this time must be in the blocks up to this one. */
-export const isDue = (settledAtMs: number, { time }: Pick<ChainBlock, 'time'>): boolean =>
-  settledAtMs / 1000 + MARGIN_SECONDS <= time;
+/** `settledAt`: Unix ms, by the clock of the process that recorded the charge. `validBefore`: of its authorization, Unix s. */
+export type ChargeTimes = { readonly settledAt: number; readonly validBefore: string };
+
+/**
+ * Whether the transfer of a charge must be in the blocks up to this one. No later block than the end of its authorization can
+ * have it (EIP-3009), whatever time a wrong clock has recorded.
+ */
+export const isDue = (charge: ChargeTimes, { time }: Pick<ChainBlock, 'time'>): boolean =>
+  charge.settledAt / 1000 + MARGIN_SECONDS <= time || isSurelyOver(charge, time);
 
 /**
  * The charge has no transfer in the blocks up to this one, which must have it, and the chain shows no later one either.

@@ -19,6 +19,7 @@ import {
   addRound,
   type ChainAccount,
   type ChainBooks,
+  type ChargeTimes,
   isCharged,
 } from '#src/domain/payment/reconciliation.ts';
 import { isSelfPaid, type Payment } from '#src/domain/payment/state.ts';
@@ -27,12 +28,10 @@ import { eventIn, eventsOf, loadPayment } from '#src/usecases/event-streams.ts';
 import { readHistory } from './payment-histories.ts';
 
 /** A charge whose transfer is in no block that was compared so far. */
-export type UnconfirmedCharge = {
+export type UnconfirmedCharge = ChargeTimes & {
   readonly account: ChainAccount;
   readonly amount: bigint;
   readonly transaction: string | null;
-  /** Unix ms. */
-  readonly settledAt: number;
 };
 
 /** The comparison with the chain of one account. */
@@ -126,6 +125,7 @@ function openPayments(log: EventLog, maxEntries: number) {
         ...termsOf(payment.reserved),
         transaction,
         settledAt: Date.parse(settledAt),
+        validBefore: payment.reserved.validBefore,
       });
     },
     confirm: (stream: string) => unconfirmed.delete(stream),

@@ -87,7 +87,7 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
     const transaction = transactionOf(state);
     const finding = await deps.lookUp(state.reserved, { transaction, signal: compared.signal });
     failures = finding.outcome === 'unavailable' ? failures + 1 : 0;
-    if (isCharged(state)) unread = earlier(unread, await unreadBlock(deps, finding, compared));
+    unread = earlier(unread, await unreadBlock(deps, finding, compared));
     const fact = await factOf(deps, state, finding, compared.upTo);
     if (fact === null) continue;
     if (await compared.isOvertaken()) break;
@@ -107,7 +107,7 @@ const LISTS = { PaymentSettled: 'settled', PaymentMissing: 'missing', PaymentRej
 /** The chain up to this block can change what the books say of it. */
 const isOpenTo = (payment: Payment, upTo: ChainBlock): boolean =>
   'settled' in payment && isCharged(payment)
-    ? isDue(Date.parse(payment.settled.settledAt), upTo)
+    ? isDue({ ...payment.reserved, settledAt: Date.parse(payment.settled.settledAt) }, upTo)
     : isMissing(payment) || isBound(payment);
 
 function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readonly string[] {
@@ -115,7 +115,7 @@ function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readon
   const key = accountKey(account);
   const found = new Set(compared.replaced.filter((stream) => !confirmed.has(stream)));
   for (const [stream, charge] of ledger.unconfirmed)
-    if (!confirmed.has(stream) && accountKey(charge.account) === key && isDue(charge.settledAt, upTo))
+    if (!confirmed.has(stream) && accountKey(charge.account) === key && isDue(charge, upTo))
       found.add(stream);
   const now = deps.clock.now();
   for (const [stream, entry] of ledger.entries)
@@ -160,7 +160,7 @@ async function factOf(
 const hasStarted = async ({ log }: JudgeDeps, jobId: string): Promise<boolean> =>
   (await loadJob(log, jobId)).state.status !== 'absent';
 
-/** The transfer of a charge is in a compared block, and the node's answer for these blocks did not contain it. */
+/** The transfer of a payment is in a compared block, and the node's answer for these blocks did not contain it. */
 async function unreadBlock(
   deps: JudgeDeps,
   finding: ChainFinding,

@@ -438,23 +438,3 @@ test('a node that is down: nothing is appended', async () => {
   await assert.rejects(it.round(), { code: 'unreachable' });
   assert.equal(it.log.events.length, length);
 });
-
-test('a node that leaves a transfer out: the charge is not missing, and the block to read again is found', async () => {
-  const it = reconciledWorld();
-  await made(it.round());
-  const payment = await it.payment('1', 'served');
-  it.chain.pay(payment.reserved);
-  const { number } = it.chain.mine();
-  const finding = await it.chain.lookUp(payment.reserved);
-  assert.ok(finding.outcome === 'paid' && finding.transaction !== null);
-  it.chain.node.omits.add(finding.transaction);
-  it.pass(60);
-  const { found, round } = await made(it.round());
-  assert.deepEqual([found.missing, round.transfers, found.unread], [[], 0, number]);
-  assert.equal((await it.balance()).balanced, true);
-  it.chain.node.omits.clear();
-  const again = await made(it.round(found.unread));
-  assert.deepEqual([again.round.transfers, again.found.unread], [1, null]);
-  const { received, charged, balanced } = await it.balance();
-  assert.deepEqual([received, charged, balanced], ['3000', '3000', true]);
-});
