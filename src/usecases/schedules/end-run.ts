@@ -3,7 +3,8 @@
 import { sha256, toBase64url, toHex, utf8 } from '#src/domain/encoding.ts';
 import { event } from '#src/domain/events.ts';
 import type { Refused } from '#src/domain/refusal.ts';
-import { cancelSchedule as cancel, skipRun } from '#src/domain/schedule/commands.ts';
+import { cancelSchedule as cancel, catchUpEnd, skipRun } from '#src/domain/schedule/commands.ts';
+import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import {
@@ -24,22 +25,31 @@ export type EndDeps = Pick<
 >;
 
 /**
- * Records that a run is not executed. null: another process wrote to the schedule first. `reason`: a code; that of the
- * payment's end takes its place if the payment has ended already.
+ * Records that a run is not executed. null: another process wrote to the schedule first; the same view: the run has a job,
+ * or may still get one. `reason`: a code; that of the payment's end takes its place if the payment has ended already.
+ * `startsElsewhere` false: no call but that of the caller can start its job.
  */
 export async function endRun(
   deps: EndDeps,
   view: View<DefinedSchedule>,
   ticket: Ticket,
   reason: string,
+  startsElsewhere = true,
 ): Promise<View<DefinedSchedule> | null> {
-  const { jobId, paymentStream } = ticket;
+  const { jobId, paymentStream, status } = ticket;
+  const now = deps.clock.now();
   const ended = paymentStream === null ? reason : await releasePayment(deps, paymentStream, jobId, reason);
+  if (status === 'started') {
+    // A payment that has ended starts no job. Otherwise a process that is late may start it, for as long as one may.
+    const isOpen = startsElsewhere && (paymentStream === null || ended === UNSERVED);
+    if (isOpen && now <= catchUpEnd(view.state.defined, ticket) + RUN_TIMES.endGraceMs) return view;
+    // Read after the time, and the payment's end: a start that it does not show is not sent any more.
+    if ((await loadJob(deps.log, jobId)).state.status !== 'absent') return view;
+  }
   const skipping = appendSchedule(deps, view, [skipRun(view.state, ticket, ended, timeOf(deps))]);
   const after = definedView(await unlessOvertaken(skipping));
   if (after === null) return null;
-  await forgetPayment(deps, ticket);
-  await forgetRequest(deps, after);
+  await forgetRun(deps, after, ticket);
   return after;
 }
 
@@ -88,6 +98,12 @@ export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedu
     if (job.state.status !== 'completed') return;
   }
   await deps.vault.remove([defined.scheduleId]);
+}
+
+/** Deletes the keys of a run that is over. */
+export async function forgetRun(deps: EndDeps, view: View<DefinedSchedule>, ticket: Ticket): Promise<void> {
+  await forgetPayment(deps, ticket);
+  await forgetRequest(deps, view);
 }
 
 export const definedView = (view: View<Schedule> | null): View<DefinedSchedule> | null =>

@@ -8,6 +8,7 @@ import { isOutage } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { loadSchedule, type View } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { BegunRuns } from './begun-runs.ts';
 import { definedView, endRun, forgetPayment, forgetRequest } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
 
@@ -18,8 +19,6 @@ export type RunDeps = ScheduleDeps & {
 
 /** Runs in progress in one process. */
 const ACTIVE_MAX = 128;
-/** Between two attempts of a run that cannot be executed now. */
-const AGAIN_MS = 5000;
 
 /** A refusal that a repeat may reverse. */
 const AGAIN: ReadonlySet<RefusalCode> = new Set([
@@ -40,11 +39,11 @@ export class RunExecutor {
   readonly #deps: RunDeps;
   /** By job. */
   readonly #active = new Map<string, Promise<void>>();
-  /** When a run is tried again, by job: monotonic ms. */
-  readonly #again = new Map<string, number>();
+  readonly begun: BegunRuns;
 
   constructor(deps: RunDeps) {
     this.#deps = deps;
+    this.begun = new BegunRuns(deps.clock);
   }
 
   /** No further run is begun here: calls that are made now need the rest of what is in flight at most. */
@@ -66,22 +65,11 @@ export class RunExecutor {
     await Promise.all(this.#active.values());
   }
 
-  /** Whether a run that could not be executed here is due to be tried again; null: it was not tried here. */
-  isDueAgain(jobId: string): boolean | null {
-    const again = this.#again.get(jobId);
-    return again === undefined ? null : this.#deps.clock.monotonic() >= again;
-  }
-
-  /** The run is over. */
-  forget(jobId: string): void {
-    this.#again.delete(jobId);
-  }
-
   /** Executes the run, unless it is executed here already. */
   begin(view: View<DefinedSchedule>, ticket: Ticket): void {
-    const { clock, logger } = this.#deps;
+    const { logger } = this.#deps;
     const { jobId } = ticket;
-    this.#again.set(jobId, clock.monotonic() + AGAIN_MS);
+    this.begun.remember(jobId, view.state.defined.scheduleId);
     const done = this.#execute(view, ticket)
       .catch((cause: unknown) => {
         if (!isOutage(cause))
@@ -117,25 +105,30 @@ export class RunExecutor {
       client: `${defined.scheduleId} ${payer}`,
       via: null,
       ticket: { jobId, schedule, startBefore },
+    }).catch((cause: unknown) => {
+      this.begun.remember(jobId, defined.scheduleId, { continues: true });
+      throw cause;
     });
-    this.#again.set(jobId, clock.monotonic() + AGAIN_MS);
+    this.begun.remember(jobId, defined.scheduleId);
     if (!isRefused(execution)) {
-      this.#again.delete(jobId);
       await forgetPayment(this.#deps, ticket);
       const view = definedView(await loadSchedule(this.#deps.log, defined.scheduleId));
       if (view !== null) await forgetRequest(this.#deps, view);
+      this.begun.forget(jobId);
       return;
     }
     if (AGAIN.has(execution.refused) && clock.now() <= startBefore) return;
     await this.#end(ticket, defined.scheduleId, skipReason(execution));
   }
 
-  /** If another process writes to the schedule first, its next look ends the run. */
+  /** If another process writes to the schedule first, or the run may still start there, a later look ends it. */
   async #end({ jobId }: Ticket, scheduleId: string, reason: string): Promise<void> {
     const view = definedView(await loadSchedule(this.#deps.log, scheduleId));
     const ticket = view?.state.tickets.find((one) => one.jobId === jobId);
-    if (view === null || ticket === undefined) return;
-    await endRun(this.#deps, view, ticket, reason);
-    this.#again.delete(jobId);
+    if (view === null || ticket === undefined) return this.begun.forget(jobId);
+    const startsElsewhere = !this.#deps.exclusive || this.begun.find(jobId)?.continues === true;
+    const after = await endRun(this.#deps, view, ticket, reason, startsElsewhere);
+    if (after === null || after === view) this.begun.remember(jobId, scheduleId, { reason });
+    else this.begun.forget(jobId);
   }
 }

@@ -14,7 +14,7 @@ import {
   unlessOvertaken,
   type View,
 } from '#src/usecases/event-streams.ts';
-import { definedView, endRun, forgetPayment, forgetRequest } from './end-run.ts';
+import { definedView, endRun, forgetRun } from './end-run.ts';
 import { type RunDeps, RunExecutor } from './execute-run.ts';
 import { KeySweep } from './key-sweep.ts';
 import { timeOf } from './quote.ts';
@@ -68,7 +68,7 @@ export class ScheduleRunner {
     };
     try {
       if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) return;
-      const due = await candidates(clock.now() + AHEAD_MS);
+      const due = this.#runs.begun.withDueAgain(await candidates(clock.now() + AHEAD_MS));
       const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
       for (let at = 0; at < due.length && !this.#runs.isFull(); ) {
         const next = due.slice(at, at + Math.min(LOOKS_AT_ONCE, this.#runs.free()));
@@ -91,6 +91,7 @@ export class ScheduleRunner {
     const { log, logger } = this.#deps;
     try {
       let view = definedView(await loadSchedule(log, scheduleId));
+      this.#runs.begun.forgetOthers(scheduleId, view?.state.tickets ?? []);
       if (view === null) return;
       const passed = passUnfunded(view.state, timeOf(this.#deps));
       view = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, passed)));
@@ -136,23 +137,22 @@ export class ScheduleRunner {
   }
 
   async #lookAtStarted(view: View<DefinedSchedule>, ticket: Ticket): Promise<View<DefinedSchedule> | null> {
-    const { log, clock, watch, exclusive } = this.#deps;
     const { jobId } = ticket;
-    const job = await loadJob(log, jobId);
+    const job = await loadJob(this.#deps.log, jobId);
     if (job.state.status === 'running') return view;
     if (job.state.status === 'completed') {
-      this.#runs.forget(jobId);
-      await forgetPayment(this.#deps, ticket);
-      await forgetRequest(this.#deps, view);
+      await forgetRun(this.#deps, view, ticket);
+      this.#runs.begun.forget(jobId);
       return view;
     }
-    const now = clock.now();
+    const now = this.#deps.clock.now();
+    // A process with a wrong clock may have started it.
+    if (now < Date.parse(ticket.dueAt)) return view;
     const end = catchUpEnd(view.state.defined, ticket);
-    if (now > end + RUN_TIMES.endGraceMs) return endRun(this.#deps, view, ticket, 'missed');
+    if (now > end + RUN_TIMES.endGraceMs)
+      return endRun(this.#deps, view, ticket, this.#runs.begun.find(jobId)?.reason ?? 'missed');
     if (now > end + RUN_TIMES.startGraceMs) return view;
-    const again = this.#runs.isDueAgain(jobId);
-    const unchangedMs = watch.unchangedFor(view.stream, `${view.expected} ${jobId}`);
-    const isMine = again === true || (again === null && (exclusive || unchangedMs >= TAKE_OVER_MS));
+    const isMine = this.#runs.begun.isDueAgain(jobId) ?? isTakenOver(this.#deps, view, ticket);
     if (isMine && !this.#runs.isFull()) this.#runs.begin(view, ticket);
     return view;
   }
@@ -184,6 +184,16 @@ class SharedClock {
     this.#isHeld = isHeld;
     return isHeld;
   }
+}
+
+/** Whether the process that has started a run is silent. */
+function isTakenOver(
+  { watch, exclusive }: RunnerDeps,
+  { stream, expected }: View<DefinedSchedule>,
+  { jobId }: Ticket,
+): boolean {
+  const unchangedMs = watch.unchangedFor(stream, `${expected} ${jobId}`);
+  return exclusive || unchangedMs >= TAKE_OVER_MS;
 }
 
 /** Whether an earlier run of the schedule has not ended. */
