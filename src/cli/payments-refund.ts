@@ -92,8 +92,10 @@ const BEGIN_REFUSED: Readonly<
   missing: (id) => `${id} is charged in the books, and the chain has no transfer of it: no money came in`,
   not_on_chain: (id) =>
     `the chain shows no transfer of ${id}: no money came in, or it is not mined yet; nothing is sent back for it (cancel its refund if it has begun)`,
+  not_final: (id) =>
+    `the transfer of ${id} is not confirmed, and a reorganisation of the chain may remove it: run this again in some minutes`,
   chain_unavailable: (id) =>
-    `the node at X402_RPC_URL gives no usable answer about ${id}: try again, or use another node, or --by-hand (see --help)`,
+    `the node at X402_RPC_URL gives no usable answer about ${id}: try again, or use another node (one without a safe block needs X402_CONFIRMATIONS), or --by-hand (see --help)`,
   self_paid: (id) => `${id} was paid by its own payee: no money came in (cancel its refund if it has begun)`,
   job_running: (id) => `the call of ${id} is running: run this again when it has ended`,
   served: (id) => `the call of ${id} was made: use --served to return the charge nevertheless`,

@@ -33,7 +33,7 @@ export type Office = {
 /** One round: whatever is due is begun, some of it cancelled, the rest paid back and recorded. */
 export async function refundDue(office: Office, random: Random, isLast: boolean): Promise<void> {
   const { chain, scheduler, trace } = office;
-  const due = await command(office, random, async ({ log, host, payments }) => {
+  const due = await command(office, random, async ({ log, host, payments, findTransfers }) => {
     const rows = openPayments(await readLedger(log), host.clock.now());
     const begun: { readonly id: string; readonly payer: string; readonly amount: string }[] = [];
     for (const { id, state } of rows) {
@@ -44,7 +44,8 @@ export async function refundDue(office: Office, random: Random, isLast: boolean)
       if (!isDue) continue;
       const { lookUp } = payments;
       const options = { includeServed: false, statement: null };
-      const result = await beginPaymentRefund({ log, ...journalOf(host), lookUp }, id, options);
+      const deps = { log, ...journalOf(host), lookUp, findTransfers };
+      const result = await beginPaymentRefund(deps, id, options);
       trace.reached(`refund begin: ${result.outcome === 'begun' ? 'begun' : result.reason}`);
       if (result.outcome !== 'begun') continue;
       office.onBegun(id);

@@ -78,14 +78,16 @@ const REVERTED = Symbol('reverted');
 /** `moves`: by nonce. */
 export async function startChainDouble(moves: ReadonlyMap<string, Moved> = new Map()): Promise<ChainDouble> {
   const calls: string[] = [];
+  const block = () => ({
+    number: HEAD,
+    hash: HASH,
+    timestamp: numberToHex(Math.floor(Date.now() / 1000)),
+    transactions: [],
+  });
   const answersOf = (chainId: number): Readonly<Record<string, (...params: never[]) => unknown>> => ({
     eth_chainId: () => numberToHex(chainId),
-    eth_getBlockByNumber: () => ({
-      number: HEAD,
-      hash: HASH,
-      timestamp: numberToHex(Math.floor(Date.now() / 1000)),
-      transactions: [],
-    }),
+    eth_getBlockByNumber: block,
+    eth_getBlockByHash: block,
     eth_getCode: (address: string) => (double.contracts.has(address.toLowerCase()) ? '0x60' : '0x'),
     eth_call: ({ to, data }: { to: Hex; data: Hex }) =>
       called({ chainId, token: double.token, moves }, to, data),
@@ -93,7 +95,9 @@ export async function startChainDouble(moves: ReadonlyMap<string, Moved> = new M
       [...moves].filter(([nonce]) => nonce === topics[2]).map(([nonce, moved]) => logsOf(nonce, moved)[0]),
     eth_getTransactionReceipt: (hash: string) => {
       const [found] = [...moves].filter(([, { transaction }]) => transaction === hash);
-      return found === undefined ? null : { status: '0x1', transactionHash: hash, logs: logsOf(...found) };
+      if (found === undefined) return null;
+      const place = { blockNumber: HEAD, blockHash: HASH };
+      return { status: '0x1', transactionHash: hash, ...place, logs: logsOf(...found) };
     },
   });
   const server = await loopbackServer(async (request, response) => {

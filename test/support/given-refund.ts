@@ -39,8 +39,14 @@ export const begin = (
     includeServed = false,
     statement = null,
     lookUp = paidOnChain,
-  }: { includeServed?: boolean; statement?: string | null; lookUp?: Payments['lookUp'] } = {},
-) => beginPaymentRefund({ ...deps, lookUp }, id, { includeServed, statement });
+    findTransfers = async () => transactionOf(),
+  }: {
+    includeServed?: boolean;
+    statement?: string | null;
+    lookUp?: Payments['lookUp'];
+    findTransfers?: (transaction: string) => Promise<FoundTransfers>;
+  } = {},
+) => beginPaymentRefund({ ...deps, lookUp, findTransfers }, id, { includeServed, statement });
 
 export const complete = (
   deps: JournalDeps,

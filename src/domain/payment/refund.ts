@@ -21,8 +21,8 @@ export function progressOf(job: Job): JobProgress {
 
 /**
  * `unconfirmed`: whether the money moved is unknown. `not_charged`: it did not. `missing`: the comparison with the chain
- * found no transfer of the charge; `not_on_chain`: the look-up at the begin shows none. `chain_unavailable`: it shows
- * nothing. `self_paid`: by the payee, so that no money came in. `served`: its call was made.
+ * found no transfer of the charge; `not_on_chain`: the look-up at the begin shows none. `not_final`: its block does not count
+ * yet, and a reorganisation may remove it. `chain_unavailable`: it shows nothing. `self_paid`: by the payee, so that no money came in. `served`: its call was made.
  */
 export type BeginRefusal =
   | 'not_found'
@@ -30,6 +30,7 @@ export type BeginRefusal =
   | 'not_charged'
   | 'missing'
   | 'not_on_chain'
+  | 'not_final'
   | 'chain_unavailable'
   | 'self_paid'
   | 'job_running'
@@ -72,18 +73,26 @@ const NOT_REFUNDABLE: Readonly<Record<Exclude<Payment, RefundablePayment>['statu
 export type BeginRequest = {
   readonly job: JobProgress;
   readonly finding: ChainFinding;
+  /** The transaction of the charge; null: none was found, or the refund has begun before. */
+  readonly charge: Pick<FoundTransfers, 'outcome'> | null;
   readonly statement: string | null;
   readonly at: string;
 };
 
-/** Money goes back only if it came. No events: the refund has begun before. */
+/**
+ * Money goes back only if it came, and stays: a reorganisation could remove the charge whose refund was sent, or put it behind
+ * its refund. No events: the refund has begun before.
+ */
 export function beginRefund(
   payment: RefundablePayment,
-  { job, finding, statement, at }: BeginRequest,
+  { job, finding, charge, statement, at }: BeginRequest,
 ): Events<readonly EventOf<'RefundBegun'>[]> | { readonly kind: BeginRefusal } {
-  const isUnavailable = finding.outcome === 'unavailable';
-  if (!isUnavailable && finding.outcome !== 'paid') return { kind: 'not_on_chain' };
+  const isSilent = finding.outcome === 'unavailable';
+  if (!isSilent && finding.outcome !== 'paid') return { kind: 'not_on_chain' };
   if (payment.status === 'refunding') return { kind: 'events', events: [] };
+  if (charge?.outcome === 'unconfirmed') return { kind: 'not_final' };
+  if (charge?.outcome === 'missing' || charge?.outcome === 'failed') return { kind: 'not_on_chain' };
+  const isUnavailable = isSilent || charge?.outcome !== 'found';
   if (isUnavailable && statement === null) return { kind: 'chain_unavailable' };
   const begun = refundBegun(payment, job === 'executed', isUnavailable ? statement : null, at);
   return { kind: 'events', events: [begun] };

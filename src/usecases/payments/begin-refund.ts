@@ -21,7 +21,7 @@ import {
   loadPayment,
   unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
-import { findClaimed } from './complete-refund.ts';
+import { type CompleteRequest, findClaimed } from './complete-refund.ts';
 
 /** `id`: name of the payment's stream. `isNew` false: it had begun before. */
 export type Begun =
@@ -40,12 +40,12 @@ export type BeginOptions = {
 };
 
 /**
- * Begins the refund of a payment whose transfer the chain shows now. If its job starts at the same moment, exactly one of
+ * Begins the refund of a payment whose transfer the chain shows now, in a block that counts. If its job starts at the same moment, exactly one of
  * the two wins: either the job reads the refund and sends nothing, or the refund is cancelled. `includeServed`: also if its
  * call was made.
  */
 export async function beginPaymentRefund(
-  deps: JournalDeps & Pick<Payments, 'lookUp'>,
+  deps: JournalDeps & Pick<Payments, 'lookUp'> & Pick<CompleteRequest, 'findTransfers'>,
   id: string,
   { includeServed, statement }: BeginOptions,
 ): Promise<Begun> {
@@ -57,7 +57,9 @@ export async function beginPaymentRefund(
     const { payment } = found;
     const { transaction } = payment.settled;
     const finding = await deps.lookUp(payment.reserved, { transaction });
-    const beginning = beginRefund(payment, { job, finding, statement, at: isoNow(deps) });
+    const isLookedAt = finding.outcome === 'paid' && payment.status === 'settled';
+    const charge = isLookedAt ? await deps.findTransfers(finding.transaction) : null;
+    const beginning = beginRefund(payment, { job, finding, charge, statement, at: isoNow(deps) });
     if (beginning.kind !== 'events') return { outcome: 'refused', id, reason: beginning.kind };
     const [event] = beginning.events;
     if (event !== undefined && (await unlessOvertaken(appendPayment(deps, view, event))) === null) continue;

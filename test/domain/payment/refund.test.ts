@@ -11,6 +11,7 @@ import {
   claimTransfers,
   confirmRefund,
   evolveClaims,
+  type FoundTransfers,
   type JobProgress,
   NO_CLAIMS,
   type RefundClaims,
@@ -51,12 +52,19 @@ describe('begin', () => {
     {
       includeServed = false,
       finding = paid,
+      charge = 'found',
       statement = null,
-    }: { includeServed?: boolean; finding?: ChainFinding; statement?: string | null } = {},
+    }: {
+      includeServed?: boolean;
+      finding?: ChainFinding;
+      charge?: FoundTransfers['outcome'];
+      statement?: string | null;
+    } = {},
   ) => {
     const found = refundable(givenPayment(...events).state, { job, includeServed });
     if (found.kind !== 'refundable') return found;
-    return beginRefund(found.payment, { job, finding, statement, at: AT });
+    const looked = finding.outcome === 'paid' ? { outcome: charge } : null;
+    return beginRefund(found.payment, { job, finding, charge: looked, statement, at: AT });
   };
 
   const cases: readonly [
@@ -128,6 +136,22 @@ describe('begin', () => {
     assert.deepEqual(begin(charged, 'absent', { finding, statement }), events(refundBegun({ statement })));
     assert.deepEqual(begin(charged, 'absent', { statement }), events(refundBegun()));
     assert.deepEqual(begin([...charged, refundBegun()], 'absent', { finding }), events());
+  });
+
+  test('the block of the charge does not count yet, or not any more: refused, whatever the operator states', () => {
+    for (const [charge, kind] of [
+      ['unconfirmed', 'not_final'],
+      ['missing', 'not_on_chain'],
+      ['failed', 'not_on_chain'],
+    ] as const) {
+      assert.deepEqual(begin(charged, 'absent', { charge, statement: 'sure' }), { kind });
+      assert.deepEqual(begin([...charged, refundBegun()], 'absent', { charge }), events());
+    }
+    const statement = 'A block explorer shows it.';
+    for (const charge of ['unavailable', 'no_safe_block'] as const) {
+      assert.deepEqual(begin(charged, 'absent', { charge }), { kind: 'chain_unavailable' });
+      assert.deepEqual(begin(charged, 'absent', { charge, statement }), events(refundBegun({ statement })));
+    }
   });
 
   test('it holds by the job as read afterwards: what did not start by then sends nothing', () => {

@@ -237,3 +237,19 @@ test('without a usable answer of the chain, the reason of the operator is record
   // Printed again, also while the node does not answer.
   assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { lookUp })), 'begun');
 });
+
+test('a charge in a block that does not count yet is not begun: its own transaction is looked at', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
+  const asked: string[] = [];
+  const findTransfers = async (transaction: string) => {
+    asked.push(transaction);
+    return { outcome: 'unconfirmed', blocks: 3 } as const;
+  };
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { findTransfers })), 'not_final');
+  assert.deepEqual(asked, [paymentSettled().data.transaction]);
+  assert.deepEqual(await paymentTypes(it), CHARGED);
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM)), 'begun');
+  assert.equal(reasonOf(await begin(it.deps, PAYMENT_STREAM, { findTransfers })), 'begun');
+  assert.equal(asked.length, 1);
+});

@@ -49,7 +49,9 @@ describe('a payment for a run', () => {
     const { charged, open, received, balanced } = await it.balance();
     assert.deepEqual([charged, open, received, balanced], ['0', '0', '0', true]);
     assert.equal((await resolve(it, stream)).kind, 'confirmed');
-    const begun = await beginPaymentRefund(it.deps, stream, { includeServed: true, statement: 'certain' });
+    const findTransfers = () => assert.fail('it is not charged');
+    const options = { includeServed: true, statement: 'certain' };
+    const begun = await beginPaymentRefund({ ...it.deps, findTransfers }, stream, options);
     assert.deepEqual(begun, { outcome: 'refused', id: stream, reason: 'not_charged' });
     assert.deepEqual(await it.types({ stream }), ['PaymentDeferred']);
   });
