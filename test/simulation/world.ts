@@ -300,8 +300,8 @@ export class World {
     const ms = random.chance(0.5) ? random.between(16_000, 100_000) : random.between(100, 6000);
     if (kind === 'refund') {
       const fork = random.fork();
-      // The job's start is held up until about the time at which the refund begins.
-      const heldMs = random.between(0, 2500);
+      // The job's start is held up until about the time at which the refund begins: the block of the charge counts by then.
+      const heldMs = random.between(4000, 12_000);
       if (random.chance(0.8)) relay?.access.away(heldMs);
       scheduler.after(
         heldMs + random.between(-100, 2200),
