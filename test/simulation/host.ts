@@ -41,6 +41,8 @@ export class Host implements Owner {
   readonly name: string;
   alive = true;
   frozenUntil = 0;
+  /** Virtual ms at which its last freeze began. */
+  frozenFrom = 0;
   /** Wall clock against true time, ms. */
   wallOffset = 0;
   /** Virtual ms at which the wall clock was set while it ran. */
@@ -88,6 +90,8 @@ export class Host implements Owner {
 
   /** Nothing of it runs for so long; what is under way elsewhere continues. */
   freeze(ms: number): void {
+    // One that begins within another extends it.
+    if (this.frozenUntil < this.scheduler.now) this.frozenFrom = this.scheduler.now;
     this.frozenUntil = Math.max(this.frozenUntil, this.scheduler.now + ms);
     this.disturbedUntil = Math.max(this.disturbedUntil, this.frozenUntil);
     this.trace.note(`${this.name} is frozen for ${Math.round(ms)} ms`);

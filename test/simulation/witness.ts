@@ -303,7 +303,7 @@ export class Witness {
       this.violated('no_defect', answer.code);
     if (answer.kind === 'refused' && answer.code === 'payment_required' && made.payment !== null) {
       this.seen.chain.mine();
-      if (this.seen.chain.endOf(made.payment)?.kind === 'use')
+      if (this.seen.chain.endOf(made.payment)?.kind === 'use' && !this.#isHeldBack(made))
         this.violated(
           'never_402_when_paid',
           `client ${made.intent.id} is refused although its money has come`,
@@ -349,6 +349,17 @@ export class Witness {
       if (answer.kind === 'refused')
         this.violated('link_exists', `a link to the job ${answer.jobId}, which does not exist`);
     }
+  }
+
+  /**
+   * Answered the moment its process runs again, so that it has looked nothing up since; and all that the log has of the
+   * payment was stored within that freeze, by another process that a copy was sent to: as if the answer was long on its way.
+   */
+  #isHeldBack({ relay, payment }: Made): boolean {
+    const host = this.hosts.find(({ name }) => name === relay);
+    if (host === undefined || payment === null || host.frozenUntil !== this.seen.scheduler.now) return false;
+    const [first] = this.seen.log.read(STREAM.payment(payment.hash));
+    return first !== undefined && Date.parse(first.created) - EPOCH > host.frozenFrom;
   }
 
   /**

@@ -1,0 +1,72 @@
+// What the witness counts as a fault of the service where a freeze makes the difference.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { STREAM } from '#src/domain/events.ts';
+import { presentedPayment } from '#test/support/fakes-payments.ts';
+import type { Intent, Made } from './buyers.ts';
+import { Chain } from './chain.ts';
+import { Host } from './host.ts';
+import { LogStore } from './log.ts';
+import { Random } from './random.ts';
+import { Scheduler } from './scheduler.ts';
+import { Trace } from './trace.ts';
+import { Witness } from './witness.ts';
+
+const REFUSED = { kind: 'refused', code: 'payment_required', jobId: null, retryMs: 0 } as const;
+
+/** A payment is reserved at `reservedAt`, its money comes, and a process frozen from 1000 ms to 9000 ms answers 402. */
+async function violationsOf({ reservedAt, answeredAt }: { reservedAt: number; answeredAt: number }) {
+  const random = new Random(1);
+  const scheduler = new Scheduler(random);
+  const trace = new Trace(scheduler, false);
+  const log = new LogStore(trace, () => scheduler.now);
+  const chain = new Chain(scheduler, random, trace);
+  const witness = new Witness({ log, chain, scheduler, trace, isPaid: true });
+  const host = new Host('process 1', scheduler, random, trace);
+  witness.hosts.push(host);
+  const payment = presentedPayment({ validBefore: String(Date.UTC(2030, 0) / 1000) });
+  const intent: Intent = {
+    id: 1,
+    payer: payment.payer,
+    client: '127.0.0.1',
+    path: '/',
+    key: null,
+    attempts: 1,
+    timeoutMs: 1000,
+    method: 'POST',
+    payments: [payment],
+    calls: [],
+    isOpen: true,
+  };
+  const made: Made = {
+    intent,
+    payment,
+    isOther: false,
+    relay: host.name,
+    at: 0,
+    answer: null,
+    answeredAt: 0,
+    isResolved: false,
+  };
+  const { payer, nonce } = payment;
+  const reserve = () => {
+    const stream = STREAM.payment(payment.hash);
+    log.append(stream, 'no_stream', [{ id: 'id', type: 'PaymentReserved', data: '{}', metadata: '{}' }]);
+    chain.submit('use', [], { payer, nonce, validBefore: Number(payment.validBefore) }, 0);
+  };
+  scheduler.after(reservedAt, null, reserve);
+  scheduler.after(1000, null, () => host.freeze(8000));
+  scheduler.after(answeredAt, host, () => witness.answered(made, REFUSED));
+  await scheduler.run(60_000, () => false);
+  return witness.violations.map(({ invariant }) => invariant);
+}
+
+test('a 402 that was decided before a freeze, within which a copy was accepted, is no fault', async () => {
+  assert.deepEqual(await violationsOf({ reservedAt: 1020, answeredAt: 1001 }), []);
+});
+
+test('a 402 is a fault if the log had the payment before the freeze, or the process has run since', async () => {
+  const fault = ['never_402_when_paid'];
+  assert.deepEqual(await violationsOf({ reservedAt: 900, answeredAt: 1001 }), fault);
+  assert.deepEqual(await violationsOf({ reservedAt: 1020, answeredAt: 9001 }), fault);
+});
