@@ -1,7 +1,6 @@
 // A schedule as the buyer ordered it, and the relay's 402 for one of its runs compared with it.
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { parsedJson } from '#src/domain/canonical-json.ts';
 import { Instant } from '#src/domain/event-fields.ts';
 import type { Calendar } from '#src/domain/schedule/calendar.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
@@ -16,6 +15,7 @@ import {
 import { shapeCheck } from '#src/domain/shape-check.ts';
 import { iso } from '#src/lib/iso.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { readOffer } from './offer.ts';
 import type { Authorization } from './payment.ts';
 import type { Answer } from './present.ts';
 import { checkedTarget } from './purchase.ts';
@@ -87,9 +87,8 @@ export function offeredRun(
   maxTimeoutSeconds: number,
   { nowMs, calendar }: When,
 ): ScheduledRun {
-  const text = Buffer.from(headers.get('payment-required') ?? '', 'base64').toString('utf8');
-  const required = parsedJson(text);
-  const run = isOfRun(required) ? required.extensions['scheduled-run'].info : null;
+  const offer = readOffer(headers);
+  const run = isOfRun(offer) ? offer.extensions['scheduled-run'].info : null;
   const lastDueMs = last && Date.parse(last.dueAt);
   const next = (at: number) => dueTimes(schedule, lastDueMs, 1, { nowMs: at, calendar })[0] ?? null;
   const [earliest, latest] = [next(nowMs - CLOCK_TOLERANCE_MS), next(nowMs + CLOCK_TOLERANCE_MS)];
