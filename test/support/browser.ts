@@ -1,6 +1,12 @@
 // The machine's own Chromium, without a screen and without a network of its own: started through its debugging pipe,
 // which works under both runtimes, with an empty profile, and surely ended.
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContextOptions,
+  type ConsoleMessage,
+  chromium,
+  type Page,
+} from 'playwright-core';
 import { chromiumPath } from './requirements.ts';
 
 export type Window = Pick<
@@ -25,6 +31,10 @@ export type TestBrowser = {
   close(): Promise<void>;
 };
 
+/** The browser loads the icon when it likes, also after a test has cut the page off the network. */
+const isIconCutOff = (message: ConsoleMessage) =>
+  message.location().url.endsWith('/favicon.svg') && message.text().includes('ERR_INTERNET_DISCONNECTED');
+
 export async function startBrowser(): Promise<TestBrowser> {
   const browser: Browser = await chromium.launch({
     executablePath: chromiumPath() ?? '',
@@ -39,7 +49,9 @@ export async function startBrowser(): Promise<TestBrowser> {
       const context = await browser.newContext(window);
       const page = await context.newPage();
       const heard: Heard = { said: [], requests: [] };
-      page.on('console', (message) => heard.said.push(message.text()));
+      page.on('console', (message) => {
+        if (!isIconCutOff(message)) heard.said.push(message.text());
+      });
       page.on('pageerror', (error) => heard.said.push(String(error)));
       page.on('request', (request) => heard.requests.push(request.url()));
       const response = await page.goto(url);
