@@ -188,6 +188,8 @@ function uncoveredText(
   switch (reason) {
     case 'claimed_by_other':
       return `${claimedBy} is claimed for ${id}: run "relay payments refund complete --tx ${claimedBy}"`;
+    case 'not_confirmed':
+      return `the call of ${id} runs or was made, and its "refund begin" ended before it saw this: run "relay payments refund begin ${id}" again, which says whether it may be refunded`;
     case 'charge_transaction':
       return `${transaction} is the charge of ${id}, not its refund`;
     case 'transfer_before_charge':

@@ -105,6 +105,7 @@ export type View<S> = {
 };
 
 export type JobView = View<Job> & { readonly events: readonly RecordedEvent[] };
+export type PaymentView = View<Payment> & { readonly events: readonly RecordedEvent[] };
 
 export async function loadJob(log: EventLog, jobId: string): Promise<JobView> {
   const stream = STREAM.job(jobId);
@@ -112,8 +113,9 @@ export async function loadJob(log: EventLog, jobId: string): Promise<JobView> {
   return { ...fold(stream, events, isJobEvent, absentJob, evolveJob), events };
 }
 
-export async function loadPayment(log: EventLog, stream: string): Promise<View<Payment>> {
-  return fold(stream, await log.readStream(stream), isPaymentEvent, absentPayment, evolvePayment);
+export async function loadPayment(log: EventLog, stream: string): Promise<PaymentView> {
+  const events = await log.readStream(stream);
+  return { ...fold(stream, events, isPaymentEvent, absentPayment, evolvePayment), events };
 }
 
 /**

@@ -107,12 +107,18 @@ function refundBegun(
   return event('RefundBegun', { jobId, served, statement, begunAt: at });
 }
 
+/** `startedBefore`: the log has JobStarted before RefundBegun; false also if the job does not exist. */
+export type ConfirmFacts = { readonly job: JobProgress; readonly startedBefore: boolean };
+
 /**
  * Whether a refund that has begun holds, by the job as read after that: a job that starts later reads the payment and sends
  * nothing. `undecided`: the job is about to send nothing, or it has read the payment before. `lost`: its call was made.
  */
-export function confirmRefund({ begun }: RefundingPayment, job: JobProgress): 'holds' | 'undecided' | 'lost' {
-  if (job === 'running') return 'undecided';
+export function confirmRefund(
+  { begun }: RefundingPayment,
+  { job, startedBefore }: ConfirmFacts,
+): 'holds' | 'undecided' | 'lost' {
+  if (job === 'running') return startedBefore ? 'undecided' : 'holds';
   return job === 'executed' && !begun.served ? 'lost' : 'holds';
 }
 
@@ -179,6 +185,8 @@ export type Begun = {
   readonly payment: RefundingPayment;
   /** The other transaction that is claimed for it and not recorded yet; null: none is. */
   readonly claimedBy: string | null;
+  /** See `confirmRefund`: nothing is returned for it otherwise. */
+  readonly holds: boolean;
   /** Time of the block of its charge (Unix); null: the chain does not show it now. */
   readonly chargedAtSeconds: number | null;
 };
@@ -186,6 +194,8 @@ export type Begun = {
 /** Why a begun refund is not covered by a transaction that moves something to its payer. */
 export type Uncovered =
   | 'claimed_by_other'
+  /** Its begin ended before it read that the call was running, or was made. */
+  | 'not_confirmed'
   | 'charge_transaction'
   | 'transfer_before_charge'
   | 'wrong_asset'
@@ -274,12 +284,13 @@ export const potKey = ({
 }: Pick<RefundTransfer, 'asset' | 'sender' | 'payer'>): string => `${asset} ${sender} ${payer}`.toLowerCase();
 
 function potFor(
-  { payment, claimedBy, chargedAtSeconds }: Begun,
+  { payment, claimedBy, holds, chargedAtSeconds }: Begun,
   toPayer: readonly Pot[],
   { transaction, found, refundFrom }: Pick<ClaimRequest, 'transaction' | 'found' | 'refundFrom'>,
 ): Pot | Uncovered {
   const { asset, amount, payTo, reservedAt } = payment.reserved;
   if (claimedBy !== null) return 'claimed_by_other';
+  if (!holds) return 'not_confirmed';
   if (payment.settled.transaction === transaction) return 'charge_transaction';
   // A block's time is compared with a block's time: the clock of the process that reserved may have been wrong.
   const notBefore = chargedAtSeconds ?? Math.floor(Date.parse(reservedAt) / 1000);

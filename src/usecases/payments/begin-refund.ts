@@ -21,7 +21,7 @@ import {
   loadPayment,
   unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
-import { type CompleteRequest, findClaimed } from './complete-refund.ts';
+import { type CompleteRequest, confirmFacts, findClaimed } from './complete-refund.ts';
 
 /** `id`: name of the payment's stream. `isNew` false: it had begun before. */
 export type Begun =
@@ -72,20 +72,25 @@ export async function beginPaymentRefund(
 const DECISION_MS = 5000;
 const PAUSE_MS = 100;
 
-/** Reads the job after the refund has begun. Throws `WrongExpectedVersion` if another process acted first. */
-async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<Begun> {
+/**
+ * Reads the job after the refund has begun. Returns null if the refund has to begin again, and throws `WrongExpectedVersion`
+ * if another process acted first.
+ */
+async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<Begun | null> {
   for (let waited = 0; ; waited += PAUSE_MS) {
     const view = await loadPayment(deps.log, id);
     const { state } = view;
     if (state.status === 'refunded') return { outcome: 'refused', id, reason: 'already_refunded' };
     if (state.status !== 'refunding') return { outcome: 'refused', id, reason: 'cancelled' };
-    const job = await progress(deps, state);
-    const fate = confirmRefund(state, job);
+    const facts = await confirmFacts(deps.log, view, state);
+    const fate = confirmRefund(state, facts);
     if (fate === 'holds') return { outcome: 'begun', id, payment: state.reserved, isNew };
     if (fate === 'lost' || waited >= DECISION_MS) {
       const cancelled = cancelRefund(state, 'job_started', isoNow(deps));
       if (cancelled.kind === 'events') await appendPayment(deps, view, cancelled.events[0]);
-      return { outcome: 'refused', id, reason: job === 'running' ? 'job_running' : 'served' };
+      // Closed without a request since it was read, which another command may have read: the refund begins again.
+      if ((await progress(deps, state)) === 'interrupted') return null;
+      return { outcome: 'refused', id, reason: facts.job === 'running' ? 'job_running' : 'served' };
     }
     await deps.clock.sleep(PAUSE_MS, deps.ending);
   }

@@ -5,9 +5,12 @@ import { STREAM } from '#src/domain/events.ts';
 import {
   type Allocation,
   type Begun,
+  type ConfirmFacts,
   claimTransfers,
+  confirmRefund,
   type FoundTransfers,
   progressOf,
+  type RefundingPayment,
   recordRefund,
   type Uncovered,
 } from '#src/domain/payment/refund.ts';
@@ -21,6 +24,7 @@ import {
   loadJob,
   loadPayment,
   loadRefundClaims,
+  type PaymentView,
   unlessOvertaken,
 } from '#src/usecases/event-streams.ts';
 
@@ -112,14 +116,16 @@ async function loadBegun(
   const claimed = await findClaimed(deps.log, ids);
   const begun: Begun[] = [];
   for (const id of ids) {
-    const { state } = await loadPayment(deps.log, id);
+    const view = await loadPayment(deps.log, id);
+    const { state } = view;
     if (state.status !== 'refunding' || state.reserved.network !== network) continue;
     if (!paid.has(state.reserved.payer.toLowerCase())) continue;
     const by = claimed.get(id) ?? null;
     const charge = state.settled.transaction;
     const found = charge === null ? null : await findTransfers(charge);
     const chargedAtSeconds = found?.outcome === 'found' ? found.atSeconds : null;
-    begun.push({ id, payment: state, claimedBy: by === transaction ? null : by, chargedAtSeconds });
+    const holds = confirmRefund(state, await confirmFacts(deps.log, view, state)) === 'holds';
+    begun.push({ id, payment: state, claimedBy: by === transaction ? null : by, holds, chargedAtSeconds });
   }
   return begun;
 }
@@ -170,4 +176,17 @@ export async function findClaimed(
       if (payments.has(payment)) claimed.set(payment, transaction);
   }
   return claimed;
+}
+
+/** `payment`: as just read. A job that is read as absent, or starts behind the refund, reads the refund before it sends. */
+export async function confirmFacts(
+  log: EventLog,
+  { events }: PaymentView,
+  { reserved }: RefundingPayment,
+): Promise<ConfirmFacts> {
+  const { state, events: ofJob } = await loadJob(log, reserved.jobId);
+  const started = ofJob.find(({ type }) => type === 'JobStarted');
+  const begun = events.findLast(({ type }) => type === 'RefundBegun');
+  const startedBefore = started !== undefined && begun !== undefined && started.position < begun.position;
+  return { job: progressOf(state), startedBefore };
 }

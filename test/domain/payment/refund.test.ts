@@ -155,10 +155,17 @@ describe('begin', () => {
   });
 
   test('it holds by the job as read afterwards: what did not start by then sends nothing', () => {
-    const fates = { absent: 'holds', interrupted: 'holds', running: 'undecided', executed: 'lost' } as const;
-    for (const [job, fate] of Object.entries(fates))
-      assert.equal(confirmRefund(refunding().payment, job as JobProgress), fate);
-    assert.equal(confirmRefund(refunding({ begun: { served: true } }).payment, 'executed'), 'holds');
+    for (const [job, startedBefore, fate] of [
+      ['absent', false, 'holds'],
+      ['interrupted', true, 'holds'],
+      ['running', true, 'undecided'],
+      ['running', false, 'holds'],
+      ['executed', true, 'lost'],
+      ['executed', false, 'lost'],
+    ] as const)
+      assert.equal(confirmRefund(refunding().payment, { job, startedBefore }), fate);
+    const served = refunding({ begun: { served: true } }).payment;
+    assert.equal(confirmRefund(served, { job: 'executed', startedBefore: true }), 'holds');
   });
 });
 
@@ -184,15 +191,23 @@ const RESERVED_SECONDS = Math.floor(T0 / 1000);
 type Changes = {
   readonly id?: string;
   readonly claimedBy?: string;
+  readonly holds?: boolean;
   readonly reserved?: Partial<EventOf<'PaymentReserved'>['data']>;
   readonly settled?: Partial<EventOf<'PaymentSettled'>['data']>;
   readonly begun?: Partial<EventOf<'RefundBegun'>['data']>;
 };
 
-function refunding({ id = PAYMENT_STREAM, claimedBy, reserved, settled, begun }: Changes = {}): Begun {
+function refunding({
+  id = PAYMENT_STREAM,
+  claimedBy,
+  holds = true,
+  reserved,
+  settled,
+  begun,
+}: Changes = {}): Begun {
   const events = [paymentReserved(reserved), paymentSettled(settled), refundBegun(begun)];
   const payment = givenPayment(...events).state as RefundingPayment;
-  return { id, payment, claimedBy: claimedBy ?? null, chargedAtSeconds: null };
+  return { id, payment, claimedBy: claimedBy ?? null, holds, chargedAtSeconds: null };
 }
 const numbered = (n: number, reserved: Changes['reserved'] = {}) =>
   refunding({ id: stream(n), reserved: { jobId: `job_${n}`, ...reserved } });
@@ -306,6 +321,7 @@ describe('given refunds that have begun, when a transaction is completed, then i
     ['transfer_before_charge', [transfer()], {}, RESERVED_SECONDS - 1],
     ['charge_transaction', [transfer()], { settled: { transaction: TX } }],
     ['claimed_by_other', [transfer()], { claimedBy: `0x${hex('9')}` }],
+    ['not_confirmed', [transfer()], { holds: false }],
   ];
   for (const [reason, transfers, changes, atSeconds] of refusals)
     test(`nothing: ${reason}`, () => {

@@ -157,6 +157,60 @@ test('both at once: the job is stored before the begin and reads its payment aft
   assert.deepEqual(await sums(it), ['3000', '0', '0', '3000', true]);
 });
 
+test('a refund that began before the job started is printed again while the job runs, which has yet to read it and sends nothing', async () => {
+  const it = await unserved();
+  const operator = world(it.common);
+  const acknowledged = Promise.withResolvers<void>();
+  it.log.onNext('JobStarted', async (store) => {
+    assert.equal(reasonOf(await beginSample(operator)), 'begun');
+    const stored = await store();
+    await acknowledged.promise;
+    return stored;
+  });
+  const call = execute(it);
+  await typesStored(it, 'JobStarted');
+  const again = await letPass(operator.clock, beginSample(operator));
+  assert.deepEqual([reasonOf(again), 'isNew' in again && again.isNew], ['begun', false]);
+  acknowledged.resolve();
+  const answer = await call;
+  assert.ok(answer.kind === 'ran');
+  assert.equal(answer.execution.job.errorCategory, 'not_executed');
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
+  assert.deepEqual([it.outbound.sent.length, await sums(it)], [0, ['3000', '0', '0', '3000', true]]);
+});
+
+test('a job that is closed without a request while the refund is cancelled for it: the refund begins again', async () => {
+  const it = await unserved();
+  const operator = world(it.common);
+  const beginStored = Promise.withResolvers<void>();
+  const closing = gate();
+  it.log.onNext(
+    'JobStarted',
+    thenOthers(() => beginStored.promise),
+  );
+  it.log.onNext('JobCompleted', closing.frozen);
+  const calls: ReturnType<typeof execute>[] = [];
+  it.log.onNext('RefundBegun', async (store) => {
+    calls.push(execute(it));
+    await typesStored(it, 'JobStarted');
+    const stored = await store();
+    beginStored.resolve();
+    await closing.reached;
+    return stored;
+  });
+  it.log.onNext(
+    'RefundCancelled',
+    afterOthers(async () => {
+      closing.open();
+      await Promise.all(calls);
+    }),
+  );
+  const begun = await letPass(operator.clock, beginSample(operator));
+  assert.equal(reasonOf(begun), 'begun');
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun', 'RefundCancelled', 'RefundBegun']);
+  assert.deepEqual([it.outbound.sent.length, await sums(it)], [0, ['3000', '0', '0', '3000', true]]);
+});
+
 /** Resolves when an event of the type is in the log. */
 async function typesStored({ log }: World, type: string): Promise<void> {
   while (!log.events.some((event) => event.type === type)) await new Promise((next) => setImmediate(next));

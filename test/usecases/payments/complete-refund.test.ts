@@ -8,7 +8,14 @@ import { type Completed, completeRefunds } from '#src/usecases/payments/complete
 import { balancePayments } from '#test/support/books.ts';
 import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { hex, paymentReserved, paymentSettled, refundBegun, T0 } from '#test/support/given-events.ts';
+import {
+  hex,
+  jobStarted,
+  paymentReserved,
+  paymentSettled,
+  refundBegun,
+  T0,
+} from '#test/support/given-events.ts';
 import { complete, REFUND_TX, transactionOf, transferOf } from '#test/support/given-refund.ts';
 import { runs } from '#test/support/property-runs.ts';
 
@@ -280,4 +287,22 @@ test('any runs at the same moment, that end wherever they are killed: no payment
     ),
     { numRuns: runs(100) },
   );
+});
+
+test('a begin that ended before it saw that the call was running: it takes no transfer from another refund, until it is begun again', async () => {
+  const it = world();
+  const running = jobStarted({ jobId: jobOf(1) });
+  await given(it, `job-${jobOf(1)}`, running);
+  await giveBegun(it, 1);
+  await giveBegun(it, 2);
+  // The job of the third starts behind the begin, so that it sends nothing.
+  await giveBegun(it, 3);
+  await given(it, `job-${jobOf(3)}`, jobStarted({ jobId: jobOf(3) }));
+  assert.deepEqual(essence(await complete(it.deps, transactionOf(transferOf(6000n)))), {
+    refunds: [
+      [stream(2), true],
+      [stream(3), true],
+    ],
+    uncovered: [[stream(1), 'not_confirmed']],
+  });
 });
