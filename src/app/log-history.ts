@@ -1,6 +1,6 @@
 // Refuses a start and a command without the event log that was in use: a missing, empty or other log knows none of the calls
 // that were answered, and a repeat of one would be sent and charged again. `--begin-new-log` gives that log up.
-import { existsSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { logMemoryFile } from '#src/adapters/event-log/log-memory-file.ts';
 import { keyFileMemory, readKeyFile } from '#src/adapters/signing/key-file.ts';
@@ -15,6 +15,7 @@ import {
   successorName,
 } from '#src/domain/signing-keys/known-log.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { sizeOf } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
@@ -104,7 +105,7 @@ export function logHistory(
      * `NotTheLogInUse`.
      */
     beforeOpening(file: string): void {
-      const size = existsSync(file) ? statSync(file).size : null;
+      const size = sizeOf(file);
       if (evidence.length === 0 || (size !== null && size > 0)) return;
       const places = evidence.map(({ place }) => place);
       if (!begin) throw refusal(size === null ? 'missing' : 'empty', places);

@@ -1,7 +1,7 @@
 // For commands next to a running service: no process lock is taken, because the event log is safe for several processes and
 // a lock would prevent a service from starting.
 
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
@@ -9,6 +9,7 @@ import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import { keyFileStore } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
+import { sizeOf } from '#src/lib/files/durable.ts';
 import { acquireFileLock, type FileLock } from '#src/lib/files/file-lock.ts';
 import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
@@ -72,7 +73,7 @@ export const openOperatorKeys = async (config: Config): Promise<ChangeKeysDeps> 
 
 async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLog> {
   history.beforeOpening(file);
-  if (!existsSync(file) || statSync(file).size === 0) throw new NoEventLog(file);
+  if (!sizeOf(file)) throw new NoEventLog(file);
   return sqliteEventLog({ file });
 }
 

@@ -1,5 +1,14 @@
 // Files that a crash leaves whole: the old content or the new one. All functions throw what the system does.
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { systemCode } from '../system-error.ts';
 
@@ -37,6 +46,10 @@ export function findText(path: string): string | null {
     throw error;
   }
 }
+
+/** In bytes; null if there is no such file. A file that this process may not look at is not taken for a missing one. */
+export const sizeOf = (path: string): number | null =>
+  statSync(path, { throwIfNoEntry: false })?.size ?? null;
 
 /**
  * Creates an empty file with mode 0600; false if it exists. An existing file is not opened: closing any descriptor of a

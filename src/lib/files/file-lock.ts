@@ -1,6 +1,6 @@
 // SQLite's lock on a file beside another. The kernel releases it when the owner's process ends, also after a crash.
 import { DatabaseSync } from 'node:sqlite';
-import { isSqliteBusy } from '../sqlite-error.ts';
+import { isSqliteBusy, sqliteFileError } from '../sqlite-error.ts';
 import { createPrivateFile } from './durable.ts';
 
 export type FileLock = {
@@ -16,20 +16,22 @@ export type FileLockOptions = {
   readonly onCreate?: (file: string) => void;
 };
 
-/** Locks `path` among processes; null if another has the lock. Throws what the system and SQLite do. */
+/** Locks `path` among processes; null if another has the lock. Throws what the system does, `OperatorError` among it. */
 export function acquireFileLock(
   path: string,
   { timeoutMs = 0, onCreate }: FileLockOptions = {},
 ): FileLock | null {
   const file = `${path}.lock`;
   if (createPrivateFile(file)) onCreate?.(file);
-  const lock = new DatabaseSync(file, { timeout: timeoutMs });
+  let lock: DatabaseSync | null = null;
   try {
-    lock.exec('BEGIN EXCLUSIVE');
-    return { file, release: () => lock.close() };
+    const held = new DatabaseSync(file, { timeout: timeoutMs });
+    lock = held;
+    held.exec('BEGIN EXCLUSIVE');
+    return { file, release: () => held.close() };
   } catch (error) {
-    lock.close();
+    lock?.close();
     if (isSqliteBusy(error)) return null;
-    throw error;
+    throw sqliteFileError(file, error);
   }
 }

@@ -1,10 +1,11 @@
 // Files that a crash leaves whole, and the lock on one.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createPrivateFile, findText, replaceFile } from '#src/lib/files/durable.ts';
+import { createPrivateFile, findText, replaceFile, sizeOf } from '#src/lib/files/durable.ts';
 import { acquireFileLock } from '#src/lib/files/file-lock.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('lib-files');
@@ -51,4 +52,24 @@ test('a file lock is held by one owner until it is released', () => {
   assert.ok(second !== null);
   second.release();
   assert.deepEqual([created, existsSync(path), modeOf(first.file)], [[`${path}.lock`], false, 0o600]);
+});
+
+test('a lock file that the system does not let be used is reported to the operator, with its name', () => {
+  const path = join(folder, 'unlockable');
+  mkdirSync(`${path}.lock`);
+  assert.throws(
+    () => acquireFileLock(path),
+    (error: unknown) =>
+      error instanceof OperatorError && error.message.startsWith(`${path}.lock cannot be opened for writing`),
+  );
+});
+
+test('a file that cannot be looked at is not taken for a missing one', () => {
+  const path = join(folder, 'sized');
+  assert.equal(sizeOf(path), null);
+  writeFileSync(path, 'four');
+  assert.equal(sizeOf(path), 4);
+  const circle = join(folder, 'circle');
+  symlinkSync(circle, circle);
+  assert.throws(() => sizeOf(circle), { code: 'ELOOP' });
 });
