@@ -8,7 +8,7 @@ const BUN = `<testsuites name="bun test" tests="5">
     <testcase name="two" classname="" time="0" file="test/a.test.ts" line="4"><skipped /></testcase>
     <testcase name="three" classname="inner &gt; outer" file="test/a.test.ts" line="5" />
     <testcase name="four" classname="outer" file="test/a.test.ts" line="6">
-      <failure type="AssertionError" message="a &amp; b&#10;">x</failure>
+      <failure type="AssertionError" message="a &amp; b&#10;">a &amp; b&#10;</failure>
     </testcase>
   </testsuite></testsuites>`;
 const DENO = `<testsuites name="deno test" tests="5">
@@ -23,7 +23,8 @@ const DENO = `<testsuites name="deno test" tests="5">
   <testsuite name="ext:deno_node/testing.ts">
     <testcase name="outer &gt; inner" classname="ext:deno_node/testing.ts"></testcase>
     <testcase name="outer &gt; inner &gt; three" classname="ext:deno_node/testing.ts"></testcase>
-    <testcase name="outer &gt; four" classname="ext:deno_node/testing.ts"><failure message="x">x</failure></testcase>
+    <testcase name="outer &gt; four" classname="ext:deno_node/testing.ts"><failure message="x">a &amp; b
+</failure></testcase>
   </testsuite></testsuites>`;
 
 /** Suites in one order: Bun lists the innermost first, Deno the outermost. */
@@ -40,6 +41,11 @@ test('junit: the reports of Bun and Deno on the same tests read the same', () =>
   ];
   assert.deepEqual(rows(BUN), expected);
   assert.deepEqual(rows(DENO), expected);
+  for (const xml of [BUN, DENO])
+    assert.deepEqual(
+      readJunit(xml).map(({ failure }) => failure),
+      ['', '', '', 'a & b'],
+    );
 });
 
 test('junit: a suite whose hooks failed is reported, its tests too', () => {

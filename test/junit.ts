@@ -6,6 +6,8 @@ export type CaseResult = {
   /** Path of the test file from the root; empty if the report does not name it. */
   readonly file: string;
   readonly outcome: 'passed' | 'failed' | 'skipped';
+  /** Text of the error, with its stack; empty if it did not fail. */
+  readonly failure: string;
 };
 
 export function readJunit(xml: string): CaseResult[] {
@@ -16,8 +18,9 @@ export function readJunit(xml: string): CaseResult[] {
     const group = attribute(attributes, 'classname');
     // Bun has the file in an attribute of its own and the suites in `classname`; Deno has the file in `classname`,
     // except for steps of a suite, which carry the name of Deno's own module
-    if (file === '') return { title: name, file: fileOf(group), outcome: outcomeOf(content) };
-    return { title: group === '' ? name : `${group} > ${name}`, file, outcome: outcomeOf(content) };
+    const ended = { outcome: outcomeOf(content), failure: failureIn(content) };
+    if (file === '') return { title: name, file: fileOf(group), ...ended };
+    return { title: group === '' ? name : `${group} > ${name}`, file, ...ended };
   });
   const named = cases.map((result) =>
     result.file === '' ? { ...result, file: suiteFile(result, cases) } : result,
@@ -34,6 +37,9 @@ function suiteFile({ title }: CaseResult, cases: readonly CaseResult[]): string 
 const outcomeOf = (content: string): CaseResult['outcome'] =>
   /<(failure|error)\b/.test(content) ? 'failed' : /<skipped\b/.test(content) ? 'skipped' : 'passed';
 
+const failureIn = (content: string): string =>
+  unescaped(/<(?:failure|error)\b[^>]*>([\s\S]*?)<\/(?:failure|error)>/.exec(content)?.[1] ?? '').trimEnd();
+
 /** Deno lists a suite beside its tests: it is no test of its own, unless it failed and none of its tests did. */
 function isSuite({ title, file, outcome }: CaseResult, cases: readonly CaseResult[]): boolean {
   const inside = cases.filter((other) => other.file === file && other.title.startsWith(`${title} > `));
@@ -44,7 +50,10 @@ function isSuite({ title, file, outcome }: CaseResult, cases: readonly CaseResul
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
 function attribute(attributes: string, name: string): string {
-  const text = new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '';
+  return unescaped(new RegExp(`\\b${name}="([^"]*)"`).exec(attributes)?.[1] ?? '');
+}
+
+function unescaped(text: string): string {
   return text.replace(/&(?:#(\d+)|(\w+));/g, (entity, code, entityName) =>
     code === undefined ? (ENTITIES[entityName] ?? entity) : String.fromCodePoint(Number(code)),
   );

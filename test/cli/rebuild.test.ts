@@ -79,7 +79,7 @@ test('embedded, where services on a database share the log: exit 2 and the setti
   }
 });
 
-describe('on PostgreSQL', { ...needsPostgres(), timeout: 120_000 }, () => {
+describe('on PostgreSQL', { ...needsPostgres(), timeout: 300_000 }, () => {
   let server: PostgresServer;
   before(async () => {
     server = await postgresServer();

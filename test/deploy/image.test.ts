@@ -7,10 +7,11 @@ import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { DockerfileParser } from 'dockerfile-ast';
 import { endOf, inherited } from '#test/support/cli-process.ts';
+import { fixedPort } from '#test/support/fixed-port.ts';
 import { needsMounts } from '#test/support/other-user.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { waitFor } from '#test/support/service.ts';
-import { closedPort, execute } from '#test/support/service-world.ts';
+import { execute } from '#test/support/service-world.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('image');
@@ -121,7 +122,7 @@ describe('the image', { ...needsMounts(), timeout: 300_000 }, () => {
   });
 
   test('serves as its user on a read-only root, is found healthy, and ends by SIGTERM', async () => {
-    const port = String(await closedPort());
+    const port = String(await fixedPort());
     const entry: string[] = [of('ENTRYPOINT'), of('CMD')].flatMap(([text = '[]']) => JSON.parse(text));
     const settings = { PORT: port, ALLOW_FREE_RELAY: 'true' };
     const service = inImage(entry, settings);

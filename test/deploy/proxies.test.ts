@@ -9,10 +9,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fixedPort } from '#test/support/fixed-port.ts';
 import { needsProgram } from '#test/support/requirements.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import type { Service } from '#test/support/service.ts';
-import { closedPort, makeWorld, type World } from '#test/support/service-world.ts';
+import { makeWorld, type World } from '#test/support/service-world.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
@@ -40,7 +41,7 @@ function started(port: number, command: string, args: readonly string[], env = {
 }
 
 async function startNginx(relayPort: number): Promise<Proxy> {
-  const port = await closedPort();
+  const port = await fixedPort();
   const { certPem, keyPem } = certificate();
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
   writeFileSync(cert, certPem);
@@ -74,7 +75,7 @@ const certificate = () => {
 };
 
 async function startCaddy(relayPort: number): Promise<Proxy> {
-  const [port, plain] = [await closedPort(), await closedPort()];
+  const [port, plain] = [await fixedPort(), await fixedPort()];
   const config = join(folder, 'Caddyfile');
   const options = `admin off\n skip_install_trust\n http_port ${plain}\n https_port ${port}`;
   writeFileSync(config, `{\n ${options}\n}\nimport ${rootPath}/deploy/proxy/Caddyfile\n`);

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { canaryFor, filesBelow, formsOf, wordsIn } from '#test/support/canaries.ts';
+import { fixedPort } from '#test/support/fixed-port.ts';
 import type { Ended, Service } from '#test/support/service.ts';
 import { opened } from '#test/support/service-receipts.ts';
 import {
   type Answered,
-  closedPort,
   type ErrorBody,
   type Executed,
   execute,
@@ -94,7 +94,7 @@ const published: (readonly [url: string, text: string])[] = [];
 let ended: Ended;
 
 async function executeAll(): Promise<void> {
-  const nobodysPort = await closedPort();
+  const nobodysPort = await fixedPort();
   for (const outcome of OUTCOMES) {
     const sent = request(outcome);
     // A name that the certificate does not have, and a port without a listener.

@@ -68,7 +68,7 @@ describe('kill -9', () => {
   });
   after(() => world.end());
 
-  test(`at ${KILLS} moments under ${CALLERS} concurrent calls`, { timeout: 180_000 }, async () => {
+  test(`at ${KILLS} moments under ${CALLERS} concurrent calls`, { timeout: 300_000 }, async () => {
     const roll = dice(20_261_120);
     const { target } = world;
     const calls: Call[] = [];

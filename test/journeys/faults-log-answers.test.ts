@@ -56,7 +56,7 @@ describe('answers of the log are lost', needs, () => {
   async function assertOnce(request: { readonly url: string }, body: Executed, hits: number): Promise<void> {
     assert.equal(hitsOf(cluster.world, new URL(request.url).pathname), hits);
     await assertReplays(service, request, body);
-    await waitFor('health is good', () => isHealthy(service), { limitMs: 20_000 });
+    await waitFor('health is good', () => isHealthy(service));
     await assertStands(service, body);
     jobs += 1;
     assert.equal(assertOneSetEach(eventStore), jobs);

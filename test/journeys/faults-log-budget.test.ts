@@ -84,7 +84,7 @@ describe('the log unavailable for longer than a caller waits', needs, () => {
       async () => (await jobOf(watching, id)).body.status === 'succeeded',
     );
     for (const service of [watching, owner]) {
-      await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
+      await waitFor('health is good again', () => isHealthy(service));
       const { status, body } = await execute(service, request('kept'));
       assert.deepEqual(
         [status, body.idempotentReplay, body.job.id, body.job.responseStatus],

@@ -192,7 +192,7 @@ describe('the log frozen before anything was sent', needs, () => {
 
   test('resumed: healthy without a restart, one set of events for each job, no job running', async () => {
     for (const service of [free, charging]) {
-      await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
+      await waitFor('health is good again', () => isHealthy(service));
       const { stats } = (await monitoring(service)).body;
       assert.deepEqual([stats.total, stats.running], [4, 0]);
       const { code, stderr } = await service.stop();

@@ -143,7 +143,7 @@ describe('the log stopped before anything was sent', needs, () => {
     const { world } = cluster;
     const answers: Executed[] = [known];
     for (const service of [free, charging]) {
-      await waitFor('health is good again', () => isHealthy(service), { limitMs: 20_000 });
+      await waitFor('health is good again', () => isHealthy(service));
       await assertHealth(service);
     }
     const request = { url: world.target.url('/keyed'), idempotencyKey: 'keyed' };

@@ -1,8 +1,9 @@
 // The real service with a trace collector beside it: one tree per call; and a failing collector disturbs no call.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { fixedPort } from '#test/support/fixed-port.ts';
 import { logLines, type Service, waitFor } from '#test/support/service.ts';
-import { closedPort, execute, get, makeWorld, type World } from '#test/support/service-world.ts';
+import { execute, get, makeWorld, type World } from '#test/support/service-world.ts';
 import {
   type CollectedSpan,
   startTraceCollector,
@@ -131,7 +132,7 @@ describe('a collector that fails', () => {
     const failing = await startTraceCollector();
     try {
       failing.behave(how === 'away' ? 'take' : how);
-      const endpoint = how === 'away' ? `http://127.0.0.1:${await closedPort()}` : failing.url;
+      const endpoint = how === 'away' ? `http://127.0.0.1:${await fixedPort()}` : failing.url;
       const service = await own.start({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint });
       // The second batch, at the end of the process at the latest, makes no second line.
       for (let round = 1; round <= 2; round++) {

@@ -3,7 +3,7 @@
 // other hosts.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type OpenPage, startBrowser, type TestBrowser } from '#test/support/browser.ts';
+import { type OpenPage, resize, startBrowser, type TestBrowser } from '#test/support/browser.ts';
 import { PALETTE } from '#test/support/palette.ts';
 import { chromiumPath, requirement } from '#test/support/requirements.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
@@ -67,7 +67,7 @@ describe('pages', needs, () => {
     await onEachPage({ viewport: DESKTOP }, async ({ page, heard }, path) => {
       await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
       for (const viewport of [PHONE, DESKTOP]) {
-        await page.setViewportSize(viewport);
+        await resize(page, viewport);
         const width = await page.evaluate<number>('document.documentElement.scrollWidth');
         assert.ok(width <= viewport.width, `${path} is ${width} wide, not ${viewport.width}`);
       }

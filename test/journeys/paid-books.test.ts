@@ -271,7 +271,7 @@ describe('the books after random kills and faults', () => {
   const both = { skip: anvil.skip || postgres.skip };
   for (const count of COUNTS) {
     const [title, needs] = count === 1 ? ['one process', anvil] : ['two processes over PostgreSQL', both];
-    const options = { ...needs, timeout: 240_000 };
+    const options = { ...needs, timeout: 300_000 };
     test(`${title}: each charge is served, refunded or open; the audit finds nothing`, options, async () => {
       const [story, env] = [await stories[count], environments[count]];
       assert.ok(story && env);

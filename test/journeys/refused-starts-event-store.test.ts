@@ -7,8 +7,9 @@ import { after, before, describe, test } from 'node:test';
 import { createKeyFile } from '#src/adapters/signing/key-file.ts';
 import { runCli } from '#test/support/cli.ts';
 import { type EventStoreServer, startEventStoreServer } from '#test/support/eventstore-server.ts';
+import { fixedPort } from '#test/support/fixed-port.ts';
 import { type Ended, type Environment, type Service, spawnService, waitFor } from '#test/support/service.ts';
-import { closedPort, execute, makeWorld, type World } from '#test/support/service-world.ts';
+import { execute, makeWorld, type World } from '#test/support/service-world.ts';
 
 /** The credentials of every connection string. */
 const SECRET = 'pw7e1f';
@@ -46,7 +47,7 @@ describe('a start over EventStoreDB is refused', () => {
       DATABASE_URL: 'postgres://user@127.0.0.1:1/none',
       SIGNING_KEYS_FILE: keyFile('own'),
     };
-    const EVENTSTORE_URL = `esdb://relay:${SECRET}@localhost:${await closedPort()}?tls=true`;
+    const EVENTSTORE_URL = `esdb://relay:${SECRET}@localhost:${await fixedPort()}?tls=true`;
     away = start({ EVENTSTORE_URL });
     commandAway = runCli(['payments', '--json'], { env: { ...env, EVENTSTORE_URL } });
   });

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { type Heard, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
+import { type Heard, resize, startBrowser, type TestBrowser, type Window } from '#test/support/browser.ts';
 import { c2spKey } from '#test/support/c2sp.ts';
 import { cosignedBy, policyText } from '#test/support/cosigned.ts';
 import { signed } from '#test/support/given-receipt.ts';
@@ -69,7 +69,7 @@ describe('pages that verify', needs, () => {
   async function fitsBothSizes(page: Page): Promise<void> {
     await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
     for (const viewport of [DESKTOP, PHONE]) {
-      await page.setViewportSize(viewport);
+      await resize(page, viewport);
       const width = await page.evaluate<number>('document.documentElement.scrollWidth');
       assert.ok(width <= viewport.width, `${width} wide, not ${viewport.width}`);
     }

@@ -10,7 +10,7 @@ import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/s
 import { memoryLog } from '#test/support/memory-log.ts';
 import { pgliteHarness, silent } from '#test/support/read-store.ts';
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 100_000;
 const harness = pgliteHarness();
 after(() => harness.end());
 

@@ -8,6 +8,7 @@ import {
   type Page,
 } from 'playwright-core';
 import { chromiumPath } from './requirements.ts';
+import { waitFor } from './service.ts';
 
 export type Window = Pick<
   BrowserContextOptions,
@@ -31,14 +32,28 @@ export type TestBrowser = {
   close(): Promise<void>;
 };
 
-/** The browser loads the icon when it likes, also after a test has cut the page off the network. */
+/** Ends a hang: a slow machine alone does not reach it. */
+const LIMIT_MS = 120_000;
+
+/** The browser loads the icon when it likes, also after a test has cut the page off the network or has left it. */
 const isIconCutOff = (message: ConsoleMessage) =>
-  message.location().url.endsWith('/favicon.svg') && message.text().includes('ERR_INTERNET_DISCONNECTED');
+  message.location().url.endsWith('/favicon.svg') &&
+  /ERR_(INTERNET_DISCONNECTED|ABORTED|FAILED|NETWORK_CHANGED)/.test(message.text());
+
+/** Resizes the page and waits until it has that size: Chromium may answer before the page does. */
+export async function resize(page: Page, viewport: { readonly width: number; readonly height: number }) {
+  await page.setViewportSize(viewport);
+  await waitFor(
+    'the size',
+    async () => (await page.evaluate<number>('window.innerWidth')) === viewport.width,
+  );
+}
 
 export async function startBrowser(): Promise<TestBrowser> {
   const browser: Browser = await chromium.launch({
     executablePath: chromiumPath() ?? '',
     headless: true,
+    timeout: LIMIT_MS,
     args: [
       ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
       ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -47,6 +62,7 @@ export async function startBrowser(): Promise<TestBrowser> {
   return {
     async open(url, window = {}) {
       const context = await browser.newContext(window);
+      context.setDefaultTimeout(LIMIT_MS);
       const page = await context.newPage();
       const heard: Heard = { said: [], requests: [] };
       page.on('console', (message) => {

@@ -63,7 +63,7 @@ export function clusterStory(tier: Tier, { report = () => {}, ...options }: Stor
 
     test('killed and replaced under load, who projects and who does not: every answer stands on every process', {
       ...needs,
-      timeout: 150_000,
+      timeout: 300_000,
     }, async () => {
       const load = startLoad(targetOf(), members);
       const answered = (member: Member) =>
@@ -122,7 +122,7 @@ export function clusterStory(tier: Tier, { report = () => {}, ...options }: Stor
 
     test('who projects is frozen in the middle of a batch: another takes over, and awake again it writes nothing stale', {
       ...needs,
-      timeout: 120_000,
+      timeout: 300_000,
     }, async () => {
       const load = startLoad(targetOf(), members, { callers: 4, name: 'frozen' });
       const held = await watch.hold();
@@ -163,7 +163,7 @@ export function clusterStory(tier: Tier, { report = () => {}, ...options }: Stor
 
     test('what a kill has cut: 409 until lease and grace are over, then closed with a receipt, the same for all', {
       ...needs,
-      timeout: 150_000,
+      timeout: 300_000,
     }, async () => {
       assert.ok(orphans().length >= KILLS, 'each kill has cut a call that ran');
       report(`${orphans().length} jobs were left running by the killed`);

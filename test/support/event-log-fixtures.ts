@@ -11,7 +11,7 @@ import {
 } from '#src/ports/event-log.ts';
 
 /** Long enough for a loaded machine; only a hanging test reaches it. */
-export const PATIENCE_MS = 20_000;
+export const PATIENCE_MS = 100_000;
 
 export function newEvent(type = 'Noted', data: NewEvent['data'] = {}): NewEvent {
   return { id: crypto.randomUUID(), type, data, metadata: {} };

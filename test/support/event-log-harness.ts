@@ -34,7 +34,7 @@ export function logTest(name: string, harness: EventLogHarness): LogTest {
   return (title, body, needs) => {
     const { reopens, spoils } = { reopens: false, spoils: false, ...needs };
     const skip = (reopens && !harness.reopens) || (spoils && !harness.spoils);
-    test(`${name}: ${title}`, { timeout: 60_000, skip }, async () => {
+    test(`${name}: ${title}`, { skip }, async () => {
       const opened = await harness.open();
       try {
         await body(opened);

@@ -42,7 +42,7 @@ const THAW_STEP_MS = 3;
 export type FrontOptions = {
   /** Port of 127.0.0.1 that receives the bytes. */
   readonly behind: number;
-  /** 0 for any. */
+  /** Of this front. */
   readonly port: number;
   /** Port of this front's own end of the connection that a call came by, of the port that the call knows. */
   origin(port: number): number;

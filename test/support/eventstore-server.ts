@@ -21,6 +21,7 @@ import { type ServerLog, type StoredEvent, serverLog } from './eventstore-server
 import { consumerTooSlow } from './eventstore-server-messages.ts';
 import { startFront, startTlsEnd, withoutGoaway } from './eventstore-server-network.ts';
 import { readCall } from './eventstore-server-read.ts';
+import { fixedPort } from './fixed-port.ts';
 import type { TestCa } from './test-ca.ts';
 
 export type EventStoreServerOptions = {
@@ -89,7 +90,7 @@ export async function startEventStoreServer(
   const secure = tls && (await startTlsEnd(tls.issue({ names: ['localhost'] }), plain));
   const front = await startFront({
     behind: secure?.port ?? plain,
-    port: options.port ?? 0,
+    port: options.port ?? (await fixedPort()),
     origin: (port) => secure?.origin(port) ?? port,
     // Behind TLS its end leaves them out.
     filter: () => (secure === undefined ? withoutGoaway() : (chunk) => chunk),

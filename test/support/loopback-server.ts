@@ -1,7 +1,7 @@
 // An HTTP server on a free port of loopback: for doubles, and for fronts that are taken down and brought up again.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { fixedPort } from './fixed-port.ts';
 
 export type LoopbackServer = {
   /** `http://127.0.0.1:port` */
@@ -18,7 +18,8 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => un
 /** Where the handler throws, the connection is closed without an answer. It keeps no process alive. */
 export async function loopbackServer(handle: Handler): Promise<LoopbackServer> {
   let server: Server;
-  async function listen(port: number): Promise<number> {
+  const port = await fixedPort();
+  async function up(): Promise<void> {
     server = createServer(async (request, response) => {
       try {
         await handle(request, response);
@@ -30,9 +31,8 @@ export async function loopbackServer(handle: Handler): Promise<LoopbackServer> {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(port, '127.0.0.1', resolve);
     });
-    return (server.address() as AddressInfo).port;
   }
-  const port = await listen(0);
+  await up();
   const down = () =>
     new Promise<void>((resolve) => {
       server.close(() => resolve());
@@ -41,7 +41,7 @@ export async function loopbackServer(handle: Handler): Promise<LoopbackServer> {
   return {
     url: `http://127.0.0.1:${port}`,
     down,
-    up: async () => void (await listen(port)),
+    up,
     [Symbol.asyncDispose]: down,
   };
 }

@@ -4,12 +4,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
+import { fixedPort } from './fixed-port.ts';
 import { postgresFolder, requirement } from './requirements.ts';
 
 const given = process.env.TEST_DATABASE_URL;
@@ -90,7 +90,7 @@ async function privateServer(programs: string): Promise<PostgresServer & { reado
     run('initdb', ['-D', data, '-U', 'relay', '-A', 'trust', '-E', 'UTF8', '--no-sync']),
     'initdb',
   );
-  const port = await freePort();
+  const port = await fixedPort();
   const settings = [
     'fsync=off',
     'max_connections=400',
@@ -162,14 +162,4 @@ async function newDatabase(url: string): Promise<string> {
   const own = new URL(url);
   own.pathname = `/${name}`;
   return own.href;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

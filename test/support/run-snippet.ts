@@ -37,7 +37,7 @@ export function snippetFolder(parent: string): string {
   return folder;
 }
 
-const LIMIT_MS = 60_000;
+const LIMIT_MS = 120_000;
 let files = 0;
 
 /** Rejects where the language is none that a reader could run. */

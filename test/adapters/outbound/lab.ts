@@ -53,7 +53,7 @@ export function requestTo(url: string, over: Partial<OutboundRequest> = {}): Out
     method: 'POST',
     headers: [['x-test', '1']],
     body,
-    timeoutMs: 5000,
+    timeoutMs: 30_000,
     ...over,
   };
 }
@@ -127,11 +127,11 @@ export async function withListener(
   }
 }
 
-/** Resolves when `condition` holds; rejects after 5 s. */
+/** Resolves when `condition` holds; rejects after 60 s. */
 export async function until(condition: () => boolean): Promise<void> {
   const start = performance.now();
   while (!condition()) {
-    if (performance.now() - start > 5000) throw new Error('condition not met within 5 s');
+    if (performance.now() - start > 60_000) throw new Error('condition not met within 60 s');
     await sleep(5);
   }
 }

@@ -170,8 +170,8 @@ test('the first of several headers with one name counts', () => {
 
 test('a value of many blanks takes linear time', () => {
   const begun = performance.now();
-  for (let n = 0; n < 20; n++) assert.throws(() => read(`${OK}x:${' '.repeat(16_000)}\0\r\n`));
-  assert.ok(performance.now() - begun < 1000);
+  for (let n = 0; n < 200; n++) assert.throws(() => read(`${OK}x:${' '.repeat(16_000)}\0\r\n`));
+  assert.ok(performance.now() - begun < 10_000);
 });
 
 // ── any bytes, cut in any way ───────────────────────────────────────────────────────────────────────────

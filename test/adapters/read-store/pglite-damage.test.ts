@@ -20,7 +20,7 @@ import {
 } from '#test/support/read-store.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
-const slow = { timeout: 180_000 };
+const slow = { timeout: 300_000 };
 const place = testFolder('pglite-damage');
 
 function given(directory = mkdtempSync(join(place, 'case-'))) {

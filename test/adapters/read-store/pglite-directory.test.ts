@@ -18,7 +18,7 @@ import { asStored, rowsAfter } from '#test/support/read-model-rows.ts';
 import { allRows, reached, rowsFor, runnerOver, silent } from '#test/support/read-store.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
-const slow = { timeout: 180_000 };
+const slow = { timeout: 300_000 };
 const place = testFolder('pglite-directory');
 const fresh = () => mkdtempSync(join(place, 'case-'));
 const projector = new URL('../../support/read-model-process.ts', import.meta.url).href;

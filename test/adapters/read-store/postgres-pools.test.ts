@@ -7,7 +7,7 @@ import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
 import { waitFor } from '#test/support/service.ts';
 
-const needs = { ...needsPostgres(), timeout: 120_000 };
+const needs = { ...needsPostgres(), timeout: 300_000 };
 let shared: Promise<PostgresServer> | null = null;
 after(async () => (await shared)?.remove());
 

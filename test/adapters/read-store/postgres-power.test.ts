@@ -41,7 +41,7 @@ import {
 } from '#test/support/read-store.ts';
 import { rootPath } from '#test/support/runtime.ts';
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 100_000;
 const needs = needsPostgres();
 const projectorScript = new URL('../../support/read-model-process.ts', import.meta.url).href;
 let shared: Promise<PostgresServer> | null = null;

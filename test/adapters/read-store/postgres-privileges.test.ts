@@ -13,7 +13,7 @@ import { needsPostgres, type PostgresServer, postgresServer } from '#test/suppor
 import { schemaOf, silent } from '#test/support/read-store.ts';
 import { waitFor } from '#test/support/service.ts';
 
-const needs = { ...needsPostgres(), timeout: 120_000 };
+const needs = { ...needsPostgres(), timeout: 300_000 };
 let shared: Promise<PostgresServer> | null = null;
 after(async () => (await shared)?.remove());
 

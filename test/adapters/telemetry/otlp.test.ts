@@ -4,8 +4,8 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { otlpTracer } from '#src/adapters/telemetry/otlp.ts';
 import type { Tracer } from '#src/ports/telemetry.ts';
+import { fixedPort } from '#test/support/fixed-port.ts';
 import { waitFor } from '#test/support/service.ts';
-import { closedPort } from '#test/support/service-world.ts';
 import { startTraceCollector, type TraceCollector } from '#test/support/trace-collector.ts';
 
 const service = { name: 'relay-test', version: '9.9.9', instance: 'one' };
@@ -140,7 +140,7 @@ describe('traces: a collector that does not', () => {
 
   test('an unavailable collector loses spans, and closing ends', async () => {
     const tracer = otlpTracer({
-      endpoint: `http://127.0.0.1:${await closedPort()}`,
+      endpoint: `http://127.0.0.1:${await fixedPort()}`,
       service,
       clock: { sleep: async () => undefined },
       exported: (failure) => void fates.push(failure === null),

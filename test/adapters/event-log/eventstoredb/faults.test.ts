@@ -205,7 +205,7 @@ test('eventstoredb: a closed log has no open connection', () =>
     await follower.until(() => follower.messages.length > 0, 'caught_up');
     assert.equal(server.connections(), 1);
     await Promise.all([log.close(), assert.rejects(follower.ended, EventLogUnavailable)]);
-    await waitFor('no connection', () => server.connections() === 0, { limitMs: 20_000 });
+    await waitFor('no connection', () => server.connections() === 0);
   }));
 
 test('eventstoredb: a process that closed its log ends', () =>
@@ -313,7 +313,7 @@ test('eventstoredb: channels of hanging connections are closed', () =>
     for (let n = 0; n < 8; n++) await assert.rejects(log.head(), EventLogUnavailable);
     await server.faults.thaw();
     await untilKnown(() => log.head());
-    await waitFor('a single connection', () => server.connections() === 1, { limitMs: 20_000 });
+    await waitFor('a single connection', () => server.connections() === 1);
   }));
 
 test('eventstoredb: an open connection that hangs is replaced', () =>

@@ -27,7 +27,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const commits: number[] = [];
   const log = await sqliteEventLog({
     file,
-    lockTimeoutMs: 150,
+    lockTimeoutMs: 600,
     onCommit: (appends) => commits.push(appends),
   });
   const foreign = new DatabaseSync(file);
@@ -176,7 +176,7 @@ test('sqlite: while another process has the lock, appends are unavailable with a
     const beat = setInterval(() => turns++, 1);
     await assert.rejects(log.append(stream, 0n, mine), unavailable(/database is locked/));
     clearInterval(beat);
-    assert.ok(turns > 2, `the event loop ran ${turns} turns of 1 ms in 150 ms`);
+    assert.ok(turns > 2, `the event loop ran ${turns} turns of 1 ms in 600 ms`);
     assert.deepEqual(await log.health(), { ok: false, problem: 'unavailable' });
     assert.equal((await log.readStream(stream)).length, 1);
     const waiting = log.append(stream, 0n, mine);
