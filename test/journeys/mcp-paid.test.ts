@@ -196,7 +196,7 @@ describe('an MCP client pays', needs, () => {
   test('runs of a schedule: each is bought once, and charged when it is due', async () => {
     const [payer, path] = [newPayer(), '/mcp-scheduled'];
     await paid.chain.mint([payer.address], 6000n);
-    const startAt = new Date(Date.now() + 15_000).toISOString();
+    const startAt = new Date(Date.now() + 25_000).toISOString();
     const order = {
       webhook: { url: paid.target.url(path), body: { by: 'mcp' } },
       schedule: { type: 'interval', everyMinutes: 60, startAt },

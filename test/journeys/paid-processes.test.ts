@@ -194,7 +194,9 @@ describe('two processes and one payment', needs, () => {
         async () => {
           const answer = await send(survivor, sample);
           if (answer.status === 200) return answer;
-          assertSaid(answer, 409, 'idempotency_in_progress');
+          // On a slow machine the taken over settlement is not confirmed before the answer is due.
+          if (answer.status === 503) assertSaid(answer, 503, 'payment_unconfirmed');
+          else assertSaid(answer, 409, 'idempotency_in_progress');
           return undefined;
         },
         { limitMs: 90_000, everyMs: 2500 },

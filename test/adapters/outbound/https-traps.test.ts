@@ -22,7 +22,7 @@ function callFromProcess(
   env: Readonly<Record<string, string>>,
   over: { url?: string; caPem?: string | null; timeoutMs?: number } = {},
 ): Promise<AttemptReport> {
-  const config = { url: target.url(), dns: dns.address, caPem: target.caPem, timeoutMs: 5000, ...over };
+  const config = { url: target.url(), dns: dns.address, caPem: target.caPem, timeoutMs: 30_000, ...over };
   const flags = 'Deno' in globalThis ? ['run', '--allow-all', '--no-check'] : [];
   return new Promise((resolve, reject) => {
     execFile(
@@ -99,7 +99,7 @@ test('after a timeout nothing keeps the process alive', async () => {
     assert.deepEqual([report.errorCategory, report.phase], ['timeout', 'dns']);
     lab.dns.set('target.test', ['127.0.0.1']);
     lab.target.answer(() => undefined);
-    const later = await callFromProcess(lab, {}, { timeoutMs: 3000 });
+    const later = await callFromProcess(lab, {}, { timeoutMs: 12_000 });
     assert.deepEqual([later.errorCategory, later.phase], ['timeout', 'headers']);
   });
 });

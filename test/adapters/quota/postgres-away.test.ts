@@ -103,8 +103,8 @@ describe('quota of two processes while Postgres stops and starts', needs, () => 
 
   test('frozen: no call exceeds its time limit, and each process allows at most the limit, earlier units included', async () => {
     pair = await Promise.all([
-      sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
-      sharedQuota(url, { limitMs: 2000, retryMs: 100 }),
+      sharedQuota(url, { limitMs: 8000, retryMs: 100 }),
+      sharedQuota(url, { limitMs: 8000, retryMs: 100 }),
     ]);
     const [one, other] = pair;
     assert.equal(await allowed(one, rule('frozen'), 6), 6);
