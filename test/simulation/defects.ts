@@ -437,7 +437,9 @@ export const DEFECTS: readonly Defect[] = [
     name: 'payment_key_kept',
     what: 'the key of the payment of a run is kept after its end',
     within: 400,
-    changes: [at('src/usecases/schedules/end-run.ts', '  await forgetPayment(deps, ticket);\n', '')],
+    changes: [
+      at('src/usecases/schedules/end-run.ts', '.remove([ticket.jobId, ...(await', '.remove([...(await'),
+    ],
   },
   {
     name: 'run_executed_under_new_job',

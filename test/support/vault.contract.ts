@@ -84,6 +84,15 @@ export function vaultContract({ name, needs, open, again, end }: VaultHarness): 
       );
     });
 
+    test('keys that are removed at the same moment are gone when each removal resolves', async () => {
+      const sealed = await Promise.all(Array.from({ length: 20 }, () => seal(vault, 'x')));
+      const left = sealed.map(async (one) => {
+        await vault.remove([nameOf(one)]);
+        return vault.take(one);
+      });
+      assert.deepEqual(new Set(await Promise.all(left)), new Set([null]));
+    });
+
     test('a key whose time has passed is deleted by a later put', async () => {
       const old = await seal(vault, 'x', { untilMs: Date.now() - HOUR });
       await seal(vault, 'y');

@@ -1,6 +1,7 @@
 // The keys of an embedded deployment: a file of their own beside the event log, whose rows are never deleted. Safe for several
 // processes of one machine. Deleted pages are overwritten.
 import { DatabaseSync } from 'node:sqlite';
+import { batched } from '#src/lib/batched.ts';
 import { createPrivateFile } from '#src/lib/files/durable.ts';
 import type { Vault } from '#src/ports/vault.ts';
 import { sealedVault } from './sealed.ts';
@@ -25,6 +26,11 @@ export function sqliteVault({ file, now }: { readonly file: string; readonly now
   const remove = db.prepare('DELETE FROM vault_keys WHERE id IN (SELECT value FROM json_each(?))');
   const names = db.prepare('SELECT id FROM vault_keys');
   const ended = db.prepare('DELETE FROM vault_keys WHERE until < ?');
+  // Every transaction is flushed to disk, and blocks the thread meanwhile: runs that end together share one.
+  const removeTogether = batched(async (names: readonly string[]) => {
+    remove.run(JSON.stringify(names));
+    return new Map<string, null>();
+  });
   return sealedVault({
     async insert({ name, key, untilMs, seat }) {
       insert.run(name, key, Math.ceil(untilMs), seat?.holder ?? null, seat?.max ?? null);
@@ -35,7 +41,7 @@ export function sqliteVault({ file, now }: { readonly file: string; readonly now
     },
     held: async (holder) => Number(held.get(holder)?.keys),
     async delete(names) {
-      remove.run(JSON.stringify(names));
+      await Promise.all(names.map(removeTogether));
     },
     names: async () => names.all().map(({ id }) => String(id)),
     async deleteEnded() {

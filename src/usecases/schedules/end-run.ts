@@ -84,26 +84,25 @@ export async function releasePayment(
   }
 }
 
-/** Deletes the key of the payment header, which its holder may then use for another run. */
-export const forgetPayment = ({ vault }: Pick<EndDeps, 'vault'>, { jobId }: Ticket): Promise<void> =>
-  vault.remove([jobId]);
-
-/** Deletes the key of the request, if no run of the schedule can need it any more. */
-export async function forgetRequest(deps: EndDeps, { state }: View<DefinedSchedule>): Promise<void> {
-  const { status, next, tickets, defined } = state;
-  if (status !== 'cancelled' && next !== null) return;
-  for (const { status: of, jobId } of tickets) {
-    if (of === 'funded') return;
-    const job = await loadJob(deps.log, jobId);
-    if (job.state.status !== 'completed') return;
-  }
-  await deps.vault.remove([defined.scheduleId]);
+/** Deletes the keys of a run that is over: its holder may then pay for another one. */
+export async function forgetRun(deps: EndDeps, view: View<DefinedSchedule>, ticket: Ticket): Promise<void> {
+  await deps.vault.remove([ticket.jobId, ...(await unneeded(deps, view))]);
 }
 
-/** Deletes the keys of a run that is over. */
-export async function forgetRun(deps: EndDeps, view: View<DefinedSchedule>, ticket: Ticket): Promise<void> {
-  await forgetPayment(deps, ticket);
-  await forgetRequest(deps, view);
+/** Deletes the key of the request, if no run of the schedule can need it any more. */
+export async function forgetRequest(deps: EndDeps, view: View<DefinedSchedule>): Promise<void> {
+  await deps.vault.remove(await unneeded(deps, view));
+}
+
+/** The name of the request's key; empty: a run may need it. */
+async function unneeded({ log }: EndDeps, { state }: View<DefinedSchedule>): Promise<readonly string[]> {
+  const { status, next, tickets, defined } = state;
+  if (status !== 'cancelled' && next !== null) return [];
+  for (const { status: of, jobId } of tickets) {
+    if (of === 'funded') return [];
+    if ((await loadJob(log, jobId)).state.status !== 'completed') return [];
+  }
+  return [defined.scheduleId];
 }
 
 export const definedView = (view: View<Schedule> | null): View<DefinedSchedule> | null =>

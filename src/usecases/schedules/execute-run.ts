@@ -9,7 +9,7 @@ import type { PresentedPayment } from '#src/ports/payments.ts';
 import { loadSchedule, type View } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { BegunRuns } from './begun-runs.ts';
-import { definedView, endRun, forgetPayment, forgetRequest } from './end-run.ts';
+import { definedView, endRun, forgetRun } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
 
 export type RunDeps = ScheduleDeps & {
@@ -111,9 +111,8 @@ export class RunExecutor {
     });
     this.begun.remember(jobId, defined.scheduleId);
     if (!isRefused(execution)) {
-      await forgetPayment(this.#deps, ticket);
       const view = definedView(await loadSchedule(this.#deps.log, defined.scheduleId));
-      if (view !== null) await forgetRequest(this.#deps, view);
+      if (view !== null) await forgetRun(this.#deps, view, ticket);
       this.begun.forget(jobId);
       return;
     }

@@ -2,7 +2,7 @@
 // of cancellations.
 import type { DefinedSchedule } from '#src/domain/schedule/state.ts';
 import { loadJob, loadSchedule, type View } from '#src/usecases/event-streams.ts';
-import { definedView, type EndDeps, endRun, forgetPayment, forgetRequest } from './end-run.ts';
+import { definedView, type EndDeps, endRun, forgetRequest } from './end-run.ts';
 
 const SWEEP_MS = 600_000;
 
@@ -53,7 +53,7 @@ export class KeySweep {
       if (now === null || !names.has(ticket.jobId)) continue;
       if (ticket.status === 'started') {
         const job = await loadJob(this.#deps.log, ticket.jobId);
-        if (job.state.status === 'completed') await forgetPayment(this.#deps, ticket);
+        if (job.state.status === 'completed') await this.#deps.vault.remove([ticket.jobId]);
       } else if (view.state.status === 'cancelled') now = await endRun(this.#deps, now, ticket, 'cancelled');
     }
     if (now !== null) await forgetRequest(this.#deps, now);
