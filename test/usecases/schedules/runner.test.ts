@@ -11,7 +11,7 @@ import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/bu
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun } from '#src/usecases/schedules/quote.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
-import { Crash, dies, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { Crash, dies, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import {
   buyerWith,
@@ -515,6 +515,26 @@ test('the event log is unavailable: quote, purchase and cancellation answer so',
   await assert.rejects(letPass(it.clock, fundRun(deps, idOf(bought), buyerWith(it, '2'))), isFault);
   const token = bought.cancelToken ?? '';
   await assert.rejects(letPass(it.clock, cancelSchedule(deps, idOf(bought), token)), isFault);
+});
+
+test('the event log confirms no cancellation: answered so after the limit of one append; a repeat completes it', async () => {
+  const it = scheduleWorld();
+  const bought = await create(it);
+  const appending = gate();
+  it.log.onNext('ScheduleCancelled', appending.frozen);
+  const cancel = () => letPass(it.clock, cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? ''));
+  const asked = it.clock.monotonic();
+  await assert.rejects(
+    cancel(),
+    (error) =>
+      error instanceof Fault && error.code === 'event_log_unavailable' && /repeat/.test(error.message),
+  );
+  assert.equal(it.clock.monotonic() - asked, 2000);
+  appending.open();
+  const cancelled = await cancel();
+  assert.ok(!('refused' in cancelled) && cancelled.status === 'cancelled');
+  assert.deepEqual(skips(it), ['1 cancelled']);
+  assert.equal(it.common.vault.keys.size, 0);
 });
 
 describe('the payment of a run', () => {
