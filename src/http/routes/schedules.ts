@@ -1,12 +1,12 @@
 // Paid schedules: definition, one more run, reading, cancellation. A payment is taken here and settled when its run is due.
 import { Type } from '@sinclair/typebox';
-import type { ScheduleRecord } from '#projections/schedule/query.ts';
+import type { RunRecord, ScheduleRecord } from '#projections/schedule/query.ts';
 import { usd } from '#src/discovery/facts.ts';
 import { SCHEDULE_ROUTES as ROUTES } from '#src/discovery/routes.ts';
 import { SCHEDULE_ANSWER_EXAMPLE, SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { upcomingRuns } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
@@ -127,6 +127,15 @@ const shownRun = ({ run: n, dueAt }: Quote['run']) => ({ n, dueAt });
 
 const rates = ({ settings }: Deps) => [rateRule('schedules', settings.rateLimitPerMinute)];
 
+/** A request that names a schedule: within its rate, by an id that one may have. */
+async function admit(deps: Deps, request: Request, id: string): Promise<Allowed | Refused> {
+  const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
+  if (isRefused(limited)) return limited;
+  return IS_ID.test(id) ? ALLOWED : notFound();
+}
+
+const ID = { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule };
+
 const buyerOf = (
   deps: Deps,
   request: Request,
@@ -193,15 +202,14 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
     });
   }
   const operation = {
-    id: { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule },
+    id: ID,
     answers: { 201: [ROUTES.fundRun.description, BoughtResponse] },
     paidUsd: usd(deps.settings.offer),
     errors: { ...PAID_ERRORS, 404: 'No such schedule.' },
   } as const;
   return endpoint(ROUTES.fundRun, operation, async ({ request, id }) => {
-    const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
-    if (isRefused(limited)) return limited;
-    if (!IS_ID.test(id)) return notFound();
+    const admitted = await admit(deps, request, id);
+    if (isRefused(admitted)) return admitted;
     // What is in the body means nothing.
     const body = await readBody(request, deps.clock, LIMITS.requestBodyBytes.max);
     if (!(body instanceof Uint8Array)) return body;
@@ -234,14 +242,13 @@ function shown(
 
 function readEndpoint(deps: Deps, links: Links): Endpoint {
   const operation = {
-    id: { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule },
+    id: ID,
     answers: { 200: [ROUTES.schedule.summary, ScheduleResponse] },
     errors: { 404: 'No such schedule.', 429: 'Rate limited.', 503: PART_UNAVAILABLE },
   } as const;
   return endpoint(ROUTES.schedule, operation, async ({ request, id }) => {
-    const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
-    if (isRefused(limited)) return limited;
-    if (!IS_ID.test(id)) return notFound();
+    const admitted = await admit(deps, request, id);
+    if (isRefused(admitted)) return admitted;
     const found = await findForSure(
       deps.progress,
       () => deps.find(id),
@@ -252,37 +259,28 @@ function readEndpoint(deps: Deps, links: Links): Endpoint {
   });
 }
 
+const UNPAID = { reason: null, startedAt: null, lateByMs: null, links: null } as const;
+
+function runShown(record: RunRecord, links: Links): typeof RunShown.static {
+  const { run: n, jobId, dueAt, state, reason, startedAt, lateByMs, receiptId } = record;
+  const hasJob = state === 'running' || state === 'executed';
+  const receipt = receiptId === null ? null : links.receipt(receiptId);
+  return {
+    n,
+    state: state === 'started' ? 'running' : state,
+    reason,
+    dueAt,
+    startedAt,
+    lateByMs,
+    links: hasJob && jobId !== null ? { job: links.job(jobId), receipt } : null,
+  };
+}
+
 function scheduleShown(found: ScheduleRecord, links: Links): typeof ScheduleResponse.static {
   const { scheduleId, status, schedule, catchUpSeconds, definedAt, endsAt, nextRun, nextDueAt, open } = found;
-  const runs = [...found.runs].reverse().map((run) => ({
-    n: run.run,
-    state: run.state === 'started' ? ('running' as const) : run.state,
-    reason: run.reason,
-    dueAt: run.dueAt,
-    startedAt: run.startedAt,
-    lateByMs: run.lateByMs,
-    links:
-      run.jobId === null || (run.state !== 'running' && run.state !== 'executed')
-        ? null
-        : {
-            job: links.job(run.jobId),
-            receipt: run.receiptId === null ? null : links.receipt(run.receiptId),
-          },
-  }));
-  const unfunded =
-    nextRun === null || nextDueAt === null
-      ? []
-      : [
-          {
-            n: nextRun,
-            state: 'unfunded' as const,
-            reason: null,
-            dueAt: nextDueAt,
-            startedAt: null,
-            lateByMs: null,
-            links: null,
-          },
-        ];
+  const runs = [...found.runs].reverse().map((run) => runShown(run, links));
+  if (nextRun !== null && nextDueAt !== null)
+    runs.push({ ...UNPAID, n: nextRun, dueAt: nextDueAt, state: 'unfunded' });
   return {
     scheduleId,
     status: status === 'active' && nextRun === null && open === 0 ? 'completed' : status,
@@ -291,23 +289,23 @@ function scheduleShown(found: ScheduleRecord, links: Links): typeof ScheduleResp
     createdAt: definedAt,
     endsAt,
     fundedRuns: found.runs.filter(({ state }) => state === 'funded').length,
-    runs: [...runs, ...unfunded],
+    runs,
     links: scheduleLinks(links, scheduleId),
   };
 }
 
 function cancelEndpoint(deps: Deps, links: Links): Endpoint {
   const operation = {
-    id: { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule },
+    id: ID,
     answers: { 200: ['It is cancelled.', CancelResponse] },
     errors: { 404: 'No such schedule, or not its token.', 429: 'Rate limited.', 503: PART_UNAVAILABLE },
   } as const;
   return endpoint(ROUTES.cancelSchedule, operation, async ({ request, id }) => {
-    const limited = await limitRate(deps.quota, rates(deps), contextOf(request));
-    if (isRefused(limited)) return limited;
+    const admitted = await admit(deps, request, id);
+    if (isRefused(admitted)) return admitted;
     const [, token = ''] =
       /^Bearer ([A-Za-z0-9_-]{43})$/i.exec(request.headers.get('authorization') ?? '') ?? [];
-    if (!IS_ID.test(id) || token === '') return notFound();
+    if (token === '') return notFound();
     const cancelled = await deps.cancel(id, token);
     if (isRefused(cancelled)) return cancelled;
     return {
