@@ -1,5 +1,5 @@
 // relay pay --schedule: buys runs of a schedule, one payment a run, and prints what became of them.
-import type { ScheduleOrder, ScheduleResult } from '#src/app/buyer.ts';
+import type { readSchedule, ScheduleOrder, ScheduleResult } from '#src/app/buyer.ts';
 import { showUsd } from '#src/domain/payment/price.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { CannotRun } from './exit.ts';
@@ -33,10 +33,11 @@ export async function paySchedule(options: ScheduleOptions): Promise<boolean> {
   const waiting = (why: string, ms: number) =>
     printError(`${why}; the same request is sent again in ${Math.ceil(ms / 1000)} s`);
   const deps = { calendar, clock, send, waiting };
+  const readState = (url: string) => buyer.readSchedule({ send }, url);
   const order = { relay, body, runs, maxMicroUsd: maxUsd, limits };
   if (privateKey === null) {
     const result = await buyer.buySchedule(deps, { ...order, paying: null });
-    report(await seen(result, null), json);
+    report(await seen(options, result, null, readState), json);
     return result.outcome === 'not_paid';
   }
   const secret = Buffer.from(privateKey.slice(2), 'hex');
@@ -46,31 +47,28 @@ export async function paySchedule(options: ScheduleOptions): Promise<boolean> {
     const ledger = buyer.openLedger({ path: ledgerPath, secret, budgetMicroUsd: budgetUsd ?? null, clock });
     const paying = { payer: buyer.keyPayer(privateKey), key, ledger, file };
     const result = await buyer.buySchedule(deps, { ...order, paying });
-    report(await seen(result, file.path), json);
+    report(await seen(options, result, file.path, readState), json);
     return result.outcome === 'funded';
   } finally {
     file.release();
   }
+}
 
-  /** With what the relay says of the schedule now. */
-  async function seen(result: ScheduleResult, file: string | null) {
-    const { bought } = result;
-    const url = bought && `${relay}/api/schedules/${bought.scheduleId}`;
-    const status = url === null ? null : await buyer.readSchedule({ send }, url);
-    const runs = (bought?.runs ?? []).map(({ n, dueAt }) => {
-      const { state = 'funded', reason = null } = status?.runs.find((run) => run.n === n) ?? {};
-      return { n, dueAt, state, reason };
-    });
-    return {
-      relay,
-      result,
-      wanted: options.runs,
-      url,
-      file,
-      status: status?.status ?? null,
-      runs,
-    };
-  }
+/** With what the relay says of the schedule now. `readState`: null if it says nothing readable. */
+async function seen(
+  { relay, runs: wanted }: ScheduleOptions,
+  result: ScheduleResult,
+  file: string | null,
+  readState: (url: string) => ReturnType<typeof readSchedule>,
+) {
+  const { bought } = result;
+  const url = bought && `${relay}/api/schedules/${bought.scheduleId}`;
+  const state = url === null ? null : await readState(url);
+  const runs = (bought?.runs ?? []).map(({ n, dueAt }) => {
+    const { state: of = 'funded', reason = null } = state?.runs.find((run) => run.n === n) ?? {};
+    return { n, dueAt, state: of, reason };
+  });
+  return { relay, result, wanted, url, file, status: state?.status ?? null, runs };
 }
 
 /** The message of a refusal names the file. */
@@ -83,24 +81,10 @@ function named<T>(path: string, work: () => T): T {
   }
 }
 
-type Report = {
-  readonly relay: string;
-  readonly result: ScheduleResult;
-  readonly wanted: number;
-  readonly url: string | null;
-  readonly file: string | null;
-  /** Of the schedule, as the relay says; null: unknown. */
-  readonly status: string | null;
-  readonly runs: readonly {
-    readonly n: number;
-    readonly dueAt: string;
-    readonly state: string;
-    /** Of a run that was skipped. */
-    readonly reason: string | null;
-  }[];
-};
-
-function report({ relay, result, wanted, url, file, status, runs }: Report, json: boolean): void {
+function report(
+  { relay, result, wanted, url, file, status, runs }: Awaited<ReturnType<typeof seen>>,
+  json: boolean,
+): void {
   const { outcome, error, problem, policy, bought, signedMicroUsd } = result;
   const signedUsd = showUsd(signedMicroUsd).slice(1);
   const ok = outcome === 'funded' || outcome === 'not_paid';
