@@ -39,7 +39,10 @@ export type PresentedPayment = {
 export type Authorization = Pick<
   PresentedPayment,
   'network' | 'asset' | 'payer' | 'nonce' | 'validBefore' | 'payTo' | 'amount'
->;
+> & {
+  /** RFC 3339: nothing was settled before. Missing: the authorization lives no longer than that of a call. */
+  readonly reservedAt?: string;
+};
 
 export type Verified =
   | { readonly outcome: 'valid' }

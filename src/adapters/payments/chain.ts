@@ -1,6 +1,8 @@
 // Reads from the chain the state of an authorization: unused, paid to us, cancelled, or spent elsewhere.
 import { type Hex, type PublicClient, pad, parseAbi } from 'viem';
+import { LIMITS } from '#src/domain/limits.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
+import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Authorization, Payments } from '#src/ports/payments.ts';
@@ -123,10 +125,23 @@ const isToPayee = ({ to, value }: TransferLog, { payTo, amount }: Authorization)
 
 type End = { readonly kind: 'used' | 'cancelled'; readonly transaction: Hex };
 
-/** An authorization is used before it expires, and signed at most this long before that. */
-const LIFETIME_SECONDS = 900n;
+/** Clocks differ: that of the process which reserved the payment may have been ahead of the chain by this. */
+const CLOCKS_SECONDS = 600;
+/** The authorization of a call is used before it expires, and signed at most this long before that. */
+const LIFETIME_SECONDS = LIMITS.authorizationSeconds.max + CLOCKS_SECONDS;
+/** That of a run is signed long before, and used at most this long before it expires. */
+const RUN_SECONDS =
+  LIFETIME_SECONDS + SCHEDULE_LIMITS.catchUpSeconds.max + RUN_TIMES.authorizationMarginSeconds;
 /** Limits the search: a cancellation may follow at any later time. */
 const MAX_BLOCKS = 120_000;
+
+/** Unix seconds, before which the relay cannot have settled it. */
+function earliestUse({ validBefore, reservedAt }: Authorization): number {
+  const latest = Number(validBefore) - LIFETIME_SECONDS;
+  if (reservedAt === undefined) return latest;
+  const reserved = Math.floor(Date.parse(reservedAt) / 1000) - CLOCKS_SECONDS;
+  return Math.min(latest, Math.max(reserved, Number(validBefore) - RUN_SECONDS));
+}
 
 /** null: not in the searched blocks. */
 async function findEnd({ client, sizes, isOver }: Node, search: Search): Promise<End | null> {
@@ -134,7 +149,7 @@ async function findEnd({ client, sizes, isOver }: Node, search: Search): Promise
   const { used, nonce, payer } = topicsOf(search);
   const filter = { asset, topics: [[used, CANCELLED], [payer], [nonce]] } as const;
   // As precise as the ranges are large: with small ones, each block before the search costs more calls than its time.
-  const since = BigInt(search.validBefore) - LIFETIME_SECONDS;
+  const since = BigInt(earliestUse(search));
   const from = Number(await blockBefore(client, since, latest, Math.floor(sizes.size() / 2)));
   const to = Math.min(Number(latest.number), from + MAX_BLOCKS - 1);
   let end: End | null = null;

@@ -4,6 +4,8 @@ import { test } from 'node:test';
 import { type Hex, numberToHex, pad } from 'viem';
 import { rpcChain } from '#src/adapters/payments/chain.ts';
 import { LARGEST_RANGE, rangeSizes } from '#src/adapters/payments/chain-logs.ts';
+import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import { iso } from '#src/lib/iso.ts';
 import { Cancel } from '#src/lib/time.ts';
 import { collectingLogger } from '#test/support/fakes.ts';
 import { startNodeFront } from '#test/support/node-front.ts';
@@ -113,6 +115,22 @@ test('a cancellation a day after the expiry is found', async () => {
     ended('cancelled', { ...facts, block: facts.block + DAY / BLOCK_SECONDS }),
   ]);
   assert.deepEqual(late.finding, { outcome: 'cancelled' });
+});
+
+test('the payment of a run, which lives until its catch-up has ended, is searched from its settlement on', async () => {
+  const lifetime = SCHEDULE_LIMITS.catchUpSeconds.max + RUN_TIMES.authorizationMarginSeconds;
+  // As the run began, not as its payment was taken days before.
+  for (const reservedBefore of [lifetime, 30 * DAY]) {
+    const { chain, payment, node } = await searched(
+      3 * DAY,
+      ({ block, ...facts }) => paying({ ...facts, block: block - (lifetime - 60) / BLOCK_SECONDS }),
+      {},
+    );
+    await using _ = node;
+    const reservedAt = iso((Number(payment.validBefore) - reservedBefore) * 1000);
+    assert.deepEqual(await chain.lookUp({ ...payment, reservedAt }), paid);
+    assert.ok(node.spans().length <= 3, `${node.spans().length} ranges`);
+  }
 });
 
 test('a range that the node refuses is divided, and the next look-up begins with one that it accepts', async () => {
