@@ -14,10 +14,11 @@ import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
+import { loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { contradictionsOf } from '#test/support/receipt-log-world.ts';
 import { ASSET, NETWORK, PAYEE, PRICE } from './chain.ts';
 import { EPOCH, Host } from './host.ts';
-import { keyStore, primitives } from './keys.ts';
+import { primitives } from './keys.ts';
 import type { LogStore } from './log.ts';
 import { Random } from './random.ts';
 import type { Tables } from './row-statements.ts';
@@ -229,14 +230,7 @@ async function checkReceipts({ witness, shared: { log } }: World): Promise<void>
   for (const { type, data, position } of log.events)
     if (type === 'ReceiptSigned' && !(await judge(data as never, position)))
       witness.violated('receipts_verify', `the receipt of ${data.jobId} does not verify`);
-  const keys = keyStore.read().keys.map(({ keyId, x, purpose }) => ({
-    keyId,
-    x,
-    purpose: purpose as 'receipt' | 'checkpoint',
-    notBefore: 0,
-    notAfter: null,
-    compromisedAt: null,
-  }));
+  const { keys } = await loadKeyRing({ log: plainLog(log) });
   for (const found of await contradictionsOf(log.events, keys, 'relay.example/receipts'))
     witness.violated('checkpoints_consistent', `checkpoint ${found}`);
 }

@@ -400,6 +400,42 @@ export const DEFECTS: readonly Defect[] = [
     ],
   },
   {
+    name: 'key_retired_at_once',
+    what: 'the retirement of a key takes effect at once',
+    within: 250,
+    changes: [
+      at(
+        'src/usecases/signing-keys/change-keys.ts',
+        'effectiveAt: iso(from + NOTICE_MS)',
+        'effectiveAt: iso(Math.min(from, now))',
+      ),
+    ],
+  },
+  {
+    name: 'unannounced_key_signs',
+    what: 'a process signs with a key that the event log does not have yet',
+    within: 250,
+    changes: [
+      at(
+        'src/domain/signing-keys/keys.ts',
+        '    const record = key.purpose === purpose ? recordOf(key, announced) : null;\n    if (record === null',
+        '    const first = { ...key, purpose, notBefore: 0, notAfter: null, compromisedAt: null };\n    const record = key.purpose === purpose ? (recordOf(key, announced) ?? first) : null;\n    if (record === null',
+      ),
+    ],
+  },
+  {
+    name: 'retired_key_signs',
+    what: 'a key signs after its retirement',
+    within: 250,
+    changes: [
+      at(
+        'src/domain/signing-keys/keys.ts',
+        '    const record = key.purpose === purpose ? recordOf(key, announced) : null;\n    if (record === null || !keyOpenAt(record, at)) continue;',
+        '    const record = key.purpose === purpose ? recordOf(key, announced) : null;\n    if (record === null || record.notBefore < 0) continue;\n    if (record.notAfter !== null) return key;',
+      ),
+    ],
+  },
+  {
     name: 'run_settled_before_due',
     what: 'a run starts ten seconds before it is due',
     within: 400,

@@ -1,10 +1,12 @@
 // Operators that return what is due: they begin refunds, cancel some, send the money on the chain and complete them, each
-// command a process of its own that may end at any call. Several may record one transfer.
+// command a process of its own that may end at any call. Several may record one transfer. They also rotate the signing keys.
 
+import type { KeyStore } from '#src/ports/key-store.ts';
 import { beginPaymentRefund, cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { completeRefunds } from '#src/usecases/payments/complete-refund.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
 import { readLedger } from '#src/usecases/payments/read-ledger.ts';
+import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { type Chain, PAYEE } from './chain.ts';
 import { Host } from './host.ts';
 import { type LogStore, logAccess } from './log.ts';
@@ -88,6 +90,21 @@ async function complete(office: Office, random: Random, transaction: string): Pr
     office.trace.reached(`refund complete: ${result?.outcome ?? 'failed'}`);
     if (result?.outcome === 'completed') return;
     await office.scheduler.sleep(random.between(1000, 6000));
+  }
+}
+
+/** Replaces the keys of a purpose: repeats the command until it has ended well. */
+export async function rotate(office: Office, random: Random, store: KeyStore): Promise<void> {
+  const purpose = random.pick(['receipt', 'receipt', 'checkpoint'] as const);
+  for (let tries = 0; tries < 5; tries++) {
+    const rotation = await command(office, random, ({ log, host }) => {
+      // Between the key file and the event log.
+      if (!office.isCalm() && random.chance(0.4)) host.killIn = 1;
+      return rotateKeys({ log, ...journalOf(host), store }, purpose);
+    });
+    office.trace.reached(`rotation of the ${purpose} key${rotation === null ? ' that fails' : ''}`);
+    if (rotation !== null) return;
+    await office.scheduler.sleep(random.between(1000, 60_000));
   }
 }
 

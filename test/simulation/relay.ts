@@ -40,7 +40,7 @@ import { targetRules } from '#test/support/fakes-world.ts';
 import type { Chain } from './chain.ts';
 import { PAYEE } from './chain.ts';
 import type { Host } from './host.ts';
-import { keyedHash, keyStore, primitives } from './keys.ts';
+import { type KeyFile, keyedHash, primitives } from './keys.ts';
 import { type LogAccess, type LogStore, logAccess } from './log.ts';
 import { type PaymentWitness, simulatedPayments, simulatedScan } from './payments.ts';
 import { type QuotaStore, simulatedQuota } from './quota.ts';
@@ -55,6 +55,7 @@ export type Deployment = {
   readonly chain: Chain;
   readonly quota: QuotaStore;
   readonly vault: VaultStore;
+  readonly keys: KeyFile;
   /** null: this deployment sells no schedules. The payments for runs, by the value of their header. */
   readonly tickets: Map<string, PresentedPayment> | null;
   readonly isPaid: boolean;
@@ -183,10 +184,10 @@ async function open(
   const { exclusive, weather } = shared;
   const { clock, entropy, logger } = host;
   const journal = { log, clock, entropy, logger, ending: ending.signal };
-  const content = keyStore.read();
+  const content = shared.keys.read();
   const { keys: announced } = await activateSigningKeys(journal, content);
   const directory = keyDirectory(journal, announced);
-  const own = activeKeys({ store: keyStore, directory, clock, logger }, content);
+  const own = activeKeys({ store: shared.keys, directory, clock, logger }, content);
   const watching = own.watch(ending.signal);
   ending.push(() => watching);
   const checkpoints = await openCheckpoints({

@@ -41,6 +41,8 @@ const REACHED = [
   'run completed',
   'run skipped: missed',
   'run skipped: cancelled',
+  'event SigningKeyRetired',
+  'rotation of the receipt key that fails',
 ];
 
 const BLOCK = 50;

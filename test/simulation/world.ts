@@ -5,8 +5,9 @@ import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { buy, drawIntent, type Intent, present, signPayment } from './buyers.ts';
 import { Chain } from './chain.ts';
 import { Host } from './host.ts';
+import { KeyFile } from './keys.ts';
 import { LogStore } from './log.ts';
-import { type Office, refundDue } from './operators.ts';
+import { type Office, refundDue, rotate } from './operators.ts';
 import { drawOrder, type Order, type OrderMarket, order } from './orders.ts';
 import { QuotaStore } from './quota.ts';
 import { Random } from './random.ts';
@@ -25,8 +26,10 @@ const CALM_MAX_MS = 900_000;
 const DAY_MS = 86_400_000;
 /** No seed needs so many. */
 const STEPS_MAX = 400_000;
-/** One of so many seeds has schedules: they take long. */
-const ORDERS_EVERY = 4;
+/** One of so many seeds has schedules, which take long, and another one new signing keys. */
+const KINDS = 4;
+const ORDERS_KIND = 0;
+const KEYS_KIND = 1;
 
 /** After these, something is about to be done that must not be done twice. */
 const CRITICAL = [
@@ -68,6 +71,8 @@ export class World {
   readonly #restores: boolean;
   readonly #ordering: Random;
   readonly #market: OrderMarket;
+  /** null: the signing keys stay as they are. */
+  readonly #rotating: Random | null;
 
   constructor(seed: number, keepsTrace: boolean) {
     const random = new Random(seed);
@@ -85,10 +90,12 @@ export class World {
     const { weather, witness } = this;
     // Of numbers of its own: the other seeds keep their meaning.
     const ordering = new Random(seed ^ 0x5c4ed);
-    const tickets = seed % ORDERS_EVERY === 0 ? new Map() : null;
+    const tickets = seed % KINDS === ORDERS_KIND ? new Map() : null;
     const vault = new VaultStore();
     const quota = new QuotaStore();
-    this.shared = { log, chain, quota, vault, tickets, isPaid, exclusive, weather, witness };
+    const keys = new KeyFile();
+    this.#rotating = seed % KINDS === KEYS_KIND ? new Random(seed ^ 0x6b657) : null;
+    this.shared = { log, chain, quota, vault, keys, tickets, isPaid, exclusive, weather, witness };
     this.#ordering = ordering;
     this.#restores = random.chance(0.12);
     const rows = new RowStorage();
@@ -159,9 +166,13 @@ export class World {
     });
     if (weather.disturbedEvery > 0) void this.#disturb(random.fork());
     if (this.shared.isPaid) void this.#refund(random.fork());
+    const rotating = this.#rotating;
+    if (rotating !== null) void this.#rotate(rotating.fork());
     await scheduler.run(ACTIVE_MS, () => areDone, STEPS_MAX);
     await this.#becomeCalm(() => areDone);
     if (random.chance(0.15)) await this.#afterDays(random.fork());
+    // By then the keys that were replaced have expired.
+    else if (rotating?.chance(0.4)) await this.#afterDays(rotating.fork());
   }
 
   /** Stops the processes in order. Returns what did not end. */
@@ -240,6 +251,14 @@ export class World {
       // Embedded rows that were not closed in order are built again.
       if (shared.exclusive) place.rows = new RowStorage();
       await scheduler.sleep(random.chance(0.2) ? random.between(1000, 150_000) : random.between(10, 3000));
+    }
+  }
+
+  async #rotate(random: Random): Promise<void> {
+    for (let left = random.int(1, 3); left > 0; left--) {
+      await this.scheduler.sleep(random.between(2000, 60_000));
+      if (this.isCalm) return;
+      await rotate(this.office, random, this.shared.keys);
     }
   }
 
@@ -410,8 +429,9 @@ export class World {
       witness.violated('rollback_noticed', 'a payment is settled over a log that lacks events');
     if (log.events.slice(count).some(({ type }) => type === 'CheckpointSigned'))
       witness.violated('rollback_noticed', 'a checkpoint is signed over a log that lacks events');
+    // One that does not start, because the backup lacks the key that it signs with, does nothing.
     for (const { relay } of this.places)
-      if (relay?.isWhole() === true)
+      if (relay?.host.alive && relay.isWhole())
         witness.violated('rollback_noticed', `${relay.host.name} takes the log for whole`);
   }
 
