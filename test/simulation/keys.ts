@@ -1,7 +1,7 @@
 // The keys of a deployment: the same in every run, so that signatures are.
 import { createPrivateKey } from 'node:crypto';
 import { ed25519SigningKey, publicX, rememberingVerify, thumbprint } from '#src/adapters/signing/ed25519.ts';
-import type { Primitives } from '#src/domain/signing-keys/keys.ts';
+import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import { hashWith } from '#test/support/primitives.ts';
 
@@ -17,6 +17,10 @@ function fixedKey(purpose: string, byte: number): StoredKey {
   const x = publicX(privateKey);
   return { ...ed25519SigningKey(thumbprint(x), privateKey), x, purpose, status: 'active' };
 }
+
+/** As `src/app/keys.ts` reads them of the key file: a backup of the event log may lack the newest. */
+export const checkpointRecord = ({ keyId, purpose, x }: StoredKey): KeyRecord[] =>
+  purpose === 'checkpoint' ? [{ keyId, purpose, x, notBefore: 0, notAfter: null, compromisedAt: null }] : [];
 
 /** The key file of a deployment, which every machine has a copy of. Its fresh keys are the same in every run. */
 export class KeyFile implements KeyStore {

@@ -40,7 +40,7 @@ import { targetRules } from '#test/support/fakes-world.ts';
 import type { Chain } from './chain.ts';
 import { PAYEE } from './chain.ts';
 import type { Host } from './host.ts';
-import { type KeyFile, keyedHash, primitives } from './keys.ts';
+import { checkpointRecord, type KeyFile, keyedHash, primitives } from './keys.ts';
 import { type LogAccess, type LogStore, logAccess } from './log.ts';
 import { type PaymentWitness, simulatedPayments, simulatedScan } from './payments.ts';
 import { type QuotaStore, simulatedQuota } from './quota.ts';
@@ -193,7 +193,7 @@ async function open(
   const checkpoints = await openCheckpoints({
     ...journal,
     checkpointSigner: own.checkpointSigner,
-    checkpointKeys: () => directory.list(),
+    checkpointKeys: () => [...directory.list(), ...content.keys.flatMap(checkpointRecord)],
     directory,
     checkpointKeep: note === null ? null : noteKeep(host, note),
     primitives,
