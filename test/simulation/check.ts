@@ -37,6 +37,7 @@ export async function checkWorld(world: World): Promise<void> {
     await checkBooks(world);
   } else await world.witness.runs?.check(null, plainLog(world.shared.log));
   await checkReceipts(world);
+  checkCosigned(world);
   await checkRows(world);
   await checkAudit(world);
 }
@@ -233,6 +234,21 @@ async function checkReceipts({ witness, shared: { log } }: World): Promise<void>
   const { keys } = await loadKeyRing({ log: plainLog(log) });
   for (const found of await contradictionsOf(log.events, keys, 'relay.example/receipts'))
     witness.violated('checkpoints_consistent', `checkpoint ${found}`);
+}
+
+/** Another process asks again only when an idle log's cosignatures are old. */
+const REFRESHED_MS = 4 * 3_600_000;
+
+/** One record for each checkpoint that a quorum has cosigned, whatever number of processes ask. */
+function checkCosigned({ witness, shared: { log } }: World): void {
+  let [size, at] = [-1, 0];
+  for (const { type, data, created } of log.events) {
+    if (type !== 'CheckpointCosigned') continue;
+    const isAgain = Number(data.size) === size && Date.parse(created) - at > REFRESHED_MS;
+    if (Number(data.size) <= size && !isAgain)
+      witness.violated('cosigned_once', `size ${data.size} is recorded again after ${size}`);
+    [size, at] = [Number(data.size), Date.parse(created)];
+  }
 }
 
 /** The rows in use equal those that one batch over the whole log makes. */

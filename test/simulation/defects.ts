@@ -436,6 +436,47 @@ export const DEFECTS: readonly Defect[] = [
     ],
   },
   {
+    name: 'witness_cosigns_any',
+    what: 'a witness cosigns a checkpoint that does not extend the last one',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/witness/add-checkpoint.ts',
+        '      const refusal = judgeSubmission(submission, last);\n',
+        '      const refusal = null as ReturnType<typeof judgeSubmission>;\n',
+      ),
+    ],
+  },
+  {
+    name: 'witness_not_believed',
+    what: 'what witnesses show of a longer log is ignored',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/transparency/witness-evidence.ts',
+        '      if (found === null) return false;\n',
+        "      if (found === null || witness !== '') return false;\n",
+      ),
+      at(
+        'src/usecases/transparency/witness-evidence.ts',
+        "known.record({ is: 'witness_claims', claims })",
+        'void claims',
+      ),
+    ],
+  },
+  {
+    name: 'cosigned_twice',
+    what: 'a checkpoint that another process has recorded as cosigned is recorded again',
+    within: 250,
+    changes: [
+      at(
+        'src/usecases/witnesses/cosigned-record.ts',
+        '    if (appended === null) return false;\n',
+        '    if (appended === null) {\n      await this.read();\n      return this.append({ origin, size, root, note }, cosignatures, policy);\n    }\n',
+      ),
+    ],
+  },
+  {
     name: 'run_settled_before_due',
     what: 'a run starts ten seconds before it is due',
     within: 400,

@@ -1,5 +1,5 @@
 // The keys of a deployment: the same in every run, so that signatures are.
-import { createPrivateKey } from 'node:crypto';
+import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { ed25519SigningKey, publicX, rememberingVerify, thumbprint } from '#src/adapters/signing/ed25519.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
@@ -10,10 +10,14 @@ export const primitives: Primitives = { ed25519Verify: rememberingVerify() };
 
 export const keyedHash = hashWith('the secret of the simulated deployment');
 
-function fixedKey(purpose: string, byte: number): StoredKey {
+export function fixedPrivateKey(byte: number): KeyObject {
   // PKCS #8 of an Ed25519 key (RFC 8410 §7) up to its 32 bytes.
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, byte)]);
-  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+  return createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+}
+
+function fixedKey(purpose: string, byte: number): StoredKey {
+  const privateKey = fixedPrivateKey(byte);
   const x = publicX(privateKey);
   return { ...ed25519SigningKey(thumbprint(x), privateKey), x, purpose, status: 'active' };
 }

@@ -16,6 +16,7 @@ import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
+import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import {
@@ -36,9 +37,11 @@ import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
 import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
 import { firstComparison } from '#src/usecases/transparency/whole-record.ts';
+import { Witnesses } from '#src/usecases/witnesses/witnesses.ts';
 import { targetRules } from '#test/support/fakes-world.ts';
 import type { Chain } from './chain.ts';
 import { PAYEE } from './chain.ts';
+import type { Cosigners } from './cosigners.ts';
 import type { Host } from './host.ts';
 import { checkpointRecord, type KeyFile, keyedHash, primitives } from './keys.ts';
 import { type LogAccess, type LogStore, logAccess } from './log.ts';
@@ -56,6 +59,8 @@ export type Deployment = {
   readonly quota: QuotaStore;
   readonly vault: VaultStore;
   readonly keys: KeyFile;
+  /** null: the log has no witnesses. */
+  readonly cosigners: Cosigners | null;
   /** null: this deployment sells no schedules. The payments for runs, by the value of their header. */
   readonly tickets: Map<string, PresentedPayment> | null;
   readonly isPaid: boolean;
@@ -95,7 +100,7 @@ export type Schedules = {
 
 /** With quotas of targets. */
 const RULES = { ...targetRules, mode: 'blocklist-quota' } as const;
-const ORIGIN_HOST = 'relay.example';
+export const ORIGIN_HOST = 'relay.example';
 const RECONCILE_MS = 20_000;
 const CANDIDATES_MAX = 1000;
 const HORIZON_MS = 30 * 86_400_000;
@@ -172,6 +177,25 @@ function openSchedules(
   return { routes, ended: new ScheduleRunner(deps).run() };
 }
 
+/** As `src/app/witnesses.ts` does. */
+async function openWitnesses(
+  cosigners: Cosigners,
+  host: Host,
+  journal: JournalDeps,
+  stopping: AbortSignal,
+): Promise<Witnesses> {
+  const { policy, intervalMs } = cosigners;
+  const reached = cosigners.ports(host);
+  const witnesses = policy.witnesses.flatMap((known, n) => {
+    const port = reached[n];
+    return port === undefined ? [] : [{ known, port }];
+  });
+  const { quorum } = policy;
+  const asking = new Witnesses({ ...journal, witnesses, quorum, intervalMs, primitives, stopping });
+  await asking.open();
+  return asking;
+}
+
 /** As `startService` does: keys, checkpoints, what runs beside the calls, and the calls. */
 async function open(
   shared: Deployment,
@@ -190,7 +214,10 @@ async function open(
   const own = activeKeys({ store: shared.keys, directory, clock, logger }, content);
   const watching = own.watch(ending.signal);
   ending.push(() => watching);
+  const { cosigners } = shared;
+  const witnesses = cosigners && (await openWitnesses(cosigners, host, journal, ending.stopping));
   const checkpoints = await openCheckpoints({
+    witnesses,
     ...journal,
     checkpointSigner: own.checkpointSigner,
     checkpointKeys: () => [...directory.list(), ...content.keys.flatMap(checkpointRecord)],
@@ -245,6 +272,9 @@ async function open(
     checkpointsElsewhere: () => projector.checkpointsElsewhere(),
     withTree: async (run) => withTree(await projector.open(), run),
   });
+  const readTile = (level: number, n: number) => models.transparency.tile(level, n);
+  const asking = witnesses?.run({ checkpoints, rows: { role: () => projector.role(), readTile } });
+  ending.push(async () => asking);
   const payments = shared.isPaid
     ? simulatedPayments(shared.chain, host, weather.payments, shared.witness)
     : demoPayments();

@@ -42,6 +42,9 @@ const REACHED = [
   'run skipped: missed',
   'run skipped: cancelled',
   'event SigningKeyRetired',
+  'event CheckpointCosigned',
+  'witness with a lost answer',
+  'older backup that only witnesses notice',
   'rotation of the receipt key that fails',
 ];
 

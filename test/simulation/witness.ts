@@ -391,9 +391,12 @@ export class Witness {
   busyWith({
     position,
     areUp,
+    isWitnessed,
   }: {
     readonly position: string | null;
     readonly areUp: boolean;
+    /** A quorum of witnesses cosigns each checkpoint. */
+    readonly isWitnessed: boolean;
   }): string | null {
     const { log, chain } = this.seen;
     if (!areUp) return 'a process is down';
@@ -439,6 +442,9 @@ export class Witness {
       return 'a charge is not compared';
     // A scan left it out: the books stay short until a look-up of the charge finds it and its blocks are read again.
     if (this.seen.isPaid && isShort(log, chain)) return 'a transfer in a compared block is not in the books';
+    const sizeOf = (name: string) => Number(log.events.findLast(({ type }) => type === name)?.data.size ?? 0);
+    if (isWitnessed && sizeOf('CheckpointSigned') > sizeOf('CheckpointCosigned'))
+      return 'the newest checkpoint is not cosigned';
     return position === (log.events.at(-1)?.position ?? null) ? null : `the rows are at ${position}`;
   }
 }

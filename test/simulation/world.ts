@@ -4,6 +4,7 @@
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { buy, drawIntent, type Intent, present, signPayment } from './buyers.ts';
 import { Chain } from './chain.ts';
+import { Cosigners } from './cosigners.ts';
 import { Host } from './host.ts';
 import { KeyFile } from './keys.ts';
 import { LogStore } from './log.ts';
@@ -11,7 +12,7 @@ import { type Office, refundDue, rotate } from './operators.ts';
 import { drawOrder, type Order, type OrderMarket, order } from './orders.ts';
 import { QuotaStore } from './quota.ts';
 import { Random } from './random.ts';
-import { type Deployment, type Relay, startRelay } from './relay.ts';
+import { type Deployment, ORIGIN_HOST, type Relay, startRelay } from './relay.ts';
 import { RowStorage } from './row-store.ts';
 import { RunWitness } from './run-witness.ts';
 import { Scheduler } from './scheduler.ts';
@@ -26,10 +27,11 @@ const CALM_MAX_MS = 900_000;
 const DAY_MS = 86_400_000;
 /** No seed needs so many. */
 const STEPS_MAX = 400_000;
-/** One of so many seeds has schedules, which take long, and another one new signing keys. */
+/** One of so many seeds has schedules, which take long, another one new signing keys, and another one witnesses. */
 const KINDS = 4;
 const ORDERS_KIND = 0;
 const KEYS_KIND = 1;
+const WITNESS_KIND = 2;
 
 /** After these, something is about to be done that must not be done twice. */
 const CRITICAL = [
@@ -95,7 +97,12 @@ export class World {
     const quota = new QuotaStore();
     const keys = new KeyFile();
     this.#rotating = seed % KINDS === KEYS_KIND ? new Random(seed ^ 0x6b657) : null;
-    this.shared = { log, chain, quota, vault, keys, tickets, isPaid, exclusive, weather, witness };
+    const ofWitnesses = { keys, origin: `${ORIGIN_HOST}/receipts` };
+    const cosigners =
+      seed % KINDS === WITNESS_KIND
+        ? new Cosigners(new Random(seed ^ 0x77697), scheduler, ofWitnesses)
+        : null;
+    this.shared = { log, chain, quota, vault, keys, cosigners, tickets, isPaid, exclusive, weather, witness };
     this.#ordering = ordering;
     this.#restores = random.chance(0.12);
     const rows = new RowStorage();
@@ -347,6 +354,7 @@ export class World {
     const { scheduler, weather, trace } = this;
     this.isCalm = true;
     calm(weather);
+    this.shared.cosigners?.calm();
     trace.note('the faults end');
     for (const host of this.witness.hosts) {
       host.killIn = null;
@@ -376,6 +384,7 @@ export class World {
   #rows = () => ({
     position: this.places[0]?.rows.current()?.head.position ?? null,
     areUp: this.places.every(({ relay }) => relay?.host.alive === true),
+    isWitnessed: this.shared.cosigners !== null,
   });
 
   #isBusy(): boolean {
@@ -397,9 +406,13 @@ export class World {
     const random = this.random.fork();
     // Shared rows know what is projected: a checkpoint that was signed while the last process stopped is not.
     const known = shared.exclusive ? null : (this.places[0]?.rows.current()?.head.position ?? '');
+    // Nothing else of the machine is left: only its witnesses know what the backup lacks.
+    const witnessed = shared.cosigners !== null && random.chance(0.6) ? shared.cosigners.size : null;
+    const isKnown = (position: string, size: number) =>
+      witnessed === null ? known === null || position <= known : size <= witnessed;
     const last = log.events.findLast(
       ({ type, data, position }) =>
-        type === 'CheckpointSigned' && data.size !== '0' && (known === null || position <= known),
+        type === 'CheckpointSigned' && data.size !== '0' && isKnown(position, Number(data.size)),
     );
     const first = log.events.find(({ type }) => type === 'CheckpointSigned');
     if (last === undefined || first === undefined || last === first) return;
@@ -410,13 +423,17 @@ export class World {
     trace.reached('older backup of the log');
     log.cut(count);
     const before = { hits: witness.hits.length, settles: witness.settleCount() };
+    const signed = log.events.findLast(({ type }) => type === 'CheckpointSigned')?.data.size;
+    const rows = new RowStorage();
     for (const place of this.places) {
+      if (witnessed !== null) [place.rows, place.note.note] = [rows, null];
       place.isClosed = false;
       void this.#keep(place, random.fork());
     }
+    if (witnessed !== null) trace.reached('older backup that only witnesses notice');
     let areDone = false;
     void (async () => {
-      await scheduler.sleep(random.between(500, 40_000));
+      await scheduler.sleep(witnessed === null ? random.between(500, 40_000) : 60_000);
       for (const intent of this.intents)
         await present(this.#market, random, intent, intent.payments.at(-1) ?? null);
       await scheduler.sleep(20_000);
@@ -427,9 +444,13 @@ export class World {
       witness.violated('rollback_noticed', 'a call is sent over a log that lacks events');
     if (witness.settleCount() > before.settles)
       witness.violated('rollback_noticed', 'a payment is settled over a log that lacks events');
-    if (log.events.slice(count).some(({ type }) => type === 'CheckpointSigned'))
+    const made = log.events.slice(count);
+    // Witnesses are asked after the first one is signed.
+    if (witnessed === null && made.some(({ type }) => type === 'CheckpointSigned'))
       witness.violated('rollback_noticed', 'a checkpoint is signed over a log that lacks events');
     // One that does not start, because the backup lacks the key that it signs with, does nothing.
+    if (made.some(({ type, data }) => type === 'CheckpointCosigned' && Number(data.size) > Number(signed)))
+      witness.violated('rollback_noticed', 'a checkpoint is cosigned over a log that lacks events');
     for (const { relay } of this.places)
       if (relay?.host.alive && relay.isWhole())
         witness.violated('rollback_noticed', `${relay.host.name} takes the log for whole`);

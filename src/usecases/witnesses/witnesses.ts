@@ -79,8 +79,7 @@ export class Witnesses {
       } catch (cause) {
         this.#questions.report(cause);
       }
-      const isWaiting = !this.#hasAsked && witnessed.rows.role() !== 'follows';
-      await clock.sleep(isWaiting ? FIRST_LOOK_MS : intervalMs, stopping);
+      await clock.sleep(this.#hasAsked ? intervalMs : FIRST_LOOK_MS, stopping);
     }
     await this.#questions.ended();
   }
@@ -99,7 +98,9 @@ export class Witnesses {
     const now = this.#deps.clock.monotonic();
     this.#waitingSince = isFresh ? null : (this.#waitingSince ?? now);
     const isOverdue = this.#waitingSince !== null && now - this.#waitingSince >= TAKE_OVER_MS;
-    if (rows.role() !== 'projects' && !(rows.role() === 'follows' && isOverdue)) return;
+    // Each process asks once: a restored log may lack what the witnesses have cosigned.
+    const isItsTurn = isOverdue || !this.#hasAsked;
+    if (rows.role() !== 'projects' && !(rows.role() === 'follows' && isItsTurn)) return;
     if (this.#round === null || !isSame(this.#round.checkpoint, newest))
       this.#round = new Round(newest, this.#policy);
     const round = this.#round;

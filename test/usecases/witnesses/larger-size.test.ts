@@ -66,6 +66,13 @@ describe('proven: the witness publishes a larger checkpoint that this log has si
     assert.deepEqual(more, []);
   });
 
+  test('a process that only follows another one names it too', async () => {
+    const it = await restored();
+    it.it.rows.role = 'follows';
+    await it.look();
+    assert.equal(it.it.checkpoints.isWhole(), false);
+  });
+
   test('one witness is enough, however many a quorum needs', async () => {
     const it = await restored({ quorum: 3 });
     const [, ...others] = it.witnesses;

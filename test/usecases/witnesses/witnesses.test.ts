@@ -175,17 +175,20 @@ describe('processes', () => {
     assert.equal(it.asking.latest(), other.asking.latest());
   });
 
-  test('a process that follows asks no witness until a checkpoint has waited a minute', async () => {
+  test('a process that follows asks once, and then not until a checkpoint has waited a minute', async () => {
     const it = await witnessed();
     it.it.rows.role = 'follows';
     await grow(it);
     await it.look();
+    assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3']);
+    await grow(it);
+    await it.look();
     it.it.clock.advance(59_999);
     await it.look();
-    assert.equal(first(it.witnesses).standard.asked.length, 0);
+    assert.equal(first(it.witnesses).standard.asked.length, 1);
     it.it.clock.advance(1);
     await it.look();
-    assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3']);
+    assert.deepEqual(roundTexts(it.common), ['1: w1 w2 w3', '2: w1 w2 w3']);
   });
 
   test('a follower has what another process has recorded', async () => {
