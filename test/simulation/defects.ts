@@ -477,6 +477,18 @@ export const DEFECTS: readonly Defect[] = [
     ],
   },
   {
+    name: 'run_has_two_winners',
+    what: 'a process executes a run that another one has won',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/schedules/runner.ts',
+        '    if (after !== null) this.#runs.begin(after, ticket);\n',
+        '    this.#runs.begin(after ?? view, ticket);\n',
+      ),
+    ],
+  },
+  {
     name: 'run_settled_before_due',
     what: 'a run starts ten seconds before it is due',
     within: 400,

@@ -45,6 +45,8 @@ export class Host implements Owner {
   frozenFrom = 0;
   /** Wall clock against true time, ms. */
   wallOffset = 0;
+  /** What it does once a second, it does at whole seconds, as the other processes: they see at the same time what is due. */
+  wakesTogether = false;
   /** Virtual ms at which the wall clock was set while it ran. */
   setAt = Number.NEGATIVE_INFINITY;
   readonly scheduler: Scheduler;
@@ -168,10 +170,15 @@ export class Host implements Owner {
           signal?.removeEventListener('abort', end);
           resolve();
         };
-        const timer = this.scheduler.after(ms, this, end);
+        const timer = this.scheduler.after(this.#waitOf(ms), this, end);
         signal?.addEventListener('abort', end, { once: true });
       }),
   };
+
+  #waitOf(ms: number): number {
+    const { now } = this.scheduler;
+    return this.wakesTogether && ms === 1000 ? Math.floor((now + ms) / 1000) * 1000 - now : ms;
+  }
 
   get entropy(): Entropy {
     const { random } = this;

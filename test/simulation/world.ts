@@ -73,6 +73,8 @@ export class World {
   readonly #restores: boolean;
   readonly #ordering: Random;
   readonly #market: OrderMarket;
+  /** The processes have one time, and see at the same moment that a run is due. */
+  readonly #isTogether: boolean;
   /** null: the signing keys stay as they are. */
   readonly #rotating: Random | null;
 
@@ -104,6 +106,7 @@ export class World {
         : null;
     this.shared = { log, chain, quota, vault, keys, cosigners, tickets, isPaid, exclusive, weather, witness };
     this.#ordering = ordering;
+    this.#isTogether = tickets !== null && new Random(seed ^ 0x70e7).chance(0.5);
     this.#restores = random.chance(0.12);
     const rows = new RowStorage();
     const count = exclusive ? 1 : random.int(1, 3);
@@ -222,6 +225,7 @@ export class World {
       const host = new Host(name, scheduler, random.fork(), trace);
       // The keys are valid from the first start on by its clock: one that is far ahead then keeps a service from working.
       host.wallOffset = skew(random, this.isCalm || shared.log.events.length === 0 ? 0 : 1);
+      if (this.#isTogether) [host.wakesTogether, host.wallOffset] = [true, 0];
       this.witness.hosts.push(host);
       if (!this.isCalm && kills > 0 && random.chance(0.8)) {
         kills--;
@@ -358,7 +362,7 @@ export class World {
     trace.note('the faults end');
     for (const host of this.witness.hosts) {
       host.killIn = null;
-      host.setClock(skew(this.random, 0));
+      host.setClock(skew(this.random, 0) * (this.#isTogether ? 0 : 1));
     }
     for (const { relay } of this.places) relay?.access.restored();
     let isQuiet = false;
