@@ -25,12 +25,18 @@ export const vaultKeys = pgTable(
 
 const ANSWER_MS = 2000;
 
-/** `open`: the database, migrated. */
-export function postgresVault({ open }: { readonly open: () => Promise<Db> }): Vault {
+/** `open`: the database, migrated. `answerMs`: how long a query is waited for. */
+export function postgresVault({
+  open,
+  answerMs = ANSWER_MS,
+}: {
+  readonly open: () => Promise<Db>;
+  readonly answerMs?: number;
+}): Vault {
   const ask = <T>(query: (db: Db) => PromiseLike<T>): Promise<T> =>
     withTimeout(
       open().then((db) => query(db)),
-      ANSWER_MS,
+      answerMs,
       () => new Error('no answer in time'),
     );
   const counted = async (db: Db, holder: string) => {

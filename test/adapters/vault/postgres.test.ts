@@ -12,7 +12,8 @@ const stores: ReturnType<typeof postgresReadStore>[] = [];
 const open = async () => {
   const store = postgresReadStore({ url, connections: 2 });
   stores.push(store);
-  return postgresVault({ open: () => store.shared() });
+  // A hundred purchases wait for two connections: no limit of time decides this test.
+  return postgresVault({ open: () => store.shared(), answerMs: 100_000 });
 };
 
 before(async () => {
