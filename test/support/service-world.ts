@@ -127,11 +127,19 @@ export async function post<T = Executed & ErrorBody>(
   return { status: response.status, headers: response.headers, body: (await response.json()) as T };
 }
 
-export const execute = (
+/** Repeated where the look-up of the target was later than the service waits for it, as on a busy machine. */
+export async function execute(
   service: { readonly url: string },
   body: unknown,
   headers?: Readonly<Record<string, string>>,
-): Promise<Answered<Executed & ErrorBody>> => post(`${service.url}/api/execute/webhook`, body, headers);
+): Promise<Answered<Executed & ErrorBody>> {
+  for (let tries = 1; ; tries++) {
+    const answer = await post(`${service.url}/api/execute/webhook`, body, headers);
+    const { code, details } = answer.status === 400 ? answer.body.error : { code: '', details: {} };
+    const isLate = code === 'target_unresolvable' && (details as { retryable?: boolean }).retryable === true;
+    if (!isLate || tries === 5) return answer;
+  }
+}
 
 /** `body`: parsed where it is JSON, else text. */
 export async function get<T>(url: string): Promise<Answered<T>> {

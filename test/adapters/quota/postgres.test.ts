@@ -125,8 +125,14 @@ describe('quota windows in the table', needs, () => {
     const db = await quota.open();
     await quota.take(minute('open', 5), 'a');
     await db.transaction(async (transaction) => {
-      await addEnding(quota, 25);
-      await transaction.execute(sql`select 1 from quota_windows where key like 'ending%' limit 3 for update`);
+      await addWindows(quota, 25);
+      // A lock against deletion that permits another statement to change `expire`: locked first, ended then.
+      await transaction.execute(
+        sql`select 1 from quota_windows where key like 'ending%' limit 3 for key share`,
+      );
+      await db.execute(
+        sql`update quota_windows set expire = now() - interval '1 second' where key like 'ending%'`,
+      );
       await waitFor('the others are deleted', async () => (await pointsInAll(quota)) <= 1 + 3);
       assert.equal(await pointsInAll(quota), 1 + 3);
     });
@@ -148,8 +154,8 @@ async function pointsInAll(quota: SharedQuota): Promise<number> {
   return rows.reduce((sum, { points }) => sum + points, 0);
 }
 
-async function addEnding(quota: SharedQuota, count: number): Promise<void> {
+async function addWindows(quota: SharedQuota, count: number): Promise<void> {
   const db = await quota.open();
   await db.execute(sql`insert into quota_windows (key, points, expire)
-    select 'ending ' || n, 1, now() + interval '300 milliseconds' from generate_series(1, ${count}::int) n`);
+    select 'ending ' || n, 1, now() + interval '1 hour' from generate_series(1, ${count}::int) n`);
 }
