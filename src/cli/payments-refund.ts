@@ -54,15 +54,17 @@ export async function begin(ids: readonly string[], options: BeginOptions): Prom
     return all;
   });
   printDue(duePayers(begun), options);
-  const refused = begun.filter((each) => each.outcome === 'refused');
-  for (const { id, reason } of refused) printError(BEGIN_REFUSED[reason](id));
-  return refused.length === 0;
+  for (const each of begun) {
+    if (each.outcome === 'refused') printError(BEGIN_REFUSED[each.reason](each.id));
+    if (each.outcome === 'claimed') printError(claimedText(each));
+  }
+  return begun.every(({ outcome }) => outcome === 'begun');
 }
 
 function duePayers(begun: readonly Begun[]): readonly Due[] {
   const payers = new Map<string, Due>();
   for (const each of begun) {
-    if (each.outcome === 'refused') continue;
+    if (each.outcome !== 'begun') continue;
     const { payer, network, asset, amount, payTo: payee } = each.payment;
     const key = `${network} ${asset} ${payee} ${payer}`.toLowerCase();
     const due = payers.get(key) ?? { payer, amount: '0', network, asset, payee, payments: [] };
@@ -121,10 +123,12 @@ export async function cancel(ids: readonly string[], { json }: { readonly json?:
 
 function notCancelled(result: Exclude<Cancelled, { outcome: 'cancelled' }>): string {
   const { id } = result;
-  if (result.outcome === 'claimed')
-    return `${result.transaction} is claimed for the refund of ${id}: run "relay payments refund complete --tx ${result.transaction}"`;
+  if (result.outcome === 'claimed') return claimedText(result);
   return result.reason === 'already_refunded' ? `${id} is refunded` : `no refund of ${id} has begun`;
 }
+
+const claimedText = ({ id, transaction }: Extract<Begun, { outcome: 'claimed' }>): string =>
+  `${transaction} is claimed for the refund of ${id}: run "relay payments refund complete --tx ${transaction}"`;
 
 type CompleteOptions = { readonly tx: string; readonly json?: true };
 

@@ -48,7 +48,7 @@ export async function refundDue(office: Office, random: Random, isLast: boolean)
       const options = { includeServed: false, statement: null };
       const deps = { log, ...journalOf(host), lookUp, findTransfers };
       const result = await beginPaymentRefund(deps, id, options);
-      trace.reached(`refund begin: ${result.outcome === 'begun' ? 'begun' : result.reason}`);
+      trace.reached(`refund begin: ${result.outcome === 'refused' ? result.reason : result.outcome}`);
       if (result.outcome !== 'begun') continue;
       office.onBegun(id);
       begun.push({ id, payer: result.payment.payer, amount: result.payment.amount });

@@ -62,7 +62,7 @@ export async function refund(
   { transaction = REFUND_TX, includeServed = false } = {},
 ): Promise<void> {
   const begun = await begin(deps, id, { includeServed });
-  if (begun.outcome !== 'begun') throw new Error(begun.reason);
+  if (begun.outcome !== 'begun') throw new Error(JSON.stringify(begun));
   const completed = await complete(deps, undefined, transaction);
   if (completed.outcome !== 'completed' || !completed.refunds.some(({ payment }) => payment === id))
     throw new Error(JSON.stringify(completed));

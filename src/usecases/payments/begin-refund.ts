@@ -31,7 +31,11 @@ export type Begun =
       readonly payment: PaymentReserved;
       readonly isNew: boolean;
     }
-  | { readonly outcome: 'refused'; readonly id: string; readonly reason: BeginRefusal | 'cancelled' };
+  | { readonly outcome: 'refused'; readonly id: string; readonly reason: BeginRefusal | 'cancelled' }
+  | Claimed;
+
+/** Its money was sent with this transaction: the refund has to be completed. */
+type Claimed = { readonly outcome: 'claimed'; readonly id: string; readonly transaction: string };
 
 export type BeginOptions = {
   readonly includeServed: boolean;
@@ -82,6 +86,8 @@ async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<B
     const { state } = view;
     if (state.status === 'refunded') return { outcome: 'refused', id, reason: 'already_refunded' };
     if (state.status !== 'refunding') return { outcome: 'refused', id, reason: 'cancelled' };
+    const transaction = await claimOf(deps, id);
+    if (transaction !== null) return { outcome: 'claimed', id, transaction };
     const facts = await confirmFacts(deps.log, view, state);
     const fate = confirmRefund(state, facts);
     if (fate === 'holds') return { outcome: 'begun', id, payment: state.reserved, isNew };
@@ -104,8 +110,7 @@ async function progress({ log }: JournalDeps, payment: Payment): Promise<JobProg
 export type Cancelled =
   | { readonly outcome: 'cancelled'; readonly id: string }
   | { readonly outcome: 'refused'; readonly id: string; readonly reason: 'not_begun' | 'already_refunded' }
-  /** Its money was sent: the refund has to be completed. */
-  | { readonly outcome: 'claimed'; readonly id: string; readonly transaction: string };
+  | Claimed;
 
 /** Cancels a refund that has begun, so that the payment buys its call again, unless a transaction is claimed for it. */
 export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promise<Cancelled> {

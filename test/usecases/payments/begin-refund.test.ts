@@ -242,6 +242,16 @@ test('cancel: refused if no refund has begun, if it is recorded, and if a transa
   assert.deepEqual(await paymentTypes(other), [...CHARGED, 'RefundBegun']);
 });
 
+test('begun again while a transaction is claimed for it: its money was sent, so that it is not printed as due', async () => {
+  const it = world();
+  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
+  const { transaction, network } = refundClaimed().data;
+  await given(it, `refund-${network}:${transaction}`, refundClaimed());
+  const claimed = { outcome: 'claimed', id: PAYMENT_STREAM, transaction };
+  assert.deepEqual(await beginSample(it), claimed);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun']);
+});
+
 test('cancel at the moment of a claim: the refund begins again, since its money was sent', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
