@@ -33,6 +33,9 @@ const ORDERS_KIND = 0;
 const KEYS_KIND = 1;
 const WITNESS_KIND = 2;
 
+/** Leaves of the transparency log. */
+const LEAVES = ['ReceiptSigned', 'SigningKeyActivated', 'SigningKeyRetired'];
+
 /** After these, something is about to be done that must not be done twice. */
 const CRITICAL = [
   'PaymentReserved',
@@ -427,7 +430,7 @@ export class World {
     trace.reached('older backup of the log');
     log.cut(count);
     const before = { hits: witness.hits.length, settles: witness.settleCount() };
-    const signed = log.events.findLast(({ type }) => type === 'CheckpointSigned')?.data.size;
+    const leaves = log.events.filter(({ type }) => LEAVES.includes(type)).length;
     const rows = new RowStorage();
     for (const place of this.places) {
       if (witnessed !== null) [place.rows, place.note.note] = [rows, null];
@@ -453,7 +456,7 @@ export class World {
     if (witnessed === null && made.some(({ type }) => type === 'CheckpointSigned'))
       witness.violated('rollback_noticed', 'a checkpoint is signed over a log that lacks events');
     // One that does not start, because the backup lacks the key that it signs with, does nothing.
-    if (made.some(({ type, data }) => type === 'CheckpointCosigned' && Number(data.size) > Number(signed)))
+    if (made.some(({ type, data }) => type === 'CheckpointCosigned' && Number(data.size) > leaves))
       witness.violated('rollback_noticed', 'a checkpoint is cosigned over a log that lacks events');
     for (const { relay } of this.places)
       if (relay?.host.alive && relay.isWhole())
