@@ -27,6 +27,8 @@ export type NodeFaults = {
   limitedWith: number;
   /** The filter of logs is ignored: all of it, or all but the blocks. */
   isLoose: boolean | 'within the blocks';
+  /** Members of each block that differ. */
+  block: Readonly<Record<string, string>>;
   /** Methods that are never answered. */
   hangs: ReadonlySet<string>;
 };
@@ -58,6 +60,7 @@ export async function startScriptedNode(
     limitedFrom: Number.POSITIVE_INFINITY,
     limitedWith: 429,
     isLoose: false,
+    block: {},
     hangs: new Set(),
   };
   const ranges: (readonly [from: number, to: number])[] = [];
@@ -71,6 +74,7 @@ export async function startScriptedNode(
           hash: hashOf(number),
           timestamp: numberToHex(Math.max(0, timeAt(number))),
           transactions: [],
+          ...faults.block,
         };
   const matches = ({ address, topics }: NodeLog, filter: Filter) =>
     address.toLowerCase() === filter.address.toLowerCase() &&

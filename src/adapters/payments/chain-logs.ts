@@ -1,5 +1,6 @@
 // Reads the logs of one contract in ranges of blocks. Nodes refuse large ranges, filter loosely or repeat themselves: a range
 // that is refused is divided, and each log is compared with the filter.
+import { z } from '@x402/core/schemas';
 import {
   type Hex,
   HttpRequestError,
@@ -65,7 +66,7 @@ export async function readLogs(
   const logs = new Map<string, Log>();
   for (const one of answer) {
     const log = readLog(one);
-    if (log === null || lowerHex(one.address) !== asset || log.block < from || log.block > to) continue;
+    if (log === null || log.address !== asset || log.block < from || log.block > to) continue;
     if (matches(log, topics)) logs.set(placeOf(log), log);
   }
   return [...logs.values()].sort((a, b) => a.block - b.block || a.index - b.index);
@@ -82,18 +83,32 @@ function isAboutRange(cause: unknown): boolean {
   return !(cause instanceof Error && 'code' in cause && OTHER_CODES.has(cause.code));
 }
 
-/** null: a log of a removed or unfinished block. */
-function readLog(log: RpcLog): Log | null {
-  const { blockNumber, logIndex, transactionHash, topics, data } = log;
+const hex = (form: RegExp) => z.string().regex(form).transform(lowerHex);
+const Hash = hex(/^0x[0-9a-f]{64}$/i);
+const Quantity = z
+  .string()
+  .regex(/^0x0*[0-9a-f]{1,13}$/i)
+  .transform(Number);
+
+/** What is read of a log is recorded in events, which nothing can change later. */
+const LogForm = z.object({
+  address: hex(/^0x[0-9a-f]{40}$/i),
+  blockNumber: Quantity,
+  logIndex: Quantity,
+  transactionHash: Hash,
+  topics: z.array(Hash),
+  data: hex(/^0x([0-9a-f]{2})*$/i),
+});
+
+/** null: a log of a removed or unfinished block. One that is left out could be a transfer: a malformed one ends the answer. */
+function readLog(log: RpcLog): (Log & { readonly address: string }) | null {
+  const { blockNumber, logIndex, transactionHash } = log;
   if (log.removed === true || blockNumber === null || logIndex === null || transactionHash === null)
     return null;
-  return {
-    block: Number(blockNumber),
-    index: Number(logIndex),
-    transaction: lowerHex(transactionHash),
-    topics: topics.map(lowerHex),
-    data,
-  };
+  const form = LogForm.safeParse(log);
+  if (!form.success) throw new RangeRefused('malformed');
+  const { blockNumber: block, logIndex: index, transactionHash: transaction, ...rest } = form.data;
+  return { ...rest, block, index, transaction };
 }
 
 /** EIP-3009 and ERC-20 index two members: a log with another number of topics is of another event. */

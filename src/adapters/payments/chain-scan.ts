@@ -115,15 +115,23 @@ function problemOf(error: unknown) {
   return code === 'other_chain' || code === 'no_safe_block' ? code : 'no_answer';
 }
 
-const shown = ({ number, hash, timestamp }: Block): ChainBlock => ({
-  number: Number(number),
-  hash: lowerHex(hash),
-  time: Number(timestamp),
-});
+/** The last second of the year 9999. */
+const LAST_SECOND = 253_402_300_799;
+
+/** What is read of a block is recorded in events, which nothing can change later. Throws `NoAnswer` if it is malformed. */
+function shown({ number, hash, timestamp }: Block): ChainBlock {
+  const block = { number: Number(number), hash: lowerHex(hash), time: Number(timestamp) };
+  const isTime = Number.isSafeInteger(block.time) && block.time <= LAST_SECOND;
+  if (!/^0x[0-9a-f]{64}$/.test(block.hash) || !Number.isSafeInteger(block.number) || !isTime)
+    throw new NoAnswer('malformed');
+  return block;
+}
 
 async function findBlock(client: PublicClient, number: number): Promise<ChainBlock | null> {
   try {
-    return shown(await client.getBlock({ blockNumber: BigInt(number) }));
+    const block = shown(await client.getBlock({ blockNumber: BigInt(number) }));
+    if (block.number !== number) throw new NoAnswer('malformed');
+    return block;
   } catch (error) {
     if (error instanceof BlockNotFoundError) return null;
     throw error;

@@ -214,3 +214,35 @@ test('blocks and transactions that there are, and that there are not', async () 
   assert.ok(before <= 5000 && before > 4000, String(before));
   assert.equal(await scan.blockBefore(timeOf(-100)), 0);
 });
+
+test('a malformed log: the blocks before it are read, and no answer is taken from its own', async () => {
+  for (const changes of [
+    { transactionHash: '0xabc' },
+    { topics: [TRANSFER, topic(PAYER), topic(PAY_TO), 'x'] },
+    { data: `0x${'z'.repeat(64)}` },
+    { address: '0x12' },
+    { logIndex: Number.MAX_SAFE_INTEGER },
+  ]) {
+    await using node = await startScriptedNode([used(50, 4), transfer(50, 5), transfer(60, 1, changes)]);
+    node.faults.isLoose = 'within the blocks';
+    const scan = scanOf(node.url);
+    assert.deepEqual(await scan.scan(request(1, 100)), { to: 59, transfers: [paid], ended: [] });
+    await assert.rejects(scan.scan(request(60, 100)), unavailable('malformed'));
+  }
+});
+
+test('a malformed block, and another than was asked for: no answer', async () => {
+  await using node = await startScriptedNode();
+  const malformed: readonly Record<string, string>[] = [
+    { hash: '0x12' },
+    { number: `0x${'f'.repeat(20)}` },
+    { timestamp: `0x${'f'.repeat(10)}` },
+  ];
+  for (const block of malformed) {
+    node.faults.block = block;
+    await assert.rejects(scanOf(node.url).safeBlock(), unavailable('malformed'));
+    await assert.rejects(scanOf(node.url).block(7), unavailable('malformed'));
+  }
+  node.faults.block = { number: numberToHex(8) };
+  await assert.rejects(scanOf(node.url).block(7), unavailable('malformed'));
+});
