@@ -120,8 +120,11 @@ async function firstBlock(
   head: ChainBlock,
 ): Promise<FirstBlock> {
   const known = ledger.comparisons.get(accountKey(account))?.books ?? null;
-  if (known === null)
-    return { from: from ?? (await beginning(scan, ledger, account, head, signal)), replaced: [] };
+  if (known === null) {
+    const begins = await beginning(scan, ledger, account, head, signal);
+    // No later round would read the blocks between them.
+    return { from: Math.min(from ?? begins, begins), replaced: [] };
+  }
   const limit = from ?? known.toBlock + 1;
   if (limit > known.toBlock) {
     const block = await scan.block(known.toBlock, signal);
@@ -211,8 +214,9 @@ function roundOf(
 // ── all rounds until the newest block that counts, as a command runs them ───────────────────────────
 
 export type Reconciled = {
+  /** Those that stand: no block counts twice. */
   readonly rounds: readonly ChainReconciled[];
-  /** Of all rounds, by the streams of the payments. */
+  /** Of all rounds that were made, by the streams of the payments. */
   readonly found: Omit<RoundFound, 'unread'>;
   /** The newest block that counts. */
   readonly upTo: ChainBlock;
@@ -237,7 +241,7 @@ export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): 
   const { account, signal, onRound } = options;
   const ledger = openLedger(deps.log);
   const turns = openTurns();
-  const rounds: ChainReconciled[] = [];
+  let rounds: readonly ChainReconciled[] = [];
   const found = {
     settled: [] as string[],
     corrected: [] as string[],
@@ -254,8 +258,9 @@ export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): 
       await deps.clock.sleep(PAUSE_MS, signal);
       continue;
     }
-    rounds.push(result.round);
-    onRound(result.round);
+    const { round } = result;
+    rounds = [...rounds.filter(({ toBlock }) => toBlock < round.fromBlock), round];
+    onRound(round);
     found.settled.push(...result.found.settled);
     found.corrected.push(...result.found.corrected);
     found.missing.push(...result.found.missing);

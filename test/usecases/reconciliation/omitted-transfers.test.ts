@@ -1,9 +1,10 @@
 // A node that leaves a transfer out of its answer: the books must not stay short.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { transactionOf } from '#test/support/fakes-chain.ts';
+import { reconcileOnce } from '#src/usecases/reconciliation/reconcile-chain.ts';
+import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
 import { at, paymentSettled } from '#test/support/given-events.ts';
-import { made, reconciledWorld } from '#test/support/reconciled-world.ts';
+import { made, NEVER, reconciledWorld } from '#test/support/reconciled-world.ts';
 
 test('a node that leaves a transfer out: the charge is not missing, and the block to read again is found', async () => {
   const it = reconciledWorld();
@@ -40,6 +41,31 @@ test('a transfer that the node left out, of a payment of unknown fate: it is cha
   assert.deepEqual([again.round.transfers, again.found.unread], [1, null]);
   const { received, charged } = await it.balance();
   assert.deepEqual([received, charged], ['3000', '3000']);
+});
+
+test('all rounds at once, one of which is repeated for such a transfer: what it contains counts once', async () => {
+  const it = reconciledWorld();
+  await made(it.round());
+  const { reserved } = await it.payment('1', 'served');
+  it.chain.pay(reserved);
+  it.chain.transfer(`0x${'4'.repeat(40)}`, 5n);
+  it.pass(60);
+  it.chain.node.omits.add(transactionOf(reserved));
+  const received: string[] = [];
+  const { rounds } = await reconcileOnce(it.deps, {
+    account: ACCOUNT,
+    from: null,
+    signal: NEVER,
+    onRound(round) {
+      received.push(round.received);
+      it.chain.node.omits.clear();
+    },
+  });
+  assert.deepEqual(received, ['5', '3005']);
+  assert.deepEqual(
+    rounds.map(({ transfers, unattributed, ...round }) => [round.received, transfers, unattributed.length]),
+    [['3005', 2, 1]],
+  );
 });
 
 describe('a charge whose record has a time far ahead, by a wrong clock', () => {

@@ -365,6 +365,18 @@ describe('the first round', () => {
     assert.equal(round.settledFound, 1);
   });
 
+  test('from a later block on, as an operator asks for it: begins there no later', async () => {
+    const it = reconciledWorld();
+    it.pass(4000);
+    await it.payment('1', 'unknown');
+    it.pass(60);
+    it.chain.transfer(STRANGER, 5n);
+    it.pass(4000);
+    const { round } = await made(it.round(it.chain.last().number));
+    assert.deepEqual([round.fromBlock, round.received], [FIRST_BLOCK + (4000 - 900) / 2, '5']);
+    assert.equal(round.unattributed.length, 1);
+  });
+
   test('of a long chain takes several rounds, without a gap', async () => {
     const it = reconciledWorld();
     const payment = await it.payment('1', 'unknown');
