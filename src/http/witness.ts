@@ -72,10 +72,7 @@ function answerOf(outcome: AddCheckpoint): Response {
     case 'cosigned':
       return ok(outcome.lines);
     case 'conflict':
-      return new Response(utf8(`${outcome.size}\n`), {
-        status: 409,
-        headers: { 'content-type': 'text/x.tlog.size' },
-      });
+      return text(409, String(outcome.size), { 'content-type': 'text/x.tlog.size' });
     case 'malformed':
       return text(400, `Bad request: ${outcome.reason}.`);
     case 'not_signed':
@@ -89,9 +86,14 @@ function answerOf(outcome: AddCheckpoint): Response {
   }
 }
 
-const PLAIN = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' };
+/** Every answer of the witness. */
+const respond = (status: number, lines: string, headers: Readonly<Record<string, string>> = {}): Response =>
+  new Response(utf8(lines), {
+    status,
+    headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff', ...headers },
+  });
 
-const ok = (lines: string): Response => new Response(utf8(lines), { headers: PLAIN });
+const ok = (lines: string): Response => respond(200, lines);
 
 const text = (status: number, line: string, headers: Readonly<Record<string, string>> = {}): Response =>
-  new Response(utf8(`${line}\n`), { status, headers: { ...PLAIN, ...headers } });
+  respond(status, `${line}\n`, headers);

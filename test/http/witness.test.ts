@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
 import { witnessApp } from '#src/http/witness.ts';
-import type { Witness } from '#src/usecases/witness/add-checkpoint.ts';
+import type { AddCheckpoint, Witness } from '#src/usecases/witness/add-checkpoint.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
 
 const witness: Witness = {
@@ -63,4 +63,23 @@ test('a fault is answered with 500 and logged, and its reason is not shown', asy
   const answer = await app(request, { clientAddress: '192.0.2.1' });
   assert.deepEqual([answer.status, await answer.text()], [500, 'The witness cannot answer now.\n']);
   assert.equal(logger.lines.length, 1);
+});
+
+test('every answer forbids guesses of its content type, also the size after a conflict', async () => {
+  let outcome: AddCheckpoint = { kind: 'conflict', size: 21 };
+  const logger = collectingLogger();
+  const app = witnessApp({ ...witness, addCheckpoint: async () => outcome }, { clock: manualClock(), logger });
+  const ask = async (path: string, method: string) => {
+    const body = method === 'POST' ? 'old 0\n' : null;
+    const request = new Request(`http://w.example${path}`, { method, body });
+    const { status, headers } = await app(request, { clientAddress: '192.0.2.1' });
+    assert.equal(headers.get('x-content-type-options'), 'nosniff', `${status}`);
+    return [status, headers.get('content-type')];
+  };
+  const plain = 'text/plain; charset=utf-8';
+  assert.deepEqual(await ask('/add-checkpoint', 'POST'), [409, 'text/x.tlog.size']);
+  outcome = { kind: 'cosigned', lines: '— w AAAAAAAA\n' };
+  assert.deepEqual(await ask('/add-checkpoint', 'POST'), [200, plain]);
+  assert.deepEqual(await ask('/add-checkpoint', 'GET'), [405, plain]);
+  assert.deepEqual(await ask('/other', 'GET'), [404, plain]);
 });
