@@ -42,6 +42,8 @@ export class ScheduleRunner {
   readonly #runs: RunExecutor;
   readonly #clock: SharedClock;
   readonly #keys: KeySweep;
+  /** Since when, in Unix ms, no look has failed here; null: the last one did, or there was none. */
+  #lookingSince: number | null = null;
 
   constructor(deps: RunnerDeps) {
     this.#deps = deps;
@@ -66,9 +68,14 @@ export class ScheduleRunner {
     const failed = (cause: unknown) => {
       if (!isOutage(cause)) logger.bug('schedules could not be looked at; this is repeated', { cause });
     };
+    const startedAt = clock.now();
     try {
-      if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) return;
+      if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) {
+        this.#lookingSince = null;
+        return;
+      }
       const due = this.#runs.begun.withDueAgain(await candidates(clock.now() + AHEAD_MS));
+      this.#lookingSince ??= startedAt;
       const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
       for (let at = 0; at < due.length && !this.#runs.isFull(); ) {
         const next = due.slice(at, at + Math.min(LOOKS_AT_ONCE, this.#runs.free()));
@@ -78,6 +85,7 @@ export class ScheduleRunner {
       }
       this.#keys.sweepIfDue(failed);
     } catch (cause) {
+      this.#lookingSince = null;
       failed(cause);
     }
   }
@@ -121,7 +129,8 @@ export class ScheduleRunner {
     const now = clock.now();
     const begin = Date.parse(ticket.dueAt) + spreadMs * fractionOf(ticket.jobId);
     if (now < begin || this.#runs.isFull()) return view;
-    if (now > catchUpEnd(state.defined, ticket) && now > begin + LOOK_MS) {
+    const late = now - catchUpEnd(state.defined, ticket);
+    if (late > 0 && now > begin + LOOK_MS && !this.#wasUpAt(ticket, late)) {
       const moved = moveRun(state, ticket, timeOf(this.#deps));
       if (moved === null) return endRun(this.#deps, view, ticket, 'missed');
       return definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [moved])));
@@ -134,6 +143,12 @@ export class ScheduleRunner {
     const after = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [started])));
     if (after !== null) this.#runs.begin(after, ticket);
     return after;
+  }
+
+  /** Whether no look has failed here since before the run was due: it is late by the spread and the time between two looks. */
+  #wasUpAt({ dueAt }: Ticket, lateMs: number): boolean {
+    const since = this.#lookingSince;
+    return since !== null && since <= Date.parse(dueAt) && lateMs <= RUN_TIMES.startGraceMs;
   }
 
   async #lookAtStarted(view: View<DefinedSchedule>, ticket: Ticket): Promise<View<DefinedSchedule> | null> {

@@ -144,6 +144,46 @@ describe('the process was not running when a run was due', () => {
     assert.equal((await audited(it, tickets[0]?.jobId)).ok, true);
   });
 
+  describe('that may not be caught up', () => {
+    const punctual = async () => {
+      const it = scheduleWorld();
+      await create(it, buyerWith(it, '1', dueOf(1) + 420_000), every10({ catchUpSeconds: 0 }));
+      return it;
+    };
+
+    test('is executed although the next look is late, if the process was up when it was due', async () => {
+      const it = await punctual();
+      at(it, dueOf(1) - 1);
+      await it.pass();
+      at(it, dueOf(1) + 4000);
+      await it.pass();
+      assert.deepEqual([skips(it), chargedAndSent(it)], [[], [1, 1]]);
+    });
+
+    test('is missed if the process starts later, if a look failed meanwhile, or if it was stopped for long', async () => {
+      const started = await punctual();
+      const interrupted = await punctual();
+      at(interrupted, dueOf(1) - 1000);
+      await interrupted.pass();
+      interrupted.log.setAway(true);
+      at(interrupted, dueOf(1) - 1);
+      await interrupted.pass();
+      interrupted.log.setAway(false);
+      const stopped = await punctual();
+      at(stopped, dueOf(1) - 1);
+      await stopped.pass();
+      for (const [it, lateMs] of [
+        [started, 4000],
+        [interrupted, 4000],
+        [stopped, 30_001],
+      ] as const) {
+        at(it, dueOf(1) + lateMs);
+        await it.pass();
+        assert.deepEqual([skips(it), chargedAndSent(it)], [['1 missed'], [0, 0]]);
+      }
+    });
+  });
+
   test('back later, and the payment ends before the next run: released, and its key deleted', async () => {
     const it = scheduleWorld();
     const bought = await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
