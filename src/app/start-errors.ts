@@ -6,7 +6,7 @@ import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { EventDamaged, EventLogUnavailable, LogDamaged } from '#src/ports/event-log.ts';
 
-/** Errors of the system that concern the environment. Not ENOENT: nothing that a start needs and does not make is named. */
+/** Errors of the system that concern the environment. ENOENT only of a folder: no file is named that a start needs and does not make. */
 const PROBLEMS: Readonly<Record<string, (user: string) => string>> = {
   EACCES: (user) => `is not accessible to user ${user}: correct its owner and mode, or those of its folder`,
   EPERM: (user) => `may not be changed by user ${user}: correct its owner and attributes`,
@@ -23,6 +23,12 @@ const PROBLEMS: Readonly<Record<string, (user: string) => string>> = {
   ENFILE: () => 'cannot be opened: this machine has too many files open',
 };
 
+/** A folder is made with those above it: where that ends with ENOENT, the file system takes none (/proc). */
+const missing = (error: Error) =>
+  'syscall' in error && error.syscall === 'mkdir'
+    ? () => 'cannot be created: its file system takes no folders; set DATA_DIR to a folder on a disk'
+    : undefined;
+
 /**
  * The error as an `OperatorError` if it is one of the system about a file, or of a damaged or unavailable event log; otherwise
  * as it is. `place`: the file, if the error does not name it.
@@ -32,7 +38,7 @@ export function startError(error: unknown, place: string | null = null): unknown
   if (error instanceof EventDamaged || error instanceof LogDamaged)
     return new OperatorError(error.message, { cause: error });
   const code = systemCode(error);
-  const problem = code === null ? undefined : PROBLEMS[code];
+  const problem = code === null ? undefined : code === 'ENOENT' ? missing(error) : PROBLEMS[code];
   const path = 'path' in error && typeof error.path === 'string' ? error.path : place;
   if (problem !== undefined && path !== null)
     return new OperatorError(`${path} ${problem(userName())}`, { cause: error });

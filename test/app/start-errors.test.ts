@@ -17,6 +17,11 @@ test('a start that fails by a file of the environment names it and says what to 
   const folder = '/proc/version/below-a-file';
   const words = lastWords(startError(thrownBy(() => mkdirSync(folder))));
   assert.equal(words, `${folder} is not below a folder`);
+  const pseudo = '/proc/no-folder/read-models';
+  assert.equal(
+    lastWords(startError(thrownBy(() => mkdirSync(pseudo, { recursive: true })))),
+    `${pseudo} cannot be created: its file system takes no folders; set DATA_DIR to a folder on a disk`,
+  );
   const fault = new ConfigError([{ variable: 'PORT', problem: 'must be a whole number' }]);
   assert.equal(startError(fault), fault);
   assert.equal(lastWords(fault), 'wrong configuration:\n  PORT must be a whole number');

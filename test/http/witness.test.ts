@@ -68,7 +68,10 @@ test('a fault is answered with 500 and logged, and its reason is not shown', asy
 test('every answer forbids guesses of its content type, also the size after a conflict', async () => {
   let outcome: AddCheckpoint = { kind: 'conflict', size: 21 };
   const logger = collectingLogger();
-  const app = witnessApp({ ...witness, addCheckpoint: async () => outcome }, { clock: manualClock(), logger });
+  const app = witnessApp(
+    { ...witness, addCheckpoint: async () => outcome },
+    { clock: manualClock(), logger },
+  );
   const ask = async (path: string, method: string) => {
     const body = method === 'POST' ? 'old 0\n' : null;
     const request = new Request(`http://w.example${path}`, { method, body });

@@ -67,6 +67,8 @@ export type Recovery = {
 
 /** Jobs that callers have found; beyond it the oldest are forgotten until they are found again. */
 const FOUND_MAX = 1000;
+/** Jobs that are closed in parallel, so that their appends are committed together, and among those of many calls. */
+const CLOSES_AT_ONCE = 32;
 /** Until the next try to close a job whose closing failed. */
 const REPEAT_MS = { first: 5000, most: 300_000 };
 
@@ -82,28 +84,18 @@ export function jobRecovery(deps: RecoverDeps): Recovery {
   async function sweepOnce(exclusive: boolean): Promise<string[]> {
     const [rows] = await Promise.allSettled([deps.candidates(exclusive)]);
     const candidates = new Set([...(rows.status === 'fulfilled' ? rows.value : []), ...found.keys()]);
+    const jobs = [...candidates];
     const closed: string[] = [];
     const running = new Set<string>();
-    for (const jobId of candidates) {
-      // Another process closes the rest.
-      if (deps.ending?.aborted) break;
-      const stream = STREAM.job(jobId);
-      const { until } = failures.get(jobId) ?? { until: 0 };
-      if (deps.clock.monotonic() < until) {
-        running.add(stream);
-        continue;
-      }
-      try {
-        const state = await closeIfOrphaned(deps, watch, jobId, exclusive);
-        if (state === 'running') running.add(stream);
-        else found.delete(jobId);
-        if (state === 'closed') closed.push(jobId);
-        failures.delete(jobId);
-      } catch (cause) {
-        if (isOutage(cause) && !(cause instanceof EventDamaged)) throw cause;
-        // One stream that cannot be read or closed does not keep the others from being closed.
-        running.add(stream);
-        noteFailure(jobId, cause);
+    for (let at = 0; at < jobs.length && !deps.ending?.aborted; at += CLOSES_AT_ONCE) {
+      const looks = await Promise.allSettled(
+        jobs.slice(at, at + CLOSES_AT_ONCE).map((jobId) => look(jobId, exclusive)),
+      );
+      for (const [i, result] of looks.entries()) {
+        if (result.status === 'rejected') throw result.reason;
+        const jobId = jobs[at + i] ?? '';
+        if (result.value === 'running') running.add(STREAM.job(jobId));
+        if (result.value === 'closed') closed.push(jobId);
       }
     }
     watch.keepOnly(running);
@@ -111,6 +103,24 @@ export function jobRecovery(deps: RecoverDeps): Recovery {
     if (failures.size === 0) logged.clear();
     if (rows.status === 'rejected') throw rows.reason;
     return closed;
+  }
+
+  /** Throws only if the event log, or another part, is unavailable. */
+  async function look(jobId: string, exclusive: boolean): Promise<'ended' | 'running' | 'closed'> {
+    // Another process closes the rest.
+    if (deps.ending?.aborted) return 'running';
+    if (deps.clock.monotonic() < (failures.get(jobId)?.until ?? 0)) return 'running';
+    try {
+      const state = await closeIfOrphaned(deps, watch, jobId, exclusive);
+      if (state !== 'running') found.delete(jobId);
+      failures.delete(jobId);
+      return state;
+    } catch (cause) {
+      if (isOutage(cause) && !(cause instanceof EventDamaged)) throw cause;
+      // One stream that cannot be read or closed does not keep the others from being closed.
+      noteFailure(jobId, cause);
+      return 'running';
+    }
   }
 
   function noteFailure(jobId: string, cause: unknown): void {

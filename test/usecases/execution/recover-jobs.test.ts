@@ -208,6 +208,18 @@ test('the owner completes just before the closing append: its result stands, and
   assert.equal((await audited(other)).ok, true);
 });
 
+test('a slow append of one job delays no other', { timeout: 60_000 }, async () => {
+  const it = recoverer(await orphan(await orphan(), OTHER_JOB_ID), [JOB_ID, OTHER_JOB_ID]);
+  const { frozen, reached, open } = gate();
+  it.log.onNext('ReceiptSigned', frozen);
+  const sweeping = it.recovery.sweep({ exclusive: true });
+  await reached;
+  while (receipts(it) === 0) await quiet();
+  open();
+  assert.deepEqual(await sweeping, [JOB_ID, OTHER_JOB_ID]);
+  assert.equal(receipts(it), 2);
+});
+
 test('the log goes away in the middle of a sweep: the sweep ends at once, and a later one closes the job, once', async () => {
   const it = recoverer(await orphan());
   it.log.onNext('ReceiptSigned', async () => {
