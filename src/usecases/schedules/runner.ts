@@ -64,18 +64,14 @@ export class ScheduleRunner {
 
   /** One look at the schedules that are due. Never throws. */
   async pass(): Promise<void> {
-    const { clock, logger, candidates } = this.#deps;
-    const failed = (cause: unknown) => {
-      if (!isOutage(cause)) logger.bug('schedules could not be looked at; this is repeated', { cause });
-    };
-    const startedAt = clock.now();
+    const { clock, candidates } = this.#deps;
+    const failed = failureLog(this.#deps);
+    const since = this.#lookingSince ?? clock.now();
+    this.#lookingSince = null;
     try {
-      if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) {
-        this.#lookingSince = null;
-        return;
-      }
+      if (!(await this.#deps.recordIsWhole()) || (await this.#clock.differs())) return;
       const due = this.#runs.begun.withDueAgain(await candidates(clock.now() + AHEAD_MS));
-      this.#lookingSince ??= startedAt;
+      this.#lookingSince = since;
       const spreadMs = Math.min(RUN_TIMES.spreadMs, (due.length - 1) * SPREAD_MS_PER_RUN);
       for (let at = 0; at < due.length && !this.#runs.isFull(); ) {
         const next = due.slice(at, at + Math.min(LOOKS_AT_ONCE, this.#runs.free()));
@@ -123,32 +119,21 @@ export class ScheduleRunner {
     ticket: Ticket,
     spreadMs: number,
   ): Promise<View<DefinedSchedule> | null> {
-    const { clock, owner } = this.#deps;
     const { state } = view;
     if (state.status === 'cancelled') return endRun(this.#deps, view, ticket, 'cancelled');
-    const now = clock.now();
+    const now = this.#deps.clock.now();
     const begin = Date.parse(ticket.dueAt) + spreadMs * fractionOf(ticket.jobId);
     if (now < begin || this.#runs.isFull()) return view;
-    const late = now - catchUpEnd(state.defined, ticket);
-    if (late > 0 && now > begin + LOOK_MS && !this.#wasUpAt(ticket, late)) {
-      const moved = moveRun(state, ticket, timeOf(this.#deps));
-      if (moved === null) return endRun(this.#deps, view, ticket, 'missed');
-      return definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [moved])));
-    }
+    if (now > begin + LOOK_MS && isTooLate(state, ticket, now, this.#lookingSince))
+      return missRun(this.#deps, view, ticket);
     if (ticket.validBefore !== null && ticket.validBefore <= now / 1000)
       return endRun(this.#deps, view, ticket, UNFUNDED);
     if (await runsAlready(this.#deps, state, ticket)) return endRun(this.#deps, view, ticket, 'overlap');
-    const started = startRun(state, ticket, owner, isoNow(this.#deps));
+    const started = startRun(state, ticket, this.#deps.owner, isoNow(this.#deps));
     if (started === null) return view;
     const after = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [started])));
     if (after !== null) this.#runs.begin(after, ticket);
     return after;
-  }
-
-  /** Whether no look has failed here since before the run was due: it is late by the spread and the time between two looks. */
-  #wasUpAt({ dueAt }: Ticket, lateMs: number): boolean {
-    const since = this.#lookingSince;
-    return since !== null && since <= Date.parse(dueAt) && lateMs <= RUN_TIMES.startGraceMs;
   }
 
   async #lookAtStarted(view: View<DefinedSchedule>, ticket: Ticket): Promise<View<DefinedSchedule> | null> {
@@ -199,6 +184,32 @@ class SharedClock {
     this.#isHeld = isHeld;
     return isHeld;
   }
+}
+
+const failureLog =
+  ({ logger }: RunnerDeps) =>
+  (cause: unknown): void => {
+    if (!isOutage(cause)) logger.bug('schedules could not be looked at; this is repeated', { cause });
+  };
+
+/**
+ * Whether the catch-up of a run has ended. If no look has failed here since before it was due, it is late by the spread and
+ * by the time between two looks only: then it may still start while its job may.
+ */
+function isTooLate({ defined }: DefinedSchedule, ticket: Ticket, now: number, lookingSince: number | null) {
+  const wasUp = lookingSince !== null && lookingSince <= Date.parse(ticket.dueAt);
+  return now > catchUpEnd(defined, ticket) + (wasUp ? RUN_TIMES.startGraceMs : 0);
+}
+
+/** Its payment is used for the next run, if it lives that long. */
+async function missRun(
+  deps: RunnerDeps,
+  view: View<DefinedSchedule>,
+  ticket: Ticket,
+): Promise<View<DefinedSchedule> | null> {
+  const moved = moveRun(view.state, ticket, timeOf(deps));
+  if (moved === null) return endRun(deps, view, ticket, 'missed');
+  return definedView(await unlessOvertaken(appendSchedule(deps, view, [moved])));
 }
 
 /** Whether the process that has started a run is silent. */
