@@ -225,6 +225,22 @@ test('balance gone, authorization cancelled or used elsewhere: skipped with the 
   assert.deepEqual(chargedAndSent(it), [0, 0]);
 });
 
+test('an authorization that was cancelled days ago, so that the chain shows it only as used: skipped, not charged', async () => {
+  const it = scheduleWorld();
+  const bought = await create(it);
+  at(it, dueOf(1));
+  it.payments.scriptVerify({ outcome: 'invalid', reason: 'invalid_exact_evm_nonce_already_used' });
+  it.payments.scriptLookUp({ outcome: 'unavailable' });
+  await it.pass();
+  assert.equal(it.payments.calls.lookUp, 1);
+  assert.deepEqual(skips(it), ['1 invalid_exact_evm_nonce_already_used']);
+  const payment = (await loadPayment(it.log, PAYMENT_1)).state;
+  assert.ok(payment.status === 'released');
+  assert.equal(payment.reason, 'invalid_exact_evm_nonce_already_used');
+  assert.deepEqual((await scheduleOf(it, idOf(bought))).tickets, []);
+  assert.deepEqual(chargedAndSent(it), [0, 0]);
+});
+
 test('a final refusal of the settlement: skipped with its code, not charged', async () => {
   const it = scheduleWorld();
   await create(it);
