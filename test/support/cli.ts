@@ -21,7 +21,10 @@ export type CliCommand = {
  */
 export async function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
   if (options.stdin !== undefined || options.mayRun !== undefined) return startCli(args, options).ended;
-  const worker = idle.pop() ?? startWorker();
+  // One that has ended meanwhile, as by the kernel, runs nothing: the file's end reports it.
+  const at = idle.findIndex((one) => !one.isOver());
+  const [found] = at < 0 ? [] : idle.splice(at, 1);
+  const worker = found ?? startWorker();
   const mark = `\0${randomUUID()} `;
   const env = { ...inherited(), ...options.env };
   const result = await worker.run({ args, env, cwd: options.cwd ?? rootPath, mark });
@@ -44,7 +47,8 @@ process.once('exit', () => {
 });
 after(async () => {
   const ends = await Promise.all(idle.splice(0).map((worker) => worker.end()));
-  if (ends.some((code) => code !== 0)) throw new Error(`processes of commands ended with ${ends}`);
+  if (ends.some((code) => code !== 0))
+    throw new Error(`processes of commands ended with ${ends.map(String)}`);
 });
 
 function startWorker(): Worker {
