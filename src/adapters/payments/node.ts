@@ -92,7 +92,9 @@ export async function demandNetwork(client: PublicClient, network: string): Prom
 /** null: the transaction is in no block. */
 export async function findReceipt(client: PublicClient, hash: Hex): Promise<TransactionReceipt | null> {
   try {
-    return await client.getTransactionReceipt({ hash });
+    const receipt = await client.getTransactionReceipt({ hash });
+    // The library's type hides it: a node may have a receipt of a transaction that is pending.
+    return receipt.blockNumber === null ? null : receipt;
   } catch (error) {
     if (error instanceof TransactionReceiptNotFoundError) return null;
     throw error;

@@ -215,6 +215,11 @@ test('blocks and transactions that there are, and that there are not', async () 
   assert.equal(await scan.blockBefore(timeOf(-100)), 0);
 });
 
+test('a receipt of a transaction that is pending: it is in no block', async () => {
+  await using node = await startScriptedNode([], { receipt: [transfer(50, 5, { blockNumber: null })] });
+  assert.equal(await scanOf(node.url).blockOf(TX), null);
+});
+
 test('a malformed log: the blocks before it are read, and no answer is taken from its own', async () => {
   for (const changes of [
     { transactionHash: '0xabc' },
