@@ -302,6 +302,18 @@ export const DEFECTS: readonly Defect[] = [
     ],
   },
   {
+    name: 'quota_taken_twice',
+    what: 'a new call takes two units of the quota',
+    within: 250,
+    changes: [
+      at(
+        `${EXECUTION}/execute-webhook.ts`,
+        '  const quota = await takeQuota(deps, call.read.target, call.payer);\n',
+        '  await takeQuota(deps, call.read.target, call.payer);\n  const quota = await takeQuota(deps, call.read.target, call.payer);\n',
+      ),
+    ],
+  },
+  {
     name: 'refund_recorded_twice',
     what: 'a refund that is recorded already is recorded again',
     within: 250,

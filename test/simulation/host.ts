@@ -49,6 +49,7 @@ export class Host implements Owner {
   wakesTogether = false;
   /** Virtual ms at which the wall clock was set while it ran. */
   setAt = Number.NEGATIVE_INFINITY;
+  readonly #sets: { readonly at: number; readonly offset: number }[] = [];
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
@@ -83,6 +84,15 @@ export class Host implements Owner {
   setClock(offset: number): void {
     this.wallOffset = offset;
     this.setAt = this.scheduler.now;
+    this.#sets.push({ at: this.setAt, offset });
+  }
+
+  /** Whether its clock, after it was set, showed a time before this one (Unix ms) at any time `since` then (virtual ms). */
+  wasSetBefore(instant: number, since: number): boolean {
+    return this.#sets.some(({ at, offset }, n) => {
+      const until = this.#sets[n + 1]?.at ?? this.scheduler.now;
+      return until >= since && EPOCH + Math.max(at, since) + offset < instant;
+    });
   }
 
   whenKilled(act: () => void): void {

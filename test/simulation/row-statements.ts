@@ -120,7 +120,9 @@ const STATEMENTS: readonly (readonly [RegExp, Executor])[] = [
     ({ draft, params }) => {
       const schema = draft.state.schemas.get(String(params[0]));
       const names: readonly string[] = parsed(params[1]);
-      return names.map((name) => ({ name, pages: schema === undefined ? null : 1 }));
+      // A table that has no rows has no pages.
+      const pages = (name: string) => ((schema?.tables.get(name)?.size ?? 1) === 0 ? 0 : 1);
+      return names.map((name) => ({ name, pages: schema === undefined ? null : pages(name) }));
     },
   ],
   [

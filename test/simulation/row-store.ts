@@ -129,16 +129,21 @@ export function simulatedStore(
     return db;
   }
 
-  const open = (name: string, schema: string | null) => {
-    const known = handles.get(name) ?? handle(schema, null);
-    handles.set(name, known);
-    return known;
+  /** The first call connects; then the handle is known, until the connections are lost. */
+  const open = async (name: string, schema: string | null) => {
+    const known = handles.get(name);
+    if (known !== undefined) return known;
+    return host.call(null, () => {
+      const made = handles.get(name) ?? handle(schema, null);
+      handles.set(name, made);
+      return made;
+    });
   };
   return {
     disposable: options.disposable,
     layout: { version: 'simulated', statements: [] },
-    shared: () => host.call(null, () => open('shared', null)),
-    open: (schema) => host.call(null, () => open(`schema ${schema}`, schema)),
+    shared: () => open('shared', null),
+    open: (schema) => open(`schema ${schema}`, schema),
     health: async () => ({ ok: true }),
     close: async () => undefined,
     loseConnections: () => handles.clear(),

@@ -1,7 +1,6 @@
 // What must hold of the runs of schedules: at each event, settle call and request, and when the world has come to rest.
 
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
-import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, isScheduleEvent, type ScheduleEvent, STREAM } from '#src/domain/events.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { absentSchedule, type DefinedSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
@@ -80,7 +79,7 @@ export class RunWitness {
 
   #events(scheduleId: string): readonly Stored[] {
     return this.#witness.seen.log.read(STREAM.schedule(scheduleId)).flatMap((recorded) => {
-      const event = decodeEvent(recorded);
+      const event = this.#witness.decoded(recorded);
       return event !== null && isScheduleEvent(event) ? [{ event, created: recorded.created }] : [];
     });
   }

@@ -2,8 +2,13 @@
 import { createHash } from 'node:crypto';
 import type { Scheduler } from './scheduler.ts';
 
+/** Characters that are hashed at once. */
+const BLOCK = 65_536;
+
 export class Trace {
   readonly #hash = createHash('sha256');
+  /** Not hashed yet. */
+  #text = '';
   readonly #lines: string[] | null;
   readonly #scheduler: Pick<Scheduler, 'now'>;
   /** How often each kind of event or outcome was reached. */
@@ -17,7 +22,8 @@ export class Trace {
 
   note(line: string): void {
     const text = `${(this.#scheduler.now / 1000).toFixed(4)} s  ${line}`;
-    this.#hash.update(text);
+    this.#text += text;
+    if (this.#text.length > BLOCK) this.#hashText();
     this.#lines?.push(text);
   }
 
@@ -30,7 +36,13 @@ export class Trace {
     return this.#lines ?? [];
   }
 
+  #hashText(): void {
+    this.#hash.update(this.#text);
+    this.#text = '';
+  }
+
   digest(): string {
+    this.#hashText();
     return this.#hash.digest('hex');
   }
 }

@@ -1,11 +1,11 @@
-// What the witness counts as a fault of the service where a freeze makes the difference.
+// What the witness counts as a fault of the service where a freeze or a clock makes the difference.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
 import { presentedPayment } from '#test/support/fakes-payments.ts';
 import type { Intent, Made } from './buyers.ts';
 import { Chain } from './chain.ts';
-import { Host } from './host.ts';
+import { EPOCH, Host } from './host.ts';
 import { LogStore } from './log.ts';
 import { Random } from './random.ts';
 import { Scheduler } from './scheduler.ts';
@@ -69,4 +69,40 @@ test('a 402 is a fault if the log had the payment before the freeze, or the proc
   const fault = ['never_402_when_paid'];
   assert.deepEqual(await violationsOf({ reservedAt: 900, answeredAt: 1001 }), fault);
   assert.deepEqual(await violationsOf({ reservedAt: 1020, answeredAt: 9001 }), fault);
+});
+
+/** A process whose clock is set twice starts a job at `startedAt` and lives; recovery closes the job 100 s later. */
+async function closedWith(offsets: readonly [number, number], startedAt: number) {
+  const random = new Random(1);
+  const scheduler = new Scheduler(random);
+  const trace = new Trace(scheduler, false);
+  const log = new LogStore(trace, () => scheduler.now);
+  const chain = new Chain(scheduler, random, trace);
+  const witness = new Witness({ log, chain, scheduler, trace, isPaid: true });
+  const host = new Host('process 1', scheduler, random, trace);
+  witness.hosts.push(host);
+  let stored = 0;
+  const store = (stream: string, expected: 'no_stream' | bigint, type: string, data: object) =>
+    void log.append(stream, expected, [
+      { id: `id ${++stored}`, type, data: JSON.stringify(data), metadata: '{}' },
+    ]);
+  const key = { purpose: 'receipt', activatedAt: new Date(EPOCH).toISOString() };
+  store('keys', 'no_stream', 'SigningKeyActivated', key);
+  scheduler.after(1000, null, () => host.setClock(offsets[0]));
+  scheduler.after(2000, null, () => host.setClock(offsets[1]));
+  const start = { owner: 'process 1 x', leaseMs: 5000 };
+  scheduler.after(startedAt, null, () => store('job-1', 'no_stream', 'JobStarted', start));
+  const end = { closedBy: 'recovery' };
+  scheduler.after(startedAt + 100_000, null, () => store('job-1', 0n, 'JobCompleted', end));
+  await scheduler.run(200_000, () => false);
+  return witness.violations.map(({ invariant }) => invariant);
+}
+
+test('recovery closes the job of a living process: a fault unless its clock was set to before its keys are valid', async () => {
+  const fault = ['live_job_closed'];
+  assert.deepEqual(await closedWith([20_000, -500], 3000), fault);
+  // Its clock was so only before the job.
+  assert.deepEqual(await closedWith([-3_600_000, 0], 3000), fault);
+  assert.deepEqual(await closedWith([-3_600_000, 0], 1500), []);
+  assert.deepEqual(await closedWith([0, -3_600_000], 3000), []);
 });

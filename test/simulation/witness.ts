@@ -49,12 +49,17 @@ export class Witness {
   intents: readonly Intent[] = [];
   /** null: this world has no schedules. */
   runs: RunWitness | null = null;
+  /** Virtual ms at which the log was replaced by a backup that only its witnesses notice; null: it was not. */
+  unnoticedSince: number | null = null;
   /** What the world makes of an event. */
   onStored: (event: RecordedEvent) => void = () => undefined;
   /** Settle calls that arrived, by the payment's stream. */
   readonly settles = new Map<string, number>();
   readonly settleKinds = new Map<string, SettleKind>();
   readonly #begun = new Map<string, number>();
+  /** Units of targets' quotas that were taken, by process, payer and target. */
+  readonly #units = new Map<string, number>();
+  readonly #decoded = new WeakMap<RecordedEvent, ReturnType<typeof decodeEvent>>();
   /** By call: the completed job that a repeat must get; calls whose payment was accepted before are `accepted`. */
   readonly #expected = new Map<Made, Expected>();
   readonly seen: Seen;
@@ -95,9 +100,18 @@ export class Witness {
     evolve: (state: S, event: NonNullable<ReturnType<typeof decodeEvent>>) => S,
   ): S {
     return this.seen.log.read(stream).reduce((state, recorded) => {
-      const event = decodeEvent(recorded);
+      const event = this.decoded(recorded);
       return event === null ? state : evolve(state, event);
     }, first);
+  }
+
+  /** Each stored event is decoded once. */
+  decoded(recorded: RecordedEvent): ReturnType<typeof decodeEvent> {
+    const known = this.#decoded.get(recorded);
+    if (known !== undefined) return known;
+    const event = decodeEvent(recorded);
+    this.#decoded.set(recorded, event);
+    return event;
   }
 
   /** Everything that was signed to pay us. */
@@ -129,12 +143,18 @@ export class Witness {
         'live_job_closed',
         `${stream} is closed ${waited} ms after its last event, its lease is ${least} ms`,
       );
-    // It was neither frozen nor cut off, nor was its clock ever set (to before its keys are valid): it would have ended it.
-    else if (
-      owner.disturbedUntil < this.seen.scheduler.now - waited &&
-      owner.setAt === Number.NEGATIVE_INFINITY
-    )
+    // It was neither frozen nor cut off, nor was its clock set to before its keys are valid: it would have ended it.
+    const since = this.seen.scheduler.now - waited;
+    if (waited >= least && owner.disturbedUntil < since && !owner.wasSetBefore(this.#firstKeyAt(), since))
       this.violated('live_job_closed', `${stream} is closed by recovery, and ${owner.name} lives`);
+  }
+
+  /** From when the first key for receipts is valid, Unix ms. */
+  #firstKeyAt(): number {
+    const keys = this.seen.log.events.filter(
+      ({ type, data }) => type === 'SigningKeyActivated' && data.purpose === 'receipt',
+    );
+    return Math.min(...keys.map(({ data }) => Date.parse(String(data.activatedAt))));
   }
 
   // ── at the facilitator ────────────────────────────────────────────────────────────────────────────────
@@ -281,20 +301,24 @@ export class Witness {
   }
 
   /** A unit of a target's quota is for a call that is new; one whose payment was rejected or released meanwhile is new again. */
-  quotaTaken({ name }: QuotaRule, key: string, host: Host): void {
-    if (name !== 'target-per-payer') return;
-    const calls = this.calls.filter(
-      ({ isResolved, relay, intent }) =>
-        !isResolved && relay === host.name && key.startsWith(`${intent.payer} `),
-    );
-    // A run of a schedule has no call, and one that was answered before may continue.
-    if (calls.length === 0) return;
+  quotaTaken({ name: rule }: QuotaRule, key: string, host: Host): void {
+    if (rule !== 'target-per-payer') return;
+    const isIts = ({ payer }: { readonly payer: string }) => key.startsWith(`${payer} `);
+    // A run of a schedule has no call.
+    if (this.runs?.orders.some(isIts)) return;
     const isKnown = (made: Made) => {
       const expected = this.#expected.get(made);
       return expected?.accepted === true && expected.ended === this.#ended(made);
     };
-    if (calls.every(isKnown))
-      this.violated('quota_once', `${host.name} takes a unit for a payment that was accepted before`);
+    // Also one that was answered before may continue.
+    const calls = this.calls.filter(({ relay, intent }) => relay === host.name && isIts(intent));
+    const isNew = calls.filter((made) => !isKnown(made)).length;
+    const name = `${host.name} ${key}`;
+    const taken = (this.#units.get(name) ?? 0) + 1;
+    this.#units.set(name, taken);
+    const waiting = calls.filter(({ isResolved }) => !isResolved);
+    if (taken > isNew || (waiting.length > 0 && waiting.every(isKnown)))
+      this.violated('quota_once', `${host.name} takes ${taken} units for ${isNew} new calls of ${key}`);
   }
 
   /** The process has answered. */
@@ -339,7 +363,8 @@ export class Witness {
           payment === made.payment &&
           before.execution.receipt.jws !== receipt.jws &&
           !this.#isOfRefunded(before.execution.job.id, payment) &&
-          !this.#isOfRefunded(job.id, payment),
+          !this.#isOfRefunded(job.id, payment) &&
+          !(before.execution.job.id === job.id && this.#isClosedAgain(job.id)),
       );
       if (earlier !== undefined && made.payment !== null)
         this.violated('same_answer', `client ${made.intent.id} gets two receipts for one payment`);
@@ -373,6 +398,16 @@ export class Witness {
     if (payment === null || paymentStream === null || paymentStream === STREAM.payment(payment.hash))
       return false;
     return this.payment(paymentStream).status === 'refunded';
+  }
+
+  /** Recovery closed it over a backup that lacks its end, before a witness showed that the log lacks events. */
+  #isClosedAgain(jobId: string): boolean {
+    const end = this.seen.log.read(STREAM.job(jobId)).find(({ type }) => type === 'JobCompleted');
+    return (
+      end?.data.closedBy === 'recovery' &&
+      this.unnoticedSince !== null &&
+      Date.parse(end.created) - EPOCH >= this.unnoticedSince
+    );
   }
 
   // ── at the operators ──────────────────────────────────────────────────────────────────────────────────
@@ -415,7 +450,8 @@ export class Witness {
       const lives =
         payment.status !== 'absent' &&
         Number(payment.reserved.validBefore) * 1000 > EPOCH + this.seen.scheduler.now + FAR_AHEAD_MS;
-      if (!lives && ['reserved', 'unknown', 'retried', 'refunding'].includes(payment.status))
+      if (payment.status === 'refunding') return `${stream} is refunding`;
+      if (!lives && ['reserved', 'unknown', 'retried'].includes(payment.status))
         return `${stream} is ${payment.status}`;
     }
     chain.mine();

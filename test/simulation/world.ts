@@ -429,6 +429,7 @@ export class World {
     trace.note(`the event log is replaced by a backup of its first ${count} events`);
     trace.reached('older backup of the log');
     log.cut(count);
+    if (witnessed !== null) witness.unnoticedSince = scheduler.now;
     const before = { hits: witness.hits.length, settles: witness.settleCount() };
     const leaves = log.events.filter(({ type }) => LEAVES.includes(type)).length;
     const rows = new RowStorage();
