@@ -135,21 +135,8 @@ for (const mode of ['demo', 'x402'] as const)
     );
     // With one payment there is one schedule: it is not cancelled.
     if (mode === 'x402') known.splice(0, 1, [known[0]?.[0] ?? '', 'x'.repeat(43)]);
-    await fc.assert(
-      fc.asyncProperty(fc.gen(), async (draw) => {
-        const [method, path, body, headers] = draw(calls, [...known], payment);
-        const response = await client.call(path, { method, headers, ...(body === null ? {} : { body }) });
-        const place = `${method} ${path.replace(/(schedules\/)(?!webhook)[^/]+/, '$1{id}')}`;
-        const { code } =
-          response.status >= 400 && response.status !== 402 ? await errorOf(response) : { code: '' };
-        const key = `${place} ${response.status} ${code}`;
-        seen.set(key, (seen.get(key) ?? 0) + 1);
-        assert.ok(response.status < 500, key);
-      }),
-      { numRuns },
-    );
     const runsOf = 'POST /api/schedules/{id}/runs';
-    for (const key of [
+    const expected = [
       'POST /api/schedules/webhook 400 invalid_request',
       'POST /api/schedules/webhook 400 invalid_schedule',
       'POST /api/schedules/webhook 415 unsupported_media_type',
@@ -168,8 +155,24 @@ for (const mode of ['demo', 'x402'] as const)
             `${runsOf} 409 schedule_ended`,
             'DELETE /api/schedules/{id} 200 ',
           ]),
-    ])
-      assert.ok(seen.has(key), `${key} of ${[...seen.keys()].sort().join(' | ')}`);
+    ];
+    const missing = () => expected.filter((key) => !seen.has(key));
+    // Chance may leave a rare answer out of one round.
+    for (let round = 0; round === 0 || (missing().length > 0 && round < 20); round++)
+      await fc.assert(
+        fc.asyncProperty(fc.gen(), async (draw) => {
+          const [method, path, body, headers] = draw(calls, [...known], payment);
+          const response = await client.call(path, { method, headers, ...(body === null ? {} : { body }) });
+          const place = `${method} ${path.replace(/(schedules\/)(?!webhook)[^/]+/, '$1{id}')}`;
+          const { code } =
+            response.status >= 400 && response.status !== 402 ? await errorOf(response) : { code: '' };
+          const key = `${place} ${response.status} ${code}`;
+          seen.set(key, (seen.get(key) ?? 0) + 1);
+          assert.ok(response.status < 500, key);
+        }),
+        { numRuns },
+      );
+    assert.deepEqual(missing(), [], [...seen.keys()].sort().join(' | '));
   });
 
 test('the event log or the vault is unavailable: 503 of the description, with the code of what failed', async () => {

@@ -84,9 +84,10 @@ const RESTORE =
 
 function refuseForeign(db: DatabaseSync, file: string): void {
   const version = numberOf(db, 'PRAGMA user_version');
+  // In this order: another process that creates the file gives it its tables and its id in one commit.
+  const empty = numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
   const known = numberOf(db, 'PRAGMA application_id') === APPLICATION_ID;
-  if (!known && numberOf(db, 'SELECT count(*) FROM sqlite_schema') > 0)
-    throw new OperatorError(`${file} is a database, but not the state of a witness`);
+  if (!known && !empty) throw new OperatorError(`${file} is a database, but not the state of a witness`);
   if (version > SCHEMA_VERSION)
     throw new OperatorError(
       `witness state ${file} has schema version ${version}; this program supports up to ${SCHEMA_VERSION}`,

@@ -82,8 +82,9 @@ function openDatabase(file: string): LogFile {
 
 function refuseForeign(db: DatabaseSync, file: string): void {
   const version = versionOf(db);
-  const known = number(db, 'PRAGMA application_id') === APPLICATION_ID;
+  // In this order: another process that creates the file gives it its tables and its id in one commit.
   const empty = number(db, 'SELECT count(*) FROM sqlite_schema') === 0;
+  const known = number(db, 'PRAGMA application_id') === APPLICATION_ID;
   if (!known && !empty) throw new OperatorError(`${file} is a database, but not an event log`);
   if (version > SCHEMA_VERSION) {
     throw new OperatorError(
