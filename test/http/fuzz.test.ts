@@ -212,25 +212,22 @@ test('any body of a handoff, a schedule preview and the canary, to the real use 
     fc.record({ to: fc.constant('/api/schedules/preview'), body: previewText }),
     fc.record({ to: fc.constant('/api/canary/echo'), body: word }),
   );
-  const seen = new Map<string, number>();
-  await fc.assert(
-    fc.asyncProperty(free, type, async ({ to, body }, contentType) => {
-      const { status } = await client.post(to, body, { 'content-type': contentType });
-      seen.set(`${to} ${status}`, (seen.get(`${to} ${status}`) ?? 0) + 1);
-      assert.ok(status < 500, `${to} ${status}`);
-    }),
-    { numRuns: runs(1500) },
-  );
-  for (const to of ['/api/handoff/browser', '/api/schedules/preview']) {
-    for (const status of [200, 400, 415]) {
-      const times = seen.get(`${to} ${status}`) ?? 0;
-      assert.ok(times >= 1, `${to} ${status}: ${times}`);
-    }
-  }
-  assert.deepEqual(
-    [...seen.keys()].filter((key) => key.startsWith('/api/canary')),
-    ['/api/canary/echo 200'],
-  );
+  const seen = new Set<string>();
+  const expected = ['/api/handoff/browser', '/api/schedules/preview']
+    .flatMap((to) => [200, 400, 415].map((status) => `${to} ${status}`))
+    .concat('/api/canary/echo 200');
+  const missing = () => expected.filter((key) => !seen.has(key));
+  // Chance may leave a rare answer out of one round.
+  for (let round = 0; round === 0 || (missing().length > 0 && round < 20); round++)
+    await fc.assert(
+      fc.asyncProperty(free, type, async ({ to, body }, contentType) => {
+        const { status } = await client.post(to, body, { 'content-type': contentType });
+        seen.add(`${to} ${status}`);
+        assert.ok(status < 500, `${to} ${status}`);
+      }),
+      { numRuns: runs(1500) },
+    );
+  assert.deepEqual([...seen].sort(), expected.sort());
 });
 
 test('any body with any payment header, paid for or not: never 500, and every answer fits its schema', async () => {
