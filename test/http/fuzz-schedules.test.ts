@@ -14,7 +14,7 @@ import { create, FREE, idOf, type ScheduleWorld, scheduleWorld } from '#test/sup
 import { SCHEDULE_ID, T0 } from '#test/support/given-events.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
-import { runs } from '#test/support/property-runs.ts';
+import { rounds, runs } from '#test/support/property-runs.ts';
 
 const word = fc.string({ unit: 'binary', maxLength: 20 });
 const value = fc.jsonValue({ maxDepth: 2 });
@@ -157,9 +157,8 @@ for (const mode of ['demo', 'x402'] as const)
           ]),
     ];
     const missing = () => expected.filter((key) => !seen.has(key));
-    // Chance may leave a rare answer out of one round.
-    for (let round = 0; round === 0 || (missing().length > 0 && round < 20); round++)
-      await fc.assert(
+    await rounds(missing, () =>
+      fc.assert(
         fc.asyncProperty(fc.gen(), async (draw) => {
           const [method, path, body, headers] = draw(calls, [...known], payment);
           const response = await client.call(path, { method, headers, ...(body === null ? {} : { body }) });
@@ -171,7 +170,8 @@ for (const mode of ['demo', 'x402'] as const)
           assert.ok(response.status < 500, key);
         }),
         { numRuns },
-      );
+      ),
+    );
     assert.deepEqual(missing(), [], [...seen.keys()].sort().join(' | '));
   });
 

@@ -14,8 +14,8 @@ import { Witness } from './witness.ts';
 
 const REFUSED = { kind: 'refused', code: 'payment_required', jobId: null, retryMs: 0 } as const;
 
-/** A payment is reserved at `reservedAt`, its money comes, and a process frozen from 1000 ms to 9000 ms answers 402. */
-async function violationsOf({ reservedAt, answeredAt }: { reservedAt: number; answeredAt: number }) {
+/** One process, and what watches it. */
+function watched() {
   const random = new Random(1);
   const scheduler = new Scheduler(random);
   const trace = new Trace(scheduler, false);
@@ -24,6 +24,12 @@ async function violationsOf({ reservedAt, answeredAt }: { reservedAt: number; an
   const witness = new Witness({ log, chain, scheduler, trace, isPaid: true });
   const host = new Host('process 1', scheduler, random, trace);
   witness.hosts.push(host);
+  return { scheduler, log, chain, witness, host };
+}
+
+/** A payment is reserved at `reservedAt`, its money comes, and a process frozen from 1000 ms to 9000 ms answers 402. */
+async function violationsOf({ reservedAt, answeredAt }: { reservedAt: number; answeredAt: number }) {
+  const { scheduler, log, chain, witness, host } = watched();
   const payment = presentedPayment({ validBefore: String(Date.UTC(2030, 0) / 1000) });
   const intent: Intent = {
     id: 1,
@@ -73,14 +79,7 @@ test('a 402 is a fault if the log had the payment before the freeze, or the proc
 
 /** A process whose clock is set twice starts a job at `startedAt` and lives; recovery closes the job 100 s later. */
 async function closedWith(offsets: readonly [number, number], startedAt: number) {
-  const random = new Random(1);
-  const scheduler = new Scheduler(random);
-  const trace = new Trace(scheduler, false);
-  const log = new LogStore(trace, () => scheduler.now);
-  const chain = new Chain(scheduler, random, trace);
-  const witness = new Witness({ log, chain, scheduler, trace, isPaid: true });
-  const host = new Host('process 1', scheduler, random, trace);
-  witness.hosts.push(host);
+  const { scheduler, log, witness, host } = watched();
   let stored = 0;
   const store = (stream: string, expected: 'no_stream' | bigint, type: string, data: object) =>
     void log.append(stream, expected, [

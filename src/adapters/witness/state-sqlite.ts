@@ -7,14 +7,14 @@ import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
 import type { WitnessedHead } from '#src/domain/transparency/witness.ts';
 import { createPrivateFile, flush } from '#src/lib/files/durable.ts';
+import { numberOf, refuseForeign, type SqliteKind, versionOf } from '#src/lib/files/sqlite-kind.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { retryWhileBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import type { WitnessedCheckpoint, WitnessStore } from '#src/ports/witness-store.ts';
 import { highWaterMark, type Sizes } from './high-water-mark.ts';
 
-/** "RWIT": distinguishes the file from any other SQLite database. */
-const APPLICATION_ID = 0x52574954;
-const SCHEMA_VERSION = 1;
+/** Its id is "RWIT". */
+const KIND: SqliteKind = { name: 'the state of a witness', applicationId: 0x52574954, schemaVersion: 1 };
 /** How long another process may have the file locked. */
 const BUSY_MS = 4000;
 
@@ -28,8 +28,8 @@ const SCHEMA = `
     note TEXT NOT NULL
   ) STRICT;
   CREATE TABLE owner (one INTEGER PRIMARY KEY CHECK (one = 1), vkeys TEXT NOT NULL) STRICT;
-  PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${SCHEMA_VERSION};
+  PRAGMA application_id = ${KIND.applicationId};
+  PRAGMA user_version = ${KIND.schemaVersion};
 `;
 
 export type WitnessStateFile = WitnessStore & {
@@ -57,13 +57,13 @@ function opened(file: string): DatabaseSync {
   try {
     const db = new DatabaseSync(file, { timeout: 0 });
     try {
-      refuseForeign(db, file);
+      refuseForeign(db, KIND, { file, shown: `witness state ${file}` });
       const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
       if (mode !== 'wal') throw new OperatorError(`witness state ${file}: no write-ahead log here (${mode})`);
       // FULL: the write-ahead log is synced before COMMIT returns.
       db.exec('PRAGMA synchronous = FULL; PRAGMA cell_size_check = ON');
       inTransaction(db, () => {
-        if (numberOf(db, 'PRAGMA user_version') === 0) db.exec(SCHEMA);
+        if (versionOf(db) === 0) db.exec(SCHEMA);
       });
       // A damaged index would hide what was cosigned of a log.
       const [found] = db.prepare('PRAGMA integrity_check(1)').all();
@@ -81,22 +81,6 @@ function opened(file: string): DatabaseSync {
 
 const RESTORE =
   'do not restore an older copy, which forgets what was cosigned; make a new key and state, and publish the new key';
-
-function refuseForeign(db: DatabaseSync, file: string): void {
-  const version = numberOf(db, 'PRAGMA user_version');
-  // In this order: another process that creates the file gives it its tables and its id in one commit.
-  const empty = numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
-  const known = numberOf(db, 'PRAGMA application_id') === APPLICATION_ID;
-  if (!known && !empty) throw new OperatorError(`${file} is a database, but not the state of a witness`);
-  if (version > SCHEMA_VERSION)
-    throw new OperatorError(
-      `witness state ${file} has schema version ${version}; this program supports up to ${SCHEMA_VERSION}`,
-    );
-}
-
-function numberOf(db: DatabaseSync, sql: string): number {
-  return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
-}
 
 function inTransaction<T>(db: DatabaseSync, work: () => T): T {
   db.exec('BEGIN IMMEDIATE');

@@ -22,7 +22,8 @@ export function progressOf(job: Job): JobProgress {
 /**
  * `unconfirmed`: whether the money moved is unknown. `not_charged`: it did not. `missing`: the comparison with the chain
  * found no transfer of the charge; `not_on_chain`: the look-up at the begin shows none. `not_final`: its block does not count
- * yet, and a reorganisation may remove it. `chain_unavailable`: it shows nothing. `self_paid`: by the payee, so that no money came in. `served`: its call was made.
+ * yet, and a reorganisation may remove it. `chain_unavailable`: it shows nothing. `self_paid`: by the payee, so that no money
+ * came in. `served`: its call was made.
  */
 export type BeginRefusal =
   | 'not_found'

@@ -44,9 +44,9 @@ export type BeginOptions = {
 };
 
 /**
- * Begins the refund of a payment whose transfer the chain shows now, in a block that counts. If its job starts at the same moment, exactly one of
- * the two wins: either the job reads the refund and sends nothing, or the refund is cancelled. `includeServed`: also if its
- * call was made.
+ * Begins the refund of a payment whose transfer the chain shows now, in a block that counts. If its job starts at the same
+ * moment, exactly one of the two wins: either the job reads the refund and sends nothing, or the refund is cancelled.
+ * `includeServed`: also if its call was made.
  */
 export async function beginPaymentRefund(
   deps: JournalDeps & Pick<Payments, 'lookUp'> & Pick<CompleteRequest, 'findTransfers'>,

@@ -4,13 +4,13 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { REMEDY } from '#src/domain/damage.ts';
 import { createPrivateFile } from '#src/lib/files/durable.ts';
+import { refuseForeign, type SqliteKind, versionOf } from '#src/lib/files/sqlite-kind.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { isSqliteDenied, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 
-const SCHEMA_VERSION = 1;
-/** "RLOG": distinguishes our file from any other SQLite database. */
-const APPLICATION_ID = 0x524c4f47;
+/** Its id is "RLOG". */
+const KIND: SqliteKind = { name: 'an event log', applicationId: 0x524c4f47, schemaVersion: 1 };
 
 // Positions are rowids assigned under the one write lock, so they follow the order of commits and, as nothing is ever
 // deleted, have no gaps. `stream` and `type` precede the payload: a filter never reads overflow pages. INSERT OR REPLACE
@@ -39,8 +39,8 @@ const SCHEMA = `
       OR EXISTS (SELECT 1 FROM events WHERE position = NEW.position)
     BEGIN SELECT RAISE(ABORT, 'the event log is append-only'); END;
   CREATE TABLE probe (one INTEGER PRIMARY KEY CHECK (one = 1), bytes BLOB NOT NULL) STRICT;
-  PRAGMA application_id = ${APPLICATION_ID};
-  PRAGMA user_version = ${SCHEMA_VERSION};
+  PRAGMA application_id = ${KIND.applicationId};
+  PRAGMA user_version = ${KIND.schemaVersion};
 `;
 
 /**
@@ -64,7 +64,7 @@ export type LogFile = { readonly db: DatabaseSync; readonly hasChecksum: boolean
 function openDatabase(file: string): LogFile {
   const db = new DatabaseSync(file, { timeout: 0 });
   try {
-    refuseForeign(db, file);
+    refuseForeign(db, KIND, { file, shown: `event log ${file}` });
     const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode;
     if (mode !== 'wal')
       throw new OperatorError(`event log ${file}: no write-ahead log here (journal mode ${mode})`);
@@ -77,19 +77,6 @@ function openDatabase(file: string): LogFile {
   } catch (error) {
     db.close();
     throw error;
-  }
-}
-
-function refuseForeign(db: DatabaseSync, file: string): void {
-  const version = versionOf(db);
-  // In this order: another process that creates the file gives it its tables and its id in one commit.
-  const empty = number(db, 'SELECT count(*) FROM sqlite_schema') === 0;
-  const known = number(db, 'PRAGMA application_id') === APPLICATION_ID;
-  if (!known && !empty) throw new OperatorError(`${file} is a database, but not an event log`);
-  if (version > SCHEMA_VERSION) {
-    throw new OperatorError(
-      `event log ${file} has schema version ${version}; this program supports up to ${SCHEMA_VERSION}`,
-    );
   }
 }
 
@@ -118,13 +105,6 @@ function addChecksumColumn(db: DatabaseSync): boolean {
     if (isSqliteDenied(error)) return false;
     throw error;
   }
-}
-
-const versionOf = (db: DatabaseSync): number => number(db, 'PRAGMA user_version');
-
-function number(db: DatabaseSync, sql: string): number {
-  const row: object = db.prepare(sql).get() ?? {};
-  return Number(Object.values(row)[0]);
 }
 
 /** What a call that SQLite refused with `cause` throws. */
