@@ -10,7 +10,7 @@ import { type HeldKey, type KeyRecord, lastingKeys } from '#src/domain/signing-k
 import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
 import {
   activateSigningKeys,

@@ -20,7 +20,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { startError } from './start-errors.ts';
 

@@ -19,7 +19,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import { type AuditDeps, Auditor } from '#src/usecases/audit/audit-log.ts';
 import { type Integrity, type IntegrityDeps, integrityOf } from '#src/usecases/audit/check-integrity.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
 import { eventLogPath, type LogHistory, logHistory } from './log-history.ts';
 import { eventStoreLog } from './stores.ts';

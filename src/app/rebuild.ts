@@ -9,7 +9,7 @@ import { migrateOnce, postgresReadStore } from '#src/adapters/read-store/postgre
 import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import type { Config } from '#src/config.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { verifierPrimitives } from './keys.ts';
 import { openOperatorLog } from './operator.ts';

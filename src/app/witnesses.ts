@@ -1,7 +1,7 @@
 // The witnesses of the configuration, over HTTP.
 import { httpWitness } from '#src/adapters/witness/http.ts';
 import type { Config } from '#src/config.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { Witnesses } from '#src/usecases/witnesses/witnesses.ts';
 import { verifierPrimitives } from './keys.ts';
 

@@ -2,7 +2,7 @@
 import type { operatorChain } from '#src/app/chain.ts';
 import type { OperatorLog } from '#src/app/operator.ts';
 import { readConfig, readLogConfig, readVariable } from '#src/config.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
 import { LogTakesNothing } from '#src/usecases/signing-keys/key-ring.ts';
 import { CannotRun } from './exit.ts';

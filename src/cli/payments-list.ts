@@ -1,7 +1,6 @@
 // relay payments: the open payments or all of them, and sums by period.
 import { isRefundDue } from '#src/domain/payment/ledger.ts';
 import { iso } from '#src/lib/iso.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import {
   isIn,
   isWithin,
@@ -20,6 +19,7 @@ import {
   isWorkLeft,
   sumPayments,
 } from '#src/usecases/payments/sum-payments.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import {

@@ -18,7 +18,6 @@ import { latch } from '#src/lib/latch.ts';
 import { anyOf, Cancel, sleep, unlessAborted } from '#src/lib/time.ts';
 import { TokenBuckets } from '#src/lib/token-bucket.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { appendUntilKnown } from '#src/usecases/event-streams.ts';
 import {
   claimTurns,
   guessLimit,
@@ -27,6 +26,7 @@ import {
 } from '#src/usecases/execution/process-limits.ts';
 import { jobRecovery, streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
+import { appendUntilKnown } from '#src/usecases/process/stream.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import { ALL_WELL } from '#test/support/all-well.ts';
 import { capturedCollections } from '#test/support/captured-collections.ts';

@@ -8,7 +8,7 @@ import { countedBugs, countedLog, tracedLog, tracedPayments } from '#src/app/tel
 import { healthReport } from '#src/domain/monitoring/health.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Tracer } from '#src/ports/telemetry.ts';
-import { appendUntilKnown } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown } from '#src/usecases/process/stream.ts';
 import { ALL_WELL } from '#test/support/all-well.ts';
 import { collectingLogger, letPass, manualClock } from '#test/support/fakes.ts';
 import { faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';

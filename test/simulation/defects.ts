@@ -22,7 +22,7 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/payment-steps.ts`,
-        '    claimed = await it.call.deadline.forAppend(appendPayment(deps, view, retried));\n',
+        '    claimed = await it.call.deadline.forAppend(append(deps, PAYMENT, view, [retried]));\n',
         '    void retried;\n',
       ),
     ],
@@ -148,7 +148,7 @@ export const DEFECTS: readonly Defect[] = [
       at(
         `${EXECUTION}/run-job.ts`,
         "  await appendUntilKnown(deps, stream, 'no_stream', events);\n",
-        "  await unlessOvertaken(appendUntilKnown(deps, stream, 'no_stream', events));\n",
+        "  await appendUnlessOvertaken(deps, { stream, expected: 'no_stream' }, events);\n",
       ),
     ],
   },
@@ -171,8 +171,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/run-job.ts`,
-        '  if ((await unlessOvertaken(append)) === null) return closeNotExecuted(deps, jobId);\n  await deps.clock.sleep(waitMs);\n',
-        '  void unlessOvertaken(append);\n  await deps.clock.sleep(0 * waitMs);\n',
+        '  if ((await appendUnlessOvertaken(deps, place, events)) === null) return closeNotExecuted(deps, jobId);\n  await deps.clock.sleep(waitMs);\n',
+        '  void appendUnlessOvertaken(deps, place, events);\n  await deps.clock.sleep(0 * waitMs);\n',
       ),
     ],
   },
@@ -224,8 +224,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/close-job.ts`,
-        '  const appended = await unlessOvertaken(append(deps, running.stream, last.revision, events));\n',
-        '  void unlessOvertaken(append(deps, running.stream, last.revision, events));\n  const appended = true as true | null;\n',
+        '  if ((await appendUnlessOvertaken(deps, place, events, options)) === null) return null;\n',
+        '  void appendUnlessOvertaken(deps, place, events, options);\n',
       ),
     ],
   },
@@ -235,7 +235,7 @@ export const DEFECTS: readonly Defect[] = [
     within: 250,
     changes: [
       at(
-        'src/usecases/event-streams.ts',
+        'src/usecases/process/stream.ts',
         '      return await deps.log.append(stream, expected, events);\n',
         '      const fresh = events.map((event) => ({ ...event, id: deps.entropy.uuid() }));\n      return await deps.log.append(stream, expected, fresh);\n',
       ),
@@ -247,7 +247,7 @@ export const DEFECTS: readonly Defect[] = [
     within: 250,
     changes: [
       at(
-        'src/usecases/event-streams.ts',
+        'src/usecases/process/stream.ts',
         '      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;\n',
         '      if (pause > 0) throw error;\n',
       ),
@@ -337,8 +337,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/usecases/reconciliation/settle-transfers.ts',
-        "    if (verdict.kind !== 'settles' && verdict.kind !== 'corrects') return verdict.kind;\n",
-        "    if (verdict.kind !== 'corrects') return verdict.kind === 'settles' ? 'confirmed' : verdict.kind;\n",
+        "      if (verdict.kind !== 'settles' && verdict.kind !== 'corrects')\n        return { events: [], answer: verdict.kind };\n",
+        "      if (verdict.kind !== 'corrects') return { events: [], answer: verdict.kind === 'settles' ? 'confirmed' : verdict.kind };\n",
       ),
     ],
   },

@@ -16,7 +16,6 @@ import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import {
@@ -27,6 +26,7 @@ import {
 } from '#src/usecases/execution/process-limits.ts';
 import { keepRecovering, streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';

@@ -5,8 +5,8 @@ import { isRefused } from '#src/domain/refusal.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Vault } from '#src/ports/vault.ts';
-import { loadSchedule } from '#src/usecases/event-streams.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
+import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { type RunnerDeps, ScheduleRunner } from '#src/usecases/schedules/runner.ts';
 import { letPass } from './fakes.ts';
@@ -154,7 +154,7 @@ export async function fundNext(it: ScheduleWorld, scheduleId: string, buyer: Buy
 export const idOf = ({ schedule }: Bought): string => schedule.defined.scheduleId;
 
 export async function scheduleOf(it: Pick<ScheduleWorld, 'log'>, id: string) {
-  const { state } = await loadSchedule(it.log, id);
+  const { state } = await load(it, SCHEDULE, id);
   if (state.status === 'absent') throw new Error('there is no such schedule');
   return state;
 }

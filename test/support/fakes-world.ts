@@ -7,12 +7,12 @@ import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
-import { loadJob } from '#src/usecases/event-streams.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { claimTurns, guessLimit, unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
 import { streamWatch } from '#src/usecases/execution/recover-jobs.ts';
 import { announceJob, attempt, type Ran, type RunDeps } from '#src/usecases/execution/run-job.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
+import { JOB, load } from '#src/usecases/process/stream.ts';
 import { collectingLogger, manualClock, scriptedOutbound, seededEntropy, type Trace } from './fakes.ts';
 import { scriptedQuota, scriptedResolver, tracedSlots } from './fakes-admission.ts';
 import { type FaultyLog, faultyLog } from './fakes-log.ts';
@@ -146,7 +146,7 @@ export function jobPlan(it: World, changes: Partial<StartFacts> = {}): JobPlan {
 
 /** The job's stream, verified as an auditor would. */
 export async function audited(it: Pick<World, 'log' | 'key'>, jobId = JOB_ID): Promise<VerificationReport> {
-  const { state, events } = await loadJob(it.log, jobId);
+  const { state, events } = await load(it, JOB, jobId);
   if (state.status !== 'completed' || state.receipt === null) throw new Error('the job has no receipt');
   const { jws, receiptId } = state.receipt;
   const chained = events.filter(({ type }) => type !== 'ReceiptSigned');

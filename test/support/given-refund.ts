@@ -1,9 +1,9 @@
 // Refunds as a test makes them: through the use cases, with transfers that it names.
 import type { FoundTransfers, Transfer } from '#src/domain/payment/refund.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
 import { beginPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { type Completed, completeRefunds } from '#src/usecases/payments/complete-refund.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { hex, paymentReserved, T0 } from './given-events.ts';
 
 export const REFUND_TX = `0x${hex('e')}`;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown, envelope } from '#src/usecases/process/stream.ts';
 import { startResponseDeadline, withinDeadline } from '#src/usecases/response-deadline.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';

@@ -17,7 +17,7 @@ import {
 import { type Allowed, Fault, isRefused, type Refused } from '#src/domain/refusal.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
-import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import { demandWholeRecord, type RecordDeps } from '#src/usecases/transparency/whole-record.ts';
 import {

@@ -7,7 +7,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import { loadPayment } from '#src/usecases/event-streams.ts';
+import { load, PAYMENT } from '#src/usecases/process/stream.ts';
 import type { ExecuteInput } from './execution-call.ts';
 import type { Release, Slots, UnconfirmedPayments } from './process-limits.ts';
 
@@ -55,7 +55,7 @@ export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Re
 
 /** Drops payments that another process or an operator resolved, and those that can no longer move money. */
 async function dropResolved({ log, clock, unconfirmed }: PaidSlotDeps, streams: readonly string[]) {
-  const views = await Promise.all(streams.map((stream) => loadPayment(log, stream)));
+  const views = await Promise.all(streams.map((stream) => load({ log }, PAYMENT, stream)));
   for (const { stream, state } of views) {
     const open = isBound(state) && state.status !== 'settled';
     if (!open || isSurelyOver(state.reserved, clock.now() / 1000)) unconfirmed.drop(stream);

@@ -16,13 +16,13 @@ import { iso, isoNow } from '#src/lib/iso.ts';
 import type { NewEvent } from '#src/ports/event-log.ts';
 import type { Signer } from '#src/ports/signer.ts';
 import {
-  appendUntilKnown,
+  appendUnlessOvertaken,
   envelope,
+  JOB,
   type JobView,
   type JournalDeps,
-  loadJob,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+  load,
+} from '#src/usecases/process/stream.ts';
 
 export type CloseDeps = JournalDeps & {
   readonly signer: Signer;
@@ -30,10 +30,10 @@ export type CloseDeps = JournalDeps & {
   readonly receiptLog: () => ReceiptLog | null;
 };
 
-type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
+/** `repeats` false: an append of unknown fate is left to a later look. */
+type AppendOptions = { readonly repeats?: boolean };
 
-/** How the closing events are appended: by default repeated until their fate is known. */
-export type Append = typeof appendUntilKnown;
+type Closing = readonly [EventOf<'AttemptMade'>, EventOf<'JobCompleted'>];
 
 /** A running job with its events so far, as recorded. */
 export type RunningView = {
@@ -59,7 +59,7 @@ async function closeFirst(
   deps: CloseDeps,
   running: RunningView,
   closing: Closing,
-  append: Append = appendUntilKnown,
+  options: AppendOptions = {},
 ): Promise<CompletedJob | null> {
   const { jobId } = running.state.started;
   const last = running.events.at(-1);
@@ -67,8 +67,8 @@ async function closeFirst(
   const ending = envelope(deps, closing, jobId, last.id);
   const signed = await signReceipt(deps, running, closing, ending);
   const events = [...ending, ...envelope(deps, [signed], jobId, ending.at(-1)?.id)];
-  const appended = await unlessOvertaken(append(deps, running.stream, last.revision, events));
-  if (appended === null) return null;
+  const place = { stream: running.stream, expected: last.revision };
+  if ((await appendUnlessOvertaken(deps, place, events, options)) === null) return null;
   const job = [...closing, signed].reduce<Job>(evolveJob, running.state);
   if (job.status !== 'completed') throw new Error('the closing events do not complete the job');
   return job;
@@ -76,7 +76,7 @@ async function closeFirst(
 
 /** Returns the stored job, which is known to be completed. */
 export async function loadClosed(deps: Pick<JournalDeps, 'log'>, jobId: string): Promise<CompletedJob> {
-  const { state } = await loadJob(deps.log, jobId);
+  const { state } = await load(deps, JOB, jobId);
   if (state.status !== 'completed') throw new Error('another process wrote to a job that is still running');
   return state;
 }
@@ -87,12 +87,12 @@ export async function closeUnsent(
   view: JobView,
   cause: Interruption,
   closedBy: 'owner' | 'recovery',
-  append: Append = appendUntilKnown,
+  options: AppendOptions = {},
 ): Promise<CompletedJob | null> {
   const at = isoNow(deps);
   const closing = closeInterrupted(cause, at, view.state, closedBy);
   if (closing.kind === 'impossible' || view.state.status !== 'running') return null;
-  return closeFirst(deps, { ...view, state: view.state }, closing.events, append);
+  return closeFirst(deps, { ...view, state: view.state }, closing.events, options);
 }
 
 async function signReceipt(

@@ -20,7 +20,7 @@ import {
   readRequest,
   takeQuota,
 } from '#src/usecases/decisions/judge-request.ts';
-import { appendUntilKnown, envelope } from '#src/usecases/event-streams.ts';
+import { appendUntilKnown, envelope } from '#src/usecases/process/stream.ts';
 import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord, type RecordDeps } from '#src/usecases/transparency/whole-record.ts';

@@ -14,7 +14,7 @@ import {
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { loadClaim, loadJob, loadPayment, type View } from '#src/usecases/event-streams.ts';
+import { CLAIM, JOB, load, PAYMENT, type View } from '#src/usecases/process/stream.ts';
 import type { GuessLimit } from './process-limits.ts';
 import type { Recovery } from './recover-jobs.ts';
 
@@ -64,8 +64,8 @@ type Found = 'payment' | 'key';
 export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known> {
   const { paymentStream, claimStream } = lookup;
   const [payment, claim] = await Promise.all([
-    paymentStream === null ? null : loadPayment(deps.log, paymentStream),
-    claimStream === null ? null : loadClaim(deps.log, claimStream),
+    paymentStream === null ? null : load(deps, PAYMENT, paymentStream),
+    claimStream === null ? null : load(deps, CLAIM, claimStream),
   ]);
   if (lookup.jobId !== null) return byRun(deps, lookup, lookup.jobId, payment);
   if (payment?.state.status === 'deferred')
@@ -192,7 +192,7 @@ async function lookAtHolder(
     return { job, release: over ? 'retention_over' : null, paid: null };
   }
   if (job !== null || paymentStream === null) return { job, release: null, paid: null };
-  const paid = await loadPayment(deps.log, paymentStream);
+  const paid = await load(deps, PAYMENT, paymentStream);
   const release = releaseOf(paid.state, jobId);
   // A job that started before its payment was refunded may have sent its request; one that starts later sends nothing.
   if (paid.state.status !== 'refunded' || release === null) return { job, release, paid };
@@ -218,7 +218,7 @@ type KnownJob =
   | { readonly kind: 'refused'; readonly refusal: Refused };
 
 async function findJob(deps: LookUpDeps, jobId: string): Promise<KnownJob | null> {
-  const { state } = await loadJob(deps.log, jobId);
+  const { state } = await load(deps, JOB, jobId);
   if (state.status === 'absent') return null;
   if (state.status === 'running') {
     deps.foundRunning(jobId);

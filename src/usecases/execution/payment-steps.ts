@@ -26,13 +26,14 @@ import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import {
-  appendPayment,
+  append,
   type JournalDeps,
-  loadPayment,
-  loadPaymentSurely,
-  unlessOvertaken,
+  load,
+  loadSurely,
+  PAYMENT,
+  tryAppend,
   type View,
-} from '#src/usecases/event-streams.ts';
+} from '#src/usecases/process/stream.ts';
 import { checkWalletFailures } from './admission.ts';
 import { accountOf, type Call, isContract, unprovenPayer } from './execution-call.ts';
 import { findKnown, inProgress, type LookUpDeps } from './idempotency.ts';
@@ -90,7 +91,8 @@ async function recordLateTransfer(deps: PaymentDeps, view: View<Payment> | null)
   if (view?.state.status !== 'rejected' && view?.state.status !== 'deferred') return false;
   const finding = await deps.payments.lookUp(view.state.reserved);
   if (finding.outcome !== 'paid') return false;
-  await appendPayment(deps, view, paymentSettled(view.state, finding.transaction, 'chain', isoNow(deps)));
+  const settled = paymentSettled(view.state, finding.transaction, 'chain', isoNow(deps));
+  await append(deps, PAYMENT, view, [settled]);
   return true;
 }
 
@@ -120,7 +122,7 @@ export async function reservePayment(
     owner: deps.owner,
     reservedAt: isoNow(deps),
   });
-  return deadline.forAppend(appendPayment(deps, view, reserved));
+  return deadline.forAppend(append(deps, PAYMENT, view, [reserved]));
 }
 
 /**
@@ -134,7 +136,7 @@ export async function releasePayment(
   lostKeyTo: string,
 ): Promise<void> {
   if (lookup.paymentStream === null) return;
-  const view = await loadPayment(deps.log, lookup.paymentStream);
+  const view = await load(deps, PAYMENT, lookup.paymentStream);
   if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;
   const released = event('PaymentReleased', {
     jobId,
@@ -142,7 +144,7 @@ export async function releasePayment(
     lostKeyTo,
     releasedAt: isoNow(deps),
   });
-  await deadline.forAppend(appendPayment(deps, view, released));
+  await deadline.forAppend(append(deps, PAYMENT, view, [released]));
 }
 
 // ── settle ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,7 +177,7 @@ const LOOK_UP = { kind: 'look_up' } as const;
 /** Throws `WrongExpectedVersion` if another call acted first. */
 export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Settled | Refused> {
   const { jobId, presented } = it.plan;
-  const view = it.plan.payment ?? (await loadPayment(deps.log, it.paymentStream));
+  const view = it.plan.payment ?? (await load(deps, PAYMENT, it.paymentStream));
   const payment = view.state;
   if (!isOf(payment, jobId)) return LOOK_UP;
   if (payment.status === 'settled') return { kind: 'settled', payment: paymentFacts(payment) };
@@ -192,7 +194,7 @@ export async function settlePayment(deps: PaymentDeps, it: Settling): Promise<Se
     // Settled once by the facilitator's answer: it is not settled again.
     if (payment.status === 'missing') throw unconfirmed();
     const retried = event('SettlementRetried', { jobId, owner: deps.owner, retriedAt: isoNow(deps) });
-    claimed = await it.call.deadline.forAppend(appendPayment(deps, view, retried));
+    claimed = await it.call.deadline.forAppend(append(deps, PAYMENT, view, [retried]));
   }
   const answer = await deps.payments.settle(presented);
   if (answer.outcome === 'settled') {
@@ -325,7 +327,7 @@ async function record(
 ): Promise<Settled | Refused | Open> {
   const { paymentStream } = it;
   const { jobId } = it.plan;
-  for (let view = inHand; ; view = await loadPaymentSurely(deps, paymentStream)) {
+  for (let view = inHand; ; view = await loadSurely(deps, PAYMENT, paymentStream)) {
     const payment = view.state;
     const ours = isOf(payment, jobId);
     if (payment.status === 'settled') {
@@ -343,7 +345,7 @@ async function record(
       found.type === 'PaymentSettled'
         ? { ...found, data: { ...found.data, jobId: payment.reserved.jobId } }
         : found;
-    const appended = await unlessOvertaken(appendPayment(deps, view, fact));
+    const appended = await tryAppend(deps, PAYMENT, view, [fact]);
     if (appended === null) continue;
     return fact.type === 'SettlementUnknown'
       ? { kind: 'open', view: appended }

@@ -5,9 +5,9 @@ import { deleteOldest } from '#src/lib/delete-oldest.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
-import { loadJob } from '#src/usecases/event-streams.ts';
+import { JOB, load } from '#src/usecases/process/stream.ts';
 import type { RecordDeps } from '#src/usecases/transparency/whole-record.ts';
-import { type Append, type CloseDeps, closeUnsent } from './close-job.ts';
+import { type CloseDeps, closeUnsent } from './close-job.ts';
 
 // ── observed leases ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -194,17 +194,15 @@ async function closeIfOrphaned(
   jobId: string,
   exclusive: boolean,
 ): Promise<'ended' | 'running' | 'closed'> {
-  const view = await loadJob(deps.log, jobId);
+  const view = await load(deps, JOB, jobId);
   if (view.state.status !== 'running') return 'ended';
   const { leaseMs, owner } = view.state.started;
   const unchanged = watch.unchangedFor(view.stream, String(view.expected));
   const orphaned = exclusive && owner !== deps.owner;
   if (!orphaned && unchanged < leaseMs + TIMES.recoveryGraceMs) return 'running';
-  if ((await closeUnsent(deps, view, 'interrupted_unknown', 'recovery', appendOnce)) === null)
-    return 'running';
+  // An append of unknown fate is not repeated: the next sweep reads what is stored, and a shutdown need not wait.
+  const once = { repeats: false };
+  if ((await closeUnsent(deps, view, 'interrupted_unknown', 'recovery', once)) === null) return 'running';
   deps.logger.warn('an interrupted job was closed by recovery', { jobId });
   return 'closed';
 }
-
-/** An append of unknown fate is not repeated here: the next sweep reads what is stored, and a shutdown need not wait. */
-const appendOnce: Append = ({ log }, stream, expected, events) => log.append(stream, expected, events);

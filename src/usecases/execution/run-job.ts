@@ -24,12 +24,13 @@ import {
 } from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import {
+  appendUnlessOvertaken,
   appendUntilKnown,
   envelope,
-  loadJobSurely,
-  loadPaymentSurely,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+  JOB,
+  loadSurely,
+  PAYMENT,
+} from '#src/usecases/process/stream.ts';
 import {
   asChained,
   type CloseDeps,
@@ -71,7 +72,7 @@ export async function announceJob(
   const events = envelope(deps, starting, facts.jobId);
   await appendUntilKnown(deps, stream, 'no_stream', events);
   const running = follow({ stream, state: absentJob, events: [], disclosures: [] }, starting, events);
-  const paid = facts.paymentStream === null ? null : await loadPaymentSurely(deps, facts.paymentStream);
+  const paid = facts.paymentStream === null ? null : await loadSurely(deps, PAYMENT, facts.paymentStream);
   const late = deps.clock.monotonic() - begun >= running.state.started.leaseMs;
   const buys = paid === null || paid.state.status === 'settled';
   return late || !buys ? closeNotExecuted(deps, facts.jobId) : running;
@@ -160,8 +161,8 @@ async function announceRetry(
   if (last === undefined) throw new Error('a running job has its JobStarted');
   const begun = deps.clock.monotonic();
   const events = envelope(deps, [made], jobId, last.id);
-  const append = appendUntilKnown(deps, running.stream, last.revision, events);
-  if ((await unlessOvertaken(append)) === null) return closeNotExecuted(deps, jobId);
+  const place = { stream: running.stream, expected: last.revision };
+  if ((await appendUnlessOvertaken(deps, place, events)) === null) return closeNotExecuted(deps, jobId);
   await deps.clock.sleep(waitMs);
   // Acknowledged or awake too late: a recovering process may have closed the job, so nothing may be sent.
   if (deps.clock.monotonic() - begun >= leaseMs) return closeNotExecuted(deps, jobId);
@@ -188,7 +189,7 @@ function closeDefective(deps: RunDeps, jobId: string, sent: Sent, defect: unknow
 }
 
 async function closeOwn(deps: RunDeps, jobId: string, cause: Interruption): Promise<Ran> {
-  const closed = await closeUnsent(deps, await loadJobSurely(deps, jobId), cause, 'owner');
+  const closed = await closeUnsent(deps, await loadSurely(deps, JOB, jobId), cause, 'owner');
   return { kind: 'closed', job: closed ?? (await loadClosed(deps, jobId)), disclosures: [] };
 }
 

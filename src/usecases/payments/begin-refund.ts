@@ -1,7 +1,7 @@
 // The first step of a refund, and how it is taken back.
 
 import type { PaymentReserved } from '#src/domain/events/payment.ts';
-import { event } from '#src/domain/events.ts';
+import { event, type PaymentEvent } from '#src/domain/events.ts';
 import {
   type BeginRefusal,
   beginRefund,
@@ -14,13 +14,7 @@ import {
 import type { Payment } from '#src/domain/payment/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import {
-  appendPayment,
-  type JournalDeps,
-  loadJob,
-  loadPayment,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+import { decide, JOB, type JournalDeps, load, PAYMENT, tryAppend } from '#src/usecases/process/stream.ts';
 import { type CompleteRequest, confirmFacts, findClaimed } from './complete-refund.ts';
 
 /** `id`: name of the payment's stream. `isNew` false: it had begun before. */
@@ -54,20 +48,27 @@ export async function beginPaymentRefund(
   { includeServed, statement }: BeginOptions,
 ): Promise<Begun> {
   for (;;) {
-    const view = await loadPayment(deps.log, id);
-    const job = await progress(deps, view.state);
-    const found = refundable(view.state, { job, includeServed });
-    if (found.kind !== 'refundable') return { outcome: 'refused', id, reason: found.kind };
-    const { payment } = found;
-    const { transaction } = payment.settled;
-    const finding = await deps.lookUp(payment.reserved, { transaction });
-    const isLookedAt = finding.outcome === 'paid' && payment.status === 'settled';
-    const charge = isLookedAt ? await deps.findTransfers(finding.transaction) : null;
-    const beginning = beginRefund(payment, { job, finding, charge, statement, at: isoNow(deps) });
-    if (beginning.kind !== 'events') return { outcome: 'refused', id, reason: beginning.kind };
-    const [event] = beginning.events;
-    if (event !== undefined && (await unlessOvertaken(appendPayment(deps, view, event))) === null) continue;
-    const begun = await unlessOvertaken(confirm(deps, id, event !== undefined));
+    const { answer } = await decide<Payment, PaymentEvent, BeginRefusal | 'begun' | 'begun_before'>(
+      deps,
+      PAYMENT,
+      id,
+      async ({ state }) => {
+        const job = await progress(deps, state);
+        const found = refundable(state, { job, includeServed });
+        if (found.kind !== 'refundable') return { events: [], answer: found.kind };
+        const { payment } = found;
+        const { transaction } = payment.settled;
+        const finding = await deps.lookUp(payment.reserved, { transaction });
+        const isLookedAt = finding.outcome === 'paid' && payment.status === 'settled';
+        const charge = isLookedAt ? await deps.findTransfers(finding.transaction) : null;
+        const beginning = beginRefund(payment, { job, finding, charge, statement, at: isoNow(deps) });
+        if (beginning.kind !== 'events') return { events: [], answer: beginning.kind };
+        const { events } = beginning;
+        return { events, answer: events.length > 0 ? 'begun' : 'begun_before' };
+      },
+    );
+    if (answer !== 'begun' && answer !== 'begun_before') return { outcome: 'refused', id, reason: answer };
+    const begun = await confirm(deps, id, answer === 'begun');
     if (begun !== null) return begun;
   }
 }
@@ -77,12 +78,12 @@ const DECISION_MS = 5000;
 const PAUSE_MS = 100;
 
 /**
- * Reads the job after the refund has begun. Returns null if the refund has to begin again, and throws `WrongExpectedVersion`
- * if another process acted first.
+ * Reads the job after the refund has begun. Returns null if the refund has to begin again, also because another process
+ * acted first.
  */
 async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<Begun | null> {
   for (let waited = 0; ; waited += PAUSE_MS) {
-    const view = await loadPayment(deps.log, id);
+    const view = await load(deps, PAYMENT, id);
     const { state } = view;
     if (state.status === 'refunded') return { outcome: 'refused', id, reason: 'already_refunded' };
     if (state.status !== 'refunding') return { outcome: 'refused', id, reason: 'cancelled' };
@@ -93,7 +94,8 @@ async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<B
     if (fate === 'holds') return { outcome: 'begun', id, payment: state.reserved, isNew };
     if (fate === 'lost' || waited >= DECISION_MS) {
       const cancelled = cancelRefund(state, 'job_started', isoNow(deps));
-      if (cancelled.kind === 'events') await appendPayment(deps, view, cancelled.events[0]);
+      const events = cancelled.kind === 'events' ? cancelled.events : [];
+      if ((await tryAppend(deps, PAYMENT, view, events)) === null) return null;
       // Closed without a request since it was read, which another command may have read: the refund begins again.
       if ((await progress(deps, state)) === 'interrupted') return null;
       return { outcome: 'refused', id, reason: facts.job === 'running' ? 'job_running' : 'served' };
@@ -104,7 +106,7 @@ async function confirm(deps: JournalDeps, id: string, isNew: boolean): Promise<B
 
 async function progress({ log }: JournalDeps, payment: Payment): Promise<JobProgress> {
   if (payment.status === 'absent') return 'absent';
-  return progressOf((await loadJob(log, payment.reserved.jobId)).state);
+  return progressOf((await load({ log }, JOB, payment.reserved.jobId)).state);
 }
 
 export type Cancelled =
@@ -114,26 +116,32 @@ export type Cancelled =
 
 /** Cancels a refund that has begun, so that the payment buys its call again, unless a transaction is claimed for it. */
 export async function cancelPaymentRefund(deps: JournalDeps, id: string): Promise<Cancelled> {
-  for (;;) {
-    const view = await loadPayment(deps.log, id);
-    const { state } = view;
-    const cancelled = cancelRefund(state, 'operator', isoNow(deps));
-    if (cancelled.kind !== 'events') return { outcome: 'refused', id, reason: cancelled.kind };
-    const transaction = await claimOf(deps, id);
-    if (transaction !== null) return { outcome: 'claimed', id, transaction };
-    const after = await unlessOvertaken(appendPayment(deps, view, cancelled.events[0]));
-    if (after === null) continue;
-    // A claim that was stored meanwhile has read the refund as begun.
-    const claimed = await claimOf(deps, id);
-    if (claimed === null) return { outcome: 'cancelled', id };
-    if (state.status !== 'refunding') throw new Error('a refund that is cancelled had begun');
-    const { jobId, served, statement } = state.begun;
-    const begun = event('RefundBegun', { jobId, served, statement, begunAt: isoNow(deps) });
-    // If another process acted first, it has recorded the refund, or a call: completing the refund decides.
-    await unlessOvertaken(appendPayment(deps, after, begun));
-    return { outcome: 'claimed', id, transaction: claimed };
-  }
+  const { view, answer } = await decide<Payment, PaymentEvent, Cancelled | Refunding>(
+    deps,
+    PAYMENT,
+    id,
+    async ({ state }) => {
+      const cancelled = cancelRefund(state, 'operator', isoNow(deps));
+      if (cancelled.kind !== 'events')
+        return { events: [], answer: { outcome: 'refused', id, reason: cancelled.kind } };
+      const transaction = await claimOf(deps, id);
+      if (transaction !== null) return { events: [], answer: { outcome: 'claimed', id, transaction } };
+      if (state.status !== 'refunding') throw new Error('a refund that is cancelled had begun');
+      return { events: cancelled.events, answer: state };
+    },
+  );
+  if ('outcome' in answer) return answer;
+  // A claim that was stored meanwhile has read the refund as begun.
+  const claimed = await claimOf(deps, id);
+  if (claimed === null) return { outcome: 'cancelled', id };
+  const { jobId, served, statement } = answer.begun;
+  const begun = event('RefundBegun', { jobId, served, statement, begunAt: isoNow(deps) });
+  // If another process acted first, it has recorded the refund, or a call: completing the refund decides.
+  await tryAppend(deps, PAYMENT, view, [begun]);
+  return { outcome: 'claimed', id, transaction: claimed };
 }
+
+type Refunding = Extract<Payment, { status: 'refunding' }>;
 
 const claimOf = async ({ log }: JournalDeps, id: string): Promise<string | null> =>
   (await findClaimed(log, new Set([id]))).get(id) ?? null;

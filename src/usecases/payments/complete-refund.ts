@@ -1,7 +1,7 @@
 // The second step of a refund: the transfers of one transaction are claimed for the refunds that have begun, and then these
 // are recorded. The claim decides what the transaction refunds: a run that ended between the two is continued by the next.
 import { refundId } from '#src/domain/events/refund.ts';
-import { STREAM } from '#src/domain/events.ts';
+import { type PaymentEvent, STREAM } from '#src/domain/events.ts';
 import {
   type Allocation,
   type Begun,
@@ -14,19 +14,20 @@ import {
   recordRefund,
   type Uncovered,
 } from '#src/domain/payment/refund.ts';
+import type { Payment } from '#src/domain/payment/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { eventsOf } from '#src/usecases/process/read-events.ts';
 import {
-  appendUntilKnown,
-  envelope,
-  eventsOf,
+  decide,
+  JOB,
   type JournalDeps,
-  loadJob,
-  loadPayment,
-  loadRefundClaims,
-  type PaymentView,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+  type Loaded,
+  load,
+  PAYMENT,
+  REFUND,
+  tryAppend,
+} from '#src/usecases/process/stream.ts';
 
 export type CompleteRequest = {
   /** `0x` and 64 hex digits, lower case. */
@@ -72,13 +73,13 @@ export async function completeRefunds(deps: JournalDeps, request: CompleteReques
   for (let released: readonly string[] = []; ; ) {
     // Before the claims: what is recorded meanwhile, and therefore not begun any more, is found in these.
     begun ??= await loadBegun(deps, request, found);
-    const { state, expected } = await loadRefundClaims(deps.log, stream);
+    const view = await load(deps, REFUND, stream);
+    const { state } = view;
     const at = isoNow(deps);
     const facts = { transaction, found, begun, refundFrom, released, max: MAX_REFUNDS, at };
     const { event, uncovered } = claimTransfers(state, facts);
     if (event !== null) {
-      const append = appendUntilKnown(deps, stream, expected, envelope(deps, [event], stream));
-      if ((await unlessOvertaken(append)) === null) begun = null;
+      if ((await tryAppend(deps, REFUND, view, [event])) === null) begun = null;
       else released = [];
       continue;
     }
@@ -116,7 +117,7 @@ async function loadBegun(
   const claimed = await findClaimed(deps.log, ids);
   const begun: Begun[] = [];
   for (const id of ids) {
-    const view = await loadPayment(deps.log, id);
+    const view = await load(deps, PAYMENT, id);
     const { state } = view;
     if (state.status !== 'refunding' || state.reserved.network !== network) continue;
     if (!paid.has(state.reserved.payer.toLowerCase())) continue;
@@ -136,18 +137,23 @@ async function record(
   allocation: Allocation,
   transaction: string,
 ): Promise<'now' | 'before' | 'elsewhere'> {
-  for (;;) {
-    const { stream, state, expected } = await loadPayment(deps.log, allocation.payment);
-    if (state.status === 'absent') return 'elsewhere';
-    const { jobId } = state.reserved;
-    const isCancelled = state.status === 'settled' || state.status === 'missing';
-    const served = isCancelled && progressOf((await loadJob(deps.log, jobId)).state) === 'executed';
-    const recording = recordRefund(state, allocation, { transaction, served, at: isoNow(deps) });
-    if (recording.kind === 'elsewhere') return recording.kind;
-    if (recording.events.length === 0) return 'before';
-    const append = appendUntilKnown(deps, stream, expected, envelope(deps, recording.events, jobId));
-    if ((await unlessOvertaken(append)) !== null) return 'now';
-  }
+  type Recorded = 'now' | 'before' | 'elsewhere';
+  const { answer } = await decide<Payment, PaymentEvent, Recorded>(
+    deps,
+    PAYMENT,
+    allocation.payment,
+    async ({ state }) => {
+      if (state.status === 'absent') return { events: [], answer: 'elsewhere' };
+      const { jobId } = state.reserved;
+      const isCancelled = state.status === 'settled' || state.status === 'missing';
+      const served = isCancelled && progressOf((await load(deps, JOB, jobId)).state) === 'executed';
+      const recording = recordRefund(state, allocation, { transaction, served, at: isoNow(deps) });
+      if (recording.kind === 'elsewhere') return { events: [], answer: recording.kind };
+      const { events } = recording;
+      return { events, answer: events.length > 0 ? 'now' : 'before' };
+    },
+  );
+  return answer;
 }
 
 // ── the refunds that have begun, and the transactions claimed for them ──────────────────────────────
@@ -181,10 +187,10 @@ export async function findClaimed(
 /** `payment`: as just read. A job that is read as absent, or starts behind the refund, reads the refund before it sends. */
 export async function confirmFacts(
   log: EventLog,
-  { events }: PaymentView,
+  { events }: Loaded<Payment>,
   { reserved }: RefundingPayment,
 ): Promise<ConfirmFacts> {
-  const { state, events: ofJob } = await loadJob(log, reserved.jobId);
+  const { state, events: ofJob } = await load({ log }, JOB, reserved.jobId);
   const started = ofJob.find(({ type }) => type === 'JobStarted');
   const begun = events.findLast(({ type }) => type === 'RefundBegun');
   const startedBefore = started !== undefined && begun !== undefined && started.position < begun.position;

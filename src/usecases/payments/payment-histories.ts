@@ -3,7 +3,7 @@ import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { isLedgerEvent, type LedgerEvent } from '#src/domain/payment/ledger.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { eventIn } from '#src/usecases/event-streams.ts';
+import { eventIn } from '#src/usecases/process/read-events.ts';
 
 /** `id`: name of the payment's stream. `events`: in the order of the log. */
 export type PaymentHistory = { readonly id: string; readonly events: readonly LedgerEvent[] };

@@ -24,7 +24,8 @@ import {
 } from '#src/domain/payment/reconciliation.ts';
 import { isSelfPaid, type Payment } from '#src/domain/payment/state.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { eventIn, eventsOf, loadPayment } from '#src/usecases/event-streams.ts';
+import { eventIn, eventsOf } from '#src/usecases/process/read-events.ts';
+import { load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { readHistory } from './payment-histories.ts';
 
 /** A charge whose transfer is in no block that was compared so far. */
@@ -197,7 +198,7 @@ function openComparisons(log: EventLog, charges: ReturnType<typeof openPayments>
       else
         for (const hash of round.confirmed) {
           const name = STREAM.payment(hash);
-          charges.unconfirm(name, (await loadPayment(log, name)).state);
+          charges.unconfirm(name, (await load({ log }, PAYMENT, name)).state);
         }
     }
     return books;

@@ -11,12 +11,7 @@ import {
 import type { ChainFinding, Payment } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import {
-  appendPayment,
-  type JournalDeps,
-  loadPayment,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+import { decide, type JournalDeps, PAYMENT } from '#src/usecases/process/stream.ts';
 
 export type ResolveChain = Pick<Payments, 'lookUp'> & {
   /** Whether the transaction contains the transfer of this authorization to its payee; null: no usable answer. */
@@ -43,12 +38,11 @@ export async function resolvePayment(
   deps: JournalDeps & { readonly chain: ResolveChain },
   { id, statement }: ResolveRequest,
 ): Promise<Resolved> {
-  for (;;) {
-    const view = await loadPayment(deps.log, id);
-    const resolved = await resolve(deps, view.state, statement);
-    if (resolved.kind !== 'recorded') return resolved;
-    if ((await unlessOvertaken(appendPayment(deps, view, resolved.event))) !== null) return resolved;
-  }
+  const { answer } = await decide(deps, PAYMENT, id, async ({ state }) => {
+    const resolved = await resolve(deps, state, statement);
+    return { events: resolved.kind === 'recorded' ? [resolved.event] : [], answer: resolved };
+  });
+  return answer;
 }
 
 async function resolve(

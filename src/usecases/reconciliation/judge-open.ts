@@ -26,14 +26,8 @@ import { isoNow } from '#src/lib/iso.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import {
-  appendPayment,
-  type JournalDeps,
-  loadJob,
-  loadPayment,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+import { JOB, type JournalDeps, load, PAYMENT, tryAppend } from '#src/usecases/process/stream.ts';
 
 export type JudgeDeps = JournalDeps & {
   readonly scan: Pick<ChainScan, 'blockOf'>;
@@ -81,7 +75,7 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
   const until = deps.clock.monotonic() + JUDGE_MS;
   for (const stream of compared.turns.take(candidates(deps, ledger, compared), LOOK_UPS)) {
     if (compared.signal.aborted || failures >= FAILURES || deps.clock.monotonic() > until) break;
-    const view = await loadPayment(deps.log, stream);
+    const view = await load(deps, PAYMENT, stream);
     const { state } = view;
     if (state.status === 'absent' || !isOpenTo(state, compared.upTo)) continue;
     const transaction = transactionOf(state);
@@ -92,7 +86,7 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
     if (fact === null) continue;
     if (await compared.isOvertaken()) break;
     // Another process may have appended to the payment meanwhile: the next round judges it again.
-    const after = await unlessOvertaken(appendPayment(deps, view, fact));
+    const after = await tryAppend(deps, PAYMENT, view, [fact]);
     if (after !== null) judged[LISTS[fact.type]].push(stream);
   }
   return { ...judged, unread };
@@ -158,7 +152,7 @@ async function factOf(
 }
 
 const hasStarted = async ({ log }: JudgeDeps, jobId: string): Promise<boolean> =>
-  (await loadJob(log, jobId)).state.status !== 'absent';
+  (await load({ log }, JOB, jobId)).state.status !== 'absent';
 
 /** The transfer of a payment is in a compared block, and the node's answer for these blocks did not contain it. */
 async function unreadBlock(

@@ -13,8 +13,8 @@ import { isBound } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { ChainScan, Scan } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import { appendUntilKnown, envelope, unlessOvertaken } from '#src/usecases/event-streams.ts';
 import { type Ledger, openLedger, standingRounds } from '#src/usecases/payments/read-ledger.ts';
+import { appendUnlessOvertaken, envelope } from '#src/usecases/process/stream.ts';
 import { endKey, type JudgeDeps, type Judged, judgeOpen, openTurns, type Turns } from './judge-open.ts';
 import { type SettledTransfers, settleTransfers } from './settle-transfers.ts';
 
@@ -99,8 +99,7 @@ export async function reconcileChain(
   const { missing, rejected, unread } = judged;
   const { corrected } = paid;
   const found = { settled: [...paid.settled, ...judged.settled], corrected, missing, rejected, unread };
-  const append = appendUntilKnown(deps, stream, expected, envelope(deps, [event], stream));
-  const appended = await unlessOvertaken(append);
+  const appended = await appendUnlessOvertaken(deps, { stream, expected }, envelope(deps, [event], stream));
   if (appended === null) return { kind: 'overtaken' };
   const { nextRevision: revision } = appended;
   return { kind: 'reconciled', round: event.data, revision, found, more: upTo.number < head.number };

@@ -1,6 +1,7 @@
 // Finds the payment of each transfer to the payee, by the name of its stream, and records the charge that the books lack.
 
 import type { Unattributed } from '#src/domain/events/payment.ts';
+import type { PaymentEvent } from '#src/domain/events.ts';
 import {
   accountKey,
   type ChainAccount,
@@ -10,14 +11,10 @@ import {
   streamOfTransfer,
   type TransferVerdict,
 } from '#src/domain/payment/reconciliation.ts';
+import type { Payment } from '#src/domain/payment/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import {
-  appendPayment,
-  type JournalDeps,
-  loadPayment,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+import { decide, type JournalDeps, PAYMENT } from '#src/usecases/process/stream.ts';
 
 export type SettledTransfers = {
   readonly received: bigint;
@@ -82,14 +79,19 @@ async function settleTransfer(
   const known = unconfirmed.get(stream);
   const isOf = known?.amount === transfer.amount && accountKey(known.account) === accountKey(account);
   if (isOf && known.transaction === transfer.transaction) return 'confirmed';
-  for (;;) {
-    const view = await loadPayment(deps.log, stream);
-    const verdict = judgeTransfer(view.state, account, transfer, isoNow(deps));
-    if (verdict.kind !== 'settles' && verdict.kind !== 'corrects') return verdict.kind;
-    // After a reorganisation the transaction may be an old one. The round is not recorded then, whatever it found.
-    if (verdict.kind === 'corrects' && (await isOvertaken())) return 'confirmed';
-    if ((await unlessOvertaken(appendPayment(deps, view, verdict.event))) === null) continue;
-    const isAdded = verdict.kind === 'corrects' && verdict.event.data.recorded === null;
-    return isAdded ? 'confirmed' : verdict.kind;
-  }
+  const { answer } = await decide<Payment, PaymentEvent, TransferVerdict['kind']>(
+    deps,
+    PAYMENT,
+    stream,
+    async ({ state }) => {
+      const verdict = judgeTransfer(state, account, transfer, isoNow(deps));
+      if (verdict.kind !== 'settles' && verdict.kind !== 'corrects')
+        return { events: [], answer: verdict.kind };
+      // After a reorganisation the transaction may be an old one. The round is not recorded then, whatever it found.
+      if (verdict.kind === 'corrects' && (await isOvertaken())) return { events: [], answer: 'confirmed' };
+      const isAdded = verdict.kind === 'corrects' && verdict.event.data.recorded === null;
+      return { events: [verdict.event], answer: isAdded ? 'confirmed' : verdict.kind };
+    },
+  );
+  return answer;
 }

@@ -2,6 +2,7 @@
 import { toHex } from '#src/domain/encoding.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
+import type { Payment } from '#src/domain/payment/state.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import {
   defineSchedule,
@@ -24,18 +25,12 @@ import {
   readRequest,
   runFingerprint,
 } from '#src/usecases/decisions/judge-request.ts';
-import {
-  appendPayment,
-  appendSchedule,
-  eventIn,
-  loadPayment,
-  loadSchedule,
-  type View,
-} from '#src/usecases/event-streams.ts';
 import { takePaidSlot } from '#src/usecases/execution/admission.ts';
 import { accountOf, type Call, callOf, unprovenPayer } from '#src/usecases/execution/execution-call.ts';
 import { inProgress } from '#src/usecases/execution/idempotency.ts';
 import { verifyPayment } from '#src/usecases/execution/payment-steps.ts';
+import { eventIn } from '#src/usecases/process/read-events.ts';
+import { append, load, PAYMENT, SCHEDULE, type View } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
@@ -112,11 +107,11 @@ export async function createSchedule(
       cancelHash: hashOf(cancelToken),
       sealed,
     };
-    const view = await loadSchedule(deps.log, scheduleId);
+    const view = await load(deps, SCHEDULE, scheduleId);
     // A copy of this purchase has defined it meanwhile.
     if (view.state.status !== 'absent') throw new WrongExpectedVersion(view.stream, 'no_stream', null);
     const events = defineSchedule(facts, run, funding, timeOf(deps));
-    const defined = await call.deadline.forAppend(appendSchedule(deps, view, events));
+    const defined = await call.deadline.forAppend(append(deps, SCHEDULE, view, events));
     return boughtOf(defined.state, run, cancelToken);
   });
 }
@@ -127,7 +122,7 @@ export async function fundRun(
   scheduleId: string,
   buyer: Buyer,
 ): Promise<Bought | Refused> {
-  const view = await orLogFault(loadSchedule(deps.log, scheduleId), UNSETTLED);
+  const view = await orLogFault(load(deps, SCHEDULE, scheduleId), UNSETTLED);
   if (view.state.status === 'absent') return notFound();
   const text = await deps.vault.take(view.state.defined.sealed);
   if (text === null) return over(view.state.status === 'cancelled' ? 'cancelled' : 'complete');
@@ -135,7 +130,7 @@ export async function fundRun(
   if (isRefused(read)) return read;
   const newJobId = makeId('job', deps.entropy.bytes(16));
   return purchase(deps, buyer, read, async (call) => {
-    const before = await loadSchedule(deps.log, scheduleId);
+    const before = await load(deps, SCHEDULE, scheduleId);
     const { state } = before;
     if (state.status === 'absent') return notFound();
     const known = await knownTicket(deps, call);
@@ -162,7 +157,7 @@ export async function fundRun(
     const funding = await payFor(deps, call, { buyer, order, isBound: known !== null });
     if (isRefused(funding)) return funding;
     const events = [...passed, fund(state, run, funding, timeOf(deps))];
-    const after = await call.deadline.forAppend(appendSchedule(deps, before, events));
+    const after = await call.deadline.forAppend(append(deps, SCHEDULE, before, events));
     return boughtOf(after.state, run, null);
   });
 }
@@ -211,7 +206,7 @@ type KnownTicket = {
   readonly scheduleId: string;
   readonly jobId: string;
   readonly run: PlannedRun;
-  readonly payment: View<Exclude<Awaited<ReturnType<typeof loadPayment>>['state'], { status: 'absent' }>>;
+  readonly payment: View<Exclude<Payment, { status: 'absent' }>>;
   readonly schedule: View<Schedule>;
 };
 
@@ -219,7 +214,7 @@ type KnownTicket = {
 async function knownTicket(deps: ScheduleDeps, call: Call): Promise<KnownTicket | null | Refused> {
   const { paymentStream, authorization, payloadHash } = call.lookup;
   if (paymentStream === null || authorization === null) return null;
-  const payment = await loadPayment(deps.log, paymentStream);
+  const payment = await load(deps, PAYMENT, paymentStream);
   const { state } = payment;
   if (state.status === 'absent' || state.status === 'rejected' || state.status === 'released') return null;
   const { reserved } = state;
@@ -231,7 +226,7 @@ async function knownTicket(deps: ScheduleDeps, call: Call): Promise<KnownTicket 
   const deferred = await findDeferred(deps, paymentStream, reserved.jobId);
   if (!isCopy || deferred === null) return reused();
   const { scheduleId, jobId, run, dueAt } = deferred;
-  const schedule = await loadSchedule(deps.log, scheduleId);
+  const schedule = await load(deps, SCHEDULE, scheduleId);
   return { scheduleId, jobId, run: { run, dueAt }, payment: { ...payment, state }, schedule };
 }
 
@@ -326,7 +321,7 @@ async function bindPayment(deps: ScheduleDeps, call: Call, order: Order): Promis
   try {
     const verified = ticket.verifiable ? await verifyPayment(deps, call) : { verified: true };
     if (isRefused(verified)) return verified;
-    const view = await loadPayment(deps.log, paymentStream);
+    const view = await load(deps, PAYMENT, paymentStream);
     const { status } = view.state;
     if (!verified.verified || !['absent', 'rejected', 'released'].includes(status))
       throw new WrongExpectedVersion(paymentStream, 'no_stream', null);
@@ -336,7 +331,7 @@ async function bindPayment(deps: ScheduleDeps, call: Call, order: Order): Promis
       ...{ validBefore, payloadHash, x402Version, scheduleId, ...quote.run },
       deferredAt: iso(deps.clock.now()),
     });
-    await call.deadline.forAppend(appendPayment(deps, view, deferred));
+    await call.deadline.forAppend(append(deps, PAYMENT, view, [deferred]));
     return ALLOWED;
   } finally {
     slot();

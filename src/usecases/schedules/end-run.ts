@@ -7,15 +7,7 @@ import { cancelSchedule as cancel, catchUpEnd, skipRun } from '#src/domain/sched
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import {
-  appendPayment,
-  appendSchedule,
-  loadJob,
-  loadPayment,
-  loadSchedule,
-  unlessOvertaken,
-  type View,
-} from '#src/usecases/event-streams.ts';
+import { JOB, load, PAYMENT, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { notFound, type ScheduleDeps, timeOf } from './quote.ts';
 
@@ -44,10 +36,10 @@ export async function endRun(
     const isOpen = startsElsewhere && (paymentStream === null || ended === UNSERVED);
     if (isOpen && now <= catchUpEnd(view.state.defined, ticket) + RUN_TIMES.endGraceMs) return view;
     // Read after the time, and the payment's end: a start that it does not show is not sent any more.
-    if ((await loadJob(deps.log, jobId)).state.status !== 'absent') return view;
+    if ((await load(deps, JOB, jobId)).state.status !== 'absent') return view;
   }
-  const skipping = appendSchedule(deps, view, [skipRun(view.state, ticket, ended, timeOf(deps))]);
-  const after = definedView(await unlessOvertaken(skipping));
+  const skipped = [skipRun(view.state, ticket, ended, timeOf(deps))];
+  const after = definedView(await tryAppend(deps, SCHEDULE, view, skipped));
   if (after === null) return null;
   await forgetRun(deps, after, ticket);
   return after;
@@ -64,14 +56,14 @@ export async function releasePayment(
   reason: string,
 ): Promise<string> {
   for (;;) {
-    const view = await loadPayment(deps.log, stream);
+    const view = await load(deps, PAYMENT, stream);
     const { state } = view;
     if (state.status === 'absent' || state.reserved.jobId !== jobId) return reason;
     switch (state.status) {
       case 'deferred': {
         const facts = { jobId, reason, lostKeyTo: null, releasedAt: isoNow(deps) };
-        const releasing = appendPayment(deps, view, event('PaymentReleased', facts));
-        if ((await unlessOvertaken(releasing)) !== null) return reason;
+        const releasing = tryAppend(deps, PAYMENT, view, [event('PaymentReleased', facts)]);
+        if ((await releasing) !== null) return reason;
         break;
       }
       case 'rejected':
@@ -100,7 +92,7 @@ async function unneeded({ log }: EndDeps, { state }: View<DefinedSchedule>): Pro
   if (status !== 'cancelled' && next !== null) return [];
   for (const { status: of, jobId } of tickets) {
     if (of === 'funded') return [];
-    if ((await loadJob(log, jobId)).state.status !== 'completed') return [];
+    if ((await load({ log }, JOB, jobId)).state.status !== 'completed') return [];
   }
   return [defined.scheduleId];
 }
@@ -124,10 +116,10 @@ export const cancelSchedule = (
 ): Promise<DefinedSchedule | Refused> =>
   answerInTime(deps, 'repeat the cancellation.', async (deadline) => {
     for (;;) {
-      let view = definedView(await loadSchedule(deps.log, scheduleId));
+      let view = definedView(await load(deps, SCHEDULE, scheduleId));
       if (view === null || hashOf(token) !== view.state.defined.cancelHash) return notFound();
-      const appending = appendSchedule(deps, view, cancel(view.state, isoNow(deps)));
-      view = definedView(await deadline.forAppend(unlessOvertaken(appending)));
+      const appending = tryAppend(deps, SCHEDULE, view, cancel(view.state, isoNow(deps)));
+      view = definedView(await deadline.forAppend(appending));
       for (const ticket of view?.state.tickets ?? [])
         if (ticket.status === 'funded') view = view && (await endRun(deps, view, ticket, 'cancelled'));
       if (view === null) continue;

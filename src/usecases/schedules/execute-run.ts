@@ -6,8 +6,8 @@ import { type PaymentHeader, readSealedHeader, readSealedRequest } from '#src/do
 import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import { loadSchedule, type View } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { load, SCHEDULE, type View } from '#src/usecases/process/stream.ts';
 import { BegunRuns } from './begun-runs.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
@@ -111,7 +111,7 @@ export class RunExecutor {
     });
     this.begun.remember(jobId, defined.scheduleId);
     if (!isRefused(execution)) {
-      const view = definedView(await loadSchedule(this.#deps.log, defined.scheduleId));
+      const view = definedView(await load(this.#deps, SCHEDULE, defined.scheduleId));
       if (view !== null) await forgetRun(this.#deps, view, ticket);
       this.begun.forget(jobId);
       return;
@@ -122,7 +122,7 @@ export class RunExecutor {
 
   /** If another process writes to the schedule first, or the run may still start there, a later look ends it. */
   async #end({ jobId }: Ticket, scheduleId: string, reason: string): Promise<void> {
-    const view = definedView(await loadSchedule(this.#deps.log, scheduleId));
+    const view = definedView(await load(this.#deps, SCHEDULE, scheduleId));
     const ticket = view?.state.tickets.find((one) => one.jobId === jobId);
     if (view === null || ticket === undefined) return this.begun.forget(jobId);
     const startsElsewhere = !this.#deps.exclusive || this.begun.find(jobId)?.continues === true;

@@ -1,7 +1,7 @@
 // Deletes the keys that a crash has left behind: of runs that have ended, of purchases that were not completed, and
 // of cancellations.
 import type { DefinedSchedule } from '#src/domain/schedule/state.ts';
-import { loadJob, loadSchedule, type View } from '#src/usecases/event-streams.ts';
+import { JOB, load, SCHEDULE, type View } from '#src/usecases/process/stream.ts';
 import { definedView, type EndDeps, endRun, forgetRequest } from './end-run.ts';
 
 const SWEEP_MS = 600_000;
@@ -36,7 +36,7 @@ export class KeySweep {
     const names = new Set(await vault.names());
     const used = new Set<string>();
     for (const name of names) {
-      const view = name.startsWith('sch_') ? definedView(await loadSchedule(log, name)) : null;
+      const view = name.startsWith('sch_') ? definedView(await load({ log }, SCHEDULE, name)) : null;
       if (view === null) continue;
       used.add(name);
       for (const { jobId } of view.state.tickets) used.add(jobId);
@@ -52,7 +52,7 @@ export class KeySweep {
     for (const ticket of view.state.tickets) {
       if (now === null || !names.has(ticket.jobId)) continue;
       if (ticket.status === 'started') {
-        const job = await loadJob(this.#deps.log, ticket.jobId);
+        const job = await load(this.#deps, JOB, ticket.jobId);
         if (job.state.status === 'completed') await this.#deps.vault.remove([ticket.jobId]);
       } else if (view.state.status === 'cancelled') now = await endRun(this.#deps, now, ticket, 'cancelled');
     }

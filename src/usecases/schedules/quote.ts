@@ -13,8 +13,8 @@ import { iso } from '#src/lib/iso.ts';
 import { orLogFault } from '#src/ports/outage.ts';
 import type { Vault } from '#src/ports/vault.ts';
 import { type ReadRequest, readRequest } from '#src/usecases/decisions/judge-request.ts';
-import { loadSchedule } from '#src/usecases/event-streams.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
+import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
 
 export type ScheduleDeps = ExecuteDeps & {
   readonly vault: Vault;
@@ -76,7 +76,7 @@ export async function quoteRun(
   deps: ScheduleDeps,
   scheduleId: string,
 ): Promise<Quote | Refused<'schedule_not_found' | 'schedule_ended'>> {
-  const { state } = await orLogFault(loadSchedule(deps.log, scheduleId), 'repeat the request.');
+  const { state } = await orLogFault(load(deps, SCHEDULE, scheduleId), 'repeat the request.');
   if (state.status === 'absent') return notFound();
   const next = nextOf(deps, state);
   return isRefused(next) ? next : quoteOf(deps.clock.now(), next.run, state.defined);

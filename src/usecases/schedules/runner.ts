@@ -7,13 +7,7 @@ import { type DefinedSchedule, type Ticket, UNFUNDED } from '#src/domain/schedul
 import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
-import {
-  appendSchedule,
-  loadJob,
-  loadSchedule,
-  unlessOvertaken,
-  type View,
-} from '#src/usecases/event-streams.ts';
+import { JOB, load, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import { type RunDeps, RunExecutor } from './execute-run.ts';
 import { KeySweep } from './key-sweep.ts';
@@ -94,11 +88,11 @@ export class ScheduleRunner {
   async #look(scheduleId: string, spreadMs: number): Promise<void> {
     const { log, logger } = this.#deps;
     try {
-      let view = definedView(await loadSchedule(log, scheduleId));
+      let view = definedView(await load({ log }, SCHEDULE, scheduleId));
       this.#runs.begun.forgetOthers(scheduleId, view?.state.tickets ?? []);
       if (view === null) return;
       const passed = passUnfunded(view.state, timeOf(this.#deps));
-      view = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, passed)));
+      view = definedView(await tryAppend(this.#deps, SCHEDULE, view, passed));
       const tickets = [...(view?.state.tickets ?? [])].sort((a, b) => (a.dueAt < b.dueAt ? -1 : 1));
       for (const ticket of tickets) {
         if (view === null || this.#deps.stopping.aborted) return;
@@ -131,14 +125,14 @@ export class ScheduleRunner {
     if (await runsAlready(this.#deps, state, ticket)) return endRun(this.#deps, view, ticket, 'overlap');
     const started = startRun(state, ticket, this.#deps.owner, isoNow(this.#deps));
     if (started === null) return view;
-    const after = definedView(await unlessOvertaken(appendSchedule(this.#deps, view, [started])));
+    const after = definedView(await tryAppend(this.#deps, SCHEDULE, view, [started]));
     if (after !== null) this.#runs.begin(after, ticket);
     return after;
   }
 
   async #lookAtStarted(view: View<DefinedSchedule>, ticket: Ticket): Promise<View<DefinedSchedule> | null> {
     const { jobId } = ticket;
-    const job = await loadJob(this.#deps.log, jobId);
+    const job = await load(this.#deps, JOB, jobId);
     if (job.state.status === 'running') return view;
     if (job.state.status === 'completed') {
       await forgetRun(this.#deps, view, ticket);
@@ -209,7 +203,7 @@ async function missRun(
 ): Promise<View<DefinedSchedule> | null> {
   const moved = moveRun(view.state, ticket, timeOf(deps));
   if (moved === null) return endRun(deps, view, ticket, 'missed');
-  return definedView(await unlessOvertaken(appendSchedule(deps, view, [moved])));
+  return definedView(await tryAppend(deps, SCHEDULE, view, [moved]));
 }
 
 /** Whether the process that has started a run is silent. */
@@ -231,7 +225,7 @@ async function runsAlready(
   const earlier = tickets.filter((one) => one.status === 'started' && one.run < run && one.jobId !== jobId);
   const last = earlier.at(-1);
   if (last === undefined) return false;
-  return (await loadJob(log, last.jobId)).state.status !== 'completed';
+  return (await load({ log }, JOB, last.jobId)).state.status !== 'completed';
 }
 
 /** From 0 to 1, the same for a run in every process. */

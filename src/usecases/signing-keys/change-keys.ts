@@ -14,7 +14,7 @@ import {
 import { iso } from '#src/lib/iso.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { KeyStore, StoredKey } from '#src/ports/key-store.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { activation, announce, demandSameSecret, type KeyRing, loadKeyRing } from './key-ring.ts';
 
 export type ChangeKeysDeps = JournalDeps & { readonly store: KeyStore };

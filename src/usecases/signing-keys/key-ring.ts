@@ -15,13 +15,8 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
-import {
-  appendUntilKnown,
-  envelope,
-  eventIn,
-  type JournalDeps,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+import { eventIn } from '#src/usecases/process/read-events.ts';
+import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
 
 /** The key file contains other keys or another secret than the event log: the process must not start, nor change keys. */
 export class KeyMismatch extends OperatorError {}
@@ -137,8 +132,8 @@ export async function announce(
     },
   };
   const made = envelope(deps, events, correlationId);
-  const append = appendUntilKnown({ ...deps, clock: limited }, STREAM.keys, revision, made);
-  return (await unlessOvertaken(append)) !== null;
+  const place = { stream: STREAM.keys, expected: revision };
+  return (await appendUnlessOvertaken({ ...deps, clock: limited }, place, made)) !== null;
 }
 
 type Announced = { readonly key: Pick<HeldKey, 'keyId' | 'x'>; readonly purpose: KeyPurpose };

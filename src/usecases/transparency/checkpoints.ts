@@ -21,12 +21,7 @@ import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts'
 import { iso } from '#src/lib/iso.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { CheckpointKey, CheckpointSigner } from '#src/ports/signer.ts';
-import {
-  appendUntilKnown,
-  envelope,
-  type JournalDeps,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { dueLook, problemOf, type RowsNow, type StoredNote, statusOf } from './checkpoint-state.ts';
 import { type KnownCheckpointsDeps, knownCheckpoints } from './known-checkpoints.ts';
@@ -212,11 +207,9 @@ async function append(deps: CheckpointDeps, head: TreeHead, key: CheckpointKey, 
   const also = replacedKeys(deps, key, head.origin);
   const event = await signedCheckpoint(head, key, deps.clock.now(), also);
   const events = envelope(deps, [event], key.keyId);
-  const appended =
-    last === 'no_stream'
-      ? deps.log.append(STREAM.receiptLog, last, events)
-      : appendUntilKnown(deps, STREAM.receiptLog, last, events);
-  if ((await unlessOvertaken(appended)) === null) return null;
+  const place = { stream: STREAM.receiptLog, expected: last };
+  if ((await appendUnlessOvertaken(deps, place, events, { repeats: last !== 'no_stream' })) === null)
+    return null;
   return { ...head, note: event.data.note, place: null, signedAt: event.data.signedAt };
 }
 

@@ -5,12 +5,7 @@ import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
 import type { PolicyCosignature, QuorumPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import {
-  appendUntilKnown,
-  envelope,
-  type JournalDeps,
-  unlessOvertaken,
-} from '#src/usecases/event-streams.ts';
+import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
 import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts';
 
 export class CosignedRecord {
@@ -72,8 +67,8 @@ export class CosignedRecord {
       cosignedAt: isoNow(this.#deps),
     });
     const events = envelope(this.#deps, [cosigned], STREAM.logWitnesses);
-    const append = appendUntilKnown(this.#deps, STREAM.logWitnesses, this.#expected, events);
-    const appended = await unlessOvertaken(append);
+    const place = { stream: STREAM.logWitnesses, expected: this.#expected };
+    const appended = await appendUnlessOvertaken(this.#deps, place, events);
     if (appended === null) return false;
     this.#expected = appended.nextRevision;
     this.#last = cosigned.data;

@@ -8,7 +8,7 @@ import { parseNote, withSignatures } from '#src/domain/transparency/note.ts';
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
 import type { QuorumPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import type { JournalDeps } from '#src/usecases/event-streams.ts';
+import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts';
 import type { Checkpoints, TreeRows } from '#src/usecases/transparency/checkpoints.ts';
 import type { AskedWitness, Asking } from './ask-witness.ts';

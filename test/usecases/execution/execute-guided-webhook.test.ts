@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { decisionHash } from '#src/domain/decision/approval.ts';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
-import { loadJob } from '#src/usecases/event-streams.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
+import { JOB, load } from '#src/usecases/process/stream.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
 import { DEMO } from '#test/support/given-call.ts';
@@ -44,7 +44,7 @@ test('an approved action is executed once; answer, job and receipt name the deci
   const { execution, decision: returned } = await guidedAnswer(it, decisionId);
   assert.deepEqual(returned, { decisionId, recommendation: 'pay_and_execute', confidence: 'high' });
   assert.equal(execution.job.status, 'succeeded');
-  const { state } = await loadJob(it.log, execution.job.id);
+  const { state } = await load(it, JOB, execution.job.id);
   assert.ok(state.status === 'completed');
   const hash = decisionHash(JSON.parse(JSON.stringify(decision)));
   const { route, decisionId: id, decisionHash: recorded } = state.started;

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { boughtNothing } from '#src/domain/payment/ledger.ts';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { OutboundDefect } from '#src/ports/outbound.ts';
-import { loadJob } from '#src/usecases/event-streams.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
+import { JOB, load } from '#src/usecases/process/stream.ts';
 import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
 import { afterOthers, gate, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import {
@@ -29,7 +29,7 @@ const closeByRecovery = async (it: World) => {
   return recovery.sweep({ exclusive: true });
 };
 async function storedJob(it: World) {
-  const { state } = await loadJob(it.log, JOB_ID);
+  const { state } = await load(it, JOB, JOB_ID);
   assert.ok(state.status === 'completed');
   return state;
 }

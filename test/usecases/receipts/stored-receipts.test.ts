@@ -7,7 +7,7 @@ import { parseNote } from '#src/domain/transparency/note.ts';
 import { parseTlogProof } from '#src/domain/transparency/tlog-proof.ts';
 import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { loadJob } from '#src/usecases/event-streams.ts';
+import { JOB, load } from '#src/usecases/process/stream.ts';
 import {
   type StoredJob,
   storedReceiptVerifier,
@@ -39,7 +39,7 @@ async function stored(changes: CallChanges = {}, it = world(shared(), { receiptL
   const answer = await letPass(it.clock, execute(it, { request: { retry: { attempts: 2 } }, ...changes }));
   assert.ok(answer.kind === 'ran');
   const { id: jobId } = answer.execution.job;
-  const { state } = await loadJob(it.log, jobId);
+  const { state } = await load(it, JOB, jobId);
   assert.ok(state.status === 'completed' && state.receipt !== null);
   const { receipt } = state;
   const job: StoredJob = rowOfJob(state);

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
-import { loadJob, loadPayment } from '#src/usecases/event-streams.ts';
 import { inFlightSlots } from '#src/usecases/execution/process-limits.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
+import { JOB, load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { listOpenPayments } from '#test/support/books.ts';
@@ -34,7 +34,7 @@ const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now
 /** Reason of each skipped run, state of the payment, charges, calls, and keys that the vault has of payment headers. */
 const outcome = async (it: ScheduleWorld) => [
   skips(it),
-  (await loadPayment(it.log, PAYMENT_1)).state.status,
+  (await load(it, PAYMENT, PAYMENT_1)).state.status,
   it.payments.ledger.size,
   it.outbound.sent.length,
   [...it.common.vault.keys.keys()].filter((name) => name.startsWith('job_')).length,
@@ -48,7 +48,7 @@ test('late within the catch-up: the receipt says by how much', async () => {
   at(it, dueOf(1) + 299_000);
   await it.pass();
   const [ticket] = (await scheduleOf(it, idOf(bought))).tickets;
-  const job = (await loadJob(it.log, ticket?.jobId ?? '')).state;
+  const job = (await load(it, JOB, ticket?.jobId ?? '')).state;
   assert.ok(job.status === 'completed' && job.receipt !== null);
   const { payload } = readReceipt(job.receipt.jws);
   assert.equal(payload && runOf(payload)?.lateByMs, 299_000);
@@ -89,7 +89,7 @@ describe('the settlement is refused, and the chain shows that the authorization'
       it.payments.scriptSettle({ outcome: 'unknown', cause: 'nonce_used', transaction: null });
       it.payments.scriptLookUp(finding, finding);
       await it.pass();
-      const { state } = await loadPayment(it.log, PAYMENT_1);
+      const { state } = await load(it, PAYMENT, PAYMENT_1);
       assert.ok(state.status === 'rejected');
       assert.deepEqual(await outcome(it), [[`1 ${state.reason}`], 'rejected', 0, 0, 0]);
     });
@@ -160,7 +160,7 @@ test('killed during the call: interrupted_unknown, never sent again, charged onc
     await b.pass();
     b.clock.advance(20_000);
   }
-  const { state } = await loadJob(b.log, jobId);
+  const { state } = await load(b, JOB, jobId);
   assert.ok(state.status === 'completed');
   assert.deepEqual(await outcome(b), [[], 'settled', 1, 0, 0]);
   assert.deepEqual(await openOf(b), ['refundable']);

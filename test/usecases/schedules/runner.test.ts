@@ -5,8 +5,8 @@ import { STREAM } from '#src/domain/events.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { loadJob, loadPayment } from '#src/usecases/event-streams.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { JOB, load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun } from '#src/usecases/schedules/quote.ts';
@@ -33,7 +33,7 @@ import { T0 } from '#test/support/given-events.ts';
 
 const PAYMENT_1 = STREAM.payment(otherPayment('1', { nonce: `0x${'1'.repeat(64)}` }).hash);
 const paymentStatus = async (it: ScheduleWorld, stream = PAYMENT_1) =>
-  (await loadPayment(it.log, stream)).state.status;
+  (await load(it, PAYMENT, stream)).state.status;
 const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now());
 const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [
   payments.ledger.size,
@@ -53,7 +53,7 @@ describe('a run', () => {
     await it.pass();
     assert.deepEqual(chargedAndSent(it), [1, 1]);
     const [ticket] = (await scheduleOf(it, idOf(bought))).tickets;
-    const job = (await loadJob(it.log, ticket?.jobId ?? '')).state;
+    const job = (await load(it, JOB, ticket?.jobId ?? '')).state;
     assert.ok(job.status === 'completed' && job.receipt !== null);
     const { payload } = readReceipt(job.receipt.jws);
     assert.deepEqual(payload && runOf(payload), {
@@ -234,7 +234,7 @@ test('an authorization that was cancelled days ago, so that the chain shows it o
   await it.pass();
   assert.equal(it.payments.calls.lookUp, 1);
   assert.deepEqual(skips(it), ['1 invalid_exact_evm_nonce_already_used']);
-  const payment = (await loadPayment(it.log, PAYMENT_1)).state;
+  const payment = (await load(it, PAYMENT, PAYMENT_1)).state;
   assert.ok(payment.status === 'released');
   assert.equal(payment.reason, 'invalid_exact_evm_nonce_already_used');
   assert.deepEqual((await scheduleOf(it, idOf(bought))).tickets, []);

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
-import { loadPayment } from '#src/usecases/event-streams.ts';
+import { load, PAYMENT } from '#src/usecases/process/stream.ts';
 import { type Bought, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { letPass } from '#test/support/fakes.ts';
@@ -83,7 +83,7 @@ test('the last runs of a payer, bought at once on two processes: one is bound, t
   const states = new Set<string>();
   for (const [n, digit] of digits.entries()) {
     const { presented } = buyerWith(it, digit);
-    const { state } = await loadPayment(common.log, STREAM.payment(presented?.hash ?? ''));
+    const { state } = await load(common, PAYMENT, STREAM.payment(presented?.hash ?? ''));
     states.add(isRefused(got[n] ?? {}) ? state.status : 'bought');
   }
   assert.ok(!states.has('deferred'), [...states].join());

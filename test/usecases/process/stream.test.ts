@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { event } from '#src/domain/events.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import { appendUntilKnown, envelope, loadClaim, loadJob, loadPayment } from '#src/usecases/event-streams.ts';
+import {
+  append,
+  appendUnlessOvertaken,
+  appendUntilKnown,
+  CLAIM,
+  decide,
+  envelope,
+  JOB,
+  load,
+  PAYMENT,
+  tryAppend,
+} from '#src/usecases/process/stream.ts';
 import { letPass, quiet, seededEntropy } from '#test/support/fakes.ts';
 import { lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';
@@ -92,7 +104,7 @@ test('a fault that is not the log being away is not repeated', async () => {
 
 test('a stream folds to its state and to what the next append expects', async () => {
   const it = world();
-  assert.deepEqual(await loadJob(it.log, JOB_ID), {
+  assert.deepEqual(await load(it, JOB, JOB_ID), {
     stream: STREAM,
     state: { status: 'absent' },
     expected: 'no_stream',
@@ -101,11 +113,11 @@ test('a stream folds to its state and to what the next append expects', async ()
   await given(it, STREAM, jobStarted(), attemptRetried());
   await given(it, PAYMENT_STREAM, paymentReserved());
   await given(it, CLAIM_STREAM, keyClaimed());
-  const job = await loadJob(it.log, JOB_ID);
+  const job = await load(it, JOB, JOB_ID);
   assert.deepEqual([job.state.status, job.expected, job.events.length], ['running', 1n, 2]);
-  const payment = await loadPayment(it.log, PAYMENT_STREAM);
+  const payment = await load(it, PAYMENT, PAYMENT_STREAM);
   assert.deepEqual([payment.state.status, payment.expected], ['reserved', 0n]);
-  const claim = await loadClaim(it.log, CLAIM_STREAM);
+  const claim = await load(it, CLAIM, CLAIM_STREAM);
   assert.deepEqual([claim.state.status, claim.expected], ['held', 0n]);
 });
 
@@ -113,7 +125,57 @@ test('an event that cannot be read is a fault, which names its type and nothing 
   const it = world();
   await given(it, STREAM, jobStarted(), { type: 'AttemptMade', data: { v: 99, secret: 'canary' } });
   await assert.rejects(
-    loadJob(it.log, JOB_ID),
+    load(it, JOB, JOB_ID),
     (error: Error) => /AttemptMade/.test(error.message) && !/canary|job_/.test(error.message),
   );
+});
+
+test('a command decides again on the state that another process has written meanwhile', async () => {
+  const it = world();
+  const seen: string[] = [];
+  await given(it, PAYMENT_STREAM, paymentReserved());
+  const released = event('PaymentReleased', {
+    jobId: JOB_ID,
+    reason: 'key_lost',
+    lostKeyTo: null,
+    releasedAt: '2026-01-01T00:00:00.000Z',
+  });
+  const { view, answer } = await decide(it.deps, PAYMENT, PAYMENT_STREAM, async ({ state }) => {
+    seen.push(state.status);
+    if (state.status !== 'reserved') return { events: [], answer: 'over' };
+    await given(it, PAYMENT_STREAM, released);
+    return { events: [released], answer: 'released' };
+  });
+  assert.deepEqual(seen, ['reserved', 'released']);
+  assert.deepEqual([answer, view.state.status, view.expected], ['over', 'released', 1n]);
+  assert.equal((await it.log.readStream(PAYMENT_STREAM)).length, 2);
+});
+
+test('a decision without events appends nothing; one with events returns the view after them', async () => {
+  const it = world();
+  const nothing = await decide(it.deps, JOB, JOB_ID, () => ({ events: [], answer: null }));
+  assert.deepEqual([nothing.view.state.status, nothing.view.expected], ['absent', 'no_stream']);
+  const begun = await decide(it.deps, JOB, JOB_ID, () => ({ events: [jobStarted()], answer: 'begun' }));
+  assert.deepEqual([begun.answer, begun.view.state.status, begun.view.expected], ['begun', 'running', 0n]);
+});
+
+test('an append at a revision that another process has passed: null, or the conflict for the one who looks up again', async () => {
+  const it = world();
+  const view = await load(it.deps, JOB, JOB_ID);
+  await given(it, STREAM, jobStarted());
+  assert.equal(await tryAppend(it.deps, JOB, view, [jobStarted()]), null);
+  assert.equal(await appendUnlessOvertaken(it.deps, view, started(it)), null);
+  await assert.rejects(append(it.deps, JOB, view, [jobStarted()]), WrongExpectedVersion);
+});
+
+test('an append that is not repeated reports that its fate is unknown', async () => {
+  const it = world();
+  it.log.onNext('JobStarted', lostAnswer);
+  const place = { stream: STREAM, expected: 'no_stream' } as const;
+  await assert.rejects(
+    appendUnlessOvertaken(it.deps, place, started(it), { repeats: false }),
+    EventLogUnavailable,
+  );
+  assert.equal((await it.log.readStream(STREAM)).length, 1);
+  assert.deepEqual(it.clock.slept, []);
 });

@@ -1,0 +1,273 @@
+// Streams as the use cases read and write them: folded to their state, and appended to at the revision that was read. A
+// use case decides on a state; who else writes to the stream meanwhile is known here only.
+import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
+import {
+  type DomainEvent,
+  type EventType,
+  isClaimEvent,
+  isJobEvent,
+  isPaymentEvent,
+  isRefundEvent,
+  isScheduleEvent,
+  STREAM,
+} from '#src/domain/events.ts';
+import { absentJob, evolveJob, type Job } from '#src/domain/job/state.ts';
+import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
+import { evolveClaims, NO_CLAIMS } from '#src/domain/payment/refund.ts';
+import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
+import { absentSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
+import type { Clock, Entropy } from '#src/ports/clock.ts';
+import {
+  type AbortSignalLike,
+  type Appended,
+  EventDamaged,
+  type EventLog,
+  EventLogUnavailable,
+  type ExpectedRevision,
+  type NewEvent,
+  WrongExpectedVersion,
+} from '#src/ports/event-log.ts';
+import type { Logger } from '#src/ports/logger.ts';
+
+export type JournalDeps = {
+  readonly log: EventLog;
+  readonly clock: Clock;
+  readonly entropy: Entropy;
+  readonly logger: Logger;
+  /** Aborts when this process shuts down: nothing is repeated any more. */
+  readonly ending?: AbortSignalLike;
+};
+
+// ── kinds of streams ────────────────────────────────────────────────────────────────────────────────────
+
+/** What the streams of one kind contain, and how they are folded. `Id`: what the callers know them by. */
+export type StreamKind<S, E extends DomainEvent> = {
+  readonly nameOf: (id: string) => string;
+  readonly isEvent: (event: DomainEvent) => event is E;
+  readonly absent: S;
+  readonly evolve: (state: S, event: E) => S;
+  /** The correlation id of an event that is appended. */
+  readonly correlationOf: (event: E, stream: string) => string;
+};
+
+const streamOf = <S, E extends DomainEvent>(kind: StreamKind<S, E>): StreamKind<S, E> => kind;
+
+const byName = (stream: string): string => stream;
+
+/** By the job's id. */
+export const JOB = streamOf({
+  nameOf: STREAM.job,
+  isEvent: isJobEvent,
+  absent: absentJob,
+  evolve: evolveJob,
+  correlationOf: ({ data }) => data.jobId,
+});
+
+/** By the stream's name. */
+export const PAYMENT = streamOf({
+  nameOf: byName,
+  isEvent: isPaymentEvent,
+  absent: absentPayment,
+  evolve: evolvePayment,
+  correlationOf: ({ data }) => data.jobId,
+});
+
+/** By the stream's name. */
+export const CLAIM = streamOf({
+  nameOf: byName,
+  isEvent: isClaimEvent,
+  absent: freeClaim,
+  evolve: evolveClaim,
+  correlationOf: ({ data }) => data.jobId,
+});
+
+/** By the schedule's id. */
+export const SCHEDULE = streamOf({
+  nameOf: STREAM.schedule,
+  isEvent: isScheduleEvent,
+  absent: absentSchedule,
+  evolve: evolveSchedule,
+  correlationOf: ({ data }) => data.scheduleId,
+});
+
+/** What one transaction refunds, by the stream's name. */
+export const REFUND = streamOf({
+  nameOf: byName,
+  isEvent: isRefundEvent,
+  absent: NO_CLAIMS,
+  evolve: evolveClaims,
+  correlationOf: (_, stream) => stream,
+});
+
+// ── reading ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Where the next append belongs. */
+export type Place = { readonly stream: string; readonly expected: bigint | 'no_stream' };
+
+/** A stream folded to its state, with what the next append expects. */
+export type View<S> = Place & { readonly state: S };
+
+/** `events`: as they are stored. */
+export type Loaded<S> = View<S> & { readonly events: readonly RecordedEvent[] };
+export type JobView = Loaded<Job>;
+
+/** Throws for an event that this release cannot read. */
+export async function load<S, E extends DomainEvent>(
+  { log }: Pick<JournalDeps, 'log'>,
+  kind: StreamKind<S, E>,
+  id: string,
+): Promise<Loaded<S>> {
+  const stream = kind.nameOf(id);
+  const events = await log.readStream(stream);
+  let state = kind.absent;
+  for (const recorded of events) {
+    const event = decodeEvent(recorded);
+    // Without ids: a worker logs each cause once, however many streams have it.
+    if (event === null) throw unreadable(`${stream.split('-')[0]}`, recorded.type);
+    if (kind.isEvent(event)) state = kind.evolve(state, event);
+  }
+  return { stream, state, expected: events.at(-1)?.revision ?? 'no_stream', events };
+}
+
+const unreadable = (stream: string, event: string) =>
+  new Error(`an event of ${stream} cannot be read: ${event}`);
+
+const REREAD_MS = 500;
+
+/**
+ * For facts that cannot wait for the caller: repeats the read while the event log is unavailable. Throws `EventDamaged`: the
+ * job stays open, and recovery closes it when the event is put back.
+ */
+export async function loadSurely<S, E extends DomainEvent>(
+  deps: JournalDeps,
+  kind: StreamKind<S, E>,
+  id: string,
+): Promise<Loaded<S>> {
+  for (;;) {
+    try {
+      return await load(deps, kind, id);
+    } catch (error) {
+      const isTransient = error instanceof EventLogUnavailable && !(error instanceof EventDamaged);
+      if (!isTransient || deps.ending?.aborted) throw error;
+      await deps.clock.sleep(REREAD_MS, deps.ending);
+    }
+  }
+}
+
+// ── writing ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Draws the events' random ids, once per append call; causation follows the order of the append. */
+export function envelope(
+  deps: Pick<JournalDeps, 'entropy'>,
+  events: readonly DomainEvent[],
+  correlationId: string,
+  causationId: string = correlationId,
+): NewEvent[] {
+  let cause = causationId;
+  return events.map((event) => {
+    const id = deps.entropy.uuid();
+    const metadata = { $correlationId: correlationId, $causationId: cause };
+    cause = id;
+    return { id, type: event.type, data: event.data as unknown as JsonObject, metadata };
+  });
+}
+
+const FIRST_PAUSE_MS = 100;
+const LONGEST_PAUSE_MS = 2000;
+
+/**
+ * Repeats an append, with its own event ids at its own expected revision, until the log reports it stored or throws
+ * `WrongExpectedVersion`: a running process never abandons an append of unknown fate. One that shuts down does, and
+ * throws `EventLogUnavailable`.
+ */
+export async function appendUntilKnown(
+  deps: JournalDeps,
+  stream: string,
+  expected: ExpectedRevision,
+  events: readonly NewEvent[],
+): Promise<Appended> {
+  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    try {
+      return await deps.log.append(stream, expected, events);
+    } catch (error) {
+      if (!(error instanceof EventLogUnavailable) || deps.ending?.aborted) throw error;
+      // Logged once per append, however long the event log stays unavailable.
+      if (pause === FIRST_PAUSE_MS)
+        deps.logger.warn('the event log did not confirm an append; it is repeated', {
+          types: events.map(({ type }): EventType | string => type),
+        });
+      await deps.clock.sleep(pause, deps.ending);
+    }
+  }
+}
+
+/**
+ * Appends at a revision that was read. Returns null if another process was first. `repeats` false: an append of unknown fate
+ * is not repeated, but throws `EventLogUnavailable`.
+ */
+export async function appendUnlessOvertaken(
+  deps: JournalDeps,
+  { stream, expected }: Place,
+  events: readonly NewEvent[],
+  { repeats = true } = {},
+): Promise<Appended | null> {
+  try {
+    return await (repeats
+      ? appendUntilKnown(deps, stream, expected, events)
+      : deps.log.append(stream, expected, events));
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return null;
+    throw error;
+  }
+}
+
+/** Appends at the revision read, and returns the view after it. Throws `WrongExpectedVersion` if another process was first. */
+export async function append<S, E extends DomainEvent>(
+  deps: JournalDeps,
+  kind: StreamKind<S, E>,
+  view: View<NoInfer<S>>,
+  events: readonly NoInfer<E>[],
+): Promise<View<S>> {
+  const [first] = events;
+  if (first === undefined) return view;
+  const enveloped = envelope(deps, events, kind.correlationOf(first, view.stream));
+  const { nextRevision } = await appendUntilKnown(deps, view.stream, view.expected, enveloped);
+  return { stream: view.stream, state: events.reduce<S>(kind.evolve, view.state), expected: nextRevision };
+}
+
+/** As `append`, but returns null if another process was first. */
+export async function tryAppend<S, E extends DomainEvent>(
+  deps: JournalDeps,
+  kind: StreamKind<S, E>,
+  view: View<NoInfer<S>>,
+  events: readonly NoInfer<E>[],
+): Promise<View<S> | null> {
+  try {
+    return await append(deps, kind, view, events);
+  } catch (error) {
+    if (error instanceof WrongExpectedVersion) return null;
+    throw error;
+  }
+}
+
+/** What a command decides: events to append, if any, and its answer once they are stored. */
+export type Decision<E, R> = { readonly events: readonly E[]; readonly answer: R };
+
+/**
+ * Loads the stream, lets `command` decide on its state and appends what it decides at the revision read. If another process
+ * was first, the command decides again on the new state. `command` may read elsewhere, and writes nothing.
+ */
+export async function decide<S, E extends DomainEvent, R>(
+  deps: JournalDeps,
+  kind: StreamKind<S, E>,
+  id: string,
+  command: (view: Loaded<S>) => Decision<NoInfer<E>, R> | Promise<Decision<NoInfer<E>, R>>,
+): Promise<{ readonly view: View<S>; readonly answer: R }> {
+  for (;;) {
+    const loaded = await load(deps, kind, id);
+    const { events, answer } = await command(loaded);
+    const view = await tryAppend(deps, kind, loaded, events);
+    if (view !== null) return { view, answer };
+  }
+}
