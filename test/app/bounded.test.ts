@@ -24,9 +24,10 @@ import {
   inFlightSlots,
   unconfirmedPayments,
 } from '#src/usecases/execution/process-limits.ts';
-import { jobRecovery, streamWatch } from '#src/usecases/execution/recover-jobs.ts';
+import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { appendUntilKnown } from '#src/usecases/process/stream.ts';
+import { streamWatch } from '#src/usecases/process/watch.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import { ALL_WELL } from '#test/support/all-well.ts';
 import { capturedCollections } from '#test/support/captured-collections.ts';
@@ -98,7 +99,7 @@ const CASES: readonly Case[] = [
     bound: 10_000,
     make() {
       const watch = streamWatch(clock);
-      return (n) => watch.unchangedFor(`job-${n}`, '0');
+      return (n) => watch.unchangedFor({ stream: `job-${n}`, expected: 0n });
     },
   },
   {

@@ -260,8 +260,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         `${EXECUTION}/recover-jobs.ts`,
-        '  const unchanged = watch.unchangedFor(view.stream, String(view.expected));\n',
-        '  const unchanged = deps.clock.now() - Date.parse(view.state.started.startedAt) + 0 * watch.unchangedFor(view.stream, String(view.expected));\n',
+        '  const unchanged = watch.unchangedFor(view);\n',
+        '  const unchanged = deps.clock.now() - Date.parse(view.state.started.startedAt) + 0 * watch.unchangedFor(view);\n',
       ),
     ],
   },

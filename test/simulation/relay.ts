@@ -24,9 +24,10 @@ import {
   inFlightSlots,
   unconfirmedPayments,
 } from '#src/usecases/execution/process-limits.ts';
-import { keepRecovering, streamWatch } from '#src/usecases/execution/recover-jobs.ts';
+import { keepRecovering } from '#src/usecases/execution/recover-jobs.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import type { JournalDeps } from '#src/usecases/process/stream.ts';
+import { streamWatch } from '#src/usecases/process/watch.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';

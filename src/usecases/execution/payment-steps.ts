@@ -34,11 +34,11 @@ import {
   tryAppend,
   type View,
 } from '#src/usecases/process/stream.ts';
+import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { checkWalletFailures } from './admission.ts';
 import { accountOf, type Call, isContract, unprovenPayer } from './execution-call.ts';
 import { findKnown, inProgress, type LookUpDeps } from './idempotency.ts';
 import type { UnconfirmedPayments } from './process-limits.ts';
-import type { StreamWatch } from './recover-jobs.ts';
 import type { VerifyLimit } from './verify-limit.ts';
 
 export type PaymentDeps = JournalDeps &
@@ -269,10 +269,10 @@ const isOf = (payment: Payment, jobId: string): payment is BoundPayment =>
   isBound(payment) && payment.reserved.jobId === jobId;
 
 /** Some process may be waiting for the answer of a settle call right now. */
-function mayBeUnderWay(deps: PaymentDeps, { stream, expected }: View<Payment>, payment: Unsettled): boolean {
+function mayBeUnderWay(deps: PaymentDeps, view: View<Payment>, payment: Unsettled): boolean {
   if (payment.status === 'unknown') return false;
   if (deps.exclusive && payment.owner !== deps.owner) return false;
-  return deps.watch.unchangedFor(stream, String(expected)) < SETTLEMENT_WATCH_MS;
+  return deps.watch.unchangedFor(view) < SETTLEMENT_WATCH_MS;
 }
 
 // ── what the first call's payment means for a repeat that brings another one ────────────────────────────

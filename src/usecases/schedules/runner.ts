@@ -146,7 +146,7 @@ export class ScheduleRunner {
     if (now > end + RUN_TIMES.endGraceMs)
       return endRun(this.#deps, view, ticket, this.#runs.begun.find(jobId)?.reason ?? 'missed');
     if (now > end + RUN_TIMES.startGraceMs) return view;
-    const isMine = this.#runs.begun.isDueAgain(jobId) ?? isTakenOver(this.#deps, view, ticket);
+    const isMine = this.#runs.begun.isDueAgain(jobId) ?? isTakenOver(this.#deps, view);
     if (isMine && !this.#runs.isFull()) this.#runs.begin(view, ticket);
     return view;
   }
@@ -207,12 +207,8 @@ async function missRun(
 }
 
 /** Whether the process that has started a run is silent. */
-function isTakenOver(
-  { watch, exclusive }: RunnerDeps,
-  { stream, expected }: View<DefinedSchedule>,
-  { jobId }: Ticket,
-): boolean {
-  const unchangedMs = watch.unchangedFor(stream, `${expected} ${jobId}`);
+function isTakenOver({ watch, exclusive }: RunnerDeps, view: View<DefinedSchedule>): boolean {
+  const unchangedMs = watch.unchangedFor(view);
   return exclusive || unchangedMs >= TAKE_OVER_MS;
 }
 

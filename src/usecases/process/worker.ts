@@ -1,0 +1,174 @@
+// Work beside the calls: looks at its candidates again and again, until the process stops. What a look finds is decided by
+// the streams, so any number of processes may look at the same item.
+import { anyOf, Cancel } from '#src/lib/time.ts';
+import type { Clock } from '#src/ports/clock.ts';
+import { type AbortSignalLike, EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
+import type { LogFields, Logger } from '#src/ports/logger.ts';
+import { isOutage } from '#src/ports/outage.ts';
+import { type StreamWatch, streamWatch } from './watch.ts';
+
+export type WorkerDeps = {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Aborts when the process is asked to stop: nothing is looked at any more. */
+  readonly stopping?: AbortSignalLike | undefined;
+};
+
+/** `over`: the item needs no further look. */
+export type Look = 'over' | 'later';
+
+export type Work<T> = {
+  /**
+   * ms to the next pass. `completed`: every candidate was looked at, and nothing failed. A number: the same after each.
+   */
+  readonly pauseMs: number | ((completed: boolean) => number);
+  /** ms to the first pass. */
+  readonly firstMs?: number;
+  /** false: nothing is looked at in this pass. */
+  readonly ready?: () => Promise<boolean>;
+  readonly candidates: () => Promise<readonly T[]>;
+  /** Names the item among the candidates. */
+  readonly keyOf: (item: T) => string;
+  /** Items that are looked at in parallel, so that their appends are committed together. */
+  readonly atOnce?: number;
+  readonly look: (item: T, watch: Pick<StreamWatch, 'unchangedFor'>) => Promise<Look>;
+  /** The log line of a look that failed other than by an unavailable part. */
+  readonly failed: { readonly message: string; fields?(item: T): LogFields };
+  /** Until the next look at an item whose look failed; doubles from `first` to `most`. */
+  readonly repeatMs?: { readonly first: number; readonly most: number };
+};
+
+/** Of work that is one thing: `candidates` and `keyOf`. */
+export const ONE_ITEM = { candidates: async () => ['it'] as const, keyOf: (item: string) => item };
+
+const REPEAT_MS = { first: 5000, most: 300_000 };
+
+type Failure = { readonly tries: number; readonly until: number };
+
+export class Worker<T> {
+  readonly #deps: WorkerDeps;
+  readonly #work: Work<T>;
+  readonly #watch: StreamWatch;
+  readonly #failures = new Map<string, Failure>();
+  /** Causes of the failures that exist now: one line for each, however many items it concerns and however often. */
+  readonly #logged = new Set<string>();
+  #bell = new Cancel();
+
+  constructor(deps: WorkerDeps, work: Work<T>) {
+    this.#deps = deps;
+    this.#work = work;
+    this.#watch = streamWatch(deps.clock);
+  }
+
+  /** Resolves when `stopping` has aborted and the pass in hand has ended. Never rejects. */
+  async run(): Promise<void> {
+    const { pauseMs, firstMs = 0 } = this.#work;
+    if (firstMs > 0) await this.#rest(firstMs);
+    while (!this.#isStopping()) {
+      const completed = await this.pass();
+      await this.#rest(typeof pauseMs === 'number' ? pauseMs : pauseMs(completed));
+    }
+  }
+
+  /** Ends the pause before the next pass. */
+  wake(): void {
+    this.#bell.abort();
+  }
+
+  /** One pass. Returns whether every candidate was looked at and nothing failed. Never throws. */
+  async pass(): Promise<boolean> {
+    try {
+      if ((await this.#work.ready?.()) === false) return false;
+      await this.sweep();
+      return this.#failures.size === 0 && !this.#isStopping();
+    } catch (cause) {
+      // An unavailable part is reported by its own adapter.
+      if (!isOutage(cause) && !this.#isStopping()) this.#logOnce(cause, {});
+      return false;
+    }
+  }
+
+  /** Looks at every candidate that is due. Throws only if a part is unavailable, or if there are no candidates to be had. */
+  async sweep(): Promise<void> {
+    const { candidates, keyOf, atOnce = 1 } = this.#work;
+    try {
+      const items = [...new Map((await candidates()).map((item) => [keyOf(item), item])).values()];
+      const observed = new Set<string>();
+      const open = new Set<string>();
+      for (let at = 0; at < items.length && !this.#isStopping(); at += atOnce) {
+        const next = items.slice(at, at + atOnce);
+        const looks = await Promise.allSettled(next.map((item) => this.#look(item, observed)));
+        for (const [i, look] of looks.entries()) {
+          if (look.status === 'rejected') throw look.reason;
+          const item = next[i];
+          if (item !== undefined && look.value === 'later') open.add(keyOf(item));
+        }
+      }
+      this.#watch.keepOnly(observed);
+      for (const key of this.#failures.keys()) if (!open.has(key)) this.#failures.delete(key);
+      if (this.#failures.size === 0) this.#logged.clear();
+    } catch (error) {
+      // What happened while the event log was unavailable was not observed.
+      if (error instanceof EventLogUnavailable) this.#watch.reset();
+      throw error;
+    }
+  }
+
+  /** Items whose look failed at the last try, other than by an unavailable part; damaged events count. */
+  get failing(): number {
+    return this.#failures.size;
+  }
+
+  /** Throws only if the event log, or another part, is unavailable. */
+  async #look(item: T, observed: Set<string>): Promise<Look> {
+    const { keyOf, look, failed } = this.#work;
+    const key = keyOf(item);
+    if (this.#isStopping() || this.#deps.clock.monotonic() < (this.#failures.get(key)?.until ?? 0))
+      return 'later';
+    try {
+      const found = await look(item, {
+        unchangedFor: (place) => {
+          observed.add(place.stream);
+          return this.#watch.unchangedFor(place);
+        },
+      });
+      this.#failures.delete(key);
+      return found;
+    } catch (cause) {
+      if (isOutage(cause) && !(cause instanceof EventDamaged)) throw cause;
+      // One item that fails does not keep the others from being looked at.
+      this.#noteFailure(key);
+      this.#logOnce(cause, failed.fields?.(item) ?? {});
+      return 'later';
+    }
+  }
+
+  #noteFailure(key: string): void {
+    const { first, most } = this.#work.repeatMs ?? REPEAT_MS;
+    const { tries } = this.#failures.get(key) ?? { tries: 0 };
+    const until = this.#deps.clock.monotonic() + Math.min(most, first * 2 ** tries);
+    this.#failures.set(key, { tries: tries + 1, until });
+  }
+
+  #logOnce(cause: unknown, fields: LogFields): void {
+    const text = String(cause);
+    if (this.#logged.has(text)) return;
+    this.#logged.add(text);
+    const { logger } = this.#deps;
+    const { message } = this.#work.failed;
+    if (isOutage(cause)) logger.error(message, { ...fields, cause });
+    else logger.bug(message, { ...fields, cause });
+  }
+
+  #isStopping(): boolean {
+    return this.#deps.stopping?.aborted === true;
+  }
+
+  async #rest(ms: number): Promise<void> {
+    const { clock, stopping } = this.#deps;
+    const either = stopping === undefined ? null : anyOf(stopping, this.#bell);
+    await clock.sleep(ms, either?.signal ?? this.#bell);
+    either?.release();
+    this.#bell = new Cancel();
+  }
+}
