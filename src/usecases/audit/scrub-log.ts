@@ -6,7 +6,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { isOutage } from '#src/ports/outage.ts';
+import { ONE_ITEM, Worker } from '#src/usecases/process/worker.ts';
 
 export type ScrubDeps = {
   readonly log: Pick<ScannedLog, 'scan' | 'health'>;
@@ -53,21 +53,21 @@ export function scrubLog({ log, clock, logger, ending, after, everyMs = HOUR_MS 
     return false;
   }
 
-  async function run(): Promise<void> {
-    if (after !== undefined) await unlessAborted(after, ending);
-    while (!ending.aborted) {
-      const begun = clock.monotonic();
-      let wait = RETRY_MS;
-      try {
+  let begun = 0;
+  const worker = new Worker(
+    { clock, logger, stopping: ending },
+    {
+      ...ONE_ITEM,
+      pauseMs: (completed) => (completed ? Math.max(0, everyMs - (clock.monotonic() - begun)) : RETRY_MS),
+      async look() {
+        begun = clock.monotonic();
         if (await pass()) lastPass = clock.now();
-        wait = Math.max(0, everyMs - (clock.monotonic() - begun));
-      } catch (cause) {
-        // An unavailable event log is logged by its own part.
-        if (!isOutage(cause)) logger.bug('the event log could not be scrubbed', { cause });
-      }
-      await clock.sleep(wait, ending);
-    }
-  }
-
-  return { ended: run(), lastPass: () => lastPass };
+        return 'later';
+      },
+      failed: { message: 'the event log could not be scrubbed' },
+      repeatMs: { first: RETRY_MS, most: RETRY_MS },
+    },
+  );
+  const begins = after === undefined ? Promise.resolve() : unlessAborted(after, ending);
+  return { ended: begins.then(() => worker.run()), lastPass: () => lastPass };
 }

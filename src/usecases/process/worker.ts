@@ -32,8 +32,8 @@ export type Work<T> = {
   /** Items that are looked at in parallel, so that their appends are committed together. */
   readonly atOnce?: number;
   readonly look: (item: T, watch: Pick<StreamWatch, 'unchangedFor'>) => Promise<Look>;
-  /** The log line of a look that failed other than by an unavailable part. */
-  readonly failed: { readonly message: string; fields?(item: T): LogFields };
+  /** The log line of a look that failed other than by an unavailable part: a defect, unless it is a `warn`. */
+  readonly failed: { readonly message: string; readonly level?: 'warn'; fields?(item: T): LogFields };
   /** Until the next look at an item whose look failed; doubles from `first` to `most`. */
   readonly repeatMs?: { readonly first: number; readonly most: number };
 };
@@ -155,9 +155,8 @@ export class Worker<T> {
     if (this.#logged.has(text)) return;
     this.#logged.add(text);
     const { logger } = this.#deps;
-    const { message } = this.#work.failed;
-    if (isOutage(cause)) logger.error(message, { ...fields, cause });
-    else logger.bug(message, { ...fields, cause });
+    const { message, level } = this.#work.failed;
+    logger[level ?? (isOutage(cause) ? 'error' : 'bug')](message, { ...fields, cause });
   }
 
   #isStopping(): boolean {

@@ -4,7 +4,6 @@
 import { fromBase64url, toBase64, toHex } from '#src/domain/encoding.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
-import { Fault } from '#src/domain/refusal.ts';
 import {
   checkpointText,
   type NextCheckpoint,
@@ -19,9 +18,11 @@ import { ED25519, type NoteKey, noteKeyId, signNote } from '#src/domain/transpar
 import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/domain/transparency/tiles.ts';
 import { EMPTY_TREE, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import { iso } from '#src/lib/iso.ts';
+import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { CheckpointKey, CheckpointSigner } from '#src/ports/signer.ts';
 import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
+import { ONE_ITEM, Worker } from '#src/usecases/process/worker.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { dueLook, problemOf, type RowsNow, type StoredNote, statusOf } from './checkpoint-state.ts';
 import { type KnownCheckpointsDeps, knownCheckpoints } from './known-checkpoints.ts';
@@ -154,35 +155,32 @@ const LOOK_MS = 2000;
 /** For the last checkpoint at shutdown. */
 const LAST_MS = 2000;
 
+const UNREADABLE = { message: 'the transparency log cannot be read', level: 'warn' } as const;
+
 /** Looks every 2 s until `stop`, which looks a last time for at most 2 s: calls without an answer by then end with the store. */
 function keepLooking(
   { clock, logger }: Pick<JournalDeps, 'clock' | 'logger'>,
   look: (isLast: boolean) => Promise<void>,
 ): { stop(): Promise<void> } {
-  const stopping = new AbortController();
-  const running = run();
-
-  async function run(): Promise<void> {
-    for (let isLast = false, isFailing = false; !isLast; ) {
-      await clock.sleep(LOOK_MS, stopping.signal);
-      isLast = stopping.signal.aborted;
-      try {
-        await look(isLast);
-        isFailing = false;
-      } catch (cause) {
-        // An unavailable event log or store is logged by its own part.
-        if (cause instanceof EventLogUnavailable || cause instanceof Fault) continue;
-        if (!isFailing) logger.warn('the transparency log cannot be read', { cause });
-        isFailing = true;
-      }
-    }
-  }
-
+  const stopping = new Cancel();
+  const work = (isLast: boolean) => ({
+    ...ONE_ITEM,
+    firstMs: LOOK_MS,
+    pauseMs: LOOK_MS,
+    async look() {
+      await look(isLast);
+      return 'later' as const;
+    },
+    failed: UNREADABLE,
+    repeatMs: { first: LOOK_MS, most: LOOK_MS },
+  });
+  const running = new Worker({ clock, logger, stopping }, work(false)).run();
+  const last = new Worker({ clock, logger }, work(true));
   return {
     async stop() {
       stopping.abort();
-      const timer = new AbortController();
-      await Promise.race([running, clock.sleep(LAST_MS, timer.signal)]);
+      const timer = new Cancel();
+      await Promise.race([running.then(() => last.pass()), clock.sleep(LAST_MS, timer)]);
       timer.abort();
     },
   };
