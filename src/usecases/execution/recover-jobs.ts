@@ -65,7 +65,7 @@ function recoveryOf(deps: Sweeping) {
     { ...deps, stopping: deps.ending },
     {
       pauseMs(completed) {
-        if (completed && unavailableRows === null) exclusive = false;
+        if (completed) exclusive = false;
         return exclusive ? RETRY_MS : SWEEP_MS;
       },
       // A job that looks interrupted may have been completed in what the event log has lost.
@@ -84,6 +84,9 @@ function recoveryOf(deps: Sweeping) {
         if (state === 'closed') closed.push(jobId);
         return 'over';
       },
+      after() {
+        if (unavailableRows !== null) throw unavailableRows;
+      },
       failed: {
         message: 'an interrupted job could not be closed; recovery repeats, at least every 5 minutes',
         fields: (jobId) => ({ jobId }),
@@ -95,7 +98,6 @@ function recoveryOf(deps: Sweeping) {
       exclusive = options.exclusive ?? false;
       closed = [];
       await worker.sweep();
-      if (unavailableRows !== null) throw unavailableRows;
       return closed;
     },
     foundRunning(jobId) {

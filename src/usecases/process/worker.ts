@@ -32,6 +32,8 @@ export type Work<T> = {
   /** Items that are looked at in parallel, so that their appends are committed together. */
   readonly atOnce?: number;
   readonly look: (item: T, watch: Pick<StreamWatch, 'unchangedFor'>) => Promise<Look>;
+  /** Runs when all candidates were looked at; what it throws ends the pass, as a look's would. */
+  readonly after?: () => Promise<void> | void;
   /** The log line of a look that failed other than by an unavailable part: a defect, unless it is a `warn`. */
   readonly failed: { readonly message: string; readonly level?: 'warn'; fields?(item: T): LogFields };
   /** Until the next look at an item whose look failed; doubles from `first` to `most`. */
@@ -107,6 +109,7 @@ export class Worker<T> {
       this.#watch.keepOnly(observed);
       for (const key of this.#failures.keys()) if (!open.has(key)) this.#failures.delete(key);
       if (this.#failures.size === 0) this.#logged.clear();
+      await this.#work.after?.();
     } catch (error) {
       // What happened while the event log was unavailable was not observed.
       if (error instanceof EventLogUnavailable) this.#watch.reset();
@@ -136,6 +139,8 @@ export class Worker<T> {
       return found;
     } catch (cause) {
       if (isOutage(cause) && !(cause instanceof EventDamaged)) throw cause;
+      // Cut off by the end of the process.
+      if (this.#isStopping()) return 'later';
       // One item that fails does not keep the others from being looked at.
       this.#noteFailure(key);
       this.#logOnce(cause, failed.fields?.(item) ?? {});

@@ -9,9 +9,9 @@ import { iso } from '#src/lib/iso.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import { isOutage } from '#src/ports/outage.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
 import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
+import { Worker } from '#src/usecases/process/worker.ts';
 import { openTurns } from './judge-open.ts';
 import { agedFigures, paymentFigures } from './payment-figures.ts';
 import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
@@ -82,36 +82,52 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
     }
   }
 
-  /** ms until the next look. */
-  async function look(): Promise<number> {
-    await readLedger();
-    const waits = [intervalMs];
-    for (const account of accountsOf(ledger, own)) {
-      const stream = STREAM.chain(chainAccount(account));
-      const wait = others.wait(stream, ledger.revisions.get(stream) ?? null, clock.monotonic(), intervalMs);
-      if (wait > 0) waits.push(wait);
-      else await compare(account);
-    }
-    await readLedger();
-    const since = still.since();
-    reports.problem(since === null ? null : 'no_further_block', since);
-    return Math.min(...waits);
+  let waits: number[] = [];
+  let isUnavailable = false;
+
+  function noteUnavailable(cause: unknown): void {
+    if (!(cause instanceof ChainUnavailable)) throw cause;
+    isUnavailable = true;
+    reports.problem(cause.code);
   }
 
-  return {
-    async run() {
-      while (!stopping.aborted) {
-        let wait = intervalMs;
-        try {
-          wait = await look();
-        } catch (cause) {
-          if (cause instanceof ChainUnavailable) reports.problem(cause.code);
-          else if (!isOutage(cause) && !stopping.aborted)
-            logger.bug('the comparison of the books with the chain failed', { cause });
+  const worker = new Worker<ChainAccount>(
+    { clock, logger, stopping },
+    {
+      pauseMs: () => Math.min(intervalMs, ...waits),
+      async candidates() {
+        waits = [];
+        isUnavailable = false;
+        await readLedger();
+        return accountsOf(ledger, own);
+      },
+      keyOf: accountKey,
+      async look(account) {
+        // All accounts are of one chain.
+        if (isUnavailable) return 'later';
+        const stream = STREAM.chain(chainAccount(account));
+        const revision = ledger.revisions.get(stream) ?? null;
+        const wait = others.wait(stream, revision, clock.monotonic(), intervalMs);
+        if (wait > 0) {
+          waits.push(wait);
+          return 'later';
         }
-        await clock.sleep(wait, stopping);
-      }
+        await compare(account).catch(noteUnavailable);
+        return 'later';
+      },
+      async after() {
+        if (isUnavailable) return;
+        await readLedger();
+        const since = still.since();
+        reports.problem(since === null ? null : 'no_further_block', since);
+      },
+      failed: { message: 'the comparison of the books with the chain failed' },
+      repeatMs: { first: intervalMs, most: intervalMs },
     },
+  );
+
+  return {
+    run: () => worker.run(),
     standsStillSince: still.since,
     figures: () => last && agedFigures(last.figures, (clock.monotonic() - last.at) / 1000),
   };
