@@ -7,6 +7,7 @@ import {
   type EventType,
   isClaimEvent,
   isJobEvent,
+  isKeyEvent,
   isPaymentEvent,
   isRefundEvent,
   isScheduleEvent,
@@ -17,6 +18,7 @@ import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { evolveClaims, NO_CLAIMS } from '#src/domain/payment/refund.ts';
 import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
 import { absentSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
+import { evolveAnnounced, NO_KEYS } from '#src/domain/signing-keys/keys.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import {
   type AbortSignalLike,
@@ -98,6 +100,15 @@ export const REFUND = streamOf({
   absent: NO_CLAIMS,
   evolve: evolveClaims,
   correlationOf: (_, stream) => stream,
+});
+
+/** There is one. */
+export const KEYS = streamOf({
+  nameOf: () => STREAM.keys,
+  isEvent: isKeyEvent,
+  absent: NO_KEYS,
+  evolve: evolveAnnounced,
+  correlationOf: ({ data }) => data.keyId,
 });
 
 // ── reading ─────────────────────────────────────────────────────────────────────────────────────────────

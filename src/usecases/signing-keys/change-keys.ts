@@ -3,6 +3,7 @@
 import type { KeyPurpose, SigningKeyRetired } from '#src/domain/events/signing-keys.ts';
 import { type EventOf, event } from '#src/domain/events.ts';
 import {
+  type AnnouncedKeys,
   evolveKeys,
   type HeldKey,
   isUnretired,
@@ -15,7 +16,7 @@ import { iso } from '#src/lib/iso.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import type { KeyStore, StoredKey } from '#src/ports/key-store.ts';
 import type { JournalDeps } from '#src/usecases/process/stream.ts';
-import { activation, announce, demandSameSecret, type KeyRing, loadKeyRing } from './key-ring.ts';
+import { activation, decideKeys, demandSameSecret, loadKeyRing } from './key-ring.ts';
 
 export type ChangeKeysDeps = JournalDeps & { readonly store: KeyStore };
 
@@ -83,34 +84,34 @@ export type Rotation = {
  * `LogTakesNothing`, or what the key store throws.
  */
 export async function rotateKeys(deps: ChangeKeysDeps, purpose: KeyPurpose): Promise<Rotation> {
-  let fresh: StoredKey | undefined;
+  let added: StoredKey | undefined;
   const newest = newestSigned(deps);
-  for (;;) {
-    const ring = await loadKeyRing(deps);
+  const { view, answer: fresh } = await decideKeys(deps, async ({ state: ring }) => {
     demandSameSecret(ring, deps.store.read());
     const now = deps.clock.now();
-    if (fresh !== undefined && isAnnounced(ring, fresh)) {
-      markRetired(deps, ring);
-      return { keyId: fresh.keyId, retiring: ring.keys.flatMap((key) => retiringKey(key, purpose, now)) };
-    }
+    if (added !== undefined && isAnnounced(ring, added)) return { events: [], answer: added };
     const isWaiting = (key: StoredKey) =>
       key.purpose === purpose && key.status === 'active' && !isAnnounced(ring, key);
     const content = deps.store.update(({ keys }) =>
       keys.some(isWaiting) ? null : { fresh: [purpose], retired: [] },
     );
-    fresh = content.keys.find(isWaiting);
-    if (fresh === undefined) throw new Error('the key file lacks the key that was just added');
+    const key = content.keys.find(isWaiting);
+    added = key;
+    if (key === undefined) throw new Error('the key file lacks the key that was just added');
     const retirements: EventOf<'SigningKeyRetired'>[] = [];
     for (const { keyId } of ring.keys.filter((key) => key.purpose === purpose && isUnretired(key))) {
       const from = Math.max(now, await newest(keyId));
       retirements.push(retirement({ keyId, reason: 'rotated', compromisedAt: null }, now, from));
     }
-    const events = [activation({ key: fresh, purpose }, content.secretCheck, iso(now)), ...retirements];
-    await announce(deps, ring, events, fresh.keyId);
-  }
+    const events = [activation({ key, purpose }, content.secretCheck, iso(now)), ...retirements];
+    return { events, answer: key };
+  });
+  markRetired(deps, view.state);
+  const now = deps.clock.now();
+  return { keyId: fresh.keyId, retiring: view.state.keys.flatMap((key) => retiringKey(key, purpose, now)) };
 }
 
-const isAnnounced = ({ keys }: KeyRing, { keyId }: StoredKey): boolean =>
+const isAnnounced = ({ keys }: AnnouncedKeys, { keyId }: StoredKey): boolean =>
   keys.some((key) => key.keyId === keyId);
 
 function retiringKey(key: KeyRecord, purpose: KeyPurpose, now: number): Rotation['retiring'] {
@@ -136,15 +137,15 @@ export async function retireKey(
   compromisedAt: number | null,
 ): Promise<Retirement> {
   const newest = newestSigned(deps);
-  for (;;) {
-    const ring = await loadKeyRing(deps);
+  const { view, answer } = await decideKeys<Retirement>(deps, async ({ state: ring }) => {
     const content = deps.store.read();
     demandSameSecret(ring, content);
     const record = ring.keys.find((key) => key.keyId === keyId);
-    if (record === undefined) return { outcome: 'unknown_key' };
+    if (record === undefined) return { events: [], answer: { outcome: 'unknown_key' } };
     const { purpose } = record;
     const others = lastingKeys(content.keys, ring.keys, purpose).filter((key) => key.keyId !== keyId);
-    if (isUnretired(record) && others.length === 0) return { outcome: 'only_key', purpose };
+    if (isUnretired(record) && others.length === 0)
+      return { events: [], answer: { outcome: 'only_key', purpose } };
     const reason = compromisedAt === null ? 'retired' : 'compromised';
     const since = compromisedAt === null ? null : iso(compromisedAt);
     const now = deps.clock.now();
@@ -154,11 +155,11 @@ export async function retireKey(
     const keys = evolveKeys(ring.keys, event);
     const after = keys.find((key) => key.keyId === keyId) ?? record;
     if (after.notAfter === record.notAfter && after.compromisedAt === record.compromisedAt)
-      return { outcome: 'unchanged', purpose, record };
-    if (!(await announce(deps, ring, [event], keyId))) continue;
-    markRetired(deps, { keys });
-    return { outcome: 'retired', purpose, record: after };
-  }
+      return { events: [], answer: { outcome: 'unchanged', purpose, record } };
+    return { events: [event], answer: { outcome: 'retired', purpose, record: after } };
+  });
+  if (answer.outcome === 'retired') markRetired(deps, view.state);
+  return answer;
 }
 
 /** Unix ms. `from`: when the notice begins. */
@@ -198,7 +199,10 @@ function newestSigned({ log }: Pick<JournalDeps, 'log'>): (keyId: string) => Pro
 }
 
 /** Marks in the key file what the event log has retired. The event log decides, so a failure is only logged. */
-function markRetired({ store, logger }: ChangeKeysDeps, { keys: announced }: Pick<KeyRing, 'keys'>): void {
+function markRetired(
+  { store, logger }: ChangeKeysDeps,
+  { keys: announced }: Pick<AnnouncedKeys, 'keys'>,
+): void {
   const isRetired = (key: StoredKey) => {
     const record = key.status === 'active' ? recordOf(key, announced) : null;
     return record !== null && !isUnretired(record);

@@ -1,9 +1,9 @@
 // The signing keys that this relay has announced in the event log: read, cached, and announced at the first start.
 
 import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
-import { type EventOf, event, isKeyEvent, type KeyEvent, STREAM } from '#src/domain/events.ts';
+import { type EventOf, event, type KeyEvent } from '#src/domain/events.ts';
 import {
-  evolveKeys,
+  type AnnouncedKeys,
   type HeldKey,
   isUnretired,
   type KeyRecord,
@@ -15,8 +15,15 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { KeyStoreContent } from '#src/ports/key-store.ts';
-import { eventIn } from '#src/usecases/process/read-events.ts';
-import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
+import {
+  type Decision,
+  decide,
+  type JournalDeps,
+  KEYS,
+  type Loaded,
+  load,
+  type View,
+} from '#src/usecases/process/stream.ts';
 
 /** The key file contains other keys or another secret than the event log: the process must not start, nor change keys. */
 export class KeyMismatch extends OperatorError {}
@@ -28,27 +35,15 @@ export class LogTakesNothing extends OperatorError {
   }
 }
 
-export type KeyRing = {
+export type KeyRing = AnnouncedKeys & {
   /** Of the first event, which identifies the event log; null: nothing is announced. */
   readonly logId: string | null;
-  readonly keys: readonly KeyRecord[];
-  readonly secretChecks: ReadonlySet<string>;
-  readonly revision: bigint | 'no_stream';
 };
 
-export async function loadKeyRing({ log }: Pick<JournalDeps, 'log'>): Promise<KeyRing> {
-  const events = await log.readStream(STREAM.keys);
-  let keys: readonly KeyRecord[] = [];
-  const secretChecks = new Set<string>();
-  for (const recorded of events) {
-    // One that cannot be read could be a retirement.
-    const event = eventIn(recorded);
-    if (!isKeyEvent(event)) continue;
-    keys = evolveKeys(keys, event);
-    if (event.type === 'SigningKeyActivated') secretChecks.add(event.data.secretCheck);
-  }
-  const [first, last] = [events.at(0), events.at(-1)];
-  return { logId: first?.id ?? null, keys, secretChecks, revision: last?.revision ?? 'no_stream' };
+/** Throws for an event that this release cannot read: it could be a retirement. */
+export async function loadKeyRing(deps: Pick<JournalDeps, 'log'>): Promise<KeyRing> {
+  const { state, events } = await load(deps, KEYS, '');
+  return { ...state, logId: events.at(0)?.id ?? null };
 }
 
 /** Every key ever announced. */
@@ -92,35 +87,28 @@ export async function activateSigningKeys(
   own: OwnKeys,
   earlier: readonly KeyRecord[] = [],
 ): Promise<KeyRing> {
-  for (;;) {
-    const ring = await loadKeyRing(deps);
-    if (ring.keys.length > 0) {
-      demandMatch(ring, own);
-      return ring;
-    }
-    const first = firstKeys(own, earlier);
+  await decideKeys(deps, ({ state }) => {
+    if (state.keys.length > 0) return { events: [], answer: null };
     const now = isoNow(deps);
     const events = [
       ...earlier.flatMap((record) => announcedBefore(record, own.secretCheck, now)),
-      ...first.map((key) => activation(key, own.secretCheck, now)),
+      ...firstKeys(own, earlier).map((key) => activation(key, own.secretCheck, now)),
     ];
-    await announce(deps, ring, events, (earlier[0] ?? first[0]?.key)?.keyId ?? '');
-  }
+    return { events, answer: null };
+  });
+  const ring = await loadKeyRing(deps);
+  demandMatch(ring, own);
+  return ring;
 }
 
 /** A start and a command wait this long for an event log that is unavailable. */
 const LIMIT_MS = 30_000;
 
-/**
- * Returns false if another process has changed the keys since the ring was read. Throws `LogTakesNothing` if the log is
- * unavailable for 30 s.
- */
-export async function announce(
+/** Changes the announced keys. Throws `LogTakesNothing` if the log is unavailable for 30 s. */
+export async function decideKeys<R>(
   deps: JournalDeps,
-  { revision }: KeyRing,
-  events: readonly KeyEvent[],
-  correlationId: string,
-): Promise<boolean> {
+  command: (view: Loaded<AnnouncedKeys>) => Decision<KeyEvent, R> | Promise<Decision<KeyEvent, R>>,
+): Promise<{ readonly view: View<AnnouncedKeys>; readonly answer: R }> {
   const { clock } = deps;
   const last = clock.monotonic() + LIMIT_MS;
   const limited: Clock = {
@@ -131,9 +119,7 @@ export async function announce(
       return clock.sleep(ms, signal);
     },
   };
-  const made = envelope(deps, events, correlationId);
-  const place = { stream: STREAM.keys, expected: revision };
-  return (await appendUnlessOvertaken({ ...deps, clock: limited }, place, made)) !== null;
+  return decide({ ...deps, clock: limited }, KEYS, '', command);
 }
 
 type Announced = { readonly key: Pick<HeldKey, 'keyId' | 'x'>; readonly purpose: KeyPurpose };
@@ -171,7 +157,7 @@ const ONLY_RETIRED =
   'the key file signs with a retired key: copy the key file of the process that rotated the keys, or add a key with `relay keys rotate`';
 
 /** The file may contain keys that are not announced or retired, but needs one that may sign. Throws `KeyMismatch`. */
-export function demandMatch(ring: KeyRing, own: OwnKeys): void {
+export function demandMatch(ring: AnnouncedKeys, own: OwnKeys): void {
   demandSameSecret(ring, own);
   const active = own.keys.filter(({ purpose, status }) => purpose === 'receipt' && status === 'active');
   if (active.length === 0) throw new KeyMismatch(NO_RECEIPT_KEY);
@@ -182,7 +168,7 @@ export function demandMatch(ring: KeyRing, own: OwnKeys): void {
 }
 
 /** Throws `KeyMismatch`. */
-export function demandSameSecret(ring: KeyRing, { secretCheck }: Pick<OwnKeys, 'secretCheck'>): void {
+export function demandSameSecret(ring: AnnouncedKeys, { secretCheck }: Pick<OwnKeys, 'secretCheck'>): void {
   if (ring.secretChecks.has(secretCheck)) return;
   throw new KeyMismatch(
     'the key file holds another HMAC secret than the one this event log was written with',
