@@ -4,10 +4,10 @@ import { isDefect } from '#src/lib/defect.ts';
 import { type Latch, latch } from '#src/lib/latch.ts';
 import { Cancel, unlessAborted } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { repeated } from '#src/usecases/process/worker.ts';
 import { type GenerationDeps, LiveGeneration, RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
-import { LONGEST_MS, Pauses } from './pauses.ts';
-import { Progress } from './progress.ts';
+import { isBefore, Progress } from './progress.ts';
 import type { JudgeReceipt } from './projection.ts';
 import { KEEP_ALL, makePurge, type RetentionMs } from './purge.ts';
 import { READ_MODELS } from './registry.ts';
@@ -94,13 +94,16 @@ export class Sessions {
   async run(after: Promise<void> | undefined): Promise<void> {
     if (after !== undefined) await unlessAborted(after, this.#ending);
     this.between = 'opening';
-    while (!this.#ending.aborted) {
-      try {
-        await this.#project();
-      } catch (error) {
-        await this.#recover(error);
-      }
-    }
+    let pauseMs = 0;
+    const { clock, logger } = this.#deps;
+    const deps = { clock, logger, stopping: this.#ending };
+    await repeated(deps, {
+      pauseMs: () => pauseMs,
+      run: async () => {
+        pauseMs = await this.#project().catch((error) => this.#pauseAfter(error));
+      },
+      failed: { message: 'the projector failed' },
+    }).run();
     this.current = null;
     this.between = 'stopped';
   }
@@ -110,12 +113,12 @@ export class Sessions {
     this.current?.end();
   }
 
-  /** Opens the rows and projects into them what the log has after their position, until something fails or changes. */
-  async #project(): Promise<void> {
+  /** Opens the rows and projects into them what the log has after their position, until something fails or changes. Returns 0: the pause. */
+  async #project(): Promise<number> {
     const rows = await this.generation.open();
-    if (rows === null) return;
+    if (rows === null) return 0;
     const head = await this.#deps.log.head();
-    if (this.#ending.aborted) return;
+    if (this.#ending.aborted) return 0;
     const session = new Session(rows, this.#ofSession);
     this.#begunAt = this.#deps.clock.monotonic();
     this.current = session;
@@ -124,24 +127,22 @@ export class Sessions {
     // Only then: who finds the position reached reads these rows.
     this.progress.begin(rows.head.position, head);
     await session.run();
+    return 0;
   }
 
-  async #recover(error: unknown): Promise<void> {
+  /** ms until the rows are opened again. */
+  #pauseAfter(error: unknown): number {
     const { clock, logger } = this.#deps;
     const session = this.current;
     this.current = null;
     if (session !== null) this.#pauses.ended(this.progress.position, clock.monotonic() - this.#begunAt);
     if (error instanceof RowsDoubted) this.#invalidate();
     this.between = stateAfter(error, session);
-    if (this.between === 'opening') return;
+    if (this.between === 'opening') return 0;
     if (this.between !== 'log_failed') this.generation.countAgain();
-    if (!this.#pauses.areGrowing) {
-      const message = 'events cannot be projected into the read models; the projector retries';
-      if (isDefect(error)) logger.bug(message, { cause: error });
-      else logger.warn(message, { cause: error });
-    }
+    if (!this.#pauses.areGrowing) reportFailure(logger, error);
     const longest = this.between === 'batch_failed' ? LONGEST_MS.defect : LONGEST_MS.unavailable;
-    await this.#pause(this.#pauses.afterFailure(longest));
+    return this.#pauses.afterFailure(longest);
   }
 
   async #pause(ms: number): Promise<void> {
@@ -161,10 +162,70 @@ export class Sessions {
   }
 }
 
+function reportFailure(logger: ProjectorDeps['logger'], cause: unknown): void {
+  const message = 'events cannot be projected into the read models; the projector retries';
+  logger[isDefect(cause) ? 'bug' : 'warn'](message, { cause });
+}
+
 /** `session`: what failed; null: the rows could not be opened. */
 function stateAfter(error: unknown, session: Session | null): Between {
   if (error instanceof RowsMoved) return 'opening';
   if (error instanceof RowsDoubted) return error.cause === undefined ? 'opening' : 'log_failed';
   if (error instanceof EventLogUnavailable) return 'log_failed';
   return session === null ? 'store_failed' : 'batch_failed';
+}
+
+// ── pauses ──────────────────────────────────────────────────────────────────────────────────────────────
+
+const FIRST_MS = 100;
+/** At most: while the store or the log is unavailable, and while both answer, so that only a defect is left as the cause. */
+const LONGEST_MS = { unavailable: 1000, defect: 60_000 };
+/** Rows that are lost again and again take a fifth of the time. */
+const REST = 4;
+
+/**
+ * How long a projector rests after a failure, and before it builds rows again that were lost: longer each time, until the
+ * rows are past the position at which they failed. What passes a failure by, and comes to it again, is no progress.
+ */
+class Pauses {
+  #pauseMs = 0;
+  /** The last position at which rows failed or were lost. */
+  #failedAt: string | null = null;
+  /** How often rows were built since they were past that, and how long sessions have projected into the last ones. */
+  #builds = 0;
+  #builtMs = 0;
+
+  /** true after the first failure. */
+  get areGrowing(): boolean {
+    return this.#pauseMs > 0;
+  }
+
+  /** A session has ended after `tookMs`, with its rows at `position`. */
+  ended(position: string | null, tookMs: number): void {
+    if (isBefore(this.#failedAt, position)) this.#failedAt = position;
+    this.#builtMs += tookMs;
+  }
+
+  /** ms to the next try. */
+  afterFailure(longestMs: number): number {
+    this.#pauseMs = Math.min(longestMs, Math.max(FIRST_MS, 2 * this.#pauseMs));
+    return this.#pauseMs;
+  }
+
+  /** ms until rows are built from the first event. Rows that are lost for the first time are built at once. */
+  beforeBuild(): number {
+    const isRepeated = this.#builds++ > 0;
+    const restMs = isRepeated ? Math.max(REST * this.#builtMs, this.afterFailure(LONGEST_MS.defect)) : 0;
+    this.#builtMs = 0;
+    return restMs;
+  }
+
+  /** Rows are at `position`; `isAll`: nothing is left to fail at. Returns whether failures are over. */
+  worked(position: string | null, isAll: boolean): boolean {
+    if (!isAll && !isBefore(this.#failedAt, position)) return false;
+    const wereGrowing = this.areGrowing;
+    this.#pauseMs = 0;
+    this.#builds = 0;
+    return wereGrowing;
+  }
 }

@@ -12,6 +12,8 @@ export function roomOf(file: string): string {
   if (second === 'adapters' && rest.length > 0) return `src/adapters/${third}`;
   // These use the disk.
   if (second === 'lib' && third === 'files') return 'src/lib/files';
+  // Streams, workers and conditions: also for the projector.
+  if (second === 'usecases' && third === 'process') return 'src/usecases/process';
   // Complete programs for readers.
   if (second === 'discovery' && third === 'snippets') return 'src/discovery/snippets';
   return `src/${second.replace(/(-[a-z-]+)?\.ts$/, '')}`;

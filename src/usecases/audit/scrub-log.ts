@@ -6,7 +6,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import { ONE_ITEM, Worker } from '#src/usecases/process/worker.ts';
+import { repeated } from '#src/usecases/process/worker.ts';
 
 export type ScrubDeps = {
   readonly log: Pick<ScannedLog, 'scan' | 'health'>;
@@ -54,18 +54,15 @@ export function scrubLog({ log, clock, logger, ending, after, everyMs = HOUR_MS 
   }
 
   let begun = 0;
-  const worker = new Worker(
+  const worker = repeated(
     { clock, logger, stopping: ending },
     {
-      ...ONE_ITEM,
       pauseMs: (completed) => (completed ? Math.max(0, everyMs - (clock.monotonic() - begun)) : RETRY_MS),
-      async look() {
+      async run() {
         begun = clock.monotonic();
         if (await pass()) lastPass = clock.now();
-        return 'later';
       },
       failed: { message: 'the event log could not be scrubbed' },
-      repeatMs: { first: RETRY_MS, most: RETRY_MS },
     },
   );
   const begins = after === undefined ? Promise.resolve() : unlessAborted(after, ending);

@@ -40,18 +40,31 @@ export type Work<T> = {
   readonly repeatMs?: { readonly first: number; readonly most: number };
 };
 
-/** Of work that is one thing: `candidates` and `keyOf`. */
-export const ONE_ITEM = { candidates: async () => ['it'] as const, keyOf: (item: string) => item };
-
-const REPEAT_MS = { first: 5000, most: 300_000 };
-
-type Failure = { readonly tries: number; readonly until: number };
+/** Work that is one thing, repeated after each pause, also where it has failed. */
+export function repeated(
+  deps: WorkerDeps,
+  {
+    run,
+    ...work
+  }: Pick<Work<null>, 'pauseMs' | 'firstMs' | 'failed'> & { readonly run: () => Promise<void> },
+): Worker<null> {
+  return new Worker<null>(deps, {
+    ...work,
+    candidates: async () => [null],
+    keyOf: () => '',
+    look: async () => {
+      await run();
+      return 'later';
+    },
+    repeatMs: { first: 0, most: 0 },
+  });
+}
 
 export class Worker<T> {
   readonly #deps: WorkerDeps;
   readonly #work: Work<T>;
   readonly #watch: StreamWatch;
-  readonly #failures = new Map<string, Failure>();
+  readonly #failures: Failures;
   /** Causes of the failures that exist now: one line for each, however many items it concerns and however often. */
   readonly #logged = new Set<string>();
   #bell = new Cancel();
@@ -60,6 +73,7 @@ export class Worker<T> {
     this.#deps = deps;
     this.#work = work;
     this.#watch = streamWatch(deps.clock);
+    this.#failures = new Failures(deps.clock, work.repeatMs);
   }
 
   /** Resolves when `stopping` has aborted and the pass in hand has ended. Never rejects. */
@@ -94,20 +108,16 @@ export class Worker<T> {
   async sweep(): Promise<void> {
     const { candidates, keyOf, atOnce = 1 } = this.#work;
     try {
-      const items = [...new Map((await candidates()).map((item) => [keyOf(item), item])).values()];
+      const items = once(await candidates(), keyOf);
       const observed = new Set<string>();
       const open = new Set<string>();
       for (let at = 0; at < items.length && !this.#isStopping(); at += atOnce) {
         const next = items.slice(at, at + atOnce);
         const looks = await Promise.allSettled(next.map((item) => this.#look(item, observed)));
-        for (const [i, look] of looks.entries()) {
-          if (look.status === 'rejected') throw look.reason;
-          const item = next[i];
-          if (item !== undefined && look.value === 'later') open.add(keyOf(item));
-        }
+        for (const [i, item] of next.entries()) if (lookOf(looks[i]) === 'later') open.add(keyOf(item));
       }
       this.#watch.keepOnly(observed);
-      for (const key of this.#failures.keys()) if (!open.has(key)) this.#failures.delete(key);
+      this.#failures.keepOnly(open);
       if (this.#failures.size === 0) this.#logged.clear();
       await this.#work.after?.();
     } catch (error) {
@@ -126,8 +136,7 @@ export class Worker<T> {
   async #look(item: T, observed: Set<string>): Promise<Look> {
     const { keyOf, look, failed } = this.#work;
     const key = keyOf(item);
-    if (this.#isStopping() || this.#deps.clock.monotonic() < (this.#failures.get(key)?.until ?? 0))
-      return 'later';
+    if (this.#isStopping() || this.#failures.rests(key)) return 'later';
     try {
       const found = await look(item, {
         unchangedFor: (place) => {
@@ -135,24 +144,17 @@ export class Worker<T> {
           return this.#watch.unchangedFor(place);
         },
       });
-      this.#failures.delete(key);
+      this.#failures.forget(key);
       return found;
     } catch (cause) {
       if (isOutage(cause) && !(cause instanceof EventDamaged)) throw cause;
       // Cut off by the end of the process.
       if (this.#isStopping()) return 'later';
       // One item that fails does not keep the others from being looked at.
-      this.#noteFailure(key);
+      this.#failures.note(key);
       this.#logOnce(cause, failed.fields?.(item) ?? {});
       return 'later';
     }
-  }
-
-  #noteFailure(key: string): void {
-    const { first, most } = this.#work.repeatMs ?? REPEAT_MS;
-    const { tries } = this.#failures.get(key) ?? { tries: 0 };
-    const until = this.#deps.clock.monotonic() + Math.min(most, first * 2 ** tries);
-    this.#failures.set(key, { tries: tries + 1, until });
   }
 
   #logOnce(cause: unknown, fields: LogFields): void {
@@ -174,5 +176,50 @@ export class Worker<T> {
     await clock.sleep(ms, either?.signal ?? this.#bell);
     either?.release();
     this.#bell = new Cancel();
+  }
+}
+
+/** Throws what the look has thrown. */
+function lookOf(look: PromiseSettledResult<Look> | undefined): Look {
+  if (look?.status === 'rejected') throw look.reason;
+  return look?.value ?? 'later';
+}
+
+const once = <T>(items: readonly T[], keyOf: (item: T) => string): readonly T[] => [
+  ...new Map(items.map((item) => [keyOf(item), item])).values(),
+];
+
+/** Items whose look failed, each until its next look. */
+class Failures {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #repeatMs: { readonly first: number; readonly most: number };
+  readonly #items = new Map<string, { readonly tries: number; readonly until: number }>();
+
+  constructor(clock: Pick<Clock, 'monotonic'>, repeatMs = { first: 5000, most: 300_000 }) {
+    this.#clock = clock;
+    this.#repeatMs = repeatMs;
+  }
+
+  get size(): number {
+    return this.#items.size;
+  }
+
+  note(key: string): void {
+    const { first, most } = this.#repeatMs;
+    const { tries } = this.#items.get(key) ?? { tries: 0 };
+    const until = this.#clock.monotonic() + Math.min(most, first * 2 ** tries);
+    this.#items.set(key, { tries: tries + 1, until });
+  }
+
+  rests(key: string): boolean {
+    return this.#clock.monotonic() < (this.#items.get(key)?.until ?? 0);
+  }
+
+  forget(key: string): void {
+    this.#items.delete(key);
+  }
+
+  keepOnly(keys: ReadonlySet<string>): void {
+    for (const key of this.#items.keys()) if (!keys.has(key)) this.#items.delete(key);
   }
 }

@@ -10,7 +10,7 @@ import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { CheckpointSigner, Signer } from '#src/ports/signer.ts';
-import { type Look, ONE_ITEM, Worker } from '#src/usecases/process/worker.ts';
+import { repeated } from '#src/usecases/process/worker.ts';
 import type { KeyDirectory } from './key-ring.ts';
 
 type ActiveKeysDeps = {
@@ -61,7 +61,7 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
     return null;
   }
 
-  async function look(): Promise<Look> {
+  async function look(): Promise<void> {
     try {
       await directory.refresh();
       report('log', null);
@@ -76,7 +76,6 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
       report('file', 'the key file cannot be read: this process keeps the keys it has', cause);
     }
     reportKey();
-    return 'later';
   }
 
   /** Unix ms at which no key is valid, of now and the time by which a call that is accepted now is receipted; null: neither. */
@@ -130,15 +129,9 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
     /** Reports the keys, and reads them again every 5 s until `ending` aborts; never rejects. */
     watch(ending: AbortSignalLike): Promise<void> {
       reportKey();
-      const reading = {
-        ...ONE_ITEM,
-        firstMs: LOOK_MS,
-        pauseMs: LOOK_MS,
-        look,
-        failed: { message: 'the signing keys could not be read again' },
-        repeatMs: { first: LOOK_MS, most: LOOK_MS },
-      };
-      return new Worker({ clock, logger, stopping: ending }, reading).run();
+      const failed = { message: 'the signing keys could not be read again' };
+      const deps = { clock, logger, stopping: ending };
+      return repeated(deps, { firstMs: LOOK_MS, pauseMs: LOOK_MS, run: look, failed }).run();
     },
   };
 }

@@ -22,7 +22,7 @@ import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { CheckpointKey, CheckpointSigner } from '#src/ports/signer.ts';
 import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
-import { ONE_ITEM, Worker } from '#src/usecases/process/worker.ts';
+import { repeated } from '#src/usecases/process/worker.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { dueLook, problemOf, type RowsNow, type StoredNote, statusOf } from './checkpoint-state.ts';
 import { type KnownCheckpointsDeps, knownCheckpoints } from './known-checkpoints.ts';
@@ -163,24 +163,17 @@ function keepLooking(
   look: (isLast: boolean) => Promise<void>,
 ): { stop(): Promise<void> } {
   const stopping = new Cancel();
-  const work = (isLast: boolean) => ({
-    ...ONE_ITEM,
-    firstMs: LOOK_MS,
-    pauseMs: LOOK_MS,
-    async look() {
-      await look(isLast);
-      return 'later' as const;
-    },
-    failed: UNREADABLE,
-    repeatMs: { first: LOOK_MS, most: LOOK_MS },
-  });
-  const running = new Worker({ clock, logger, stopping }, work(false)).run();
-  const last = new Worker({ clock, logger }, work(true));
+  const looking = (isLast: boolean) =>
+    repeated(
+      { clock, logger, stopping: isLast ? undefined : stopping },
+      { firstMs: LOOK_MS, pauseMs: LOOK_MS, run: () => look(isLast), failed: UNREADABLE },
+    );
+  const running = looking(false).run();
   return {
     async stop() {
       stopping.abort();
       const timer = new Cancel();
-      await Promise.race([running.then(() => last.pass()), clock.sleep(LAST_MS, timer)]);
+      await Promise.race([running.then(() => looking(true).pass()), clock.sleep(LAST_MS, timer)]);
       timer.abort();
     },
   };

@@ -9,7 +9,7 @@ import { consistencyProof, type ReadTile, TileMissing, treeReader } from '#src/d
 import type { QuorumPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { JournalDeps } from '#src/usecases/process/stream.ts';
-import { ONE_ITEM, Worker } from '#src/usecases/process/worker.ts';
+import { repeated } from '#src/usecases/process/worker.ts';
 import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts';
 import type { Checkpoints, TreeRows } from '#src/usecases/transparency/checkpoints.ts';
 import type { AskedWitness, Asking } from './ask-witness.ts';
@@ -73,18 +73,11 @@ export class Witnesses {
 
   /** Resolves when `stopping` aborts and the round in hand has ended. Never rejects. */
   async run(witnessed: WitnessedLog): Promise<void> {
-    const pauseMs = () => (this.#hasAsked ? this.#deps.intervalMs : FIRST_LOOK_MS);
-    const asking = new Worker(this.#deps, {
-      ...ONE_ITEM,
-      pauseMs,
-      look: async () => {
-        await this.look(witnessed);
-        return 'later';
-      },
+    await repeated(this.#deps, {
+      pauseMs: () => (this.#hasAsked ? this.#deps.intervalMs : FIRST_LOOK_MS),
+      run: () => this.look(witnessed),
       failed: { message: 'the witnesses could not be asked' },
-      repeatMs: { first: 0, most: 0 },
-    });
-    await asking.run();
+    }).run();
     await this.#questions.ended();
   }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import { type Look, ONE_ITEM, type Work, Worker } from '#src/usecases/process/worker.ts';
+import { type Look, repeated, type Work, Worker } from '#src/usecases/process/worker.ts';
 import { collectingLogger, manualClock, quiet } from '#test/support/fakes.ts';
 
 const FAILED = { message: 'an item could not be looked at', fields: (item: string) => ({ item }) };
@@ -162,11 +162,11 @@ test('passes follow each other after the pause until the process stops; a look i
 test('a worker that is woken looks at once', async () => {
   let passes = 0;
   const { stopping, worker } = working({
-    ...ONE_ITEM,
-    async look() {
+    async candidates() {
       passes++;
-      return 'later';
+      return [];
     },
+    look: async () => 'later',
   });
   const running = worker.run();
   await quiet();
@@ -193,5 +193,39 @@ test('nothing is looked at while the worker is not ready, or its candidates fail
   assert.deepEqual(
     logger.lines.map(({ level, fields }) => [level, String((fields as { cause: unknown }).cause)]),
     [['bug', 'Error: broken']],
+  );
+});
+
+test('work that is one thing is repeated after its pause also where it failed, and its cause is logged once', async () => {
+  const clock = manualClock();
+  const logger = collectingLogger();
+  const stopping = new Cancel();
+  const completed: boolean[] = [];
+  let runs = 0;
+  const running = repeated(
+    { clock, logger, stopping },
+    {
+      firstMs: 500,
+      pauseMs(wasCompleted) {
+        completed.push(wasCompleted);
+        return 1000;
+      },
+      async run() {
+        if (++runs < 3) throw new Error('broken');
+      },
+      failed: { message: 'it failed', level: 'warn' },
+    },
+  ).run();
+  for (const ms of [500, 1000, 1000]) {
+    await quiet();
+    clock.advance(ms);
+  }
+  await quiet();
+  stopping.abort();
+  await running;
+  assert.deepEqual([runs, completed], [3, [false, false, true]]);
+  assert.deepEqual(
+    logger.lines.map(({ level, message }) => [level, message]),
+    [['warn', 'it failed']],
   );
 });
