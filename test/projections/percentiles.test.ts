@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { percentilesOf } from '#projections/monitoring/percentiles.ts';
+import { percentilesOf } from '#projections/monitoring/query.ts';
 import { DURATION_BOUNDS_MS } from '#projections/monitoring/table.ts';
 import { runs } from '#test/support/property-runs.ts';
 

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Rows } from '#projections/fold.ts';
-import { withLeaves } from '#projections/leaves.ts';
-import { judgeEvents } from '#projections/projection.ts';
+import { judgeEvents, withLeaves } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
 import { projectTransparency } from '#projections/transparency/project.ts';

@@ -1,7 +1,6 @@
 // Rows by the pure fold alone, without any database: what every store must hold after the same events.
 import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
-import { withLeaves } from '#projections/leaves.ts';
-import { type JudgeReceipt, judgeEvents } from '#projections/projection.ts';
+import { type JudgeReceipt, judgeEvents, withLeaves } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';

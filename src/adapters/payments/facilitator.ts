@@ -2,12 +2,17 @@
 // Only a complete and well-formed answer is a result; any other answer leaves the result unknown.
 import { z } from '@x402/core/schemas';
 import type { PaymentPayload } from '@x402/core/types';
+import {
+  OPEN_REASONS,
+  OWN_FAILURE_REASONS,
+  type PaymentReason,
+  TERMINAL_REASONS,
+} from '#src/domain/payment/reasons.ts';
 import type { SettleAnswer } from '#src/domain/payment/state.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { carriedOf } from './authorization.ts';
 import { type ExchangeAnswer, type ExchangeFailure, pooledExchange, singleExchange } from './exchange.ts';
-import { isFinalRefusal, isOwnFailure, knownCodeOr } from './facilitator-codes.ts';
 import { type FacilitatorWatch, isComplete, type Unusable, unusable } from './facilitator-watch.ts';
 import type { LoginHeaders } from './login.ts';
 import { networkNameV1, type Pricing, requirementsOf } from './requirements.ts';
@@ -165,3 +170,23 @@ const transactionOf = ({ transaction }: z.infer<typeof SettleForm>): string | nu
 /** A missing value does not differ. */
 const differs = (answered: string | null | undefined, expected: string): boolean =>
   answered !== null && answered !== undefined && answered !== '' && answered.toLowerCase() !== expected;
+
+// ── facilitator codes ────────────────────────────────────────────────────────────────────────────────
+// The reason codes of facilitators. They are matched exactly: any other text may contain values, a signature or our own
+// login, which must not be logged, stored or returned.
+
+const TERMINAL: ReadonlySet<string> = new Set(TERMINAL_REASONS);
+const OWN_FAILURE: ReadonlySet<string> = new Set(OWN_FAILURE_REASONS);
+const OPEN: ReadonlySet<string> = new Set(OPEN_REASONS);
+
+const isKnown = (code: string): boolean => TERMINAL.has(code) || OWN_FAILURE.has(code) || OPEN.has(code);
+
+/** Ends the payment if it is the answer to its first settle call. */
+const isFinalRefusal = (code: string): boolean => TERMINAL.has(code);
+
+/** A verify that failed in the facilitator. */
+const isOwnFailure = (code: string): boolean => OWN_FAILURE.has(code);
+
+/** The facilitator's code if it is a known one, otherwise `other`. */
+export const knownCodeOr = (code: unknown, other: PaymentReason): string =>
+  typeof code === 'string' && isKnown(code) ? code : other;

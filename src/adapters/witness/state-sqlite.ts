@@ -6,12 +6,11 @@ import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
 import type { WitnessedHead } from '#src/domain/transparency/witness.ts';
-import { createPrivateFile, flush } from '#src/lib/files/durable.ts';
+import { createPrivateFile, findText, flush, replaceFile } from '#src/lib/files/durable.ts';
 import { numberOf, refuseForeign, type SqliteKind, versionOf } from '#src/lib/files/sqlite-kind.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { retryWhileBusy, sqliteFileError } from '#src/lib/sqlite-error.ts';
 import type { WitnessedCheckpoint, WitnessStore } from '#src/ports/witness-store.ts';
-import { highWaterMark, type Sizes } from './high-water-mark.ts';
 
 /** Its id is "RWIT". */
 const KIND: SqliteKind = { name: 'the state of a witness', applicationId: 0x52574954, schemaVersion: 1 };
@@ -181,3 +180,43 @@ function checkpointIn({ size, root, note }: Record<string, unknown>, file: strin
 
 const isSame = (a: WitnessedHead | null, b: WitnessedHead | null): boolean =>
   a === null || b === null ? a === b : a.size === b.size && sameHash(a.root, b.root);
+
+// ── high water mark ──────────────────────────────────────────────────────────────────────────────────
+// The high-water mark of a witness's state: a file beside it with the largest size that was cosigned of each log. A state that was
+// restored from an older copy, or has lost its end, is below it.
+
+/** Leaves, by the SHA-256 of the origin (hex). */
+type Sizes = ReadonlyMap<string, number>;
+
+type HighWaterMark = {
+  /** Empty if there is no file. A line that cannot be read is left out. */
+  read(): Sizes;
+  /** Durable when it returns; written only if it differs. One process at a time. */
+  raise(sizes: Sizes): void;
+  /** Forgets all of it. */
+  begin(): void;
+};
+
+const LINE = /^([0-9a-f]{64}) (0|[1-9]\d{0,15})$/;
+
+function highWaterMark(file: string): HighWaterMark {
+  const read = (): Sizes =>
+    new Map(
+      (findText(file) ?? '').split('\n').flatMap((line) => {
+        const [, hash, size] = LINE.exec(line) ?? [];
+        return hash === undefined ? [] : [[hash, Number(size)] as const];
+      }),
+    );
+  const write = (sizes: Sizes) =>
+    replaceFile(file, [...sizes].map(([hash, size]) => `${hash} ${size}\n`).join(''));
+  return {
+    read,
+    raise(sizes) {
+      const before = read();
+      const raised = new Map(before);
+      for (const [hash, size] of sizes) raised.set(hash, Math.max(size, before.get(hash) ?? 0));
+      if ([...raised].some(([hash, size]) => before.get(hash) !== size)) write(raised);
+    },
+    begin: () => write(new Map()),
+  };
+}

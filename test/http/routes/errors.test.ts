@@ -1,7 +1,7 @@
 // The catalogue of errors, and the codes in the interface description: all from the tables that answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { knownCodeOr } from '#src/adapters/payments/facilitator-codes.ts';
+import { knownCodeOr } from '#src/adapters/payments/facilitator.ts';
 import { PAYMENT_REASONS } from '#src/domain/payment/reasons.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { clientOf } from '#test/support/http-client.ts';

@@ -1,5 +1,6 @@
 // The embedded event log: one SQLite file that several processes of one machine share, on node:sqlite alone.
 
+import { type BigIntStats, statSync } from 'node:fs';
 import type { LogProblem } from '#src/domain/monitoring/health.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { proven } from '#src/lib/proven.ts';
@@ -11,7 +12,6 @@ import { knownDamage } from '../known-damage.ts';
 import { eventRow, groupCommit } from './append.ts';
 import { nextTurn, openLogFile, unavailable } from './file.ts';
 import { fileDamage, isLogDamage } from './file-damage.ts';
-import { FileReplaced, fileIdentity } from './file-identity.ts';
 import { logReader, positionNumber } from './read.ts';
 import { positionText } from './row.ts';
 import { logScanner } from './scan.ts';
@@ -166,4 +166,35 @@ function cannotBeWritten(file: string, cause: unknown): Error {
   return new OperatorError(`event log ${file} cannot be written: ${(cause as Error)?.message ?? cause}`, {
     cause,
   });
+}
+
+// ── file identity ────────────────────────────────────────────────────────────────────────────────────
+// Whether the open file is still the one at its path. What is written to a file that was removed or replaced is lost when
+// the process ends.
+
+/** The log's file, or its write-ahead log, was removed or replaced while it was open. */
+class FileReplaced extends Error {
+  constructor(file: string) {
+    super(`${file} was removed or replaced while it was open`);
+    this.name = 'FileReplaced';
+  }
+}
+
+/** A function that throws `FileReplaced` once that has happened. Called right after the file was opened. */
+function fileIdentity(file: string): () => void {
+  const wal = `${file}-wal`;
+  const opened = identityOf(file);
+  /** SQLite makes it with the first write, or shares that of another process. */
+  let openedWal = identityOf(wal);
+  return () => {
+    if (identityOf(file) !== opened) throw new FileReplaced(file);
+    const now = identityOf(wal);
+    openedWal ??= now;
+    if (now !== openedWal) throw new FileReplaced(wal);
+  };
+}
+
+function identityOf(path: string): string | null {
+  const stat: BigIntStats | undefined = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.dev} ${stat.ino}`;
 }
