@@ -69,22 +69,6 @@ export function evolveKeys(keys: readonly KeyRecord[], event: KeyEvent): readonl
   }
 }
 
-/** What the stream of the keys contains: every key ever announced, and checks of the secrets of the files that held them. */
-export type AnnouncedKeys = {
-  readonly keys: readonly KeyRecord[];
-  readonly secretChecks: ReadonlySet<string>;
-};
-
-export const NO_KEYS: AnnouncedKeys = { keys: [], secretChecks: new Set() };
-
-export function evolveAnnounced({ keys, secretChecks }: AnnouncedKeys, event: KeyEvent): AnnouncedKeys {
-  const isActivated = event.type === 'SigningKeyActivated';
-  return {
-    keys: evolveKeys(keys, event),
-    secretChecks: isActivated ? new Set([...secretChecks, event.data.secretCheck]) : secretChecks,
-  };
-}
-
 /** Each key once, with the earliest end that any of its records states. */
 export function strictestOf(records: readonly KeyRecord[]): readonly KeyRecord[] {
   const keys = new Map<string, KeyRecord>();

@@ -18,7 +18,7 @@ import { evolveClaim, freeClaim } from '#src/domain/payment/claim.ts';
 import { evolveClaims, NO_CLAIMS } from '#src/domain/payment/refund.ts';
 import { absentPayment, evolvePayment } from '#src/domain/payment/state.ts';
 import { absentSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
-import { evolveAnnounced, NO_KEYS } from '#src/domain/signing-keys/keys.ts';
+import { evolveAnnounced, NO_KEYS } from '#src/domain/signing-keys/announced.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import {
   type AbortSignalLike,

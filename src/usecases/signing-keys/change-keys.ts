@@ -2,8 +2,8 @@
 
 import type { KeyPurpose, SigningKeyRetired } from '#src/domain/events/signing-keys.ts';
 import { type EventOf, event } from '#src/domain/events.ts';
+import type { AnnouncedKeys } from '#src/domain/signing-keys/announced.ts';
 import {
-  type AnnouncedKeys,
   evolveKeys,
   type HeldKey,
   isUnretired,

@@ -2,8 +2,8 @@
 
 import type { KeyPurpose } from '#src/domain/events/signing-keys.ts';
 import { type EventOf, event, type KeyEvent } from '#src/domain/events.ts';
+import type { AnnouncedKeys } from '#src/domain/signing-keys/announced.ts';
 import {
-  type AnnouncedKeys,
   type HeldKey,
   isUnretired,
   type KeyRecord,

@@ -1351,7 +1351,6 @@ function decodeEvent({ type, data }) {
 }
 
 // src/domain/signing-keys/keys.ts
-var NO_KEYS = { keys: [], secretChecks: new Set };
 var keyValidAt = (key, iat) => key.purpose === "receipt" && keyOpenAt(key, iat);
 function keyOpenAt({ notBefore, notAfter, compromisedAt }, at) {
   if (at < notBefore || notAfter !== null && at > notAfter)
