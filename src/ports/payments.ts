@@ -1,7 +1,8 @@
 // Payments: verify, settle and look up one payment authorization. The use case decides the order of the calls.
 import type { FacilitatorHealth } from '#src/domain/monitoring/health.ts';
 import type { Mode } from '../domain/event-fields.ts';
-import type { ChainFinding, SettleAnswer } from '../domain/payment/state.ts';
+import type { SettleAnswer } from '../domain/payment/settlement.ts';
+import type { ChainFinding } from '../domain/payment/state.ts';
 import type { Allowed, Refused } from '../domain/refusal.ts';
 import type { AbortSignalLike } from './event-log.ts';
 

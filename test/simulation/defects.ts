@@ -21,9 +21,9 @@ export const DEFECTS: readonly Defect[] = [
     within: 250,
     changes: [
       at(
-        `${EXECUTION}/payment-steps.ts`,
-        '    claimed = await it.call.deadline.forAppend(append(deps, PAYMENT, view, [retried]));\n',
-        '    void retried;\n',
+        `${EXECUTION}/settle-payment.ts`,
+        '  const claimed = await settling.call.deadline.forAppend(append(deps, PAYMENT, view, [retried]));\n',
+        '  const claimed = view;\n  void retried;\n',
       ),
     ],
   },
@@ -33,7 +33,7 @@ export const DEFECTS: readonly Defect[] = [
     within: 250,
     changes: [
       at(
-        'src/domain/payment/state.ts',
+        'src/domain/payment/settlement.ts',
         '  const proven = reconcile(finding, payment, at);\n',
         "  if (answer.outcome === 'unknown' && answer.cause.endsWith('already_used')) return paymentSettled(payment, null, 'chain', at);\n  const proven = reconcile(finding, payment, at);\n",
       ),
@@ -45,7 +45,7 @@ export const DEFECTS: readonly Defect[] = [
     within: 250,
     changes: [
       at(
-        'src/domain/payment/state.ts',
+        'src/domain/payment/settlement.ts',
         '  const proven = reconcile(finding, payment, at);\n',
         "  if (answer.outcome === 'rejected') return paymentRejected(payment, answer.reason, 'facilitator', at);\n  const proven = reconcile(finding, payment, at);\n",
       ),

@@ -2,7 +2,7 @@
 // direction; the node may be down or behind. Money moves only on the chain.
 
 import type { FoundTransfers } from '#src/domain/payment/refund.ts';
-import type { SettleAnswer } from '#src/domain/payment/state.ts';
+import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { ALLOWED, refused } from '#src/domain/refusal.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Payments, PresentedPayment } from '#src/ports/payments.ts';

@@ -1,7 +1,8 @@
 // A facilitator and a chain as a test drives them: money moves once per nonce, and answers come as scripted.
 import { createHash } from 'node:crypto';
 import { identityText } from '#src/domain/events/payment.ts';
-import type { ChainFinding, SettleAnswer } from '#src/domain/payment/state.ts';
+import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
+import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { ALLOWED } from '#src/domain/refusal.ts';
 import type { Authorization, Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Trace } from './fakes.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { Statement } from '#src/domain/payment/resolve.ts';
-import type { SettleAnswer } from '#src/domain/payment/state.ts';
+import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';

@@ -8,7 +8,7 @@ import {
   type PaymentReason,
   TERMINAL_REASONS,
 } from '#src/domain/payment/reasons.ts';
-import type { SettleAnswer } from '#src/domain/payment/state.ts';
+import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Payments, PresentedPayment, Verified } from '#src/ports/payments.ts';
 import { carriedOf } from './authorization.ts';

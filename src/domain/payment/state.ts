@@ -199,16 +199,6 @@ function correct<P extends Extract<Payment, { readonly settled: Charge }>>(
   return { ...payment, settled: chargeOf({ ...settled, transaction }, settled) };
 }
 
-/** A settle call's answer. Unless it is `settled`, the chain decides. */
-export type SettleAnswer =
-  | { readonly outcome: 'settled'; readonly transaction: string }
-  /** A final refusal. `reason`: its code. */
-  | { readonly outcome: 'rejected'; readonly reason: string }
-  /** Everything else. `cause`: a code; `transaction`: the hash in the answer, null if it contains none. */
-  | { readonly outcome: 'unknown'; readonly cause: string; readonly transaction: string | null };
-
-export type Inconclusive = Exclude<SettleAnswer, { outcome: 'settled' }>;
-
 /** A fact that ends a payment's settlement. */
 export type SettleEnd = EventOf<'PaymentSettled' | 'PaymentRejected'>;
 
@@ -234,16 +224,6 @@ export function paymentRejected(
   return event('PaymentRejected', { jobId, reason, evidence, rejectedAt: at, statement });
 }
 
-export function settlementUnknown(
-  { reserved: { jobId } }: BoundPayment,
-  answer: Inconclusive,
-  at: string,
-): EventOf<'SettlementUnknown'> {
-  const [cause, transaction] =
-    answer.outcome === 'rejected' ? [answer.reason, null] : [answer.cause, answer.transaction];
-  return event('SettlementUnknown', { jobId, cause, transaction, unknownAt: at });
-}
-
 /** What the chain says of an authorization. */
 export type ChainFinding =
   /** Used, and the money of this authorization came to our payee. */
@@ -267,7 +247,11 @@ export const isSurelyOver = (payment: Pick<PaymentReserved, 'validBefore'>, atSe
   atSeconds >= surelyOverAt(payment);
 
 /** The fact that the chain proves of a payment of unknown fate; null: none yet. */
-export function reconcile(finding: ChainFinding, payment: BoundPayment, at: string): SettleEnd | null {
+export function reconcile(
+  finding: ChainFinding,
+  payment: Pick<BoundPayment, 'reserved'>,
+  at: string,
+): SettleEnd | null {
   const rejected = (reason: PaymentReason) => paymentRejected(payment, reason, 'chain', at);
   switch (finding.outcome) {
     case 'paid':
@@ -285,21 +269,4 @@ export function reconcile(finding: ChainFinding, payment: BoundPayment, at: stri
     default:
       return finding satisfies never;
   }
-}
-
-/**
- * What an inconclusive answer and the chain prove together; null: nothing yet. A final refusal counts only as the answer to
- * the first and only settle call (`first`), and only if the chain agrees that the authorization is unused: after a lost
- * answer it may be caused by our own success.
- */
-export function concludeSettlement(
-  answer: Inconclusive,
-  finding: ChainFinding,
-  payment: BoundPayment,
-  { first, at }: { readonly first: boolean; readonly at: string },
-): SettleEnd | null {
-  const proven = reconcile(finding, payment, at);
-  if (proven !== null || !first || answer.outcome !== 'rejected' || finding.outcome !== 'unused')
-    return proven;
-  return paymentRejected(payment, answer.reason, 'facilitator', at);
 }

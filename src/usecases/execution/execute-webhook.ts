@@ -43,17 +43,10 @@ import {
   unprovenPayer,
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
-import {
-  type PaymentDeps,
-  type Plan,
-  releasePayment,
-  reservePayment,
-  settlePayment,
-  unconfirmed,
-  verifyPayment,
-} from './payment-steps.ts';
+import { type PaymentDeps, releasePayment, reservePayment, verifyPayment } from './payment-steps.ts';
 import type { Release, Turns } from './process-limits.ts';
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
+import { type Plan, settlePayment, unconfirmed } from './settle-payment.ts';
 
 export type ExecuteDeps = RunDeps &
   RecordDeps &

@@ -3,16 +3,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import {
+  concludeSettlement,
+  type Inconclusive,
+  settlementUnknown as settlementUnknownOf,
+} from '#src/domain/payment/settlement.ts';
+import {
   absentPayment,
   type ChainFinding,
-  concludeSettlement,
   evolvePayment,
-  type Inconclusive,
   isBound,
   isCorrected,
   type Payment,
   reconcile,
-  settlementUnknown as settlementUnknownOf,
 } from '#src/domain/payment/state.ts';
 import { givenPayment } from '#test/support/given.ts';
 import {

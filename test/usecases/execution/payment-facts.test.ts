@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SettleAnswer } from '#src/domain/payment/state.ts';
+import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';

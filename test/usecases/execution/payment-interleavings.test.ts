@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { STREAM } from '#src/domain/events.ts';
-import type { SettleAnswer } from '#src/domain/payment/state.ts';
+import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import type { Authorization, PresentedPayment } from '#src/ports/payments.ts';
 import { quiet } from '#test/support/fakes.ts';
