@@ -1,8 +1,8 @@
 // The buyer's library: a stock x402 client in, a verified purchase or a typed error out. It is the same purchase as `relay
 // pay` makes, without its ledger.
 import type { x402Client } from '@x402/fetch';
-import { limitedSend } from '../adapters/buyer/present.ts';
-import { type Order, type PurchaseResult, purchase } from '../adapters/buyer/purchase.ts';
+import { limitedSend } from '../buyer/present.ts';
+import { type Order, type PurchaseResult, purchase } from '../buyer/purchase.ts';
 import type { Json } from '../domain/canonical-json.ts';
 import { isSpellableName, relayOrigin } from '../domain/destination/url.ts';
 import { microUsd } from '../domain/payment/price.ts';

@@ -1,5 +1,5 @@
 // relay pay in front of a relay that lies: exit 1 and one line that names what differs; and the cases in which it cannot
-// run. What is compared, and all lies, are in test/adapters/buyer.
+// run. What is compared, and all lies, are in test/buyer.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 // The buyer's client, from source and as built, with a stock x402 client: in front of an honest relay, one that refuses, one
-// that lies, and one in demo mode. What a purchase accepts is in test/adapters/buyer.
+// that lies, and one in demo mode. What a purchase accepts is in test/buyer.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';

@@ -1,8 +1,8 @@
 // A buyer in front of a relay that may lie, without HTTP and without waiting: what a purchase comes to, and how many payments
 // were signed and presented.
 import assert from 'node:assert/strict';
-import { type Order, type PurchaseResult, purchase } from '#src/adapters/buyer/purchase.ts';
-import { keyPayer } from '#src/adapters/buyer/wallet.ts';
+import { type Order, type PurchaseResult, purchase } from '#src/buyer/purchase.ts';
+import { keyPayer } from '#src/buyer/wallet.ts';
 import { letPass, manualClock } from './fakes.ts';
 import { type LyingRelay, lyingRelay, PAY_TO } from './lying-relay.ts';
 import { primitives, type TestKey } from './primitives.ts';

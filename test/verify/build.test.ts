@@ -19,7 +19,7 @@ test('another checkout builds the same bytes: after a change of the verifier, ru
     'src/domain',
     'src/ports',
     'src/client',
-    'src/adapters/buyer',
+    'src/buyer',
     'src/verify',
     'package.json',
     'tsconfig.json',

@@ -103,7 +103,7 @@ async function collected(chunks, maxBytes) {
 // src/lib/is-object.ts
 var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-// src/adapters/buyer/present.ts
+// src/buyer/present.ts
 class AnswerRefused extends Error {
 }
 var LIMITS = { timeoutMs: 130000, maxBytes: 4 * 1024 * 1024 };
@@ -2152,10 +2152,10 @@ class OperatorError extends Error {
   }
 }
 
-// src/adapters/buyer/evidence.ts
+// src/buyer/evidence.ts
 import { x402Client, x402HTTPClient } from "@x402/fetch";
 
-// src/adapters/buyer/purchase-error.ts
+// src/buyer/purchase-error.ts
 class PurchaseError extends Error {
   member;
   expected;
@@ -2176,7 +2176,7 @@ var shownValue = (value) => {
   return typeof value === "string" ? value : JSON.stringify(value);
 };
 
-// src/adapters/buyer/evidence.ts
+// src/buyer/evidence.ts
 var MEMBERS = {
   mode: Type.String(),
   idempotentReplay: Type.Boolean(),
@@ -2376,7 +2376,7 @@ function faultsOfTime({ iat }, { signedAtMs, nowMs }, earlier) {
 }
 var faultsOfLinks = ({ links }, relay) => Object.entries(links).filter(([, url]) => URL.parse(url)?.origin !== relay).flatMap(([name, url]) => compare(`links.${name}`, `a URL of ${relay}`, url));
 
-// src/adapters/buyer/offer.ts
+// src/buyer/offer.ts
 import { DEFAULT_ASSETS } from "@x402/evm";
 import { x402Client as x402Client2, x402HTTPClient as x402HTTPClient2 } from "@x402/fetch";
 
@@ -2394,7 +2394,7 @@ function showUsd(micro) {
   return `$${digits.slice(0, -6)}${part === "" ? "" : `.${part}`}`;
 }
 
-// src/adapters/buyer/offer.ts
+// src/buyer/offer.ts
 var text = Type.String({ minLength: 1 });
 var Terms = Type.Object({
   scheme: Type.Literal("exact"),
@@ -2477,7 +2477,7 @@ function usdcOf(network) {
   return known?.find(({ symbol }) => symbol === "USDC");
 }
 
-// src/adapters/buyer/payment.ts
+// src/buyer/payment.ts
 import { x402Client as x402Client3, x402HTTPClient as x402HTTPClient3 } from "@x402/fetch";
 
 // src/domain/payment/payload-hash.ts
@@ -2486,7 +2486,7 @@ var payloadHash = (signed) => {
   return toHex(sha2562(utf8(canonicalJson({ authorization, signature }))));
 };
 
-// src/adapters/buyer/payment.ts
+// src/buyer/payment.ts
 var Address = Type.String({ pattern: "^0x[0-9a-f]{40}$" });
 var Decimal = Type.String({ pattern: "^(0|[1-9]\\d{0,77})$" });
 var Authorization = Type.Object({
@@ -2534,7 +2534,34 @@ function paymentOf(accepted, made) {
 }
 var lowerCase = (value) => JSON.parse(JSON.stringify(value), (_name, one) => typeof one === "string" ? one.toLowerCase() : one);
 
-// src/adapters/buyer/purchase.ts
+// src/buyer/policy-check.ts
+var isRefusal = shapeCheck(Type.Object({
+  allowed: Type.Literal(false),
+  error: Type.Object({
+    code: Type.String(),
+    message: Type.String(),
+    details: Type.Optional(Type.Unknown())
+  })
+}));
+async function demandAllowedTarget({ send }, relay, request) {
+  const headers = { "content-type": "application/json" };
+  const asked = new Request(`${relay}/api/policy/check`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(request)
+  });
+  const verdict = await send(asked).then(async (answer) => answer.status === 200 ? parsedJson(await answer.text()) : null, () => null);
+  if (!isRefusal(verdict))
+    return;
+  const { code, message } = verdict.error;
+  throw new PurchaseError({
+    member: "target",
+    expected: "a target that the relay calls",
+    actual: `${code}: ${message}`
+  });
+}
+
+// src/buyer/purchase.ts
 var PATH = "/api/execute/webhook";
 var GUIDED_PATH = "/api/execute/guided-webhook";
 async function purchase(deps, order) {
@@ -2560,6 +2587,8 @@ async function buy(deps, order) {
   const { url, target, name } = ordered;
   const recorded = name === null ? null : await deps.ledger?.find(name) ?? null;
   const offer = recorded === null ? await askOffer(deps, url, order) : offerOf(recorded, url);
+  if (recorded === null && payer !== null)
+    await demandAllowedTarget(deps, relay, order.request);
   if (offer === "demo")
     return executeUnpaid(deps, order, ordered);
   const { required, findings: policy } = judgeOffer(offer, limits, {

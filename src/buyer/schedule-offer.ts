@@ -2,6 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { Instant } from '#src/domain/event-fields.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Calendar } from '#src/domain/schedule/calendar.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import {
@@ -24,6 +25,7 @@ import { type Mismatch, PurchaseError } from './purchase-error.ts';
 /** The body of the purchase, as every relay accepts it. */
 export type ScheduleBody = {
   readonly text: string;
+  readonly webhook: WebhookRequest;
   readonly schedule: PaidSchedule;
   readonly catchUpSeconds: number;
   readonly targetHost: string;
@@ -46,7 +48,7 @@ export function readScheduleBody(value: unknown, calendar: Calendar): ScheduleBo
   const { hostname: targetHost } = checkedTarget(webhook, text);
   const schedule = checkedSchedule(value.schedule, calendar);
   if ('kind' in schedule) throw new OperatorError(`schedule${schedule.path}: ${schedule.message}`);
-  return { text, schedule, catchUpSeconds, targetHost };
+  return { text, webhook, schedule, catchUpSeconds, targetHost };
 }
 
 type When = { readonly nowMs: number; readonly calendar: Calendar };

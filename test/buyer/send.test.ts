@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
-import { limitedSend, present } from '#src/adapters/buyer/present.ts';
+import { limitedSend, present } from '#src/buyer/present.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { type LoopbackServer, loopbackServer } from '#test/support/loopback-server.ts';
 

@@ -12,6 +12,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Ledger, LedgerRecord } from './ledger.ts';
 import { type BuyerLimits, type Finding, judgeOffer, microUsdOf, readOffer } from './offer.ts';
 import { type Payer, type Payment, samePayment, windowPayment } from './payment.ts';
+import { demandAllowedTarget } from './policy-check.ts';
 import { type Answer, describe, type PresentDeps, type Problem, present } from './present.ts';
 import { refusalOf } from './purchase.ts';
 import { compare, PurchaseError } from './purchase-error.ts';
@@ -182,7 +183,10 @@ class Purchase {
     const { body, limits, paying } = this.#order;
     const deps = this.#deps;
     const missing = this.#missing();
-    if (!this.#isPlanned) await demandRuns(deps, this.#order, this.#bought, missing);
+    if (!this.#isPlanned) {
+      if (paying !== null) await demandAllowedTarget(deps, this.#order.relay, body.webhook);
+      await demandRuns(deps, this.#order, this.#bought, missing);
+    }
     this.#isPlanned = true;
     const [url, text] = [this.#url(), this.#text()];
     // Without a body first: a relay in demo mode, which asks for no payment, must not define a schedule.

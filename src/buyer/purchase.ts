@@ -29,6 +29,7 @@ import {
   type ToSign,
 } from './offer.ts';
 import { newPayment, type Payer, type Payment, samePayment } from './payment.ts';
+import { demandAllowedTarget } from './policy-check.ts';
 import { type Answer, describe, type PresentDeps, type Problem, present } from './present.ts';
 import { PurchaseError } from './purchase-error.ts';
 
@@ -118,6 +119,7 @@ async function buy(deps: PurchaseDeps, order: Order): Promise<PurchaseResult> {
   const { url, target, name } = ordered;
   const recorded = name === null ? null : ((await deps.ledger?.find(name)) ?? null);
   const offer = recorded === null ? await askOffer(deps, url, order) : offerOf(recorded, url);
+  if (recorded === null && payer !== null) await demandAllowedTarget(deps, relay, order.request);
   if (offer === 'demo') return executeUnpaid(deps, order, ordered);
   const { required, findings: policy } = judgeOffer(offer, limits, {
     resourceUrl: url,

@@ -1,7 +1,7 @@
 // Presenting a payment: for how long, how often, and which answers are final.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PRESENT_MS, present } from '#src/adapters/buyer/present.ts';
+import { PRESENT_MS, present } from '#src/buyer/present.ts';
 import { letPass, manualClock } from '#test/support/fakes.ts';
 
 const PAYMENT = { name: 'PAYMENT-SIGNATURE', value: 'the one payment' };

@@ -2,7 +2,7 @@
 // and at most one payment is signed. Offers are in offer.test.ts.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { PurchaseResult } from '#src/adapters/buyer/purchase.ts';
+import type { PurchaseResult } from '#src/buyer/purchase.ts';
 import { buyerWorld, decoded, good, jwkOf, membersOf, REQUEST, WALLETS } from '#test/support/buyer-world.ts';
 import {
   changed,
@@ -18,6 +18,29 @@ import { testKey } from '#test/support/primitives.ts';
 const STRANGER = '0x2222222222222222222222222222222222222222';
 
 describe('an honest relay', () => {
+  test('a target that the relay refuses is found before anything is signed', async () => {
+    const { relay, buy } = buyerWorld();
+    const error = { code: 'unsafe_target', message: 'The target is not a public HTTPS address.' };
+    relay.lie({
+      respond: async (request, honest) =>
+        request.url.endsWith('/api/policy/check')
+          ? Response.json({ ok: false, allowed: false, error })
+          : honest(),
+    });
+    const { result, signed } = await buy();
+    assert.deepEqual([result.outcome, result.error?.member, signed], ['policy_refused', 'target', 0]);
+    assert.match(result.error?.actual ?? '', /unsafe_target/);
+  });
+  test('a relay that gives no verdict on the target is asked for the call itself', async () => {
+    for (const status of [429, 500, 503]) {
+      const { relay, buy } = buyerWorld();
+      relay.lie({
+        respond: async (request, honest) =>
+          request.url.endsWith('/api/policy/check') ? new Response(null, { status }) : honest(),
+      });
+      good(await buy());
+    }
+  });
   test('every fact holds, and the payment is named by its hash', async () => {
     const { relay, buy } = buyerWorld();
     const bought = await buy();

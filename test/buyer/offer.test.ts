@@ -1,7 +1,7 @@
 // The 402 of a relay that lies, and what is asked of the order before: nothing outside the buyer's limits is signed.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Order } from '#src/adapters/buyer/purchase.ts';
+import type { Order } from '#src/buyer/purchase.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { buyerWorld, decoded, good, jwkOf, REQUEST } from '#test/support/buyer-world.ts';
 import { changed, type Lies, PAY_TO, type Tree } from '#test/support/lying-relay.ts';
