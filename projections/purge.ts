@@ -39,7 +39,7 @@ export type PurgeDeps = {
 
 export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs): Purge {
   const never = keep.jobs === null && keep.receipts === null;
-  const state = { last: Number.NEGATIVE_INFINITY, rest: 0, warned: false };
+  const state = { last: Number.NEGATIVE_INFINITY, rest: 0 };
   const vacuum = { last: Number.NEGATIVE_INFINITY, due: [] as string[], gone: 0 };
   return {
     dueInMs(leads) {
@@ -52,11 +52,9 @@ export function makePurge({ clock, logger, store }: PurgeDeps, keep: RetentionMs
       try {
         const more = await purgeOrVacuum(db);
         state.rest = more ? REST * (clock.monotonic() - begun) : EVERY_MS;
-        state.warned = false;
+        logger.condition('purge', null);
       } catch (error) {
-        if (!state.warned)
-          logger.warn('old rows could not be purged; the purge repeats in a minute', { cause: error });
-        state.warned = true;
+        logger.condition('purge', 'failing', {}, error);
         state.rest = EVERY_MS;
       }
       state.last = clock.monotonic();

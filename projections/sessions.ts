@@ -140,7 +140,8 @@ export class Sessions {
     this.between = stateAfter(error, session);
     if (this.between === 'opening') return 0;
     if (this.between !== 'log_failed') this.generation.countAgain();
-    if (!this.#pauses.areGrowing) reportFailure(logger, error);
+    if (isDefect(error) && !this.#pauses.areGrowing) logger.bug('the projector failed', { cause: error });
+    logger.condition('projector', 'failing', {}, error);
     const longest = this.between === 'batch_failed' ? LONGEST_MS.defect : LONGEST_MS.unavailable;
     return this.#pauses.afterFailure(longest);
   }
@@ -151,8 +152,7 @@ export class Sessions {
 
   /** `isAll`: the rows contain all that the log has delivered. */
   #endFailures(isAll: boolean): void {
-    if (this.#pauses.worked(this.progress.position, isAll))
-      this.#deps.logger.info('the read models are projected again');
+    if (this.#pauses.worked(this.progress.position, isAll)) this.#deps.logger.condition('projector', null);
   }
 
   /** No reader gets rows until they are compared with the log. */
@@ -160,11 +160,6 @@ export class Sessions {
     this.validated.clear();
     this.progress.lost();
   }
-}
-
-function reportFailure(logger: ProjectorDeps['logger'], cause: unknown): void {
-  const message = 'events cannot be projected into the read models; the projector retries';
-  logger[isDefect(cause) ? 'bug' : 'warn'](message, { cause });
 }
 
 /** `session`: what failed; null: the rows could not be opened. */

@@ -1,7 +1,14 @@
 // The health of each part, and the figures for operators.
 import type { Projector } from '#projections/projector.ts';
 import { damagedPlace } from '#src/domain/damage.ts';
-import { healthReport, type ReadModelHealth } from '#src/domain/monitoring/health.ts';
+import type { CodeOf } from '#src/domain/monitoring/conditions.ts';
+import {
+  HEALTH_PARTS,
+  healthReport,
+  type ReadModelHealth,
+  type Wrong,
+  wrongParts,
+} from '#src/domain/monitoring/health.ts';
 import type { AppDeps } from '#src/http/app.ts';
 import { EventDamaged } from '#src/ports/event-log.ts';
 import type { Reconciler } from '#src/usecases/reconciliation/reconciler.ts';
@@ -10,6 +17,7 @@ import type { Paying } from './execution.ts';
 
 export function wireHealth(
   {
+    config,
     journal: { log },
     keys,
     stores,
@@ -17,7 +25,7 @@ export function wireHealth(
     projector,
     recovery,
     checkpoints,
-    telemetry,
+    telemetry: { conditions, figures },
     scrub,
     witnesses,
   }: AppParts,
@@ -44,7 +52,7 @@ export function wireHealth(
       chainHealth(),
     ]);
     const standing = checkpoints.standing();
-    return healthReport({
+    const facts = {
       eventLog,
       signingKey: keys.health(),
       checkpoint: standing && { problem: standing.problem, waitingMs: standing.ageMs },
@@ -52,13 +60,23 @@ export function wireHealth(
       projection: { ...projector.lag(), stoppedAt: stoppedAt(projector.stoppedAt()) },
       facilitator,
       chain: compared,
-    });
+      schedules: config.schedules === null ? null : { wrong: schedulesNow() },
+    };
+    const wrong = wrongParts(facts);
+    for (const part of HEALTH_PARTS) conditions.note(part, wrong[part]);
+    return healthReport(facts);
+  }
+  /** As the worker of the runs has reported it. */
+  function schedulesNow(): Wrong<'schedules'> | null {
+    const found = conditions.of('schedules');
+    return found && { code: found.code as CodeOf<'schedules'>, facts: found.facts };
   }
   async function exposition() {
     const [{ checks }, { damaged }] = await Promise.all([health(), log.health()]);
     const newest = checkpoints.latest();
     const waitingMs = checkpoints.standing()?.ageMs ?? 0;
-    return telemetry.figures.exposition({
+    return figures.exposition({
+      conditions: conditions.list(),
       storage: stores.driver,
       checks,
       eventLog: { damagedEvents: damaged?.count ?? 0, scrubbedAt: scrub.lastPass() },

@@ -163,15 +163,12 @@ function rememberer(
     if (text === written || (failedAt !== null && now - failedAt < RETRY_MS)) return;
     try {
       writeFirst(memories, log);
-      if (failedAt !== null) logger.info('the event log in use is remembered');
+      logger.condition('logMemory', null);
       written = text;
       failedAt = null;
     } catch (cause) {
-      if (failedAt === null) {
-        const places = memories.map(({ place }) => place).join(' nor ');
-        const effect = 'an empty event log would not be refused at a start';
-        logger.warn(`neither ${places} can be written: ${effect}`, { cause });
-      }
+      const places = memories.map(({ place }) => place).join(', ');
+      logger.condition('logMemory', 'unwritable', { places }, cause);
       failedAt = now;
     }
   };

@@ -19,6 +19,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import { type AuditDeps, Auditor } from '#src/usecases/audit/audit-log.ts';
 import { type Integrity, type IntegrityDeps, integrityOf } from '#src/usecases/audit/check-integrity.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
+import { loggerOver } from '#src/usecases/process/condition.ts';
 import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import type { ChangeKeysDeps } from '#src/usecases/signing-keys/change-keys.ts';
 import { eventLogPath, type LogHistory, logHistory } from './log-history.ts';
@@ -38,13 +39,17 @@ export type OperatorLog = JournalDeps & { readonly log: ScannedLog };
 /** A person waits for the answer. */
 const CONNECT_MS = 5000;
 
+/** Writes to standard error. */
+export const operatorLogger = (level: 'warn' | 'silent'): Logger =>
+  loggerOver(pinoLogger({ level, to: 'stderr' }), systemClock());
+
 /**
  * Creates nothing: throws `NoEventLog` if the file is missing or empty, `NotTheLogInUse` if the log is not the one in use,
  * `NoEventStore` if the server does not answer. Without a `logger`, log lines go to standard error. The caller closes the log.
  */
 export async function openOperatorLog(
   config: LogConfig,
-  logger: Logger = pinoLogger({ level: 'warn', to: 'stderr' }),
+  logger: Logger = operatorLogger('warn'),
 ): Promise<OperatorLog> {
   const { eventStoreUrl } = config;
   // Who may read the log, such as an auditor, need not read the key file.

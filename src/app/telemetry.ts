@@ -7,15 +7,18 @@ import type { Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
-import type { DetailLogger, Logger } from '#src/ports/logger.ts';
+import type { DetailLogger, LineLogger, Logger } from '#src/ports/logger.ts';
 import type { Outbound } from '#src/ports/outbound.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import type { AppendOutcome, Figures, SpanFacts, Tracer } from '#src/ports/telemetry.ts';
+import { Conditions } from '#src/usecases/process/condition.ts';
 import type { Undo } from './shutdown.ts';
 
 export type Telemetry = {
   readonly logger: Logger & DetailLogger;
+  /** What `logger` has is wrong. */
+  readonly conditions: Conditions;
   readonly figures: Figures;
   /** null: no collector is configured, and nothing is traced. */
   readonly tracer: Tracer | null;
@@ -35,7 +38,9 @@ export async function openTelemetry(
     const traceId = tracer?.traceId() ?? null;
     return traceId === null ? {} : { traceId };
   };
-  const logger = countedBugs(pinoLogger({ level: logLevel, to: 'stdout', context }), figures);
+  const lines = countedBugs(pinoLogger({ level: logLevel, to: 'stdout', context }), figures);
+  const conditions = new Conditions(clock, lines);
+  const logger = { ...lines, condition: conditions.set.bind(conditions) };
   if (otlpEndpoint !== null) {
     const { otlpTracer } = await import('#src/adapters/telemetry/otlp.ts');
     const service = { name: SERVICE.name, version: SERVICE.version, instance: randomUUID() };
@@ -43,16 +48,16 @@ export async function openTelemetry(
       endpoint: otlpEndpoint,
       service,
       clock,
-      exported: logOnChange(logger),
+      exported: reportExport(logger),
     });
     undo.push(() => opened.close());
     tracer = opened;
   }
-  return { logger, figures, tracer };
+  return { logger, conditions, figures, tracer };
 }
 
 /** Counts a defect once, also where several parts log it on its way to the caller. */
-export function countedBugs<L extends Logger>(logger: L, figures: Pick<Figures, 'internalError'>): L {
+export function countedBugs<L extends LineLogger>(logger: L, figures: Pick<Figures, 'internalError'>): L {
   const counted = new WeakSet<object>();
   return {
     ...logger,
@@ -66,16 +71,10 @@ export function countedBugs<L extends Logger>(logger: L, figures: Pick<Figures, 
   };
 }
 
-/** A collector that does not answer is logged once, not once a batch. */
-function logOnChange(logger: Logger): (failure: { readonly cause: unknown } | null) => void {
-  let working = true;
-  return (failure) => {
-    if ((failure === null) === working) return;
-    working = failure === null;
-    if (failure === null) logger.info('the trace collector accepts spans again');
-    else logger.warn('the trace collector does not accept spans; they are dropped', failure);
-  };
-}
+const reportExport =
+  (logger: Logger) =>
+  (failure: { readonly cause: unknown } | null): void =>
+    logger.condition('traces', failure && 'dropped', {}, failure?.cause);
 
 /** What a span says of a call: of its arguments before it, and of its answer. */
 type SpanOf<Given extends unknown[], Answer> = {

@@ -18,7 +18,7 @@ import { acquireFileLock } from '#src/lib/files/file-lock.ts';
 import { lazily } from '#src/lib/lazily.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { urlHost } from '#src/lib/url-host.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import type { LineLogger } from '#src/ports/logger.ts';
 import { createWitness } from '#src/usecases/witness/add-checkpoint.ts';
 import { verifierPrimitives } from './keys.ts';
 
@@ -35,7 +35,7 @@ export type WitnessOptions = {
   readonly listen: { readonly hostname: string; readonly port: number };
   /** Begin with a fresh state beside an existing key: it forgets what was cosigned. */
   readonly begin?: boolean;
-  readonly logger: Logger;
+  readonly logger: LineLogger;
 };
 
 export type RunningWitness = {
@@ -164,4 +164,4 @@ function demandName(name: string | undefined, keyFile: string): string {
 }
 
 /** For the command line: JSON lines on standard error. */
-export const witnessLogger = (): Logger => pinoLogger({ level: 'info', to: 'stderr' });
+export const witnessLogger = (): LineLogger => pinoLogger({ level: 'info', to: 'stderr' });

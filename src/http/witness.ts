@@ -4,7 +4,7 @@ import { isRefused } from '#src/domain/refusal.ts';
 import { WITNESS_SERVER_LIMITS } from '#src/domain/transparency/witness.ts';
 import { TokenBuckets } from '#src/lib/token-bucket.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import type { LineLogger } from '#src/ports/logger.ts';
 import type { AddCheckpoint, Witness } from '#src/usecases/witness/add-checkpoint.ts';
 import type { Fetch } from './request/pipeline.ts';
 import { readBodyWithin, type Unread } from './request/read-body.ts';
@@ -15,7 +15,7 @@ const CHECKPOINT_PATH = /^\/([0-9a-f]{64})\/checkpoint$/;
 /** X-Forwarded-For is believed where the connection comes from this machine: a reverse proxy that ends TLS. */
 export function witnessApp(
   witness: Witness,
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  { clock, logger }: { readonly clock: Clock; readonly logger: LineLogger },
 ): Fetch {
   const { requestsPerSecond: perSecond, requestsAtOnce: burst } = WITNESS_SERVER_LIMITS;
   const buckets = new TokenBuckets(clock, { perSecond, burst });

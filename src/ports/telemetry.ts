@@ -57,6 +57,8 @@ export type StateNow = {
   readonly storage: string;
   /** The state of each part; null: not used. */
   readonly checks: HealthReport['checks'];
+  /** All that is wrong now. */
+  readonly conditions: readonly { readonly part: string; readonly code: string }[];
   /** `scrubbedAt`: when all stored events were last read to find damage, Unix ms; null: not yet. */
   readonly eventLog: { readonly damagedEvents: number; readonly scrubbedAt: number | null };
   /** The newest of the transparency log; `signedAt`: RFC 3339, null if it is not known. null: there is none. */

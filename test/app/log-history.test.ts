@@ -26,7 +26,10 @@ test('a failed write is repeated once a minute until it works, and logged once',
     clock.advance(60_000);
   }
   assert.deepEqual(
-    logger.lines.map(({ level, message }) => [level, /^neither .+ can be written: /.test(message)]),
+    logger.lines.map(({ level, message }) => [
+      level,
+      /^The event log in use cannot be remembered: /.test(message),
+    ]),
     [['warn', true]],
   );
   look();

@@ -17,6 +17,7 @@ import { readFigures } from '#test/support/figures.ts';
 const lag = { lagEvents: 0, lagMs: 0 };
 const state = {
   storage: 's',
+  conditions: [],
   eventLog: { damagedEvents: 0, scrubbedAt: null },
   executionsInFlight: 0,
   unclosableJobs: 0,

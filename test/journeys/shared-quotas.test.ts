@@ -10,7 +10,7 @@ import { execute } from '#test/support/service-world.ts';
 const needs = needsPostgres();
 const PER_CLIENT = 30;
 const PER_TARGET = 40;
-const AWAY = 'Postgres does not count quotas: each process counts alone until it does';
+const AWAY = 'Postgres does not count quotas: each process counts alone until it does.';
 const BACK = 'Postgres answers again: all processes count quotas together';
 
 describe('limits over two processes', needs, () => {

@@ -15,7 +15,7 @@ function given() {
     },
   };
   const none = () => assert.fail('no warning, no error');
-  const silent = { warn: none, error: none, bug: none };
+  const silent = { warn: none, error: none, bug: none, condition: none };
   const logger = {
     ...silent,
     info: (message: string, fields?: unknown) => void lines.push([message, fields]),

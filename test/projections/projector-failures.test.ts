@@ -5,6 +5,7 @@ import { Projector } from '#projections/projector.ts';
 import type { Db } from '#projections/rows.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { type EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { loggerOver } from '#src/usecases/process/condition.ts';
 import { quiet } from '#test/support/fakes.ts';
 import { appendAll, jobAppends, judgeBySignature, newEvent, PLAN } from '#test/support/job-histories.ts';
 import { memoryLog } from '#test/support/memory-log.ts';
@@ -47,7 +48,7 @@ async function given() {
     },
   };
   const note = (message: string) => void state.lines.push(message);
-  const logger = { info: note, warn: note, error: note, bug: note };
+  const logger = loggerOver({ info: note, warn: note, error: note, bug: note }, { now: () => 0 });
   const open = async (schema: string) => (state.away ? refuses() : handle(await store.open(schema)));
   const log = memoryLog();
   await log.append('job-other', 'no_stream', [newEvent({ type: 'SomethingElse', data: {} })]);
@@ -68,11 +69,11 @@ test('runner: batches that fail are repeated with growing pauses, and logged onc
   await appendAll(log, jobAppends(PLAN));
   await until(() => state.pauses.length >= 7);
   assert.deepEqual(state.pauses.slice(0, 7), [100, 200, 400, 800, 1000, 1000, 1000]);
-  assert.deepEqual(state.lines, ['events cannot be projected into the read models; the projector retries']);
+  assert.deepEqual(state.lines, ['Events cannot be projected into the read models: the projector repeats.']);
   state.broken = false;
   assert.ok(await runner.caughtUp((await log.head()) ?? '', PATIENCE_MS));
   assert.deepEqual(state.lines, [
-    'events cannot be projected into the read models; the projector retries',
+    'Events cannot be projected into the read models: the projector repeats.',
     'the read models are projected again',
   ]);
   // A success in between resets the pauses.
@@ -94,7 +95,7 @@ test('runner: a store that fails and recovers without any event is logged too', 
   state.away = false;
   await until(() => state.lines.length >= 2);
   assert.deepEqual(state.lines, [
-    'events cannot be projected into the read models; the projector retries',
+    'Events cannot be projected into the read models: the projector repeats.',
     'the read models are projected again',
   ]);
   await runner.stop();
@@ -127,7 +128,7 @@ test('runner: an unavailable event log does not make the store unreadable', asyn
     asked++;
     return Promise.reject(new EventLogUnavailable());
   };
-  const logger = { info() {}, warn() {}, error() {}, bug() {} };
+  const logger = { info() {}, warn() {}, error() {}, bug() {}, condition() {} };
   const deps = { store, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
   const runner = new Projector({ ...deps, log: { ...log, readAll } });
   await until(() => asked >= 2);
@@ -145,7 +146,7 @@ test('runner: rows stop before a damaged event, which is logged once; what they 
   log.spoil(lost ?? assert.fail());
   const lines: string[] = [];
   const note = (message: string) => void lines.push(message);
-  const logger = { info: note, warn: note, error: note, bug: note };
+  const logger = loggerOver({ info: note, warn: note, error: note, bug: note }, { now: () => 0 });
   const deps = { store, log, clock: systemClock(), logger, judgeReceipt: judgeBySignature };
   const runner = new Projector(deps);
   assert.ok(await runner.caughtUp(whole, PATIENCE_MS));
@@ -172,7 +173,7 @@ test('runner: nothing is opened before `after` resolves, and a stop does not wai
   };
   const log = memoryLog();
   await appendAll(log, jobAppends(PLAN));
-  const logger = { info() {}, warn() {}, error() {}, bug() {} };
+  const logger = { info() {}, warn() {}, error() {}, bug() {}, condition() {} };
   const deps = {
     log,
     store: { ...store, shared },

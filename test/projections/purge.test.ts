@@ -90,10 +90,10 @@ test('purge: a failure is logged once, repeated after a minute, and stops nothin
   state.broken = true;
   await purge.step(db);
   assert.equal(state.transactions, 5);
-  const line = 'old rows could not be purged; the purge repeats in a minute';
+  const line = 'Old rows cannot be purged: the purge repeats in a minute.';
   assert.deepEqual(
     logger.lines.map(({ message }) => message),
-    [line, line],
+    [line, 'old rows are purged again', line],
   );
 });
 

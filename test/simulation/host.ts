@@ -3,7 +3,8 @@
 
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import type { LineLogger, Logger } from '#src/ports/logger.ts';
+import { loggerOver } from '#src/usecases/process/condition.ts';
 import type { Random } from './random.ts';
 import type { Owner, Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
@@ -204,7 +205,7 @@ export class Host implements Owner {
 
   get logger(): Logger {
     const { trace, name, bugs } = this;
-    return {
+    const lines: LineLogger = {
       info: (message) => trace.note(`${name} logs: ${message}`),
       warn: (message) => trace.note(`${name} warns: ${message}`),
       error: (message) => trace.note(`${name} logs an error: ${message}`),
@@ -214,6 +215,7 @@ export class Host implements Owner {
         trace.note(`${name} logs a defect of the program: ${message}: ${String(cause)}`);
       },
     };
+    return loggerOver(lines, { now: () => 0 });
   }
 }
 

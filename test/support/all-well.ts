@@ -9,4 +9,5 @@ export const ALL_WELL: HealthFacts = {
   projection: { lagMs: 0, stoppedAt: null },
   facilitator: null,
   chain: null,
+  schedules: null,
 };

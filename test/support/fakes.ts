@@ -5,6 +5,7 @@ import type { Clock, Entropy } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
+import { loggerOver } from '#src/usecases/process/condition.ts';
 import { T0 } from './given-events.ts';
 
 /** Where a fake says what it was asked to do, in order. */
@@ -113,7 +114,8 @@ export function collectingLogger(): CollectingLogger {
   const at = (level: string) => (message: string, fields?: unknown) => {
     lines.push({ level, message, fields });
   };
-  return { info: at('info'), warn: at('warn'), error: at('error'), bug: at('bug'), lines };
+  const written = { info: at('info'), warn: at('warn'), error: at('error'), bug: at('bug') };
+  return { ...loggerOver(written, { now: () => T0 }), lines };
 }
 
 const answered: AttemptReport = {

@@ -31,7 +31,13 @@ import { runs } from './property-runs.ts';
 import { asStored, rowsAfter } from './read-model-rows.ts';
 
 const nothing = () => undefined;
-export const silent: Logger = { info: nothing, warn: nothing, error: nothing, bug: nothing };
+export const silent: Logger = {
+  info: nothing,
+  warn: nothing,
+  error: nothing,
+  bug: nothing,
+  condition: nothing,
+};
 
 export type ReadStoreHarness = {
   readonly name: 'pglite' | 'postgres';

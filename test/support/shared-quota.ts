@@ -3,6 +3,7 @@ import { type Db, type PostgresQuotaOptions, postgresQuota } from '#src/adapters
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import type { Quota } from '#src/ports/quota.ts';
+import { loggerOver } from '#src/usecases/process/condition.ts';
 
 export type SharedQuota = Quota & {
   /** Log messages, in order. */
@@ -35,12 +36,15 @@ export async function quotaOver(open: () => Promise<Db>, patience: Patience): Pr
   const quota = await postgresQuota({
     open,
     keyedHash: hmacKeyedHash(new Uint8Array(32).fill(7)),
-    logger: {
-      info: (message) => messages.push(message),
-      warn: (message) => messages.push(message),
-      error: (message) => messages.push(`error: ${message}`),
-      bug: (message) => messages.push(`bug: ${message}`),
-    },
+    logger: loggerOver(
+      {
+        info: (message) => messages.push(message),
+        warn: (message) => messages.push(message),
+        error: (message) => messages.push(`error: ${message}`),
+        bug: (message) => messages.push(`bug: ${message}`),
+      },
+      { now: () => 0 },
+    ),
     ending: ending.signal,
     ...patience,
   });

@@ -1,7 +1,7 @@
 // Lines for the operator, one JSON object a line, written before the call returns, so that none is lost at exit.
 // The callers decide what is logged; as a second protection, this masks what must never be in a log.
 import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino';
-import type { DetailLogger, LogFields, Logger } from '#src/ports/logger.ts';
+import type { DetailLogger, LineLogger, LogFields } from '#src/ports/logger.ts';
 import { maskedCause, maskedFields, maskedText } from './mask.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -14,7 +14,7 @@ type PinoLoggerOptions = {
   readonly context?: () => LogFields;
 };
 
-export function pinoLogger({ level, to, context }: PinoLoggerOptions): Logger & DetailLogger {
+export function pinoLogger({ level, to, context }: PinoLoggerOptions): LineLogger & DetailLogger {
   const lines = pino(
     {
       level,

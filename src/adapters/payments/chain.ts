@@ -34,8 +34,6 @@ export function rpcChain(deps: {
   readonly logger: Logger;
 }): Pick<Payments, 'lookUp'> {
   const { rpcUrl, logger } = deps;
-  /** Of the last look-up that failed; null: the last one succeeded. An outage is logged once. */
-  let problem: string | null = null;
   const sizes = rangeSizes(LARGEST_RANGE);
   return {
     async lookUp(payment, { transaction = null, signal } = {}) {
@@ -43,14 +41,11 @@ export function rpcChain(deps: {
         const finding = await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal }, (client, isOver) =>
           look({ client, sizes, isOver }, payment, transaction),
         );
-        problem = null;
+        logger.condition('chainLookUps', null);
         return finding;
       } catch (error) {
         const code = error instanceof NoAnswer ? error.code : 'rpc_failed';
-        if (code !== problem && code !== 'stopped') {
-          problem = code;
-          logger.warn('the chain gave no usable answer about a payment', { code });
-        }
+        if (code !== 'stopped') logger.condition('chainLookUps', 'no_answer', { code });
         return { outcome: 'unavailable' };
       }
     },

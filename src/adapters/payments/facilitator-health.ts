@@ -32,13 +32,12 @@ export function facilitatorHealth(
 ): Payments['health'] {
   const { terms, facilitatorUrl, login, watch, clock, logger } = deps;
   let last: { readonly atMs: number; readonly problem: Promise<FacilitatorProblem | null> } | null = null;
-  let skewLogged = false;
 
   async function query(): Promise<FacilitatorProblem | null> {
     const url = `${facilitatorUrl}/supported`;
     const answer = await singleExchange({ url, login, timeoutMs: HEALTH_TIMEOUT_MS });
     // Before anything else: a token of a clock that differs is refused.
-    if (!('code' in answer)) logSkew(answer);
+    if (!('code' in answer)) reportSkew(answer);
     const kinds = kindsIn(answer);
     const failure = unusable(answer, kinds !== null) ?? (supports(terms, kinds ?? []) ? null : UNSUPPORTED);
     if (failure !== null) watch.failed('supported', failure, 'code' in answer ? answer.why : null);
@@ -55,16 +54,13 @@ export function facilitatorHealth(
     }
   }
 
-  function logSkew({ dateMs }: ExchangeAnswer): void {
-    if (dateMs === null || skewLogged) return;
+  function reportSkew({ dateMs }: ExchangeAnswer): void {
+    if (dateMs === null) return;
     const skewMs = clock.now() - dateMs;
     // The header has whole seconds.
-    if (Math.abs(skewMs) <= SKEW_MS + 1000) return;
-    skewLogged = true;
-    const skewSeconds = Math.round(skewMs / 1000);
-    const message =
-      'the facilitator’s clock differs from ours: payments and our login may be judged expired or not yet valid';
-    logger.warn(message, { skewSeconds });
+    const differs = Math.abs(skewMs) > SKEW_MS + 1000;
+    const facts = { skewSeconds: Math.round(skewMs / 1000) };
+    logger.condition('facilitatorClock', differs ? 'differs' : null, facts);
   }
 
   return async () => {

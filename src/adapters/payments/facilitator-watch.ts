@@ -15,17 +15,12 @@ export type FacilitatorWatch = {
   /** `why`: the runtime's code of a failed connection, null if it has none. */
   failed(operation: Operation, failure: Unusable, why?: string | null): void;
   worked(operation: Operation): void;
-  /** Of the last verify or settle; null: none, or it was too long ago to count. */
+  /** Of the last verify or settle, until one works; null: none. */
   problem(): FacilitatorProblem | null;
 };
 
-/** A failed call counts for this long. A refused login counts until a call is accepted. */
-const COUNTS_MS = 30_000;
 /** An outage fails thousands of calls for one cause. */
 const LOGGED_EVERY_MS = 60_000;
-
-const LOGIN_REFUSED =
-  'the facilitator refuses our login: paid calls answer 503 and nothing is charged; check X402_FACILITATOR_AUTH with CDP_API_KEY_ID and CDP_API_KEY_SECRET, or X402_FACILITATOR_HEADERS_FILE, and the clock of this machine';
 
 export function facilitatorWatch({
   clock,
@@ -34,39 +29,30 @@ export function facilitatorWatch({
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }): FacilitatorWatch {
-  let last: { readonly problem: FacilitatorProblem; readonly atMs: number } | null = null;
+  let last: FacilitatorProblem | null = null;
   const loggedAt = new Map<string, number>();
 
-  function isDue(line: string): boolean {
+  /** The facilitator answers, and states a failure of its own. */
+  function logOwnFailure(operation: Operation, code: string): void {
+    const line = `${operation} ${code}`;
     const nowMs = clock.monotonic();
-    if (nowMs - (loggedAt.get(line) ?? Number.NEGATIVE_INFINITY) < LOGGED_EVERY_MS) return false;
+    if (nowMs - (loggedAt.get(line) ?? Number.NEGATIVE_INFINITY) < LOGGED_EVERY_MS) return;
     loggedAt.set(line, nowMs);
-    return true;
+    logger.warn('the facilitator states a failure of its own', { operation, code });
   }
 
   return {
-    failed(operation, { problem, cause }, why = null) {
-      if (problem !== null && operation !== 'supported') last = { problem, atMs: clock.monotonic() };
-      if (problem === 'login_refused') {
-        if (isDue(problem)) logger.error(LOGIN_REFUSED, { operation, code: cause });
-      } else if (isDue(`${operation} ${cause}`)) {
-        const fields = { operation, code: cause, ...(why === null ? {} : { why }) };
-        logger.warn('the facilitator gave no usable answer', fields);
-      }
+    failed(operation, { problem, cause: code }, why = null) {
+      if (problem === null) return logOwnFailure(operation, code);
+      if (operation !== 'supported') last = problem;
+      logger.condition('facilitator', problem, { operation, code, ...(why === null ? {} : { why }) });
     },
     worked(operation) {
       if (operation === 'supported' || last === null) return;
-      if (last.problem === 'login_refused') {
-        logger.info('the facilitator accepts our login again');
-        loggedAt.delete('login_refused');
-      }
       last = null;
+      logger.condition('facilitator', null);
     },
-    problem() {
-      if (last === null) return null;
-      const counts = last.problem === 'login_refused' || clock.monotonic() - last.atMs < COUNTS_MS;
-      return counts ? last.problem : null;
-    },
+    problem: () => last,
   };
 }
 

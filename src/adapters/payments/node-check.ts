@@ -52,11 +52,11 @@ export async function checkNode({ rpcUrl, asset, clock, logger, stopping }: Opti
     }
     await clock.sleep(PAUSE_MS, stopping);
   }
-  logger.warn('X402_RPC_URL does not answer: paid calls are answered 503 until it does');
+  logger.condition('chainNode', 'unchecked');
   return { facts: known, isChecked: laterCheck({ known, read, clock, logger }) };
 }
 
-/** One check at a time, at most one a second, until one succeeds. Each problem is logged once. */
+/** One check at a time, at most one a second, until one succeeds. */
 function laterCheck({
   known,
   read,
@@ -69,7 +69,6 @@ function laterCheck({
   readonly logger: Logger;
 }): NodeCheck['isChecked'] {
   let isDone = false;
-  let logged = '';
   let last: { readonly atMs: number; readonly check: Promise<boolean> } | null = null;
 
   async function check(): Promise<boolean> {
@@ -79,16 +78,10 @@ function laterCheck({
         throw new UnusableTerms('asset', 'states another EIP-712 domain than known: restart the service');
       }
       isDone = true;
-      logger.info('X402_RPC_URL answers: paid calls are taken');
+      logger.condition('chainNode', null);
     } catch (error) {
-      if (error instanceof UnusableTerms && error.message !== logged) {
-        const { setting, message: problem } = error;
-        logged = problem;
-        logger.error('the node does not fit the configuration: paid calls are answered 503', {
-          setting,
-          problem,
-        });
-      }
+      if (error instanceof UnusableTerms)
+        logger.condition('chainNode', 'unfit', { setting: error.setting, problem: error.message });
     }
     return isDone;
   }

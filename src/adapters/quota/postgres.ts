@@ -53,9 +53,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
   });
 
   function lost(cause: unknown) {
-    if (state !== 'lost' && !ending.aborted) {
-      logger.warn('Postgres does not count quotas: each process counts alone until it does', { cause });
-    }
+    if (!ending.aborted) logger.condition('quotas', 'single', {}, cause);
     state = 'lost';
     return new Map();
   }
@@ -71,7 +69,7 @@ export async function postgresQuota(options: PostgresQuotaOptions): Promise<Quot
       probing--;
     }
     if (performance.now() - begin > withinMs) return;
-    if (state === 'lost') logger.info('Postgres answers again: all processes count quotas together');
+    logger.condition('quotas', null);
     state = 'answers';
   }
 

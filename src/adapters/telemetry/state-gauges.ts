@@ -92,7 +92,11 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
     'Whether a part does what callers need of it, as in /health: 1 or 0.',
     ['part'],
   );
-  const problems = gauge('relay_part_problem', 'Why a part is not up; always 1.', ['part', 'reason']);
+  const problems = gauge(
+    'relay_part_problem',
+    'What is wrong with a part, also one that /health does not list; always 1.',
+    ['part', 'reason'],
+  );
   const witnessUp = gauge(
     'relay_witness_up',
     'Whether a witness has cosigned the last checkpoint that it was given: 1 or 0; /health has the reason.',
@@ -117,14 +121,11 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
     ['state'],
   );
 
-  function showParts(checks: StateNow['checks']): void {
+  function showParts({ checks, conditions }: StateNow): void {
     problems.reset();
-    for (const [name, state] of Object.entries(checks)) {
-      if (state === null) continue;
-      const part = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-      parts.set({ part }, Number(state.ok));
-      if (!state.ok) problems.set({ part, reason: state.reason }, 1);
-    }
+    for (const [name, state] of Object.entries(checks))
+      if (state !== null) parts.set({ part: labelOf(name) }, Number(state.ok));
+    for (const { part, code } of conditions) problems.set({ part: labelOf(part), reason: code }, 1);
   }
   function showPayments({ units, open: states }: PaymentFigures): void {
     for (const [sum, value] of Object.entries(units)) sums.set({ sum }, value);
@@ -142,7 +143,7 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
   }
   return (now) => {
     info.set({ ...build, storage: now.storage }, 1);
-    showParts(now.checks);
+    showParts(now);
     for (const { one, value } of rows) {
       const known = value(now);
       if (known === null) one.remove();
@@ -152,3 +153,6 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
     if (now.witnesses !== null) showWitnesses(now.witnesses);
   };
 }
+
+/** As in `event_log`. */
+const labelOf = (part: string): string => part.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

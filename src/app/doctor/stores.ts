@@ -4,7 +4,6 @@ import { existsSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
-import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
@@ -13,7 +12,7 @@ import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { eventLogPath, logHistory } from '../log-history.ts';
-import { openOperatorLog } from '../operator.ts';
+import { openOperatorLog, operatorLogger } from '../operator.ts';
 import { demandWritable } from '../start-errors.ts';
 import { LOG_FILES, NoEventStore } from '../stores.ts';
 import { type Checked, fine, problem, reasonOf, warning } from './finding.ts';
@@ -60,13 +59,9 @@ export async function checkEventLog(config: Config): Promise<Checked> {
 const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
 
 async function withLog(config: Config, work: (log: EventLog) => Promise<Checked>): Promise<Checked> {
-  const { log } = await openOperatorLog(config, pinoLogger({ level: 'silent', to: 'stderr' })).catch(
-    (error: unknown): never => {
-      throw error instanceof NoEventStore
-        ? new OperatorError(noServer(error.cause), { cause: error })
-        : error;
-    },
-  );
+  const { log } = await openOperatorLog(config, operatorLogger('silent')).catch((error: unknown): never => {
+    throw error instanceof NoEventStore ? new OperatorError(noServer(error.cause), { cause: error }) : error;
+  });
   try {
     return await work(log);
   } finally {

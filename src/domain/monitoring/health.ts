@@ -1,9 +1,9 @@
-// What the service states about itself: facts in, the state of each part out. `/health`, the gauges and the alert rules
-// read the same report. A part is ok if what callers need of it worked within the last 30 s, or was tried and worked just
+// What the service states about itself: facts in, what is wrong with each part out, as `conditions.ts` declares it. A part is ok if what callers need of it worked within the last 30 s, or was tried and worked just
 // now. No message contains a path, an address or a key.
-import { type Damage, damagedPlace, REMEDY } from '#src/domain/damage.ts';
+import { type Damage, damagedPlace } from '#src/domain/damage.ts';
 import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
 import { ATTENTION } from './alert-rules.ts';
+import { type CodeOf, type ConditionFacts, type Part, sentenceOf } from './conditions.ts';
 import { CHECKPOINT_WAIT_MS } from './trust.ts';
 
 /** Why the event log takes no events. `replaced`: its file is no longer at its place. */
@@ -50,11 +50,12 @@ export type ComparisonHealth =
  */
 export const STANDSTILL_MS = 900_000;
 
-export type ReadModelProblem = 'unavailable' | 'rebuilding';
+export type ReadModelProblem = 'unavailable' | 'refused' | 'rebuilding';
 
 export type ReadModelHealth =
   | { readonly ok: true }
-  | { readonly ok: false; readonly problem: ReadModelProblem };
+  /** `refusal`: of the server, in its words. */
+  | { readonly ok: false; readonly problem: ReadModelProblem; readonly refusal?: string };
 
 /** `reason`: a code; `message`: for people. */
 export type PartHealth =
@@ -74,7 +75,27 @@ export type HealthFacts = {
   readonly facilitator: FacilitatorHealth | null;
   /** null: none is needed (demo mode). */
   readonly chain: ComparisonHealth | null;
+  /** `wrong` null: nothing is. null: no schedules are sold. */
+  readonly schedules: { readonly wrong: Wrong<'schedules'> | null } | null;
 };
+
+/** What is wrong with a part. */
+export type Wrong<P extends Part> = { readonly code: CodeOf<P>; readonly facts?: ConditionFacts };
+
+/** The parts that `/health` states, in its order. */
+export const HEALTH_PARTS = [
+  'eventLog',
+  'signingKey',
+  'transparencyLog',
+  'readModels',
+  'projections',
+  'facilitator',
+  'chain',
+  'schedules',
+] as const satisfies readonly Part[];
+export type HealthPart = (typeof HEALTH_PARTS)[number];
+
+export type WrongParts = { readonly [P in HealthPart]: Wrong<P> | null };
 
 export type HealthReport = {
   /** Every part is ok. */
@@ -84,75 +105,54 @@ export type HealthReport = {
   readonly checks: Readonly<
     Record<'eventLog' | 'signingKey' | 'transparencyLog' | 'readModels' | 'projections', PartHealth>
   > &
-    Readonly<Record<'facilitator' | 'chain', PartHealth | null>>;
+    Readonly<Record<'facilitator' | 'chain' | 'schedules', PartHealth | null>>;
 };
 
 export function healthReport(facts: HealthFacts): HealthReport {
-  const { eventLog, signingKey, checkpoint, readModels, projection, facilitator, chain } = facts;
+  const wrong = wrongParts(facts);
+  const state = <P extends HealthPart>(part: P): PartHealth => {
+    const found = wrong[part];
+    if (found === null) return { ok: true };
+    return { ok: false, reason: found.code, message: sentenceOf(part, found.code, found.facts) };
+  };
   const checks = {
-    eventLog: logPart(eventLog),
-    signingKey: signingKey.ok ? OK : not('no_signing_key', noSigningKey(signingKey.validFrom)),
-    transparencyLog: checkpointPart(checkpoint),
-    readModels: readModels.ok ? OK : not(readModels.problem, READ_MODELS[readModels.problem]),
-    projections: projectionPart(projection),
-    facilitator: usedPart(facilitator, FACILITATOR),
-    chain: chainPart(chain),
+    eventLog: state('eventLog'),
+    signingKey: state('signingKey'),
+    transparencyLog: state('transparencyLog'),
+    readModels: state('readModels'),
+    projections: state('projections'),
+    facilitator: facts.facilitator && state('facilitator'),
+    chain: facts.chain && state('chain'),
+    schedules: facts.schedules && state('schedules'),
   };
   return {
     ok: Object.values(checks).every((part) => part?.ok !== false),
-    executes: eventLog.ok && signingKey.ok && checkpoint?.problem !== 'checkpoint_forgotten',
+    executes:
+      facts.eventLog.ok && facts.signingKey.ok && facts.checkpoint?.problem !== 'checkpoint_forgotten',
     checks,
   };
 }
 
-const OK: PartHealth = { ok: true };
-const not = (reason: string, message: string): PartHealth => ({ ok: false, reason, message });
-
-const MEND = `The operator has to ${REMEDY.whole}.`;
-const LOG: Readonly<Record<LogProblem, string>> = {
-  unavailable: 'The event log does not answer: no call is executed.',
-  not_writable: 'The event log accepts no events: no call is executed.',
-  replaced:
-    'The file of the event log was removed or replaced while the service runs: no call is executed until the service is started again.',
-  damaged: `The file of the event log is damaged: no call is executed. ${MEND}`,
-};
-const FACILITATOR: Readonly<Record<FacilitatorProblem, string>> = {
-  no_answer: 'The facilitator does not answer: paid calls answer 503, nothing is charged.',
-  login_refused: 'The facilitator refuses our login: paid calls answer 503, nothing is charged.',
-  failing: 'The facilitator gives no usable answer: paid calls answer 503, nothing is charged.',
-  unsupported:
-    'The facilitator does not support our scheme and network: paid calls answer 503, nothing is charged.',
-  internal_error: 'A defect of this service prevents questions to the facilitator: the log has it.',
-};
-const CHAIN: Readonly<Record<ChainProblem, string>> = {
-  no_answer:
-    'The node of the chain does not answer: settlements whose answer was lost stay open, the books are not compared. A service that started without it answers paid calls 503.',
-  other_chain:
-    'The node is of another chain than that of the payments: settlements whose answer was lost stay open. A service that started without a node answers paid calls 503.',
-  no_safe_block: 'The node has no block that is final: the books are not compared with the chain.',
-};
-const READ_MODELS: Readonly<Record<ReadModelProblem, string>> = {
-  unavailable: 'The read models are unavailable: reads answer 503, calls are executed.',
-  rebuilding:
-    'The read models are built again from the event log: reads answer 503 until then, calls are executed.',
-};
-const LAGGING = `The read models lag the event log by over ${ATTENTION.lagMs / 1000} s: new jobs and receipts are not shown.`;
-
-function projectionPart({ lagMs, stoppedAt }: HealthFacts['projection']): PartHealth {
-  if (stoppedAt !== null)
-    return not(
-      'stopped',
-      `The read models stop before ${stoppedAt}: what was recorded later is not shown. ${MEND}`,
-    );
-  return lagMs <= ATTENTION.lagMs ? OK : not('lagging', LAGGING);
+export function wrongParts(facts: HealthFacts): WrongParts {
+  const { eventLog, signingKey, checkpoint, readModels, projection, facilitator, chain, schedules } = facts;
+  return {
+    eventLog: wrongLog(eventLog),
+    signingKey: signingKey.ok ? null : { code: 'no_signing_key', facts: validFromFact(signingKey.validFrom) },
+    transparencyLog: wrongCheckpoint(checkpoint),
+    readModels: readModels.ok
+      ? null
+      : { code: readModels.problem, facts: { refusal: readModels.refusal ?? 'it states no reason' } },
+    projections: wrongProjection(projection),
+    facilitator: facilitator === null || facilitator.ok ? null : { code: facilitator.problem },
+    chain: wrongChain(chain),
+    schedules: schedules?.wrong ?? null,
+  };
 }
 
-function logPart(log: LogHealth): PartHealth {
+function wrongLog(log: LogHealth): Wrong<'eventLog'> | null {
   const events = log.damaged === undefined ? null : damagedText(log.damaged);
-  if (!log.ok) return not(log.problem, events === null ? LOG[log.problem] : `${LOG[log.problem]} ${events}.`);
-  return events === null
-    ? OK
-    : not('damaged_events', `${events}: what needs them fails, other calls are executed. ${MEND}`);
+  if (!log.ok) return { code: log.problem, facts: { damage: events === null ? '' : ` ${events}.` } };
+  return events === null ? null : { code: 'damaged_events', facts: { events } };
 }
 
 function damagedText({ count, first }: DamagedEvents): string {
@@ -162,45 +162,27 @@ function damagedText({ count, first }: DamagedEvents): string {
     : `${count} events cannot be read as they were written, the first at ${place}`;
 }
 
-function usedPart<P extends string>(
-  part: { readonly ok: true } | { readonly ok: false; readonly problem: P } | null,
-  messages: Readonly<Record<P, string>>,
-): PartHealth | null {
-  return part === null || part.ok ? part : not(part.problem, messages[part.problem]);
+function wrongCheckpoint(checkpoint: HealthFacts['checkpoint']): Wrong<'transparencyLog'> | null {
+  if (checkpoint === null) return null;
+  const { problem, waitingMs } = checkpoint;
+  if (problem !== null) return { code: problem };
+  return waitingMs <= CHECKPOINT_WAIT_MS ? null : { code: 'checkpoint_overdue' };
 }
 
-function chainPart(chain: HealthFacts['chain']): PartHealth | null {
-  if (chain === null || chain.ok || chain.problem !== 'not_compared') return usedPart(chain, CHAIN);
-  return not(
-    'not_compared',
-    `No block of the chain was compared with the books since ${chain.since}: ${UNCOMPARED}`,
-  );
+function wrongProjection({ lagMs, stoppedAt }: HealthFacts['projection']): Wrong<'projections'> | null {
+  if (stoppedAt !== null) return { code: 'stopped', facts: { damage: stoppedAt } };
+  return lagMs <= ATTENTION.lagMs ? null : { code: 'lagging' };
 }
 
-const UNCOMPARED =
-  'payments of unknown fate stay open, and charges are not confirmed; calls are executed. The log states why.';
+function wrongChain(chain: HealthFacts['chain']): Wrong<'chain'> | null {
+  if (chain === null || chain.ok) return null;
+  return { code: chain.problem, facts: chain.problem === 'not_compared' ? { since: chain.since } : {} };
+}
+
+export const validFromFact = (validFrom: string | null): ConditionFacts => ({
+  validFrom: validFrom === null ? '' : `; a key is valid from ${validFrom}`,
+});
 
 /** For callers, too. */
-export function noSigningKey(validFrom: string | null): string {
-  const next = validFrom === null ? '' : `; a key is valid from ${validFrom}`;
-  return `This relay has no valid signing key${next}: no call is executed.`;
-}
-
-const CHECKPOINTS: Readonly<Record<CheckpointProblem, string>> = {
-  checkpoint_unreadable: 'The last checkpoint of the event log cannot be read: no checkpoint is signed.',
-  checkpoint_forgotten:
-    'The event log lacks events that this relay acknowledged: it was restored from an older backup, or lost its end. No call is executed until the operator decides.',
-  checkpoint_not_signed:
-    'The last checkpoint of the event log is not signed by a checkpoint key of this relay: no checkpoint is signed.',
-  history_cut: 'Receipts or key events that the last checkpoint covers are missing: no checkpoint is signed.',
-  history_rewritten:
-    'Receipts or key events differ from those that the last checkpoint covers: no checkpoint is signed.',
-};
-
-function checkpointPart(checkpoint: HealthFacts['checkpoint']): PartHealth {
-  if (checkpoint === null) return OK;
-  const { problem, waitingMs } = checkpoint;
-  if (problem !== null) return not(problem, CHECKPOINTS[problem]);
-  if (waitingMs <= CHECKPOINT_WAIT_MS) return OK;
-  return not('checkpoint_overdue', 'Receipts have waited over a minute for a checkpoint.');
-}
+export const noSigningKey = (validFrom: string | null): string =>
+  sentenceOf('signingKey', 'no_signing_key', validFromFact(validFrom));

@@ -58,6 +58,7 @@ export const HealthResponse = Closed({
     projections: Part,
     facilitator: Nullable(Part),
     chain: Nullable(Part),
+    schedules: Nullable(Part),
   }),
   witnesses: Type.Optional(Witnesses),
 });

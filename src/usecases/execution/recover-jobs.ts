@@ -66,6 +66,7 @@ function recoveryOf(deps: Sweeping) {
     {
       pauseMs(completed) {
         if (completed) exclusive = false;
+        deps.logger.condition('recovery', worker.failing > 0 ? 'unclosable' : null);
         return exclusive ? RETRY_MS : SWEEP_MS;
       },
       // A job that looks interrupted may have been completed in what the event log has lost.

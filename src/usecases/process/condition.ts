@@ -1,4 +1,4 @@
-// The register of what is wrong now, and since when. A condition is logged when it begins and when it is over; `/health`, the
+// The register of what is wrong now, and since when. A condition is written when it begins and when it is over; `/health`, the
 // gauges, the doctor and the status page read it here.
 import {
   CONDITIONS,
@@ -8,13 +8,14 @@ import {
   type Part,
   sentenceOf,
 } from '#src/domain/monitoring/conditions.ts';
-import { isoNow } from '#src/lib/iso.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import type { LineLogger, Logger } from '#src/ports/logger.ts';
 
-/** `since`: RFC 3339. */
+/** `item`: which of several of its kind; null: there is one. `since`: RFC 3339. */
 export type Condition = {
   readonly part: Part;
+  readonly item: string | null;
   readonly code: string;
   readonly message: string;
   readonly since: string;
@@ -22,32 +23,45 @@ export type Condition = {
 };
 
 export class Conditions {
-  readonly #deps: { readonly clock: Pick<Clock, 'now'>; readonly logger: Logger };
-  readonly #now = new Map<Part, Condition>();
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #lines: LineLogger;
+  readonly #now = new Map<string, Condition>();
 
-  constructor(deps: { readonly clock: Pick<Clock, 'now'>; readonly logger: Logger }) {
-    this.#deps = deps;
+  constructor(clock: Pick<Clock, 'now'>, lines: LineLogger) {
+    this.#clock = clock;
+    this.#lines = lines;
   }
 
-  /**
-   * States what is wrong with a part; null: nothing. Another code takes the place of the one before; the same code keeps its
-   * beginning and takes the new facts. `cause`: for the log line of the beginning.
-   */
+  /** As `Logger.condition`. Another code takes the place of the one before; the same code keeps its beginning. */
   set<P extends Part>(part: P, code: CodeOf<P> | null, facts: ConditionFacts = {}, cause?: unknown): void {
-    const before = this.#now.get(part);
+    const { item = null, hint, ...shown } = facts;
+    const key = item === null ? part : `${part} ${item}`;
+    const before = this.#now.get(key);
     if (code === null) {
       if (before === undefined) return;
-      this.#now.delete(part);
-      this.#deps.logger.info(CONDITIONS[part].over, { part, code: before.code, since: before.since });
+      this.#now.delete(key);
+      const { since, code: ended } = before;
+      this.#lines.info(CONDITIONS[part].over, { ...shown, condition: ended, since });
       return;
     }
-    const message = sentenceOf(part, code, facts);
     const isNew = before?.code !== code;
-    const since = isNew ? isoNow(this.#deps) : before.since;
-    this.#now.set(part, { part, code, message, since, facts });
+    const message = sentenceOf(part, code, facts);
+    this.#now.set(key, {
+      part,
+      item,
+      code,
+      message,
+      facts,
+      since: isNew ? iso(this.#clock.now()) : before.since,
+    });
     if (!isNew) return;
-    const fields = { part, code, ...facts, ...(cause === undefined ? {} : { cause }) };
-    this.#deps.logger[declared(part, code).level](message, fields);
+    const fields = { ...shown, condition: code, ...(cause === undefined ? {} : { cause }) };
+    this.#lines[declared(part, code).level](hint === undefined ? message : `${message} ${hint}`, fields);
+  }
+
+  /** As `set`, of whichever part. */
+  note(part: Part, found: { readonly code: string; readonly facts?: ConditionFacts } | null): void {
+    this.set(part, (found?.code ?? null) as CodeOf<Part> | null, found?.facts);
   }
 
   /** What is wrong with a part; null: nothing. */
@@ -59,4 +73,10 @@ export class Conditions {
   list(): readonly Condition[] {
     return [...this.#now.values()];
   }
+}
+
+/** A logger over lines, with a register of its own. */
+export function loggerOver(lines: LineLogger, clock: Pick<Clock, 'now'>): Logger {
+  const conditions = new Conditions(clock, lines);
+  return { ...lines, condition: conditions.set.bind(conditions) };
 }

@@ -46,7 +46,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   const own: ChainAccount = { network: scan.network, asset: scan.asset, payee };
   const turns = openTurns();
   const others = roundsOfOthers();
-  const reports = problemReports(deps);
+  const reports = roundReports(deps);
   const ledger = openLedger(log, maxEntries);
   const still = standstill(clock, intervalMs, deps.standstillMs);
   let last: { readonly figures: PaymentFigures; readonly at: number } | null = null;
@@ -88,7 +88,8 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   function noteUnavailable(cause: unknown): void {
     if (!(cause instanceof ChainUnavailable)) throw cause;
     isUnavailable = true;
-    reports.problem(cause.code);
+    const isNamed = cause.code === 'other_chain' || cause.code === 'no_safe_block';
+    logger.condition('chain', isNamed ? cause.code : 'no_answer', { why: cause.code });
   }
 
   const worker = new Worker<ChainAccount>(
@@ -119,7 +120,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
         if (isUnavailable) return;
         await readLedger();
         const since = still.since();
-        reports.problem(since === null ? null : 'no_further_block', since);
+        logger.condition('chain', since === null ? null : 'not_compared', { since });
       },
       failed: { message: 'the comparison of the books with the chain failed' },
       repeatMs: { first: intervalMs, most: intervalMs },
@@ -177,25 +178,8 @@ const FOUND = [
   ['settled', 'info', 'payments of unknown fate are on the chain: they are charged'],
 ] as const;
 
-/** Log lines. A problem is logged when it begins, and when it is over. */
-function problemReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
-  let problem: string | null = null;
+function roundReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
   return {
-    /** `no_further_block`: of looks that end well, since this time. */
-    problem(code: string | null, since: string | null = null): void {
-      if (code === problem) return;
-      if (code === 'other_chain')
-        logger.error('the node of X402_RPC_URL serves another chain: the books are not compared', { code });
-      else if (since !== null)
-        logger.warn(
-          'the books are not compared with the chain: no further block of the node of X402_RPC_URL counts',
-          { code, since },
-        );
-      else if (code !== null)
-        logger.warn('the books are not compared with the chain: check X402_RPC_URL', { code });
-      else logger.info('the books are compared with the chain again');
-      problem = code;
-    },
     unread(block: number): void {
       const message = 'the node left a transfer out of its answer; the blocks are read again';
       logger.warn(message, { block });

@@ -1,7 +1,8 @@
 // The keys that this process signs with: those of its key file that the event log has announced. Both are read again
 // every 5 s, so that a rotation needs no restart.
 
-import { noSigningKey, type SigningKeyHealth } from '#src/domain/monitoring/health.ts';
+import type { CodeOf } from '#src/domain/monitoring/conditions.ts';
+import { noSigningKey, type SigningKeyHealth, validFromFact } from '#src/domain/monitoring/health.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { keyThatSigns, lastingKeys, replacedKeysThatSign, validFrom } from '#src/domain/signing-keys/keys.ts';
 import { iso } from '#src/lib/iso.ts';
@@ -22,7 +23,7 @@ type ActiveKeysDeps = {
 
 const LOOK_MS = 5000;
 const CORRECT_KEYS =
-  'Correct the clock of this machine or the key file, or add a key with `relay keys rotate`';
+  'Correct the clock of this machine or the key file, or add a key with `relay keys rotate`.';
 /** Longer than a call takes from its acceptance to its receipt. */
 const AHEAD_MS = 120_000;
 
@@ -45,35 +46,31 @@ export function demandSigningKey({
 /** `first`: the file, as just read. */
 export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, first: KeyStoreContent) {
   let content = first;
-  const report = logOnce(logger);
 
   const receiptKey = ({ keys }: KeyStoreContent, at: number) =>
     keyThatSigns(keys, directory.list(), 'receipt', at);
 
   /** Takes the file's keys; returns why not. */
-  function take(found: KeyStoreContent): string | null {
-    if (found.secretCheck !== content.secretCheck)
-      return 'the key file contains another HMAC secret now: this process keeps the keys it has';
+  function take(found: KeyStoreContent): CodeOf<'keyFile'> | null {
+    if (found.secretCheck !== content.secretCheck) return 'other_secret';
     const now = clock.now();
-    if (receiptKey(found, now) === null && receiptKey(content, now) !== null)
-      return 'the key file contains no valid receipt key: this process keeps the keys it has';
+    if (receiptKey(found, now) === null && receiptKey(content, now) !== null) return 'no_receipt_key';
     content = found;
-    return null;
+    return isRetired() ? 'retired' : null;
   }
 
   async function look(): Promise<void> {
     try {
       await directory.refresh();
-      report('log', null);
+      logger.condition('announcedKeys', null);
     } catch (cause) {
-      // An unavailable event log is logged by its own part.
-      if (!(cause instanceof EventLogUnavailable))
-        report('log', 'the keys of the event log cannot be read', cause);
+      // An unavailable event log is reported by its own part.
+      if (!(cause instanceof EventLogUnavailable)) logger.condition('announcedKeys', 'unreadable', {}, cause);
     }
     try {
-      report('file', take(store.read()));
+      logger.condition('keyFile', take(store.read()));
     } catch (cause) {
-      report('file', 'the key file cannot be read: this process keeps the keys it has', cause);
+      logger.condition('keyFile', 'unreadable', {}, cause);
     }
     reportKey();
   }
@@ -86,15 +83,13 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
 
   function reportKey(): void {
     const missing = missingAt();
-    if (missing === null) report('key', retiredProblem());
-    else report('key', `${noSigningKey(nextKeyFrom(missing))} ${CORRECT_KEYS}`, undefined, 'error');
+    const facts = missing === null ? {} : { ...validFromFact(nextKeyFrom(missing)), hint: CORRECT_KEYS };
+    logger.condition('signingKey', missing === null ? null : 'no_signing_key', facts);
   }
 
   /** After a rotation with another machine's key file, this process signs nothing once its own key has expired. */
-  function retiredProblem(): string | null {
-    if (lastingKeys(content.keys, directory.list(), 'receipt').length > 0) return null;
-    return 'the receipt key of this process was retired, and its key file has no other: copy the key file of the machine that rotated the keys before the own key expires';
-  }
+  const isRetired = (): boolean =>
+    lastingKeys(content.keys, directory.list(), 'receipt').length === 0 && missingAt() === null;
 
   /** From when a key is valid, if none is `at` this time (Unix ms): RFC 3339. */
   function nextKeyFrom(at: number): string | null {
@@ -133,18 +128,5 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
       const deps = { clock, logger, stopping: ending };
       return repeated(deps, { firstMs: LOOK_MS, pauseMs: LOOK_MS, run: look, failed }).run();
     },
-  };
-}
-
-/** Logs a problem of a topic once, until it is over (null) or another one. */
-function logOnce(logger: Logger) {
-  const last = new Map<string, string>();
-  return (topic: string, problem: string | null, cause?: unknown, level: 'warn' | 'error' = 'warn'): void => {
-    const text = problem === null ? null : `${problem} ${cause instanceof Error ? cause.message : ''}`;
-    if (text === null) last.delete(topic);
-    else if (problem !== null && last.get(topic) !== text) {
-      last.set(topic, text);
-      logger[level](problem, cause === undefined ? {} : { cause });
-    }
   };
 }

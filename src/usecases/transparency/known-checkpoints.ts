@@ -2,7 +2,7 @@
 import { toBase64 } from '#src/domain/encoding.ts';
 import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { type CheckpointProblem, parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import {
   type CheckpointFact,
@@ -27,12 +27,9 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     state = evolveCheckpoints(state, fact);
     const problem = problemOf(state);
     if (problem === before) return;
-    if (problem === null) {
-      logger.info('checkpoints are signed again: the last one is a part of the tree');
-      return;
-    }
-    const message = `no checkpoint is signed: ${PROBLEMS[problem]}${problem === 'checkpoint_forgotten' ? hint() : ''}`;
-    logger.error(message, { problem, stream: STREAM.receiptLog });
+    const place = problem === 'checkpoint_forgotten' ? hint() : '';
+    const facts = place === '' ? {} : { hint: place };
+    logger.condition('transparencyLog', problem, { ...facts, stream: STREAM.receiptLog });
   }
 
   /** Where the missing checkpoint is known from, and what it means to continue without it. */
@@ -41,17 +38,15 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     const place = newest?.place ?? null;
     if (forgotten && proven !== null && proven.size === newest?.size) {
       const kept = place === null ? '' : `, and removing ${place},`;
-      return `. The witness ${proven.witness} publishes a checkpoint of ${proven.size} leaves that this log has signed: ${PUT_BACK}; removing the witness from WITNESS_POLICY_FILE${kept} and starting again ${CONTRADICTED}`;
+      return `The witness ${proven.witness} publishes a checkpoint of ${proven.size} leaves that this log has signed: ${PUT_BACK}; removing the witness from WITNESS_POLICY_FILE${kept} and starting again ${CONTRADICTED}`;
     }
     if (forgotten)
-      return place === null
-        ? ''
-        : `. It is kept in ${place}: removing that and starting again ${CONTRADICTED}`;
+      return place === null ? '' : `It is kept in ${place}: removing that and starting again ${CONTRADICTED}`;
     const [fork] = claims.forked;
     if (fork !== undefined)
-      return `. The witness ${fork.witness} publishes a checkpoint of ${fork.size} leaves that this log has signed, and that is of another history: a copy of the event log was continued elsewhere. Continue that one; removing the witness from WITNESS_POLICY_FILE and starting again ${CONTRADICTED}`;
+      return `The witness ${fork.witness} publishes a checkpoint of ${fork.size} leaves that this log has signed, and that is of another history: a copy of the event log was continued elsewhere. Continue that one; removing the witness from WITNESS_POLICY_FILE and starting again ${CONTRADICTED}`;
     const stated = quorumAhead(state).map(({ witness, size }) => `${witness} ${size}`);
-    return `. A quorum of the witnesses states that they have cosigned more leaves than the ${newest?.size ?? 0} of the newest checkpoint here (${stated.join(', ')}), and none publishes a checkpoint that proves it: ${PUT_BACK}; removing them from WITNESS_POLICY_FILE and starting again continues a history that their cosignatures may contradict`;
+    return `A quorum of the witnesses states that they have cosigned more leaves than the ${newest?.size ?? 0} of the newest checkpoint here (${stated.join(', ')}), and none publishes a checkpoint that proves it: ${PUT_BACK}; removing them from WITNESS_POLICY_FILE and starting again continues a history that their cosignatures may contradict`;
   }
 
   /**
@@ -103,17 +98,6 @@ const ELSEWHERE = 'another generation of the read models, which `relay rebuild -
 
 const PUT_BACK = 'put the event log back from its newest backup';
 const CONTRADICTED = 'continues a history that every published checkpoint contradicts';
-
-const PROBLEMS: Readonly<Record<CheckpointProblem, string>> = {
-  checkpoint_unreadable: 'the last checkpoint of the event log cannot be read',
-  checkpoint_forgotten:
-    'the event log no longer contains a checkpoint that it contained: it was restored or edited',
-  checkpoint_not_signed:
-    'the last checkpoint of the event log is not signed by a checkpoint key of this relay',
-  history_cut: 'receipts or key events that the last checkpoint is over are missing',
-  history_rewritten:
-    'receipts or key events are not those that the last checkpoint is over, or the rows are damaged',
-};
 
 /** null if this version cannot read the event, or if its note differs from the event. */
 function storedNote(recorded: Parameters<typeof decodeEvent>[0]): StoredNote | null {

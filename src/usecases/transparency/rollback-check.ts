@@ -1,5 +1,6 @@
 // The newest checkpoint, kept outside of the event log: evidence against a log that was restored from an older backup. It
 // is only replaced by a checkpoint of a larger tree.
+import type { CodeOf } from '#src/domain/monitoring/conditions.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint, verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
@@ -15,18 +16,15 @@ export type RollbackCheckDeps = {
   readonly logger: Logger;
 };
 
-/** Problems of the store are logged, once until a write succeeds, and never thrown. */
+/** Problems of the store are reported until a write succeeds, and never thrown. */
 export function rollbackCheck({
   checkpointKeep: file,
   checkpointKeys,
   primitives,
   logger,
 }: RollbackCheckDeps) {
-  let warned: string | null = null;
-
-  function warn(problem: string, fields: { readonly cause?: unknown } = {}): null {
-    if (warned !== problem) logger.warn(`${file?.location} ${problem}`, fields);
-    warned = problem;
+  function report(problem: CodeOf<'checkpointFile'>, cause?: unknown): null {
+    logger.condition('checkpointFile', problem, { hint: `It is ${file?.location}.` }, cause);
     return null;
   }
 
@@ -45,10 +43,9 @@ export function rollbackCheck({
       try {
         const note = (await file?.read()) ?? null;
         if (file === null || note === null) return null;
-        return (await own(note, origin, file.location)) ?? warn(FOREIGN);
+        return (await own(note, origin, file.location)) ?? report('foreign');
       } catch (cause) {
-        const problem = 'cannot be read: it cannot prove that the event log was restored from a backup';
-        return warn(problem, { cause });
+        return report('unreadable', cause);
       }
     },
     /** Replaces a smaller one of the same log; null if it is not kept. */
@@ -59,16 +56,16 @@ export function rollbackCheck({
         if (kept === null) return null;
         const found = await file.read();
         const there = found === null ? null : parseCheckpoint(found);
-        if (found !== null && there?.origin !== origin) return warn(FOREIGN);
+        if (found !== null && there?.origin !== origin) return report('foreign');
         // Of two processes that write at once the smaller one may win, until the next checkpoint.
-        if (there === null || there.size < size) await file.write(note);
-        warned = null;
+        if (there === null || there.size < size) {
+          await file.write(note);
+          logger.condition('checkpointFile', null);
+        }
         return kept;
       } catch (cause) {
-        return warn('cannot be written: the newest checkpoint is not kept', { cause });
+        return report('unwritable', cause);
       }
     },
   };
 }
-
-const FOREIGN = 'contains no checkpoint of this transparency log: it is left unchanged, and none is kept';

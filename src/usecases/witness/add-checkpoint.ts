@@ -9,7 +9,7 @@ import {
   type SubmissionRefusal,
 } from '#src/domain/transparency/witness.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import type { LineLogger } from '#src/ports/logger.ts';
 import type { CosignerSigner } from '#src/ports/signer.ts';
 import type { WitnessStore } from '#src/ports/witness-store.ts';
 
@@ -21,7 +21,7 @@ export type WitnessDeps = {
   readonly signers: readonly CosignerSigner[];
   readonly primitives: Primitives;
   readonly clock: Pick<Clock, 'now'>;
-  readonly logger: Logger;
+  readonly logger: LineLogger;
 };
 
 /** `lines`: a signature line of each key of the witness, each with its end. `reason`: for people. */

@@ -12,9 +12,6 @@ import type { WitnessClaim } from '#src/usecases/transparency/checkpoint-state.t
 import type { CosignedRecord } from './cosigned-record.ts';
 import { UNKNOWN_WITNESS, type WitnessState } from './witness-state.ts';
 
-const UNPROVEN =
-  'a witness states a larger size than the newest checkpoint of this log has, and publishes no checkpoint that proves it: calls and checkpoints continue unless a quorum of the witnesses states one; compare with its operator';
-
 export class WitnessStates {
   readonly #states: Map<string, WitnessState>;
   readonly #logger: Logger;
@@ -38,20 +35,14 @@ export class WitnessStates {
     }
   }
 
-  /** Logs a change of its refusal, once. */
+  /** Reports its refusal. */
   set(name: string, state: WitnessState): void {
-    const { refusal: before } = this.of(name);
     this.#states.set(name, state);
-    const { refusal } = state;
-    if (refusal === before) return;
-    if (refusal === null) this.#logger.info('a witness cosigns again', { witness: name });
-    else if (refusal === 'states_larger_size_without_proof')
-      this.#logger.error(UNPROVEN, { witness: name, reason: refusal, size: state.stated });
-    else
-      this.#logger.warn('a witness does not cosign the newest checkpoint', {
-        witness: name,
-        reason: refusal,
-      });
+    const { refusal: reason, stated: size } = state;
+    const refused = reason === 'states_larger_size_without_proof' ? 'unproven' : 'refusing';
+    const facts = { item: name, witness: name, ...(reason !== null && { reason }) };
+    const stated = refused === 'unproven' ? { size } : {};
+    this.#logger.condition('witness', reason && refused, { ...facts, ...stated });
   }
 
   /** The sizes above `size` that witnesses have stated without a proof, if those witnesses are a quorum; otherwise empty. */

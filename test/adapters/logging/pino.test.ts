@@ -4,18 +4,18 @@ import { after, test } from 'node:test';
 import { sql } from 'drizzle-orm';
 import { retention } from '#projections/table.ts';
 import { type LogLevel, pinoLogger } from '#src/adapters/logging/pino.ts';
-import type { Logger } from '#src/ports/logger.ts';
+import type { LineLogger } from '#src/ports/logger.ts';
 import { commonLog, pgliteHarness, rowsFor } from '#test/support/read-store.ts';
 import { runtimeCommand } from '#test/support/runtime.ts';
 
 const CANARY = 'cAnArY';
 
-function logged(write: (log: Logger) => void, level: LogLevel = 'info') {
+function logged(write: (log: LineLogger) => void, level: LogLevel = 'info') {
   const lines: string[] = [];
   write(pinoLogger({ level, to: { write: (line) => void lines.push(line) } }));
   return lines.map((line) => JSON.parse(line));
 }
-const text = (write: (log: Logger) => void) => JSON.stringify(logged(write));
+const text = (write: (log: LineLogger) => void) => JSON.stringify(logged(write));
 
 test('log: one JSON object a line, with level, time, message and fields', () => {
   const [line] = logged((log) => log.info('listening', { port: 3402, ok: true, big: 7n }));
@@ -36,7 +36,7 @@ test('log: a defect is an error line with its code and the stack of its cause', 
 });
 
 test('log: the level holds back what is below it', () => {
-  const write = (log: Logger) => {
+  const write = (log: LineLogger) => {
     log.info('a');
     log.warn('b');
     log.error('c');

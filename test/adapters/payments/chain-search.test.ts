@@ -190,7 +190,7 @@ test('a node that refuses a single block: unavailable', async () => {
   assert.deepEqual(finding, { outcome: 'unavailable' });
   assert.deepEqual(
     lines.map(({ fields }) => fields),
-    [{ code: 'rpc_failed' }],
+    [{ code: 'rpc_failed', condition: 'no_answer' }],
   );
 });
 
@@ -233,7 +233,7 @@ test('a use without the payer’s transfer right after it is unavailable: other 
     assert.deepEqual(finding, { outcome: 'unavailable' });
     assert.deepEqual(
       lines.map(({ fields }) => fields),
-      [{ code: 'transfer_not_found' }],
+      [{ code: 'transfer_not_found', condition: 'no_answer' }],
     );
   }
   const before = await look(60, (facts) => [transfer(facts), ended('used', facts)]);
@@ -254,7 +254,7 @@ test('logs of a node that filters loosely, or a transaction without the use, are
   assert.deepEqual(hidden.finding, { outcome: 'unavailable' });
   assert.deepEqual(
     hidden.lines.map(({ fields }) => fields),
-    [{ code: 'transfer_not_found' }],
+    [{ code: 'transfer_not_found', condition: 'no_answer' }],
   );
 });
 

@@ -165,7 +165,7 @@ describe('the look-up of a payment', needs, () => {
     front.rule(({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : 'pass'));
     const { payment } = await paying();
     assert.deepEqual(await front.chain.lookUp(payment), { outcome: 'unavailable' });
-    assert.deepEqual(front.logger.lines[0]?.fields, { code: 'other_chain' });
+    assert.deepEqual(front.logger.lines[0]?.fields, { code: 'other_chain', condition: 'no_answer' });
   });
 
   test('a hanging node is unavailable within ten seconds; no log line contains its address', async () => {
@@ -203,8 +203,10 @@ test('a node that is unreachable: unavailable, logged once, without its address'
   const chain = rpcChain({ rpcUrl: `${UNREACHABLE_URL}/v2/api-key-secret`, logger });
   const payment = await presented(await lab(), v2(await payloadOf(wallet())));
   for (let i = 0; i < 2; i++) assert.deepEqual(await chain.lookUp(payment), { outcome: 'unavailable' });
-  const message = 'the chain gave no usable answer about a payment';
-  assert.deepEqual(logger.lines, [{ level: 'warn', message, fields: { code: 'rpc_failed' } }]);
+  const message = 'The chain gave no usable answer about a payment: its settlement stays open.';
+  assert.deepEqual(logger.lines, [
+    { level: 'warn', message, fields: { code: 'rpc_failed', condition: 'no_answer' } },
+  ]);
 });
 
 const payment2999 = (payment: PresentedPayment): PresentedPayment => ({ ...payment, amount: '2999' });

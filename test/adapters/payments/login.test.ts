@@ -74,9 +74,9 @@ test('a wrong key, an unknown id, no login: nothing is verified, settled or char
     const [line, ...more] = x402.lines.filter(({ message }) => message.includes('login'));
     assert.deepEqual(
       [line?.level, line?.fields, more],
-      ['error', { operation: 'supported', code: 'status_401' }, []],
+      ['error', { operation: 'supported', code: 'status_401', condition: 'login_refused' }, []],
     );
-    assert.match(line?.message ?? '', /the facilitator refuses our login/);
+    assert.match(line?.message ?? '', /The facilitator refuses our login/);
   }
 });
 
@@ -90,7 +90,7 @@ test('a clock ahead or behind: the token is not yet valid, or expired', async ()
     const clock = manualClock(Date.now() + skewMs);
     const x402 = await lab({ x402: { facilitatorUrl: double.url, login: loginOf(key) }, clock });
     assert.deepEqual(await x402.payments.health(), { ok: false, problem: 'login_refused' });
-    const clocks = x402.lines.filter(({ message }) => message.includes('clock differs'));
+    const clocks = x402.lines.filter(({ message }) => message.includes('clock of the facilitator differs'));
     assert.equal(clocks.length, 1, 'the cause is logged');
   }
 });

@@ -97,7 +97,7 @@ test('a known asset starts without its node, and paid calls are not taken before
   const x402 = await lab({ x402: { rpcUrl: node.url, facilitatorUrl: facilitator.url }, clock });
   const logged = () => x402.lines.map(({ level, message }) => `${level} ${message}`);
   assert.deepEqual(logged(), [
-    'warn X402_RPC_URL does not answer: paid calls are answered 503 until it does',
+    'warn The node of X402_RPC_URL has not answered since the start: paid calls answer 503, nothing is charged.',
   ]);
   assert.deepEqual((await challenged(x402)).required.accepts, [ACCEPTED]);
   const payment = await presented(x402, v2(await payloadOf(wallet())));
@@ -112,7 +112,9 @@ test('a known asset starts without its node, and paid calls are not taken before
   assert.equal(node.calls.filter((method) => method === 'eth_chainId').length, 1);
   await node.down();
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' }, 'checked once');
-  assert.deepEqual(logged().slice(1), ['info X402_RPC_URL answers: paid calls are taken']);
+  assert.deepEqual(logged().slice(1), [
+    'info the node of X402_RPC_URL answers and fits the configuration: paid calls are taken',
+  ]);
 });
 
 for (const [what, change, problem] of [

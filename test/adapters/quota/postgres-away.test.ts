@@ -16,7 +16,7 @@ import { quotaOver, type SharedQuota, sharedQuota } from '#test/support/shared-q
 
 const needs = needsPostgres();
 const script = new URL('../../support/quota-process.ts', import.meta.url).href;
-const AWAY = 'Postgres does not count quotas: each process counts alone until it does';
+const AWAY = 'Postgres does not count quotas: each process counts alone until it does.';
 const BACK = 'Postgres answers again: all processes count quotas together';
 const rule = (name: string, maxRequests = 10): QuotaRule => ({ name, windowMs: 600_000, maxRequests });
 

@@ -14,6 +14,7 @@ const NOW: StateNow = {
   storage: 'sqlite+pglite',
   eventLog: { damagedEvents: 0, scrubbedAt: null },
   checks: healthReport({ ...ALL_WELL, readModels: { ok: false, problem: 'unavailable' } }).checks,
+  conditions: [{ part: 'readModels', code: 'unavailable' }],
   witnesses: null,
   checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },
   executionsInFlight: 3,
@@ -80,7 +81,9 @@ test('figures: a part that is not used has no series; a problem has one while it
   const of = figures();
   const seen = async (facilitator: HealthFacts['facilitator']) => {
     const { checks } = healthReport({ ...ALL_WELL, facilitator });
-    const now = await read(of, { ...NOW, checks });
+    const conditions =
+      facilitator === null || facilitator.ok ? [] : [{ part: 'facilitator', code: facilitator.problem }];
+    const now = await read(of, { ...NOW, checks, conditions });
     return [now.of('relay_part_up', { part: 'facilitator' }), now.labels('relay_part_problem')];
   };
   assert.deepEqual(await seen(null), [null, []]);

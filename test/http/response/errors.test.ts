@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault } from '#src/domain/refusal.ts';
 import { failureLog } from '#src/http/response/errors.ts';
+import { loggerOver } from '#src/usecases/process/condition.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB } from '#test/support/http-deps.ts';
@@ -12,7 +13,8 @@ function recorder() {
   const line = (level: string) => (text: string, fields?: Readonly<Record<string, unknown>>) => {
     lines.push([level, text, fields]);
   };
-  const logger = { info: line('info'), warn: line('warn'), error: line('error'), bug: line('bug') };
+  const lined = { info: line('info'), warn: line('warn'), error: line('error'), bug: line('bug') };
+  const logger = loggerOver(lined, { now: () => 0 });
   const clock = {
     monotonic: () => time.now,
     now: () => assert.fail('no wall clock'),

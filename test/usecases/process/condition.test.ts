@@ -7,7 +7,7 @@ import { collectingLogger, manualClock } from '#test/support/fakes.ts';
 function register() {
   const clock = manualClock();
   const logger = collectingLogger();
-  return { clock, logger, conditions: new Conditions({ clock, logger }) };
+  return { clock, logger, conditions: new Conditions(clock, logger) };
 }
 
 test('a condition is logged when it begins and when it is over, however often it is stated', () => {

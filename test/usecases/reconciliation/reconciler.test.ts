@@ -73,11 +73,11 @@ test('a node that is down is logged once, and once when it is back; then everyth
   await minutes(it, 2);
   const messages = one.lines.map(({ message }) => message);
   assert.deepEqual(messages, [
-    'the books are not compared with the chain: check X402_RPC_URL',
+    'The node of X402_RPC_URL does not answer: settlements whose answer was lost stay open, the books are not compared. A service that started without it answers paid calls 503.',
     'payments of unknown fate are on the chain: they are charged',
-    'the books are compared with the chain again',
+    'the node of the chain answers, and the books are compared with the chain again',
   ]);
-  assert.deepEqual(one.lines[0]?.fields, { code: 'unreachable' });
+  assert.deepEqual(one.lines[0]?.fields, { condition: 'no_answer', why: 'unreachable' });
   assert.deepEqual(await it.states(), { 1: 'unserved' });
   await one.stop();
 });
@@ -189,7 +189,7 @@ const STANDSTILLS: readonly (readonly [name: string, begin: Begin, level: string
       };
     },
     'warn',
-    /no further block of the node of X402_RPC_URL counts/,
+    /No block of the chain was compared with the books since/,
   ],
   [
     'the node does not answer',
@@ -200,7 +200,7 @@ const STANDSTILLS: readonly (readonly [name: string, begin: Begin, level: string
       };
     },
     'warn',
-    /not compared with the chain: check X402_RPC_URL/,
+    /The node of X402_RPC_URL does not answer: .* the books are not compared/,
   ],
   [
     'a round fails by a defect',

@@ -59,7 +59,7 @@ test('a log that was restored from a backup signs nothing while a newer checkpoi
   assert.deepEqual([sizes(common), keep.note], [[0, 1], newest?.note]);
   const [{ message = '', level = '' } = {}, ...more] = it.logger.lines;
   assert.deepEqual([level, more], ['error', []]);
-  assert.match(message, /no longer contains a checkpoint.* It is kept in the place: removing that/);
+  assert.match(message, /lacks events that this relay acknowledged.* It is kept in the place: removing that/);
   const both = await keeper(common, { checkpointKeep: keep });
   both.rows.elsewhere = [newest?.note ?? ''];
   assert.equal(await both.look(), 'refuse');
@@ -99,7 +99,7 @@ test('a file with no checkpoint of this log, or of an unknown key, is logged onc
       [
         [
           'warn',
-          'the place contains no checkpoint of this transparency log: it is left unchanged, and none is kept',
+          'The file of the newest checkpoint contains none of this transparency log: it is left unchanged, and none is kept. It is the place.',
         ],
       ],
     );
@@ -168,11 +168,28 @@ test('what cannot be kept is a warning, once until it can: checkpoints are signe
   const unreadable = { ...keepOf(), read: () => Promise.reject(new Error('no')) };
   const blind = await keeper(common, { checkpointKeep: unreadable });
   assert.equal(blind.checkpoints.latest()?.size, 3);
-  const messages = [...it.logger.lines, ...blind.logger.lines].map(({ level, message }) => [level, message]);
-  assert.deepEqual(messages.slice(0, 2), [
-    ['warn', 'the place cannot be written: the newest checkpoint is not kept'],
-    ['warn', 'the place cannot be read: it cannot prove that the event log was restored from a backup'],
-  ]);
+  assert.deepEqual(
+    [it, blind].map(({ logger }) => logger.lines.map(({ level, message }) => [level, message]).slice(0, 2)),
+    [
+      [
+        [
+          'warn',
+          'The file of the newest checkpoint cannot be written: the newest checkpoint is not kept. It is the place.',
+        ],
+        ['info', 'the newest checkpoint is kept again'],
+      ],
+      [
+        [
+          'warn',
+          'The file of the newest checkpoint cannot be read: it cannot prove that the event log was restored from a backup. It is the place.',
+        ],
+        [
+          'warn',
+          'The file of the newest checkpoint cannot be written: the newest checkpoint is not kept. It is the place.',
+        ],
+      ],
+    ],
+  );
 });
 
 test('a note that other rows keep counts as one of the log: a larger one, or another of the same size', async () => {

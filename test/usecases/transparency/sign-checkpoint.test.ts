@@ -200,7 +200,7 @@ for (const [what, why, tampered] of FINDINGS) {
     assert.deepEqual(sizes(log), before);
     assert.deepEqual(
       errors(it).map(({ fields }) => fields),
-      [{ problem: why, stream: STREAM }],
+      [{ condition: why, stream: STREAM }],
     );
     assert.equal(it.checkpoints.standing()?.problem, why);
   });

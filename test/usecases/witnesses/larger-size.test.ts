@@ -153,7 +153,7 @@ describe('unproven', () => {
       assert.deepEqual(refusals(it), [UNPROVEN, null, null]);
       assert.deepEqual(
         errors(it).map(({ fields }) => fields),
-        [{ witness: 'w1', reason: UNPROVEN, size: 9 }],
+        [{ witness: 'w1', reason: UNPROVEN, size: 9, condition: 'unproven' }],
       );
       liar.lie = null;
       it.it.clock.advance(INTERVAL_MS * 8);

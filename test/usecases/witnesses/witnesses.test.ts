@@ -277,7 +277,7 @@ describe('a witness that lies, or does not answer', () => {
       assert.equal(it.asking.status().witnesses[0]?.refusal, reason);
       assert.deepEqual(
         it.it.logger.lines.map(({ level, fields }) => [level, fields]),
-        [['warn', { witness: 'w1', reason }]],
+        [['warn', { witness: 'w1', reason, condition: 'refusing' }]],
       );
       assert.equal(it.it.checkpoints.isWhole(), true);
       liar.lie = null;
@@ -467,7 +467,7 @@ describe('a witness that hangs while the others are a quorum', () => {
     await come(() => it.it.logger.lines.length > 1);
     assert.deepEqual(
       it.it.logger.lines.map(({ message }) => message),
-      ['a witness does not cosign the newest checkpoint', 'the witnesses could not be asked'],
+      ['A witness does not cosign the newest checkpoint: w1, timeout.', 'the witnesses could not be asked'],
     );
   });
 });

@@ -54,8 +54,7 @@ export function eventStoreConnection(
   let answers = true;
 
   function report(isAnswer: boolean, cause?: unknown): void {
-    if (isAnswer && !answers) logger?.info('the event log answers again');
-    if (!isAnswer && answers) logger?.warn('the event log does not answer', { cause });
+    if (isAnswer !== answers) logger?.condition('eventLog', isAnswer ? null : 'unavailable', {}, cause);
     answers = isAnswer;
   }
 

@@ -61,10 +61,7 @@ export function eventStoreHealth(
     probe,
     kindOf: (cause) => (cause instanceof AcceptsNothing ? cause.problem : 'no_answer'),
     changed(failure) {
-      if (failure === null) logger?.info('the event log accepts events');
-      // A server that does not answer is logged by the connection.
-      else if (failure.cause instanceof AcceptsNothing)
-        logger?.error('the event log answers, and accepts no events: no call is executed', failure);
+      logger?.condition('eventLog', failure && problemOf(failure.cause), {}, failure?.cause);
     },
   });
 }

@@ -73,13 +73,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     probe: () => retryWhileBusy(() => commits.probe(), Math.min(lockTimeoutMs, HEALTH_LIMIT_MS)),
     kindOf: problemOf,
     changed(failure) {
-      if (failure === null) logger?.info('the event log accepts events again');
-      else
-        logger?.error('the event log accepts no events: no call is executed', {
-          problem: problemOf(failure.cause),
-          file,
-          cause: failure.cause,
-        });
+      logger?.condition('eventLog', failure && problemOf(failure.cause), { file }, failure?.cause);
     },
   });
   let closing: Promise<void> | null = null;

@@ -4,6 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { eventStoreDbEventLog } from '#src/adapters/event-log/eventstoredb/event-log.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { loggerOver } from '#src/usecases/process/condition.ts';
 import { rootCause, untilKnown, withEventStore } from '#test/support/event-log-eventstoredb.ts';
 import {
   assertGlobalOrder,
@@ -226,9 +227,12 @@ test('eventstoredb: an outage is logged once, and so is its end', async () => {
       await server.start();
       await untilKnown(() => log.head());
       await assert.rejects(log.append(freshStream(), 3n, newEvents(1)));
-      assert.deepEqual(logged, ['the event log does not answer', 'the event log answers again']);
+      assert.deepEqual(logged, [
+        'The event log does not answer: no call is executed.',
+        'the event log accepts events again',
+      ]);
     },
-    { logger: { info: record, warn: record, error: record, bug: record } },
+    { logger: loggerOver({ info: record, warn: record, error: record, bug: record }, { now: () => 0 }) },
   );
 });
 
@@ -271,7 +275,7 @@ test('eventstoredb: a dropped subscription is logged once, as such, and not as a
       await follower.stop();
       assert.deepEqual(lines, ['the event log dropped the subscription; it resumes from its last position']);
     },
-    { logger: { info: write, warn: write, error: write, bug: write } },
+    { logger: loggerOver({ info: write, warn: write, error: write, bug: write }, { now: () => 0 }) },
   );
 });
 
