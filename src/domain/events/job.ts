@@ -7,6 +7,7 @@ import {
   declareVersions,
   ErrorCategory,
   type EventData,
+  FailureReason,
   Hex,
   HttpStatus,
   Instant,
@@ -56,7 +57,7 @@ export const JobStarted = declareVersions(
 );
 export type JobStarted = EventData<typeof JobStarted>;
 
-export const AttemptMade = declareEvent('job', 'endedAt', {
+const attempt = {
   jobId: Text,
   number: Type.Integer({ minimum: 1, maximum: 3 }),
   startedAt: Instant,
@@ -76,7 +77,15 @@ export const AttemptMade = declareEvent('job', 'endedAt', {
   willRetry: Type.Boolean(),
   /** The wait before the next attempt; null where there is none. */
   waitMs: Nullable(Count),
-});
+};
+
+/** `reason`: null for a success, and for a failure that was recorded before reasons were. */
+export const AttemptMade = declareVersions(
+  'job',
+  'endedAt',
+  { 1: attempt, 2: { ...attempt, reason: Nullable(FailureReason) } },
+  { 1: (recorded) => ({ ...recorded, reason: null }) },
+);
 export type AttemptMade = EventData<typeof AttemptMade>;
 
 const completion = {

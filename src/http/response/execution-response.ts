@@ -1,6 +1,6 @@
 // An execution as a paid route answers it: the schema, the links that work at once, and the job that an error names.
 import { Type } from '@sinclair/typebox';
-import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
+import { ErrorCategory, FailureReason, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
@@ -25,6 +25,7 @@ export const ExecutionResponse = Closed({
     decisionId: Nullable(Type.String()),
     responseStatus: Nullable(HttpStatus),
     errorCategory: Nullable(ErrorCategory),
+    reason: Nullable(FailureReason),
     createdAt: Instant,
     completedAt: Instant,
   }),

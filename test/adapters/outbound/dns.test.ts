@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
-import { chooseDial } from '#src/domain/destination/policy.ts';
+import { chooseDials } from '#src/domain/destination/policy.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
@@ -180,10 +180,10 @@ test('a name of the hosts file gives no access to a private address', async () =
     const resolution = await resolver.resolve('localhost', 30_000);
     assert.equal(resolution.outcome, 'addresses');
     const addresses = 'addresses' in resolution ? resolution.addresses : [];
-    const dial = chooseDial(targetOf('https://example.com/'), addresses, describeAddress, rulesWith());
+    const dials = chooseDials(targetOf('https://example.com/'), addresses, describeAddress, rulesWith());
     // Bun queries the network. Deno reads the hosts file, and its addresses are refused like any private answer.
-    if (addresses.includes('8.8.8.8')) assert.equal(dial?.address.text, '8.8.8.8');
-    else assert.equal(dial, null);
+    if (addresses.includes('8.8.8.8')) assert.equal(dials[0]?.address.text, '8.8.8.8');
+    else assert.deepEqual(dials, []);
   });
 });
 
