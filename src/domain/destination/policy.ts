@@ -86,6 +86,12 @@ export function judgeAnswer(
     : unresolvable('The target host has no public address.', false);
 }
 
+/** Whether DNS gave no answer: a repeat may be allowed, and nothing is known of the target. */
+export function isUnresolvedNow({ refused, details }: Refused): boolean {
+  const isRetryable = typeof details === 'object' && details !== null && 'retryable' in details;
+  return refused === 'target_unresolvable' && isRetryable && details.retryable === true;
+}
+
 function unresolvable(message: string, retryable: boolean): Refused<'target_unresolvable'> {
   return refused('target_unresolvable', message, { details: { retryable } });
 }

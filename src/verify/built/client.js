@@ -928,6 +928,7 @@ var Truncated = Type.Union([Type.Boolean(), Type.Literal("unknown")]);
 var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
 var Sent = oneOf("no", "maybe", "yes");
 var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
+var FailureReason = oneOf("name_not_found", "dns_failed", "dns_busy", "timed_out", "connection_refused", "no_route", "reset", "connection_failed", "unable_to_verify_leaf", "self_signed", "expired", "not_yet_valid", "name_mismatch", "no_common_protocol", "not_tls", "client_certificate_required", "handshake_failed", "malformed_response", "response_head_too_large", "response_before_request", "protocol_switched", "closed_early", "http_status", "not_permitted", "interrupted", "not_executed");
 var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
 var PaymentFacts = Type.Object({
   scheme: Text,
@@ -1389,7 +1390,7 @@ var start = {
   startedAt: Instant
 };
 var JobStarted = declareVersions("job", "startedAt", { 1: start, 2: { ...start, schedule: Nullable(ScheduledRun) } }, { 1: (recorded) => ({ ...recorded, schedule: null }) });
-var AttemptMade = declareEvent("job", "endedAt", {
+var attempt = {
   jobId: Text,
   number: Type.Integer({ minimum: 1, maximum: 3 }),
   startedAt: Instant,
@@ -1407,7 +1408,8 @@ var AttemptMade = declareEvent("job", "endedAt", {
   retryAfterMs: Nullable(Count),
   willRetry: Type.Boolean(),
   waitMs: Nullable(Count)
-});
+};
+var AttemptMade = declareVersions("job", "endedAt", { 1: attempt, 2: { ...attempt, reason: Nullable(FailureReason) } }, { 1: (recorded) => ({ ...recorded, reason: null }) });
 var completion = {
   jobId: Text,
   decisionId: Nullable(Text),
