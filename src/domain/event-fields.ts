@@ -126,45 +126,6 @@ export const ErrorCategory = oneOf(
 );
 export type ErrorCategory = Static<typeof ErrorCategory>;
 
-/** Why an attempt failed, in more detail than its category. The names are the same under every runtime. */
-export const FailureReason = oneOf(
-  // of dns_error
-  'name_not_found',
-  'dns_failed',
-  'dns_busy',
-  // of timeout; `phase` says for what
-  'timed_out',
-  // of connect_error
-  'connection_refused',
-  'no_route',
-  'reset',
-  'connection_failed',
-  // of tls_error
-  'unable_to_verify_leaf',
-  'self_signed',
-  'expired',
-  'not_yet_valid',
-  'name_mismatch',
-  'no_common_protocol',
-  'not_tls',
-  'client_certificate_required',
-  'handshake_failed',
-  // of protocol_error
-  'malformed_response',
-  'response_head_too_large',
-  'response_before_request',
-  'protocol_switched',
-  // of truncated_response
-  'closed_early',
-  // of a status of the target that is no success
-  'http_status',
-  // of target_refused, interrupted_unknown, not_executed
-  'not_permitted',
-  'interrupted',
-  'not_executed',
-);
-export type FailureReason = Static<typeof FailureReason>;
-
 export const Timings = Type.Object(
   { dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) },
   strict,

@@ -1,14 +1,8 @@
 // One attempt: one outbound HTTPS request to a checked address, and its report.
 
 import type { Target } from '#src/domain/destination/url.ts';
-import type {
-  ErrorCategory,
-  FailureReason,
-  Phase,
-  Sent,
-  Timings,
-  Truncated,
-} from '../domain/event-fields.ts';
+import type { ErrorCategory, Phase, Sent, Timings, Truncated } from '../domain/event-fields.ts';
+import type { FailureReason } from '../domain/failure-reasons.ts';
 
 export interface Outbound {
   /**

@@ -1,6 +1,7 @@
 // The targets of calls, and the network to them: a request may fail before it is sent, act and fall silent, answer late or
 // with any status.
-import type { ErrorCategory, FailureReason } from '#src/domain/event-fields.ts';
+import type { ErrorCategory } from '#src/domain/event-fields.ts';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import type { Host } from './host.ts';

@@ -1,5 +1,6 @@
 // The state of one attempt while it runs, and its report.
-import type { ErrorCategory, FailureReason, Timings } from '../../domain/event-fields.ts';
+import type { ErrorCategory, Timings } from '../../domain/event-fields.ts';
+import type { FailureReason } from '../../domain/failure-reasons.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
 import type { BodyHash } from './body-hash.ts';
 

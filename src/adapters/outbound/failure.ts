@@ -1,6 +1,7 @@
 // What an error of a connection means: its category, and its reason by a name that is the same under every runtime.
 import type { X509Certificate } from 'node:crypto';
-import type { FailureReason, Phase } from '#src/domain/event-fields.ts';
+import type { Phase } from '#src/domain/event-fields.ts';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { AttemptFailed } from './attempt.ts';
 

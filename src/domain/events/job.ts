@@ -7,7 +7,6 @@ import {
   declareVersions,
   ErrorCategory,
   type EventData,
-  FailureReason,
   Hex,
   HttpStatus,
   Instant,
@@ -25,6 +24,7 @@ import {
   Timings,
   Truncated,
 } from '../event-fields.ts';
+import type { FailureReason } from '../failure-reasons.ts';
 
 const start = {
   jobId: Text,
@@ -79,11 +79,14 @@ const attempt = {
   waitMs: Nullable(Count),
 };
 
+/** One of a fixed list. Not in the schema: the verifier has the schemas of all events, and needs no list of reasons. */
+const Reason = Type.Unsafe<FailureReason>(Text);
+
 /** `reason`: null for a success, and for a failure that was recorded before reasons were. */
 export const AttemptMade = declareVersions(
   'job',
   'endedAt',
-  { 1: attempt, 2: { ...attempt, reason: Nullable(FailureReason) } },
+  { 1: attempt, 2: { ...attempt, reason: Nullable(Reason) } },
   { 1: (recorded) => ({ ...recorded, reason: null }) },
 );
 export type AttemptMade = EventData<typeof AttemptMade>;

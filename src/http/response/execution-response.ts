@@ -1,7 +1,8 @@
 // An execution as a paid route answers it: the schema, the links that work at once, and the job that an error names.
 import { Type } from '@sinclair/typebox';
-import { ErrorCategory, FailureReason, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
+import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import { DecisionRecorded } from '#src/domain/events/decision.ts';
+import { FailureReason } from '#src/domain/failure-reasons.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';

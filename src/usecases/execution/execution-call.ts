@@ -1,15 +1,9 @@
 // One call of the paid execution: what it asks for, what it is known by, what it sends, and what it returns.
 import { buildOutboundHeaders } from '#src/domain/destination/headers.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
-import type {
-  ErrorCategory,
-  FailureReason,
-  Mode,
-  PaymentFacts,
-  Route,
-  ScheduledRun,
-} from '#src/domain/event-fields.ts';
+import type { ErrorCategory, Mode, PaymentFacts, Route, ScheduledRun } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';

@@ -928,7 +928,6 @@ var Truncated = Type.Union([Type.Boolean(), Type.Literal("unknown")]);
 var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
 var Sent = oneOf("no", "maybe", "yes");
 var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
-var FailureReason = oneOf("name_not_found", "dns_failed", "dns_busy", "timed_out", "connection_refused", "no_route", "reset", "connection_failed", "unable_to_verify_leaf", "self_signed", "expired", "not_yet_valid", "name_mismatch", "no_common_protocol", "not_tls", "client_certificate_required", "handshake_failed", "malformed_response", "response_head_too_large", "response_before_request", "protocol_switched", "closed_early", "http_status", "not_permitted", "interrupted", "not_executed");
 var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
 var PaymentFacts = Type.Object({
   scheme: Text,
@@ -1409,7 +1408,8 @@ var attempt = {
   willRetry: Type.Boolean(),
   waitMs: Nullable(Count)
 };
-var AttemptMade = declareVersions("job", "endedAt", { 1: attempt, 2: { ...attempt, reason: Nullable(FailureReason) } }, { 1: (recorded) => ({ ...recorded, reason: null }) });
+var Reason2 = Type.Unsafe(Text);
+var AttemptMade = declareVersions("job", "endedAt", { 1: attempt, 2: { ...attempt, reason: Nullable(Reason2) } }, { 1: (recorded) => ({ ...recorded, reason: null }) });
 var completion = {
   jobId: Text,
   decisionId: Nullable(Text),

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
-import type { FailureReason } from '#src/domain/event-fields.ts';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import type { Handler, TlsTarget } from '#test/support/tls-target.ts';
 import { inLab, withListener } from './lab.ts';
