@@ -1,6 +1,6 @@
 // Why an attempt failed, in more detail than its category. The names are the same under every runtime, and a released one is never
 // removed.
-import { type TLiteral, type TUnion, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import type { ErrorCategory } from './event-fields.ts';
 
 type Entry = {
@@ -44,7 +44,7 @@ export const FAILURE_REASONS = {
   ),
   self_signed: entry(
     'tls_error',
-    'The certificate is signed by itself.',
+    'No authority has issued the certificate: it is self-signed.',
     'Use a certificate of a public authority.',
   ),
   expired: entry('tls_error', 'The certificate has expired.', 'Renew the certificate.'),
@@ -105,6 +105,10 @@ export type FailureReason = keyof typeof FAILURE_REASONS;
 
 export const FAILURE_REASON_NAMES = Object.keys(FAILURE_REASONS) as readonly FailureReason[];
 
-export const FailureReason = Type.Union(
-  FAILURE_REASON_NAMES.map((name) => Type.Literal(name)),
-) as unknown as TUnion<TLiteral<FailureReason>[]>;
+/** As an answer has it. */
+export const FailureReasonShown = Type.Unsafe<FailureReason | null>(
+  Type.Union([...FAILURE_REASON_NAMES.map((name) => Type.Literal(name)), Type.Null()], {
+    description:
+      'Why the attempt failed, in more detail than errorCategory: `attemptReasons` of /api/errors. null: it did not fail, or is of an older release.',
+  }),
+);
