@@ -75,8 +75,12 @@ function followOwnAddresses(base: URL, resolver: Resolver, clock: Clock, ending:
   let known: AddressFacts[] = literal ? read([hostname]) : [];
   async function look(): Promise<boolean> {
     const answer = await resolver.resolve(hostname, OWN_LOOK_UP_MS);
-    if (answer.outcome === 'addresses') known = read(answer.addresses);
-    return answer.outcome === 'addresses' || answer.outcome === 'not_found';
+    if (answer.outcome !== 'addresses') return answer.outcome === 'not_found';
+    // Those of a kind that is not answered now are still ours.
+    const found = read(answer.addresses);
+    const isOther = ({ family }: AddressFacts) => found.every((facts) => facts.family !== family);
+    known = answer.isPartial ? [...found, ...known.filter(isOther)] : found;
+    return !answer.isPartial;
   }
   async function follow(found: boolean): Promise<void> {
     for (let answered = found; !ending.aborted; ) {

@@ -106,10 +106,11 @@ const hasAddresses = ({ addresses }: Answer) => typeof addresses !== 'string' &&
 function resolutionOf(answers: readonly Answer[]): Resolution {
   const ordered = answers.toSorted((one, other) => one.kind.length - other.kind.length);
   const addresses = ordered.flatMap(({ addresses }) => (typeof addresses === 'string' ? [] : addresses));
-  if (addresses.length > 0) return { outcome: 'addresses', addresses };
   const timedOut = answers.some((answer) => answer.addresses === 'silent');
-  const failed = answers.some((answer) => answer.addresses === 'failed');
-  return timedOut || failed ? { outcome: 'failed', timedOut } : { outcome: 'not_found' };
+  const isPartial = timedOut || answers.some((answer) => answer.addresses === 'failed');
+  if (addresses.length > 0)
+    return isPartial ? { outcome: 'addresses', addresses, isPartial } : { outcome: 'addresses', addresses };
+  return isPartial ? { outcome: 'failed', timedOut } : { outcome: 'not_found' };
 }
 
 const MISS_MS = 60_000;

@@ -28,7 +28,7 @@ export type TargetRefusal = Refused<
 
 /** The result of a DNS look-up: see the resolver port. */
 export type DnsAnswer =
-  | { readonly outcome: 'addresses'; readonly addresses: readonly string[] }
+  | { readonly outcome: 'addresses'; readonly addresses: readonly string[]; readonly isPartial?: true }
   | { readonly outcome: 'not_found' }
   | { readonly outcome: 'failed'; readonly timedOut: boolean }
   | { readonly outcome: 'busy' };

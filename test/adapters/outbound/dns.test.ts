@@ -97,7 +97,13 @@ for (const how of BROKEN) {
       await withDns({ 'half.test': ['8.8.8.8', '2001:4860:4860::8888'] }, async (resolver, dns) => {
         dns.breakType(type, how);
         const resolution = await resolver.resolve('half.test', LIMITS.policyDnsMs.max);
-        assert.deepEqual(resolution, { outcome: 'addresses', addresses: [good] });
+        const isAnswered = how === 'NXDOMAIN' || (how !== 'silent' && 'Deno' in globalThis);
+        assert.deepEqual(
+          resolution,
+          isAnswered
+            ? { outcome: 'addresses', addresses: [good] }
+            : { outcome: 'addresses', addresses: [good], isPartial: true },
+        );
       });
     }
   });
