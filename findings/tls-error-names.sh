@@ -96,13 +96,13 @@ async function main() {
   const codesIn = async (command, ...args) =>
     JSON.parse((await promisify(execFile)(command, [...args, 'client.mjs', ...ports])).stdout);
   const seen = {
-    'Node 20': await codesIn('node'),
+    [`Node ${process.version}`]: await codesIn('node'),
     'Bun 1.4.4': await codesIn('node_modules/.bin/bun'),
     'Deno 2.9.6': await codesIn('node_modules/.bin/deno', 'run', '--allow-all', '--no-lock', '--quiet'),
   };
   for (const server of servers) server.close();
   console.log('a good, an expired and a self-signed certificate');
-  for (const [runtime, codes] of Object.entries(seen)) console.log(runtime.padEnd(10), codes.join(', '));
+  for (const [runtime, codes] of Object.entries(seen)) console.log(runtime.padEnd(14), codes.join(', '));
   const [unknown, ownExpired, ownSelf] = ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'CERT_HAS_EXPIRED', 'DEPTH_ZERO_SELF_SIGNED_CERT'];
   const stated = { 'Bun 1.4.4': ['accepted', ownExpired, unknown], 'Deno 2.9.6': ['accepted', unknown, ownSelf] };
   const changed = Object.keys(stated).filter((runtime) => String(seen[runtime]) !== String(stated[runtime]));

@@ -70,7 +70,7 @@ export function openConnection(
   let rejected: X509Certificate | null = null;
   const destroy = socket.destroy.bind(socket);
   socket.destroy = (error) => {
-    if (error) rejected ??= socket.getPeerX509Certificate() ?? null;
+    if (error) rejected ??= certificateOf(socket);
     return destroy(error);
   };
   let isDestroyed = false;
@@ -133,6 +133,14 @@ export function openConnection(
       tcp.destroy();
     },
   };
+}
+
+function certificateOf(socket: TLSSocket): X509Certificate | null {
+  try {
+    return socket.getPeerX509Certificate() ?? null;
+  } catch {
+    return null;
+  }
 }
 
 const BAD_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';

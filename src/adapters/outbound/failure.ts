@@ -38,18 +38,21 @@ const TLS: Readonly<Record<string, FailureReason>> = {
 };
 
 /** A failure of the connection before it was ready. `leaf`: the certificate of the peer, if it is known. */
-export function connectFailure(
-  error: unknown,
-  phase: Phase,
-  leaf: Pick<X509Certificate, 'subject' | 'issuer'> | null,
-): AttemptFailed {
+export function connectFailure(error: unknown, phase: Phase, leaf: X509Certificate | null): AttemptFailed {
   const code = systemCode(error);
   const lost = code === null ? 'reset' : CONNECTION[code];
   if (lost !== undefined || phase === 'connect')
     return new AttemptFailed('connect_error', lost ?? 'connection_failed', error);
   const reason = tlsReason(error);
-  const isSelfSigned = reason === 'unable_to_verify_leaf' && leaf !== null && leaf.subject === leaf.issuer;
-  return new AttemptFailed('tls_error', isSelfSigned ? 'self_signed' : reason, error);
+  const isUnknown = reason === 'unable_to_verify_leaf' && leaf !== null;
+  return new AttemptFailed('tls_error', isUnknown ? untrustedReason(leaf) : reason, error);
+}
+
+/** Bun has this error also for a self-signed certificate that may sign no others, and for one that has expired as well. */
+function untrustedReason(leaf: X509Certificate): FailureReason {
+  if (leaf.subject === leaf.issuer) return 'self_signed';
+  if (leaf.validToDate.getTime() < Date.now()) return 'expired';
+  return leaf.validFromDate.getTime() > Date.now() ? 'not_yet_valid' : 'unable_to_verify_leaf';
 }
 
 function tlsReason(error: unknown): FailureReason {

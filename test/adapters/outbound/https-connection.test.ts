@@ -49,6 +49,14 @@ function certificates(): readonly (readonly [string, FailureReason, TlsTargetOpt
     ],
     ['that has expired', unlessDeno('expired'), { ca, identity: expired }],
     ['of tomorrow', unlessDeno('not_yet_valid'), { ca, identity: early }],
+    [
+      'that has expired, of an unknown issuer',
+      unlessDeno('expired'),
+      {
+        ca,
+        identity: makeTestCa().issue({ names, notBefore: daysFromNow(-3), notAfter: daysFromNow(-1) }),
+      },
+    ],
     ['that is self-signed', 'self_signed', { ca, identity: makeSelfSigned({ names }) }],
     [
       'of an unknown issuer',
