@@ -39,7 +39,7 @@ const always = sql`true`;
 /** A model's name is letters only. Another name is another model: its rows are projected again from the first event. */
 export const MODELS = declared({
   job: {
-    version: 2,
+    version: 3,
     tables: [jobs],
     project: projectJob,
     queries: jobQueries,

@@ -1,7 +1,8 @@
 // How the text of a variable becomes a value: one function a kind.
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isIP, isIPv4 } from 'node:net';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import { isNat64Prefix } from '#src/domain/destination/addresses.ts';
 
 /** Why a text is no value of its kind. Never repeats the text: it may be a secret, or hold one. */
 export class Problem extends Error {}
@@ -125,6 +126,26 @@ export const cidr: Parse<string> = (text) => {
   }
   throw new Problem('must list address ranges, as in 10.0.0.0/8 or fd00::/8');
 };
+
+/** `2001:db8:64::/96`: RFC 6052 §2.2. */
+export const nat64Prefix: Parse<string> = (text) => {
+  const read = /^[^/]+\/\d+$/.test(text) ? cidr(text) : '';
+  const [address = '', prefix] = read.split('/');
+  if (isIPv6(address) && isNat64Prefix({ bytes: ipv6Bytes(address), prefix: Number(prefix) })) return read;
+  throw new Problem('must be an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, as in 2001:db8:64::/96');
+};
+
+function ipv6Bytes(address: string): number[] {
+  const [head = [], tail = []] = new URL(`http://[${address}]`).hostname
+    .slice(1, -1)
+    .split('::')
+    .map((part) => part.split(':').filter((group) => group !== ''));
+  const zeros = new Array<string>(8 - head.length - tail.length).fill('0');
+  return [...head, ...zeros, ...tail].flatMap((group) => {
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+}
 
 /** `1.1.1.1`, `1.1.1.1:53`, `[2606:4700::1111]`, `[2606:4700::1111]:53`; as `Resolver.setServers` takes them. */
 export const dnsServer: Parse<string> = (text) => {

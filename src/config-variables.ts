@@ -168,6 +168,11 @@ export const VARIABLES = {
     'development only: non-public ranges that may be called, by address: the name `localhost` stays refused',
   ),
   EGRESS_DENY_CIDRS: optional(values.list(values.cidr), 'none', 'further ranges that may not be called'),
+  EGRESS_NAT64_PREFIX: optional(
+    values.nat64Prefix,
+    '64:ff9b::/96 only',
+    'prefix of the network’s NAT64: of an address in it the IPv4 address inside is judged, and `EGRESS_ALLOW_CIDRS` exempts none',
+  ),
   EGRESS_PORTS: optional(
     values.list(values.wholeNumber(1, 65_535)),
     'all except the Fetch standard’s bad ports',

@@ -148,6 +148,7 @@ function configOf(read: Read, fault: Fault) {
       /** CIDR texts. */
       allowCidrs: read('EGRESS_ALLOW_CIDRS') ?? [],
       denyCidrs: read('EGRESS_DENY_CIDRS') ?? [],
+      nat64Prefix: read('EGRESS_NAT64_PREFIX'),
       /** null: all but the Fetch standard's bad ports. */
       ports: read('EGRESS_PORTS'),
     },

@@ -73,6 +73,6 @@ function startedJob(started: JobStarted): JobRow {
 }
 
 function attemptEntry(attempt: AttemptMade): AttemptLogEntry {
-  const { number, startedAt, endedAt, phase, sent, status, errorCategory, timings } = attempt;
-  return { number, startedAt, completedAt: endedAt, phase, sent, status, errorCategory, timings };
+  const { number, startedAt, endedAt, phase, sent, status, errorCategory, reason, timings } = attempt;
+  return { number, startedAt, completedAt: endedAt, phase, sent, status, errorCategory, reason, timings };
 }

@@ -8,7 +8,7 @@ import type { PaymentRefunded } from '#src/domain/events/refund.ts';
 
 export type AttemptLogEntry = Pick<
   AttemptMade,
-  'number' | 'startedAt' | 'phase' | 'sent' | 'status' | 'errorCategory' | 'timings'
+  'number' | 'startedAt' | 'phase' | 'sent' | 'status' | 'errorCategory' | 'reason' | 'timings'
 > & { readonly completedAt: string };
 
 /** The return of the charge. `verified`: the transfer was found on the chain; else only the operator states it. */

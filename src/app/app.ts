@@ -3,7 +3,7 @@ import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { assetText } from '#src/assets.ts';
 import type { Config } from '#src/config.ts';
-import { isInside } from '#src/domain/destination/policy.ts';
+import { isInside } from '#src/domain/destination/addresses.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, type AppDeps, createApp } from '#src/http/app.ts';

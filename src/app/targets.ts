@@ -5,14 +5,8 @@ import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import type { Config } from '#src/config.ts';
-import {
-  type AddressFacts,
-  type Cidr,
-  chooseDial,
-  judgeAddress,
-  judgeTarget,
-  type TargetRules,
-} from '#src/domain/destination/policy.ts';
+import { type AddressFacts, type Cidr, judgeAddress } from '#src/domain/destination/addresses.ts';
+import { chooseDials, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import { hostOf, ownHostOf } from '#src/domain/destination/url.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -39,6 +33,7 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
     addresses: {
       allow: cidrs(config.egress.allowCidrs),
       deny: cidrs(config.egress.denyCidrs),
+      nat64: cidrs(config.egress.nat64Prefix === null ? [] : [config.egress.nat64Prefix])[0] ?? null,
       get own() {
         return own.addresses();
       },
@@ -50,7 +45,8 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
       .map(describeAddress)
       .every(
         (facts) =>
-          facts !== null && judgeAddress(facts, rules.addresses, name === rules.url.own.hostname).allowed,
+          facts !== null &&
+          judgeAddress(facts, rules.addresses, describeAddress, name === rules.url.own.hostname).allowed,
       );
   const { maxInFlight } = config.rates;
   return {
@@ -62,7 +58,7 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
     outbound: httpsOutbound({
       resolver: resolverFor(maxInFlight),
       permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),
-      chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+      chooseDials: (target, addresses) => chooseDials(target, addresses, describeAddress, rules),
       secureContext: outboundTlsContext(config.egress.caPem),
       clock,
     }),
@@ -79,8 +75,12 @@ function followOwnAddresses(base: URL, resolver: Resolver, clock: Clock, ending:
   let known: AddressFacts[] = literal ? read([hostname]) : [];
   async function look(): Promise<boolean> {
     const answer = await resolver.resolve(hostname, OWN_LOOK_UP_MS);
-    if (answer.outcome === 'addresses') known = read(answer.addresses);
-    return answer.outcome === 'addresses' || answer.outcome === 'not_found';
+    if (answer.outcome !== 'addresses') return answer.outcome === 'not_found';
+    // Those of a kind that is not answered now are still ours.
+    const found = read(answer.addresses);
+    const isOther = ({ family }: AddressFacts) => found.every((facts) => facts.family !== family);
+    known = answer.isPartial ? [...found, ...known.filter(isOther)] : found;
+    return !answer.isPartial;
   }
   async function follow(found: boolean): Promise<void> {
     for (let answered = found; !ending.aborted; ) {

@@ -38,6 +38,7 @@ const executed = (decisionId: string | null) => ({
     decisionId,
     responseStatus: 200,
     errorCategory: null,
+    reason: null,
     createdAt: '2026-01-02T03:04:06.000Z',
     completedAt: '2026-01-02T03:04:06.312Z',
   },

@@ -2,10 +2,11 @@
 
 import type { Target } from '#src/domain/destination/url.ts';
 import type { ErrorCategory, Phase, Sent, Timings, Truncated } from '../domain/event-fields.ts';
+import type { FailureReason } from '../domain/failure-reasons.ts';
 
 export interface Outbound {
   /**
-   * Resolves, checks and dials exactly one address, sends the request once, reads the response up to the limit,
+   * Resolves, checks all addresses and dials them in order until one connects, sends the request once, reads the response up to the limit,
    * and closes the connection, all within `timeoutMs` of the start of the attempt, or up to 100 ms later if the thread is busy.
    * Of many concurrent calls each turn of the event loop starts a few. Never follows a redirect, never retries. Every outcome
    * is a report. Throws `OutboundDefect`, and nothing else, for a defect of this program, which is no outcome.
@@ -40,12 +41,14 @@ export type AttemptReport = {
   readonly status: number | null;
   /** null only for a complete 2xx response (a body cut at the relay's own limit counts as complete). */
   readonly errorCategory: ErrorCategory | null;
+  /** null exactly if `errorCategory` is. */
+  readonly reason: FailureReason | null;
   readonly timings: Timings;
   /** As in `TLSv1.3`; null before the handshake. */
   readonly tlsVersion: string | null;
   /** true if a configured exemption allowed a non-public address. */
   readonly exempted: boolean;
-  /** The address dialled; null if none was. */
+  /** The address dialled last; null if none was. */
   readonly address: string | null;
   /** SHA-256 of the leaf certificate's DER, lower-case hex. */
   readonly leafSha256: string | null;

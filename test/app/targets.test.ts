@@ -16,6 +16,7 @@ const BASE = 'https://relay.test';
 const CANARY = `${BASE}/api/canary/echo`;
 /** Public, and never dialled: nothing here makes a call. */
 const [OURS, MOVED, THEIRS] = ['93.184.216.40', '93.184.216.41', '93.184.216.50'];
+const OURS_6 = '2606:4700::6810:1';
 const ALLOWED = 'allowed';
 const NO_ADDRESS = 'target_unresolvable: The target host has no public address.';
 const UNSAFE = 'unsafe_target: The target is not a public HTTPS endpoint that this service calls.';
@@ -118,6 +119,20 @@ test('the first look-up of our name fails: after the next one the same holds', (
     assert.equal(await relay.verdict('https://alias.test/'), NO_ADDRESS);
     assert.equal(await relay.verdict(`${BASE}/`), UNSAFE);
   }));
+
+test('one kind of our addresses is not answered: those that are known of it stay ours', () =>
+  withRelay(
+    { 'relay.test': [OURS, OURS_6], 'alias.test': [OURS_6], 'moved.test': [MOVED] },
+    async (relay) => {
+      assert.equal(await relay.verdict('https://alias.test/'), NO_ADDRESS);
+      relay.dns.set('relay.test', [MOVED, OURS_6]);
+      relay.dns.breakType('AAAA', 'silent');
+      for (let looks = 0; looks < 3; looks++) await relay.lookAgain();
+      relay.dns.breakType('AAAA', null);
+      assert.equal(await relay.verdict(`https://[${OURS_6}]/`), UNSAFE);
+      assert.equal(await relay.verdict('https://moved.test/'), NO_ADDRESS);
+    },
+  ));
 
 test('EGRESS_DENY_CIDRS and a non-public address win over the canary', async () => {
   const refusing = async (relay: Relay) => assert.equal(await relay.verdict(CANARY), NO_ADDRESS);

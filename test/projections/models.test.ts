@@ -63,6 +63,7 @@ test('job: a job that succeeded at its second attempt', async () => {
         sent: 'yes',
         status: 503,
         errorCategory: 'target_server_error',
+        reason: 'http_status',
         timings: { dnsMs: 1.5, connectMs: 2, tlsMs: null, ttfbMs: null, totalMs: 250 },
       },
       {
@@ -73,6 +74,7 @@ test('job: a job that succeeded at its second attempt', async () => {
         sent: 'yes',
         status: 201,
         errorCategory: null,
+        reason: null,
         timings: { dnsMs: 1.5, connectMs: 2, tlsMs: null, ttfbMs: null, totalMs: 250 },
       },
     ],

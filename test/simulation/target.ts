@@ -1,5 +1,7 @@
 // The targets of calls, and the network to them: a request may fail before it is sent, act and fall silent, answer late or
 // with any status.
+import type { ErrorCategory } from '#src/domain/event-fields.ts';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { AttemptReport, Outbound, OutboundRequest } from '#src/ports/outbound.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
 import type { Host } from './host.ts';
@@ -25,6 +27,7 @@ const BASE: AttemptReport = {
   sent: 'yes',
   status: 200,
   errorCategory: null,
+  reason: null,
   timings: { dnsMs: 1, connectMs: 2, tlsMs: 3, ttfbMs: 4, totalMs: 10 },
   tlsVersion: 'TLSv1.3',
   exempted: false,
@@ -37,6 +40,7 @@ const BASE: AttemptReport = {
   abort: false,
 };
 
+const failed = (errorCategory: ErrorCategory, reason: FailureReason) => ({ errorCategory, reason });
 const NO_RESPONSE = { status: null, responseBytes: null, responseBodySha256: null } as const;
 
 export function simulatedOutbound(host: Host, weather: TargetWeather, onHit: (hit: Hit) => void): Outbound {
@@ -60,6 +64,7 @@ export function simulatedOutbound(host: Host, weather: TargetWeather, onHit: (hi
           phase: 'connect',
           sent: 'no',
           errorCategory: 'connect_error',
+          reason: 'connection_refused',
           tlsVersion: null,
           leafSha256: null,
         };
@@ -72,11 +77,17 @@ export function simulatedOutbound(host: Host, weather: TargetWeather, onHit: (hi
       });
       switch (outcome) {
         case 'silent':
-          return { ...BASE, ...NO_RESPONSE, phase: 'headers', sent: 'yes', errorCategory: 'timeout' };
+          return {
+            ...BASE,
+            ...NO_RESPONSE,
+            phase: 'headers',
+            sent: 'yes',
+            ...failed('timeout', 'timed_out'),
+          };
         case 'cut':
-          return { ...BASE, errorCategory: 'truncated_response', truncated: 'unknown' };
+          return { ...BASE, ...failed('truncated_response', 'closed_early'), truncated: 'unknown' };
         case 'redirect':
-          return { ...BASE, status: 302, errorCategory: 'target_redirect' };
+          return { ...BASE, status: 302, ...failed('target_redirect', 'http_status') };
         case 'error': {
           const status = random.pick([500, 503, 429, 400, 404]);
           const category =
@@ -88,7 +99,7 @@ export function simulatedOutbound(host: Host, weather: TargetWeather, onHit: (hi
           return {
             ...BASE,
             status,
-            errorCategory: category,
+            ...failed(category, 'http_status'),
             retryAfterMs: random.chance(0.2) ? random.int(0, 4000) : null,
           };
         }

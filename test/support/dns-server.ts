@@ -4,11 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { isIPv6 } from 'node:net';
 import * as dnsPacket from 'dns-packet';
 
+type Rcode = keyof typeof RCODES;
+
 export type DnsAnswer = {
   /** IPv4 texts answer A questions, IPv6 texts AAAA questions. */
   readonly addresses?: readonly string[];
   /** NOERROR if absent. */
-  readonly rcode?: 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
+  readonly rcode?: Rcode;
   readonly delayMs?: number;
   /** No answer at all. */
   readonly drop?: boolean;
@@ -31,8 +33,8 @@ export type DnsServer = {
   /** Number of queries for `name` with `type`. */
   asked(name: string, type?: 'A' | 'AAAA'): number;
   set(name: string, answers: DnsAnswers): void;
-  /** From now on questions of this type are never answered. */
-  dropType(type: 'A' | 'AAAA'): void;
+  /** From now on every question of this type is answered so: with this code, or not at all; null: as configured. */
+  breakType(type: 'A' | 'AAAA', how: Rcode | 'silent' | null): void;
   close(): Promise<void>;
 };
 
@@ -42,7 +44,7 @@ export async function startDnsServer(
 ): Promise<DnsServer> {
   const answers = new Map(Object.entries(options.answers ?? {}));
   const questions: DnsQuestion[] = [];
-  const droppedTypes = new Set<string>();
+  const broken = new Map<string, DnsAnswer>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
   const asked = (name: string, type = 'A') =>
     questions.filter((q) => q.name === name && q.type === type).length;
@@ -54,8 +56,9 @@ export async function startDnsServer(
     if (question === undefined) return;
     const name = question.name.toLowerCase();
     questions.push({ name, type: question.type });
-    const answer = pick(answers.get(name) ?? answers.get('*'), asked(name, question.type));
-    if (answer.drop === true || droppedTypes.has(question.type)) return;
+    const answer =
+      broken.get(question.type) ?? pick(answers.get(name) ?? answers.get('*'), asked(name, question.type));
+    if (answer.drop === true) return;
     const timer = setTimeout(() => {
       timers.delete(timer);
       socket.send(encode(query.id ?? 0, question, answer, options.ttl ?? 0), from.port, from.address);
@@ -71,7 +74,10 @@ export async function startDnsServer(
     questions,
     asked,
     set: (name, next) => void answers.set(name, next),
-    dropType: (type) => void droppedTypes.add(type),
+    breakType(type, how) {
+      if (how === null) broken.delete(type);
+      else broken.set(type, how === 'silent' ? { drop: true } : { rcode: how });
+    },
     close: () =>
       new Promise<void>((resolve) => {
         for (const timer of timers) clearTimeout(timer);
@@ -91,7 +97,7 @@ function isList(answers: DnsAnswers): answers is readonly string[] | readonly Dn
   return Array.isArray(answers);
 }
 
-const RCODES = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 } as const;
+const RCODES = { NXDOMAIN: 3, SERVFAIL: 2, NOTIMP: 4, REFUSED: 5 } as const;
 
 function encode(id: number, question: dnsPacket.Question, answer: DnsAnswer, ttl: number): Buffer {
   const wanted = (answer.addresses ?? []).filter((address) => isIPv6(address) === (question.type === 'AAAA'));

@@ -42,7 +42,7 @@ export const targetRules: TargetRules = {
   blockHosts: [],
   allowHosts: [],
   url: { ports: null, own: { hostname: 'relay.example', canary: 'https://relay.example/api/canary/echo' } },
-  addresses: { allow: [], deny: [], own: [] },
+  addresses: { allow: [], deny: [], own: [], nat64: null },
 };
 
 /** `shared`: what the processes of one deployment have in common. */

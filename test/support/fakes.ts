@@ -123,6 +123,7 @@ const answered: AttemptReport = {
   sent: 'yes',
   status: 200,
   errorCategory: null,
+  reason: null,
   timings: { dnsMs: 1, connectMs: 2, tlsMs: 3, ttfbMs: 4, totalMs: 10 },
   tlsVersion: 'TLSv1.3',
   exempted: false,
@@ -140,7 +141,7 @@ export const succeeding = (changes: Partial<AttemptReport> = {}): AttemptReport 
   ...changes,
 });
 export const failing = (changes: Partial<AttemptReport> = {}): AttemptReport =>
-  succeeding({ status: 503, errorCategory: 'target_server_error', ...changes });
+  succeeding({ status: 503, errorCategory: 'target_server_error', reason: 'http_status', ...changes });
 
 export type ScriptedOutbound = Outbound & {
   readonly sent: readonly OutboundRequest[];

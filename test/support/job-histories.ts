@@ -214,6 +214,7 @@ function attemptFacts(plan: JobPlan, index: number, status: number | null, nowMs
     sent: status === null ? 'no' : 'yes',
     status,
     errorCategory: categoryOf(status),
+    reason: categoryOf(status) && (status === null ? 'connection_refused' : 'http_status'),
     timings: { dnsMs: 1.5, connectMs: 2, tlsMs: null, ttfbMs: null, totalMs: plan.attemptMs },
     tlsVersion: status === null ? null : 'TLSv1.3',
     exempted: false,

@@ -1,11 +1,7 @@
 // What a URL's text comes to: read once, then judged, as the use case does. For tests that start from a text.
 
-import {
-  type DescribeAddress,
-  judgeTarget,
-  type TargetRefusal,
-  type TargetRules,
-} from '#src/domain/destination/policy.ts';
+import type { DescribeAddress } from '#src/domain/destination/addresses.ts';
+import { judgeTarget, type TargetRefusal, type TargetRules } from '#src/domain/destination/policy.ts';
 import { judgeUrl, readTarget, type Target, type UrlRules } from '#src/domain/destination/url.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 

@@ -92,6 +92,7 @@ export type Executed = {
     readonly decisionId: string | null;
     readonly responseStatus: number | null;
     readonly errorCategory: string | null;
+    readonly reason: string | null;
     readonly createdAt: string;
     readonly completedAt: string;
   };

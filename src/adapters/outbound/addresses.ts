@@ -1,7 +1,7 @@
 // The address parser that the destination policy takes as an argument: ipaddr.js. It applies no rules.
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import type { AddressFacts, Cidr } from '#src/domain/destination/policy.ts';
+import type { AddressFacts, Cidr } from '#src/domain/destination/addresses.ts';
 
 /** null unless the text is an address in a standard form (no `127.1`, no octal numbers, no zone). */
 export function describeAddress(text: string): AddressFacts | null {

@@ -1,19 +1,27 @@
 // The state of one attempt while it runs, and its report.
 import type { ErrorCategory, Timings } from '../../domain/event-fields.ts';
+import type { FailureReason } from '../../domain/failure-reasons.ts';
 import type { AttemptReport } from '../../ports/outbound.ts';
 import type { BodyHash } from './body-hash.ts';
 
 /** The attempt ended without a complete response. */
 export class AttemptFailed extends Error {
   readonly category: ErrorCategory;
-  constructor(category: ErrorCategory, cause?: unknown) {
-    super(category, { cause });
+  readonly reason: FailureReason;
+  constructor(category: ErrorCategory, reason: FailureReason, cause?: unknown) {
+    super(`${category}: ${reason}`, { cause });
     this.name = 'AttemptFailed';
     this.category = category;
+    this.reason = reason;
   }
 }
 
-export const invalid = () => new AttemptFailed('protocol_error');
+export type Failure = Pick<AttemptFailed, 'category' | 'reason'>;
+
+export const invalid = (reason: FailureReason = 'malformed_response') =>
+  new AttemptFailed('protocol_error', reason);
+export const timedOut = () => new AttemptFailed('timeout', 'timed_out');
+export const notPermitted = () => new AttemptFailed('target_refused', 'not_permitted');
 
 /** An error of the language, which no network and no peer causes. */
 export const isDefect = (error: unknown): boolean =>
@@ -26,7 +34,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  * `yes` once a well-formed response head has arrived, an interim one (1xx) included.
  */
 export type Attempt = Mutable<
-  Omit<AttemptReport, 'errorCategory' | 'timings' | 'responseBytes' | 'responseBodySha256'>
+  Omit<AttemptReport, 'errorCategory' | 'reason' | 'timings' | 'responseBytes' | 'responseBodySha256'>
 > & {
   timings: Mutable<Omit<Timings, 'totalMs'>>;
   /** Of the response's body, so far; null until a response head has arrived. */
@@ -72,11 +80,13 @@ function rounded(ms: number): number {
   return Math.max(0, Math.round(ms * 100) / 100);
 }
 
-export function reportOf(attempt: Attempt, errorCategory: ErrorCategory | null): AttemptReport {
+/** `failure` null: a complete 2xx response. */
+export function reportOf(attempt: Attempt, failure: Failure | null): AttemptReport {
   const { body, timings, lap, total, isOver, ...known } = attempt;
   return {
     ...known,
-    errorCategory,
+    errorCategory: failure?.category ?? null,
+    reason: failure?.reason ?? null,
     timings: { ...timings, totalMs: total() },
     responseBytes: body?.bytes ?? null,
     responseBodySha256: body?.digest() ?? null,

@@ -10,12 +10,13 @@ import {
   type SecureContext,
   type TLSSocket,
 } from 'node:tls';
-import { type Dial, sameAddress } from '#src/domain/destination/policy.ts';
+import { sameAddress } from '#src/domain/destination/addresses.ts';
+import type { Dial } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { sha256, toHex } from '#src/domain/encoding.ts';
-import { systemCode } from '#src/lib/system-error.ts';
 import { describeAddress } from './addresses.ts';
-import { type Attempt, AttemptFailed, isDefect } from './attempt.ts';
+import { type Attempt, AttemptFailed, isDefect, notPermitted } from './attempt.ts';
+import { connectFailure } from './failure.ts';
 import type { ReadTurns } from './read-turns.ts';
 import { connectTcp, TcpStream } from './tcp-stream.ts';
 
@@ -23,6 +24,8 @@ export type Connection = {
   readonly socket: TLSSocket;
   /** Below TLS. */
   readonly stream: TcpStream;
+  /** Resolves when TCP is connected, to the address dialled; rejects with `AttemptFailed`. */
+  connected(): Promise<void>;
   /** Resolves when the peer is authenticated; rejects with `AttemptFailed`. */
   readonly ready: Promise<void>;
   /** The caller must call it in every case. */
@@ -42,6 +45,7 @@ export function openConnection(
 ): Connection {
   attempt.phase = 'connect';
   attempt.address = dial.address.text;
+  attempt.exempted = dial.exempted;
   const host = dial.address.text;
   const tcp = connectTcp({ host, port: target.port });
   tcp.setNoDelay(true);
@@ -62,10 +66,22 @@ export function openConnection(
       return identityFault(name, certificate);
     },
   });
+  // A certificate that is not trusted can be read until the runtime destroys the socket because of it. Deno has none then.
+  let rejected: X509Certificate | null = null;
+  const destroy = socket.destroy.bind(socket);
+  socket.destroy = (error) => {
+    if (error) rejected ??= certificateOf(socket);
+    return destroy(error);
+  };
+  let isDestroyed = false;
+  let isConnected = () => {};
+  const connecting = new Promise<void>((resolve) => {
+    isConnected = resolve;
+  });
   const ready = new Promise<void>((resolve, reject) => {
     const fail = (error: unknown) => {
       const isOutcome = !(error instanceof AttemptFailed || isDefect(error));
-      reject(isOutcome ? new AttemptFailed(categoryOf(error, attempt), error) : error);
+      reject(isOutcome ? connectFailure(error, attempt.phase, rejected) : error);
     };
     // An error thrown in a listener would end the process.
     const guarded = (listener: () => void) => () => {
@@ -83,12 +99,14 @@ export function openConnection(
     // Bun ends TLS in order when the connection below it is reset: a body without a length would be complete.
     tcp.on('error', (error) => stream.intake.afterArrived(() => socket.destroy(error)));
     const onConnect = () => {
+      if (isDestroyed) return;
       attempt.timings.connectMs = attempt.lap();
       attempt.phase = 'tls';
       const remote = tcp.remoteAddress;
       // Bun has none if the peer has reset the connection.
-      if (!remote) reject(new AttemptFailed('connect_error'));
-      else if (!isAddress(remote, dial)) reject(new AttemptFailed('target_refused'));
+      if (!remote) fail(null);
+      else if (!isAddress(remote, dial)) reject(notPermitted());
+      isConnected();
     };
     const onSecure = () => {
       attempt.timings.tlsMs = attempt.lap();
@@ -96,21 +114,33 @@ export function openConnection(
       leaf ??= socket.getPeerX509Certificate()?.raw;
       attempt.leafSha256 = leaf === undefined ? null : toHex(sha256(leaf));
       if (socket.authorized) resolve();
-      else reject(new AttemptFailed('tls_error', socket.authorizationError));
+      else fail(Object.assign(new Error('not authorized'), { code: String(socket.authorizationError) }));
     };
     tcp.once('connect', guarded(onConnect));
     socket.once('secureConnect', guarded(onSecure));
   });
+  // A failure before is one of `connected` too, and then `ready` may be awaited by no one.
+  ready.catch(() => {});
   return {
     socket,
     stream,
+    connected: () => Promise.race([connecting, ready]),
     ready,
     destroy() {
+      isDestroyed = true;
       stream.intake.stop();
       socket.destroy();
       tcp.destroy();
     },
   };
+}
+
+function certificateOf(socket: TLSSocket): X509Certificate | null {
+  try {
+    return socket.getPeerX509Certificate() ?? null;
+  } catch {
+    return null;
+  }
 }
 
 const BAD_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID';
@@ -131,14 +161,6 @@ function isAddress(text: string, { address }: Dial): boolean {
   if (text === address.text) return true;
   const remote = describeAddress(text);
   return remote !== null && sameAddress(remote, address);
-}
-
-/** Codes of a lost connection; in the TLS phase every other error is a failure of the handshake. */
-const LOST = ['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'ENETUNREACH', 'EHOSTUNREACH'];
-
-function categoryOf(error: unknown, attempt: Attempt): 'connect_error' | 'tls_error' {
-  const code = systemCode(error);
-  return attempt.phase === 'connect' || code === null || LOST.includes(code) ? 'connect_error' : 'tls_error';
 }
 
 /**

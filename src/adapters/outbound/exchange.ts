@@ -1,14 +1,14 @@
 // One HTTP/1.1 request and its response on an authenticated connection. The body is read up to the limit and never
 // decompressed.
 import { setImmediate } from 'node:timers';
-import { systemCode } from '#src/lib/system-error.ts';
 import { isHeader } from '../../domain/destination/headers.ts';
 import { isSuccess, retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
-import { type Attempt, AttemptFailed, isDefect } from './attempt.ts';
+import { type Attempt, AttemptFailed, invalid, isDefect } from './attempt.ts';
 import { BodyHash } from './body-hash.ts';
 import type { Connection } from './connection.ts';
+import { exchangeFailure } from './failure.ts';
 import { type ResponseHead, ResponseReader } from './response-reader.ts';
 
 /** Resolves when the response is complete or has reached the limit; rejects with `AttemptFailed`. */
@@ -34,13 +34,13 @@ export function exchange(
     const reader = new ResponseReader({
       head(head) {
         // A server may refuse a request that it has not read to its end (RFC 9112 9.5), but not have carried it out.
-        if (isUnsent && isSuccess(head.status)) throw new AttemptFailed('protocol_error');
+        if (isUnsent && isSuccess(head.status)) throw invalid('response_before_request');
         attempt.sent = 'yes';
         attempt.timings.ttfbMs ??= attempt.lap();
         if (head.status >= 200) readHead(head, attempt, now());
         else if (head.status === 101) {
           attempt.status = head.status;
-          throw new AttemptFailed('protocol_error');
+          throw invalid('protocol_switched');
         }
       },
       body(block, start, end) {
@@ -67,7 +67,7 @@ export function exchange(
     };
     socket.on('data', (block: Buffer) => {
       // It arrived before the request was written, so it does not answer it.
-      if (stream.intake.passedOn <= before) fail(new AttemptFailed('protocol_error'));
+      if (stream.intake.passedOn <= before) fail(invalid('response_before_request'));
       else if (early !== null) early.push(block);
       else if (attempt.phase !== 'body' && stream.writableLength > 0) {
         early = [block];
@@ -126,13 +126,6 @@ function keepBody(attempt: Attempt, block: Buffer, start: number, end: number): 
   return attempt.truncated;
 }
 
-/**
- * An error of TLS has its own category; any other error of the connection means that it ended too early. A defect of this
- * program is returned as it is.
- */
-function failureOf(error: unknown): unknown {
-  if (error instanceof AttemptFailed || isDefect(error)) return error;
-  const code = systemCode(error) ?? '';
-  const isTls = code.startsWith('ERR_SSL') || code === 'EPROTO';
-  return new AttemptFailed(isTls ? 'tls_error' : 'truncated_response', error);
-}
+/** A defect of this program is returned as it is. */
+const failureOf = (error: unknown): unknown =>
+  error instanceof AttemptFailed || isDefect(error) ? error : exchangeFailure(error);

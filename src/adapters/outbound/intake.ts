@@ -2,7 +2,7 @@
 // something waits.
 import type { Socket } from 'node:net';
 import { clearTimeout, setImmediate, setTimeout } from 'node:timers';
-import { AttemptFailed } from './attempt.ts';
+import { invalid, timedOut } from './attempt.ts';
 import { BYTES_PER_READ, type ReadTurns, type Source } from './read-turns.ts';
 
 /**
@@ -76,7 +76,7 @@ export class Intake implements Source {
     }
     if (this.#isOver()) {
       this.stop();
-      this.#socket.destroy(new AttemptFailed('timeout'));
+      this.#socket.destroy(timedOut());
       return 0;
     }
     const piece = next.subarray(0, BYTES_PER_READ);
@@ -95,8 +95,7 @@ export class Intake implements Source {
     this.#reads += 1;
     this.#arrived.push(allowed);
     this.#turns.count(allowed.length);
-    if (allowed.length < chunk.length)
-      this.#following.push(() => this.#socket.destroy(new AttemptFailed('protocol_error')));
+    if (allowed.length < chunk.length) this.#following.push(() => this.#socket.destroy(invalid()));
     if (this.#isWaiting) return;
     this.#isWaiting = true;
     this.#turns.add(this);

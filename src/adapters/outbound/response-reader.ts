@@ -1,10 +1,10 @@
 // Reads one HTTP/1.1 response (RFC 9112) from the bytes of a connection that carries no other. Strict: what two readers
 // could understand differently is a protocol error. The target chooses how the bytes are cut and framed, so the cost of a
 // byte is bounded: the framing of chunks is read in place, without a string or an object for each of them.
-import { isHeaderName } from '../../domain/destination/headers.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { invalid } from './attempt.ts';
 import { ChunkFraming } from './chunk-framing.ts';
+import { HeaderLines } from './header-lines.ts';
 
 export type ResponseHead = {
   readonly status: number;
@@ -27,7 +27,6 @@ const VERSION = 'HTTP/1.';
 /** Chunks of one byte have five. */
 const LINE_BYTES_PER_BODY_BYTE = 8;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 export class ResponseReader {
   readonly #parts: ResponseParts;
@@ -39,7 +38,8 @@ export class ResponseReader {
   /** Bytes left of the body or of the chunk. */
   #left = 0;
   readonly #framing = new ChunkFraming();
-  #head = { version: '', status: 0, headers: new Map<string, string>() };
+  #head = { version: '', status: 0 };
+  #lines = new HeaderLines();
 
   constructor(parts: ResponseParts) {
     this.#parts = parts;
@@ -93,16 +93,14 @@ export class ResponseReader {
 
   #endLine(line: string): void {
     if (this.#part === 'status') this.#readStatus(line);
-    else if (this.#part === 'trailer') {
-      if (line === '') this.#part = 'over';
-      else headerIn(line);
-    } else if (line === '') this.#endHead();
-    else addHeader(this.#head.headers, line);
+    else if (line !== '') this.#lines.add(line);
+    else if (this.#part === 'trailer') this.#part = 'over';
+    else this.#endHead();
   }
 
   #countLine(bytes: number): void {
     this.#lineBytes += bytes;
-    if (this.#lineBytes > LIMITS.responseHeaderBytes.max) throw invalid();
+    if (this.#lineBytes > LIMITS.responseHeaderBytes.max) throw invalid('response_head_too_large');
   }
 
   #readBody(block: Buffer, at: number): number {
@@ -122,18 +120,21 @@ export class ResponseReader {
     if (start < 0) return end;
     this.#left = this.#framing.size;
     this.#part = this.#left === 0 ? 'trailer' : 'chunk';
+    if (this.#part === 'trailer') this.#lines = new HeaderLines();
     return end;
   }
 
   #readStatus(line: string): void {
     const [, version, status] = STATUS_LINE.exec(line) ?? [];
     if (version === undefined) throw invalid();
-    this.#head = { version, status: Number(status), headers: new Map() };
+    this.#head = { version, status: Number(status) };
+    this.#lines = new HeaderLines();
     this.#part = 'header';
   }
 
   #endHead(): void {
-    const { status, headers, version } = this.#head;
+    const { status, version } = this.#head;
+    const { headers } = this.#lines;
     const isInterim = status < 200 && status !== 101;
     const framing = isInterim || status === 204 || status === 304 ? NO_BODY : framingOf(headers, version);
     this.#parts.head({ status, headers });
@@ -146,46 +147,20 @@ export class ResponseReader {
 /** Whether a line begins, as far as it has arrived, with the version. */
 const isVersion = (line: string) => VERSION.startsWith(line.slice(0, VERSION.length));
 
-function addHeader(headers: Map<string, string>, line: string): void {
-  const [name, value] = headerIn(line);
-  const known = headers.get(name);
-  if (known === undefined) headers.set(name, value);
-  else if (name === 'content-length') throw invalid();
-  else if (name === 'transfer-encoding') headers.set(name, `${known}, ${value}`);
-}
-
-function headerIn(line: string): readonly [name: string, value: string] {
-  const colon = line.indexOf(':');
-  const [name, value] = [line.slice(0, Math.max(0, colon)), line.slice(colon + 1)];
-  if (!isHeaderName(name) || !VALUE.test(value)) throw invalid();
-  return [name.toLowerCase(), withoutBlanks(value)];
-}
-
-/** Without blanks around it (RFC 9110 §5.6.3); `trim` would also remove the byte A0. */
-function withoutBlanks(value: string): string {
-  const isBlank = (at: number) => value[at] === ' ' || value[at] === '\t';
-  let [start, end] = [0, value.length];
-  while (start < end && isBlank(start)) start++;
-  while (end > start && isBlank(end - 1)) end--;
-  return value.slice(start, end);
-}
-
 type Framing = { readonly part: Part; readonly length: number };
 const NO_BODY: Framing = { part: 'over', length: 0 };
 
 /**
- * RFC 9112 §6.3, for a response that can have a body. `chunked` is the last coding, and once (§7.1); HTTP/1.0 has no
- * Transfer-Encoding (§6.1).
+ * RFC 9112 §6.3, for a response that can have a body. The request accepts no transfer coding but `chunked`; HTTP/1.0 has none
+ * (§6.1).
  */
 function framingOf(headers: ResponseHead['headers'], version: string): Framing {
   const length = headers.get('content-length');
   const encoding = headers.get('transfer-encoding');
   if (encoding !== undefined) {
-    const codings = encoding.split(',').map((coding) => withoutBlanks(coding).toLowerCase());
-    const chunked = codings.indexOf('chunked');
-    const isOrdered = chunked < 0 || chunked === codings.length - 1;
-    if (length !== undefined || version === '0' || !isOrdered || codings.includes('')) throw invalid();
-    return { part: chunked < 0 ? 'end' : 'framing', length: 0 };
+    const coding = encoding.toLowerCase();
+    if (length !== undefined || version === '0' || !['chunked', 'identity'].includes(coding)) throw invalid();
+    return { part: coding === 'chunked' ? 'framing' : 'end', length: 0 };
   }
   if (length === undefined) return { part: 'end', length: 0 };
   if (!/^\d{1,15}$/.test(length)) throw invalid();

@@ -49,7 +49,9 @@ export async function checkEgress(config: Config, href: string): Promise<Checked
     const report = await outbound.send({ target, method: 'GET', headers, body: null, timeoutMs: LOOK_UP_MS });
     if (report.status !== null) return fine(`${href} answers ${report.status} over ${report.tlsVersion}`);
     const category = report.errorCategory ?? 'connect_error';
-    return problem(`${href} is not reached: ${category} (${report.phase}): ${EGRESS[category] ?? WAY_OUT}`);
+    return problem(
+      `${href} is not reached: ${category}, ${report.reason} (${report.phase}): ${EGRESS[category] ?? WAY_OUT}`,
+    );
   } finally {
     ending.abort();
   }

@@ -116,7 +116,8 @@ const EXECUTION_RULES = [
   'Without a body none is sent; null is sent as null. The body is sent as JSON, with content-type application/json unless you set one.',
   'Host, Content-Length and Via are set by the relay; hop-by-hop, proxy, cloud metadata and payment headers are stripped (a name with * means every name with that prefix).',
   'If the target answers the last attempt with 2xx, the answer is 200. Otherwise it is 502 with the complete execution response.',
-  'Every attempt resolves the host again, checks the address and connects to exactly that address, with TLS 1.2 or newer and a verified certificate.',
+  'Every attempt resolves the host again, checks all of its addresses and connects to one of them: in order, IPv4 and IPv6 alternately, until one accepts the connection. TLS is 1.2 or newer, with a verified certificate.',
+  'The answer of the target is read strictly (RFC 9112): lines that end without a carriage return, a blank before a colon, two lengths, a transfer coding other than chunked are a protocol_error. A folded header line is read as one line.',
   'The target receives webhook-id, webhook-timestamp and webhook-signature (Standard Webhooks, Ed25519) and Idempotency-Key, the same id on every attempt; yours are forwarded instead where you set them.',
 ];
 

@@ -3,6 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { document, LinksShown, serviceLinks, Text } from '#src/discovery/document.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ERROR_CODES, ERRORS, type ErrorEntry } from '#src/domain/error-catalog.ts';
+import { FAILURE_REASON_NAMES, FAILURE_REASONS } from '#src/domain/failure-reasons.ts';
 import {
   FACILITATOR_REASON,
   PAYMENT_REASONS,
@@ -20,6 +21,15 @@ const ErrorShown = Closed({
   action: Type.String({ description: 'What the caller does.' }),
 });
 
+const AttemptReasonShown = Closed({
+  reason: Text,
+  errorCategory: Type.String({
+    description: 'Of the attempt; `target_*`: each one that a status of the target has.',
+  }),
+  meaning: Text,
+  action: Type.String({ description: 'What mends the cause.' }),
+});
+
 const ReasonShown = Closed({
   reason: Text,
   from: OneOf('relay', 'facilitator'),
@@ -32,15 +42,20 @@ export const errors = document([ROUTES.errors], {
   purpose: Text,
   errors: Type.Array(ErrorShown),
   paymentReasons: Type.Array(ReasonShown),
+  attemptReasons: Type.Array(AttemptReasonShown),
   links: LinksShown,
 })((facts) => ({
   purpose:
-    'Every value of error.code, and every reason that follows `payment_required: ` in the `error` of a 402. A code or a reason that exists keeps its meaning; new ones may be added.',
+    'Every value of error.code, every reason that follows `payment_required: ` in the `error` of a 402, and every reason of a failed attempt (job.reason of an execution, attemptLog of a job). A code or a reason that exists keeps its meaning; new ones may be added.',
   errors: ERROR_CODES.map((code) => {
     const { status, meaning, charged, action, retryAfterSeconds }: ErrorEntry = ERRORS[code];
     return { code, status, meaning, charged, retryAfterSeconds: retryAfterSeconds ?? null, action };
   }),
   paymentReasons: reasons(),
+  attemptReasons: FAILURE_REASON_NAMES.map((reason) => {
+    const { category, meaning, action } = FAILURE_REASONS[reason];
+    return { reason, errorCategory: category, meaning, action };
+  }),
   links: serviceLinks(facts),
 }));
 

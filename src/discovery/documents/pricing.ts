@@ -79,7 +79,7 @@ const CHARGES: readonly Charge[] = [
     charged: 'once',
     meaning:
       'The target was tried and failed, or was found unsafe during the attempt (target_refused). The body is a complete execution response. With idempotentReplay true it is not charged again.',
-    next: 'Read job.errorCategory. A new try is a new call: new idempotencyKey, new payment.',
+    next: 'Read job.errorCategory and job.reason (attemptReasons of /api/errors). A new try is a new call: new idempotencyKey, new payment.',
   },
   {
     statuses: [402],

@@ -70,9 +70,16 @@ const network: Check = (facts, { allowedNetworks }) => {
     : blocking('network_not_allowed', `${asked}, which is not among the allowed networks.`);
 };
 
+/** A policy verdict: DNS gave no answer, so that nothing is known of the target. */
+export const UNRESOLVED_NOW = 'target_unresolved_now';
+
 const target: Check = ({ policyVerdict }, { requirePolicyPass }) => {
   if (policyVerdict === 'allowed')
     return good('policy_passed', 'The target policy lets this action through.');
+  if (policyVerdict === UNRESOLVED_NOW) {
+    const message = 'The target host could not be looked up now: request another decision later.';
+    return warning(UNRESOLVED_NOW, message);
+  }
   const message = `As things are, an execution of this action would be refused: ${policyVerdict}.`;
   return (requirePolicyPass ? blocking : warning)(policyVerdict, message);
 };

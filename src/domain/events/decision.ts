@@ -22,7 +22,7 @@ const facts = {
   trustScore: Nullable(Type.Number()),
   recentFailureRate: Type.Number(),
   recentFinishedJobs: Count,
-  /** `allowed` or the code of the refusal. */
+  /** `allowed`, the code of the refusal, or `target_unresolved_now`: DNS gave no answer. */
   policyVerdict: Text,
   method: Method,
   idempotencyKeyPresent: Type.Boolean(),

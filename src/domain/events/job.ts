@@ -24,6 +24,7 @@ import {
   Timings,
   Truncated,
 } from '../event-fields.ts';
+import type { FailureReason } from '../failure-reasons.ts';
 
 const start = {
   jobId: Text,
@@ -56,7 +57,7 @@ export const JobStarted = declareVersions(
 );
 export type JobStarted = EventData<typeof JobStarted>;
 
-export const AttemptMade = declareEvent('job', 'endedAt', {
+const attempt = {
   jobId: Text,
   number: Type.Integer({ minimum: 1, maximum: 3 }),
   startedAt: Instant,
@@ -76,7 +77,18 @@ export const AttemptMade = declareEvent('job', 'endedAt', {
   willRetry: Type.Boolean(),
   /** The wait before the next attempt; null where there is none. */
   waitMs: Nullable(Count),
-});
+};
+
+/** One of a fixed list. Not in the schema: the verifier has the schemas of all events, and needs no list of reasons. */
+const Reason = Type.Unsafe<FailureReason>(Text);
+
+/** `reason`: null for a success, and for a failure that was recorded before reasons were. */
+export const AttemptMade = declareVersions(
+  'job',
+  'endedAt',
+  { 1: attempt, 2: { ...attempt, reason: Nullable(Reason) } },
+  { 1: (recorded) => ({ ...recorded, reason: null }) },
+);
 export type AttemptMade = EventData<typeof AttemptMade>;
 
 const completion = {

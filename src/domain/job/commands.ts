@@ -89,6 +89,7 @@ export function closeInterrupted(
     outcome: 'failed',
     status: null,
     errorCategory: cause,
+    reason: known ? 'not_executed' : 'interrupted',
     timings: { dnsMs: null, connectMs: null, tlsMs: null, ttfbMs: null, totalMs: 0 },
     tlsVersion: null,
     exempted: false,

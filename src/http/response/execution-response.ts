@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import { DecisionRecorded } from '#src/domain/events/decision.ts';
+import { FailureReasonShown } from '#src/domain/failure-reasons.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
@@ -25,6 +26,7 @@ export const ExecutionResponse = Closed({
     decisionId: Nullable(Type.String()),
     responseStatus: Nullable(HttpStatus),
     errorCategory: Nullable(ErrorCategory),
+    reason: FailureReasonShown,
     createdAt: Instant,
     completedAt: Instant,
   }),

@@ -4,6 +4,7 @@ import { Type } from '@sinclair/typebox';
 import type { JobRecord } from '#projections/job/query.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ErrorCategory, Method, Mode, Phase, Sent, Timings } from '#src/domain/event-fields.ts';
+import { FailureReasonShown } from '#src/domain/failure-reasons.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused } from '#src/domain/refusal.ts';
@@ -32,6 +33,7 @@ export const JobResponse = Closed({
       sent: Sent,
       status: Nullable(HttpStatus),
       errorCategory: Nullable(ErrorCategory),
+      reason: FailureReasonShown,
       timings: Timings,
     }),
   ),

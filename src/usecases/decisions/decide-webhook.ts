@@ -1,7 +1,8 @@
 // A free decision before paying: the action and the buyer's policy, judged on facts that are recorded with the decision.
 import { actionHash, policyHash } from '#src/domain/decision/approval.ts';
-import { type DecisionFacts, recommend } from '#src/domain/decision/recommend.ts';
+import { type DecisionFacts, recommend, UNRESOLVED_NOW } from '#src/domain/decision/recommend.ts';
 import { type BuyerPolicyRequest, normalisePolicy } from '#src/domain/decision/requests.ts';
+import { isUnresolvedNow } from '#src/domain/destination/policy.ts';
 import type { Mode } from '#src/domain/event-fields.ts';
 import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
@@ -106,12 +107,17 @@ function factsOf(
     trustScore,
     recentFailureRate,
     recentFinishedJobs,
-    policyVerdict: isRefused(verdict) ? verdict.refused : verdict.kind,
+    policyVerdict: policyVerdict(verdict),
     method: request.method,
     idempotencyKeyPresent: request.idempotencyKey !== null,
     strippedHeaders: headers.stripped.length,
     measured,
   };
+}
+
+function policyVerdict(verdict: Allowed | TargetRefused): string {
+  if (!isRefused(verdict)) return verdict.kind;
+  return isUnresolvedNow(verdict) ? UNRESOLVED_NOW : verdict.refused;
 }
 
 /** If the event log is unavailable the decision is abandoned: its id has not been returned to any caller. */

@@ -1,12 +1,8 @@
 // The one verdict on a request's target, for policy check, decision and execution: text, name, DNS, mode, quota.
 
+import type { DescribeAddress } from '#src/domain/destination/addresses.ts';
 import { type JudgedHeaders, judgeHeaders } from '#src/domain/destination/headers.ts';
-import {
-  type DescribeAddress,
-  judgeAnswer,
-  judgeTarget,
-  type TargetRules,
-} from '#src/domain/destination/policy.ts';
+import { judgeAnswer, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import { readTarget, type Target } from '#src/domain/destination/url.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import type { Route } from '#src/domain/event-fields.ts';
@@ -98,8 +94,7 @@ export async function judgePlace(
   if (isRefused(verdict) || target.literal) return verdict;
   const answer = await resolver.resolve(target.hostname, LIMITS.policyDnsMs.max);
   if (answer.outcome === 'busy') return tooManyInFlight();
-  const dial = judgeAnswer(target, answer, describeAddress, rules);
-  return isRefused(dial) ? dial : ALLOWED;
+  return judgeAnswer(target, answer, describeAddress, rules);
 }
 
 /**

@@ -3,6 +3,7 @@ import { buildOutboundHeaders } from '#src/domain/destination/headers.ts';
 import { toHex, utf8 } from '#src/domain/encoding.ts';
 import type { ErrorCategory, Mode, PaymentFacts, Route, ScheduledRun } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
@@ -60,6 +61,8 @@ export type Execution = {
     readonly decisionId: string | null;
     readonly responseStatus: number | null;
     readonly errorCategory: ErrorCategory | null;
+    /** Of the last attempt. */
+    readonly reason: FailureReason | null;
     readonly createdAt: string;
     readonly completedAt: string;
   };
@@ -183,7 +186,7 @@ export function replayOf(deps: DiscloseDeps, call: Call, job: CompletedJob): Exe
 }
 
 function executionOf(
-  { started, completed, receipt }: CompletedJob,
+  { started, attempts, completed, receipt }: CompletedJob,
   replay: boolean,
   disclosures: readonly Disclosure[],
 ): Execution {
@@ -198,6 +201,7 @@ function executionOf(
       decisionId: completed.decisionId,
       responseStatus: completed.responseStatus,
       errorCategory: completed.errorCategory,
+      reason: attempts.at(-1)?.reason ?? null,
       createdAt: started.startedAt,
       completedAt: completed.completedAt,
     },

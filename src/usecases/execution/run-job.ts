@@ -134,11 +134,22 @@ const recorded = ({
   sent,
   status,
   errorCategory,
+  reason,
   timings,
   tlsVersion,
   exempted,
   retryAfterMs,
-}: AttemptReport) => ({ phase, sent, status, errorCategory, timings, tlsVersion, exempted, retryAfterMs });
+}: AttemptReport) => ({
+  phase,
+  sent,
+  status,
+  errorCategory,
+  reason,
+  timings,
+  tlsVersion,
+  exempted,
+  retryAfterMs,
+});
 
 async function complete(
   deps: RunDeps,

@@ -1,4 +1,5 @@
 // Executes runs of schedules that have started: opens what was sealed for them, and hands it to the paid execution.
+import { isUnresolvedNow } from '#src/domain/destination/policy.ts';
 import { ALLOWED, isRefused, type RefusalCode, type Refused, reasonOf } from '#src/domain/refusal.ts';
 import { catchUpEnd } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
@@ -27,10 +28,12 @@ const AGAIN: ReadonlySet<RefusalCode> = new Set([
   'idempotency_in_progress',
 ]);
 
+const isPassing = (refusal: Refused): boolean => AGAIN.has(refusal.refused) || isUnresolvedNow(refusal);
+
 /** Of a run whose execution is refused for good. */
 function skipReason(refusal: Refused): string {
   const { refused } = refusal;
-  if (AGAIN.has(refused)) return 'missed';
+  if (isPassing(refusal)) return 'missed';
   return refused.startsWith('target_') || refused === 'unsafe_target' ? 'target_refused' : reasonOf(refusal);
 }
 
@@ -116,7 +119,7 @@ export class RunExecutor {
       this.begun.forget(jobId);
       return;
     }
-    if (AGAIN.has(execution.refused) && clock.now() <= startBefore) return;
+    if (isPassing(execution) && clock.now() <= startBefore) return;
     await this.#end(ticket, defined.scheduleId, skipReason(execution));
   }
 

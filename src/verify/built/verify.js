@@ -991,7 +991,7 @@ var start = {
   startedAt: Instant
 };
 var JobStarted = declareVersions("job", "startedAt", { 1: start, 2: { ...start, schedule: Nullable(ScheduledRun) } }, { 1: (recorded) => ({ ...recorded, schedule: null }) });
-var AttemptMade = declareEvent("job", "endedAt", {
+var attempt = {
   jobId: Text,
   number: Type.Integer({ minimum: 1, maximum: 3 }),
   startedAt: Instant,
@@ -1009,7 +1009,9 @@ var AttemptMade = declareEvent("job", "endedAt", {
   retryAfterMs: Nullable(Count),
   willRetry: Type.Boolean(),
   waitMs: Nullable(Count)
-});
+};
+var Reason2 = Type.Unsafe(Text);
+var AttemptMade = declareVersions("job", "endedAt", { 1: attempt, 2: { ...attempt, reason: Nullable(Reason2) } }, { 1: (recorded) => ({ ...recorded, reason: null }) });
 var completion = {
   jobId: Text,
   decisionId: Nullable(Text),

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
-import { chooseDial } from '#src/domain/destination/policy.ts';
+import { chooseDials } from '#src/domain/destination/policy.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import type { Resolution, Resolver } from '#src/ports/resolver.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
-import { rulesWith, targetOf } from './lab.ts';
+import { rulesWith, targetOf, until } from './lab.ts';
 
 async function withDns(
   answers: Readonly<Record<string, DnsAnswers>>,
@@ -84,24 +85,83 @@ test('a server that never answers times out', async () => {
   });
 });
 
-test('the answer of one type alone is a failure: the other could be a private address', async () => {
-  const dns = await startDnsServer({ answers: { 'half.test': ['8.8.8.8'] } });
-  const resolver = dnsResolver({ servers: [dns.address], maxInFlight: 4 });
-  try {
-    dns.dropType('AAAA');
-    assert.deepEqual(await resolver.resolve('half.test', 400), { outcome: 'failed', timedOut: true });
-  } finally {
-    await dns.close();
-  }
+/** In Deno every code but NOERROR is an answer without addresses. */
+const BROKEN = ['SERVFAIL', 'REFUSED', 'NOTIMP', 'NXDOMAIN', 'silent'] as const;
+
+for (const how of BROKEN) {
+  test(`one type that is broken (${how}) does not hide the good answer of the other`, async () => {
+    for (const [type, good] of [
+      ['AAAA', '8.8.8.8'],
+      ['A', '2001:4860:4860::8888'],
+    ] as const) {
+      await withDns({ 'half.test': ['8.8.8.8', '2001:4860:4860::8888'] }, async (resolver, dns) => {
+        dns.breakType(type, how);
+        const resolution = await resolver.resolve('half.test', LIMITS.policyDnsMs.max);
+        const isAnswered = how === 'NXDOMAIN' || (how !== 'silent' && 'Deno' in globalThis);
+        assert.deepEqual(
+          resolution,
+          isAnswered
+            ? { outcome: 'addresses', addresses: [good] }
+            : { outcome: 'addresses', addresses: [good], isPartial: true },
+        );
+      });
+    }
+  });
+}
+
+test('a broken type beside one without addresses is no answer', async () => {
+  await withDns({ 'empty.test': [] }, async (resolver, dns) => {
+    dns.breakType('A', 'silent');
+    assert.deepEqual(await resolver.resolve('empty.test', 400), { outcome: 'failed', timedOut: true });
+  });
 });
 
-test('a lost packet is sent again within the time limit', async () => {
-  await withDns({ 'lossy.test': [{ drop: true }, { addresses: ['8.8.8.8'] }] }, async (resolver) => {
-    assert.deepEqual(await resolver.resolve('lossy.test', 8000), {
+test('a late answer of one type is waited for, if the other has none yet or has come just now', async () => {
+  const late = { addresses: ['8.8.8.8', '10.0.0.1', 'fd00::1'], delayMs: 300 };
+  await withDns({ 'late.test': [late] }, async (resolver) => {
+    const resolution = await resolver.resolve('late.test', 30_000);
+    assert.deepEqual(resolution, { outcome: 'addresses', addresses: late.addresses });
+  });
+});
+
+test('a lost packet is sent again within the time of the check before the payment', async () => {
+  await withDns({ 'lossy.test': [{ drop: true }, { addresses: ['8.8.8.8'] }] }, async (resolver, dns) => {
+    assert.deepEqual(await resolver.resolve('lossy.test', LIMITS.policyDnsMs.max), {
       outcome: 'addresses',
       addresses: ['8.8.8.8'],
     });
+    assert.deepEqual([dns.asked('lossy.test', 'A'), dns.asked('lossy.test', 'AAAA')], [2, 2]);
   });
+});
+
+test('beside IPv6 addresses a lost A packet is sent again', async () => {
+  await withDns({ 'both.test': ['8.8.8.8', '2001:4860::1'] }, async (resolver, dns) => {
+    dns.breakType('A', 'silent');
+    const resolving = resolver.resolve('both.test', LIMITS.policyDnsMs.max);
+    await until(() => dns.asked('both.test', 'A') === 1);
+    dns.breakType('A', null);
+    assert.deepEqual(await resolving, { outcome: 'addresses', addresses: ['8.8.8.8', '2001:4860::1'] });
+  });
+});
+
+test('the second server is asked within that time if the first is silent', async () => {
+  const [silent, good] = [
+    await startDnsServer({ answers: { '*': { drop: true } } }),
+    await startDnsServer({ answers: { '*': ['8.8.8.8'] } }),
+  ];
+  try {
+    const resolver = dnsResolver({ servers: [silent.address, good.address], maxInFlight: 4 });
+    const resolution = await resolver.resolve('a.test', LIMITS.policyDnsMs.max);
+    // Deno repeats the question to the first server only.
+    const expected: Resolution =
+      'Deno' in globalThis
+        ? { outcome: 'failed', timedOut: true }
+        : { outcome: 'addresses', addresses: ['8.8.8.8'] };
+    assert.deepEqual(resolution, expected);
+  } finally {
+    await silent.close();
+    await good.close();
+  }
 });
 
 test('an address is never looked up, and short forms are treated as names', async () => {
@@ -126,10 +186,10 @@ test('a name of the hosts file gives no access to a private address', async () =
     const resolution = await resolver.resolve('localhost', 30_000);
     assert.equal(resolution.outcome, 'addresses');
     const addresses = 'addresses' in resolution ? resolution.addresses : [];
-    const dial = chooseDial(targetOf('https://example.com/'), addresses, describeAddress, rulesWith());
+    const dials = chooseDials(targetOf('https://example.com/'), addresses, describeAddress, rulesWith());
     // Bun queries the network. Deno reads the hosts file, and its addresses are refused like any private answer.
-    if (addresses.includes('8.8.8.8')) assert.equal(dial?.address.text, '8.8.8.8');
-    else assert.equal(dial, null);
+    if (addresses.includes('8.8.8.8')) assert.equal(dials[0]?.address.text, '8.8.8.8');
+    else assert.deepEqual(dials, []);
   });
 });
 

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { AttemptReport } from '#src/ports/outbound.ts';
 import type { Handler, TlsTarget } from '#test/support/tls-target.ts';
 import { inLab, withListener } from './lab.ts';
@@ -181,6 +182,29 @@ for (const [what, text, expected] of BROKEN) {
     await inLab({ handler: raw(text) }, async ({ send }) => assert.deepEqual(ended(await send()), expected));
   });
 }
+
+const REASONS: readonly (readonly [string, FailureReason])[] = [
+  ['HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n', 'http_status'],
+  ['HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n', 'http_status'],
+  ['HTTP/1.1 101 Switching\r\n\r\n', 'protocol_switched'],
+  ['HTTP/1.1 200 OK\r\ncontent-length: 1\r\n 2\r\n\r\n', 'malformed_response'],
+  [`HTTP/1.1 200 OK\r\nx: ${'a'.repeat(17_000)}\r\n\r\n`, 'response_head_too_large'],
+  ['HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhi', 'closed_early'],
+];
+
+for (const [text, reason] of REASONS) {
+  test(`${JSON.stringify(text.slice(0, 50))} fails with the reason ${reason}`, async () => {
+    await inLab({ handler: raw(text) }, async ({ send }) => assert.equal((await send()).reason, reason));
+  });
+}
+
+test('a folded header line is read as one line, and the response is a success', async () => {
+  const text = 'HTTP/1.1 200 OK\r\nx-note: a\r\n b\r\ncontent-length: 2\r\n\r\nhi';
+  await inLab({ handler: raw(text) }, async ({ send }) => {
+    const report = await send();
+    assert.deepEqual([report.errorCategory, report.reason, report.responseBytes], [null, null, 2]);
+  });
+});
 
 test('the received part of a truncated body is counted and hashed', async () => {
   await inLab({ handler: raw('HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhi') }, async ({ send }) => {

@@ -4,15 +4,17 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import type { Sent } from '#src/domain/event-fields.ts';
+import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import { type AttemptReport, OutboundDefect } from '#src/ports/outbound.ts';
+import { runtimeName } from '#test/support/runtime.ts';
 import { makeSelfSigned, makeTestCa } from '#test/support/test-ca.ts';
 import { startTlsTarget, type TlsTargetOptions } from '#test/support/tls-target.ts';
 import { cidrs, clock, inLab, outboundWith, requestTo, targetOf, until, withListener } from './lab.ts';
 
-type Ended = Pick<AttemptReport, 'errorCategory' | 'phase' | 'sent' | 'address'>;
+type Ended = Pick<AttemptReport, 'errorCategory' | 'reason' | 'phase' | 'sent' | 'address'>;
 
-function ended({ errorCategory, phase, sent, address }: AttemptReport): Ended {
-  return { errorCategory, phase, sent, address };
+function ended({ errorCategory, reason, phase, sent, address }: AttemptReport): Ended {
+  return { errorCategory, reason, phase, sent, address };
 }
 
 /** The report of an attempt that sent nothing and received no response. */
@@ -28,27 +30,51 @@ const DAY_MS = 86_400_000;
 const daysFromNow = (days: number) => new Date(Date.now() + days * DAY_MS);
 const names = ['target.test'];
 
-function certificates(): readonly (readonly [string, TlsTargetOptions])[] {
+/** Deno gives one error for an expired certificate, for one that is not valid yet, and for one of an unknown issuer. */
+const unlessDeno = (reason: FailureReason): FailureReason =>
+  runtimeName === 'deno' ? 'unable_to_verify_leaf' : reason;
+
+function certificates(): readonly (readonly [string, FailureReason, TlsTargetOptions])[] {
   const ca = makeTestCa();
   const expired = ca.issue({ names, notBefore: daysFromNow(-3), notAfter: daysFromNow(-1) });
   const early = ca.issue({ names, notBefore: daysFromNow(1), notAfter: daysFromNow(3) });
   const byCommonName = ca.issue({ names: ['192.0.2.1'], commonName: 'target.test' });
   return [
-    ['for another name', { ca, names: ['other.test', '*.target.test'] }],
-    ['with the name as its common name only', { ca, identity: byCommonName }],
-    ['with a name that cannot be read', { ca, identity: ca.issue({ names: ['"target.test'] }) }],
-    ['that has expired', { ca, identity: expired }],
-    ['of tomorrow', { ca, identity: early }],
-    ['that is self-signed', { ca, identity: makeSelfSigned({ names }) }],
-    ['of an unknown issuer', { ca, identity: makeTestCa('someone else').issue({ names }) }],
-    ['of an issuer that only has the same name', { ca, identity: makeTestCa().issue({ names }) }],
+    ['for another name', 'name_mismatch', { ca, names: ['other.test', '*.target.test'] }],
+    ['with the name as its common name only', 'name_mismatch', { ca, identity: byCommonName }],
+    [
+      'with a name that cannot be read',
+      'name_mismatch',
+      { ca, identity: ca.issue({ names: ['"target.test'] }) },
+    ],
+    ['that has expired', unlessDeno('expired'), { ca, identity: expired }],
+    ['of tomorrow', unlessDeno('not_yet_valid'), { ca, identity: early }],
+    [
+      'that has expired, of an unknown issuer',
+      unlessDeno('expired'),
+      {
+        ca,
+        identity: makeTestCa().issue({ names, notBefore: daysFromNow(-3), notAfter: daysFromNow(-1) }),
+      },
+    ],
+    ['that is self-signed', 'self_signed', { ca, identity: makeSelfSigned({ names }) }],
+    [
+      'of an unknown issuer',
+      'unable_to_verify_leaf',
+      { ca, identity: makeTestCa('someone else').issue({ names }) },
+    ],
+    [
+      'of an issuer that only has the same name',
+      'unable_to_verify_leaf',
+      { ca, identity: makeTestCa().issue({ names }) },
+    ],
   ];
 }
 
-for (const [what, options] of certificates()) {
-  test(`a certificate ${what} is tls_error, and nothing is sent`, async () => {
+for (const [what, reason, options] of certificates()) {
+  test(`a certificate ${what} is tls_error (${reason}), and nothing is sent`, async () => {
     await inLab(options, async ({ send, target }) => {
-      assertUnsent(await send(), { errorCategory: 'tls_error', phase: 'tls', address: '127.0.0.1' });
+      assertUnsent(await send(), { errorCategory: 'tls_error', reason, phase: 'tls', address: '127.0.0.1' });
       assert.equal(target.requests.length, 0);
       assert.equal(target.connections(), 1);
     });
@@ -63,21 +89,58 @@ function helloOfTls11(): Buffer {
 }
 
 const PEERS = [
-  ['speaks TLS 1.1', 'tls_error', (socket) => socket.once('data', () => socket.write(helloOfTls11()))],
-  ['refuses our TLS versions', 'tls_error', (socket) => socket.write(Buffer.from([0x15, 3, 1, 0, 2, 2, 70]))],
-  ['speaks plain HTTP', 'tls_error', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
-  ['closes during the handshake', 'connect_error', (socket) => socket.once('data', () => socket.end())],
-  ['resets during the handshake', 'connect_error', (socket) => socket.once('data', () => socket.destroy())],
-  ['never speaks TLS', 'timeout', () => undefined],
-] as const satisfies readonly (readonly [string, string, Parameters<typeof withListener>[0]])[];
+  [
+    'speaks TLS 1.1',
+    'tls_error',
+    'no_common_protocol',
+    (socket) => socket.once('data', () => socket.write(helloOfTls11())),
+  ],
+  [
+    'refuses our TLS versions',
+    'tls_error',
+    'no_common_protocol',
+    (socket) => socket.write(Buffer.from([0x15, 3, 1, 0, 2, 2, 70])),
+  ],
+  [
+    'accepts none of our ciphers',
+    'tls_error',
+    'no_common_protocol',
+    (socket) => socket.write(Buffer.from([0x15, 3, 3, 0, 2, 2, 40])),
+  ],
+  [
+    'fails in the handshake',
+    'tls_error',
+    'handshake_failed',
+    (socket) => socket.write(Buffer.from([0x15, 3, 3, 0, 2, 2, 80])),
+  ],
+  ['speaks plain HTTP', 'tls_error', 'not_tls', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
+  [
+    'closes during the handshake',
+    'connect_error',
+    'reset',
+    (socket) => socket.once('data', () => socket.end()),
+  ],
+  [
+    'resets during the handshake',
+    'connect_error',
+    'reset',
+    (socket) => socket.once('data', () => socket.destroy()),
+  ],
+  ['never speaks TLS', 'timeout', 'timed_out', () => undefined],
+] as const satisfies readonly (readonly [
+  string,
+  string,
+  FailureReason,
+  Parameters<typeof withListener>[0],
+])[];
 
-for (const [what, errorCategory, onSocket] of PEERS) {
-  test(`a peer that ${what} is ${errorCategory} in phase tls`, async () => {
+for (const [what, errorCategory, reason, onSocket] of PEERS) {
+  test(`a peer that ${what} is ${errorCategory} (${reason}) in phase tls`, async () => {
     await withListener(onSocket, async ({ port, open }) => {
       await inLab({}, async ({ send }) => {
         const timeoutMs = errorCategory === 'timeout' ? 3000 : 30_000;
         const report = await send({ url: `https://target.test:${port}/`, timeoutMs });
-        assertUnsent(report, { errorCategory, phase: 'tls', address: '127.0.0.1' });
+        assertUnsent(report, { errorCategory, reason, phase: 'tls', address: '127.0.0.1' });
         assert.equal(report.timings.tlsMs, null);
         assert.equal(report.tlsVersion, null);
         assert.notEqual(report.timings.connectMs, null);
@@ -97,26 +160,42 @@ test('a closed port is connect_error', async () => {
   );
   await inLab({}, async ({ send }) => {
     const report = await send({ url: `https://target.test:${closed}/` });
-    assertUnsent(report, { errorCategory: 'connect_error', phase: 'connect', address: '127.0.0.1' });
+    assertUnsent(report, {
+      errorCategory: 'connect_error',
+      reason: 'connection_refused',
+      phase: 'connect',
+      address: '127.0.0.1',
+    });
     assert.equal(report.timings.connectMs, null);
   });
 });
 
 const LOOKUPS = [
-  ['that does not exist', { rcode: 'NXDOMAIN' }, 'dns_error'],
-  ['without an address', [], 'dns_error'],
-  ['whose server fails', { rcode: 'SERVFAIL' }, 'dns_error'],
-  ['whose server is silent', { drop: true }, 'timeout'],
-  ['with a late answer', { addresses: ['127.0.0.1'], delayMs: 3000 }, 'timeout'],
-  ['with a private answer', ['10.0.0.1'], 'target_refused'],
-  ['with one private answer among public ones', ['93.184.215.14', '10.0.0.1'], 'target_refused'],
+  ['that does not exist', { rcode: 'NXDOMAIN' }, 'dns_error', 'name_not_found'],
+  ['without an address', [], 'dns_error', 'name_not_found'],
+  // Deno reports it like a name that does not exist.
+  [
+    'whose server fails',
+    { rcode: 'SERVFAIL' },
+    'dns_error',
+    runtimeName === 'deno' ? 'name_not_found' : 'dns_failed',
+  ],
+  ['whose server is silent', { drop: true }, 'timeout', 'timed_out'],
+  ['with a late answer', { addresses: ['127.0.0.1'], delayMs: 3000 }, 'timeout', 'timed_out'],
+  ['with a private answer', ['10.0.0.1'], 'target_refused', 'not_permitted'],
+  [
+    'with one private answer among public ones',
+    ['93.184.215.14', '10.0.0.1'],
+    'target_refused',
+    'not_permitted',
+  ],
 ] as const;
 
-for (const [what, answer, errorCategory] of LOOKUPS) {
+for (const [what, answer, errorCategory, reason] of LOOKUPS) {
   test(`a name ${what} is ${errorCategory} in phase dns, without a connection`, async () => {
     await inLab({ answers: { 'target.test': answer } }, async ({ send, target }) => {
       const report = await send({ timeoutMs: errorCategory === 'timeout' ? 600 : 30_000 });
-      assertUnsent(report, { errorCategory, phase: 'dns', address: null });
+      assertUnsent(report, { errorCategory, reason, phase: 'dns', address: null });
       assert.notEqual(report.timings.dnsMs, null);
       assert.equal(report.exempted, false);
       assert.equal(target.connections(), 0);
@@ -193,7 +272,12 @@ test('an address literal is dialled without a look-up and without SNI; its certi
   });
   await inLab({ names: ['target.test'] }, async ({ send, target }) => {
     const report = await send({ url: target.url('/hook', '127.0.0.1') });
-    assertUnsent(report, { errorCategory: 'tls_error', phase: 'tls', address: '127.0.0.1' });
+    assertUnsent(report, {
+      errorCategory: 'tls_error',
+      reason: 'name_mismatch',
+      phase: 'tls',
+      address: '127.0.0.1',
+    });
   });
 });
 

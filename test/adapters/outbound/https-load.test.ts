@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { createSecureContext } from 'node:tls';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import { chooseDial } from '#src/domain/destination/policy.ts';
+import { chooseDials } from '#src/domain/destination/policy.ts';
 import { LONG } from '#test/support/property-runs.ts';
 import { runtimeName } from '#test/support/runtime.ts';
 import { makeTestCa } from '#test/support/test-ca.ts';
@@ -40,8 +40,8 @@ test('the handshakes of many concurrent calls all complete on a busy event loop'
     const outbound = httpsOutbound({
       resolver: { resolve: async () => ({ outcome: 'not_found' }) },
       permits: () => true,
-      chooseAddress: (_, addresses) =>
-        chooseDial(request.target, addresses, describeAddress, rulesWith({ allow: LOOPBACK })),
+      chooseDials: (_, addresses) =>
+        chooseDials(request.target, addresses, describeAddress, rulesWith({ allow: LOOPBACK })),
       // One root: with those of the system as well, Deno would read all of them for every connection.
       secureContext: createSecureContext({ ca: ca.pem }),
       clock,

@@ -5,7 +5,8 @@ import { describeAddress, parseCidr } from '#src/adapters/outbound/addresses.ts'
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import { type Cidr, chooseDial, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
+import type { Cidr } from '#src/domain/destination/addresses.ts';
+import { chooseDials, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { sleep } from '#src/lib/time.ts';
@@ -36,7 +37,7 @@ export function rulesWith(addresses: Partial<TargetRules['addresses']> = {}): Ta
       ports: null,
       own: { hostname: 'relay.example.com', canary: 'https://relay.example.com/api/canary/echo' },
     },
-    addresses: { allow: [], deny: [], own: [], ...addresses },
+    addresses: { allow: [], deny: [], own: [], nat64: null, ...addresses },
   };
 }
 
@@ -68,7 +69,7 @@ export function outboundWith(parts: {
   return httpsOutbound({
     resolver: parts.resolver,
     permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),
-    chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+    chooseDials: (target, addresses) => chooseDials(target, addresses, describeAddress, rules),
     secureContext: outboundTlsContext(parts.caPem),
     clock: parts.clock ?? clock,
   });

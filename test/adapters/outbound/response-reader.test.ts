@@ -36,12 +36,10 @@ const WHOLE: readonly (readonly [what: string, text: string, body: string, statu
   ['the end of the connection', `${OK}\r\nhello`, 'hello'],
   ['HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\nhello', 'hello'],
   ['no reason phrase', 'HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nhi', 'hi'],
-  ['an encoding that is not chunked', `${OK}transfer-encoding: gzip\r\n\r\nhello`, 'hello'],
-  [
-    'two encodings',
-    `${OK}transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
-    'x',
-  ],
+  ['the encoding identity', `${OK}transfer-encoding: identity\r\n\r\nhello`, 'hello'],
+  ['a folded header line', `${OK}x: a\r\n b\r\n\t c\r\ncontent-length: 5\r\n\r\nhello`, 'hello'],
+  ['a fold of blanks only', `${OK}x: a\r\n \t\r\ncontent-length: 5\r\n\r\nhello`, 'hello'],
+  ['a folded trailer', `${OK}transfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\na: b\r\n c\r\n\r\n`, 'x'],
   [
     'interim responses',
     `HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 103 Hints\r\na: b\r\n\r\n${OK}\r\nx`,
@@ -109,7 +107,18 @@ const INVALID = [
   `${OK}name : value\r\n`,
   `${OK}name\r\n`,
   `${OK}: value\r\n`,
-  `${OK}a: b\r\n folded\r\n`,
+  `${OK} folded: before any header\r\n\r\n`,
+  `${OK}a: b\r\n fol\0ded\r\n`,
+  `${OK}content-length: 1\r\n 2\r\n\r\n`,
+  `${OK}content-length:\r\n 5\r\n\r\nhello`,
+  `${OK}content-length: 5\r\n \r\n\r\nhello`,
+  `${OK}transfer-encoding:\r\n\tchunked\r\n\r\n0\r\n\r\n`,
+  `${OK}transfer-encoding: chunked\r\n\r\n0\r\n folded: trailer\r\n\r\n`,
+  `${OK}a: b\r\n c\r\ncontent-length: 5\r\n x\r\n\r\n`,
+  `${OK}transfer-encoding: gzip\r\n\r\nhello`,
+  `${OK}transfer-encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
+  `${OK}transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
+  `${OK}transfer-encoding: identity, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`,
   `${OK}a: b\rc\r\n`,
   `${OK}content-length: 5\r\ncontent-length: 5\r\n`,
   `${OK}content-length: +5\r\n\r\n`,
@@ -156,16 +165,34 @@ for (const text of INVALID) {
   });
 }
 
-test('the first of several headers with one name counts', () => {
+function headerOf(name: string, lines: string): string | undefined {
   let found: string | undefined;
   const reader = new ResponseReader({
     head({ headers }) {
-      found = headers.get('retry-after');
+      found = headers.get(name);
     },
     body: () => undefined,
   });
-  reader.read(Buffer.from(`${OK}Retry-After: 2 \r\nretry-after: 9\r\n\r\n`));
-  assert.equal(found, '2');
+  reader.read(Buffer.from(`${OK}${lines}\r\n`));
+  return found;
+}
+
+test('the first of several headers with one name counts', () => {
+  assert.equal(headerOf('retry-after', 'Retry-After: 2 \r\nretry-after: 9\r\n'), '2');
+});
+
+test('the fold of a header line is a blank (RFC 9112 5.2), and belongs to its own line', () => {
+  assert.equal(headerOf('x', 'x: a \r\n  b\r\n\tc\t\r\ny: d\r\n e\r\n'), 'a b c');
+  assert.equal(headerOf('x', 'X:\r\n a\r\n'), 'a');
+  assert.equal(headerOf('x', 'x: a\r\nx: b\r\n c\r\n'), 'a');
+});
+
+test('a head that is too large has a reason of its own', () => {
+  for (const text of [`${OK}x: ${'a'.repeat(17_000)}`, `${OK}${'x: y\r\n'.repeat(3000)}`])
+    assert.throws(
+      () => read(text),
+      (error) => error instanceof AttemptFailed && error.reason === 'response_head_too_large',
+    );
 });
 
 test('a value of many blanks takes linear time', () => {

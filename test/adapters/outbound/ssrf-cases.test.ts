@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
-import { chooseDial, type Dial, judgeAnswer, type TargetRefusal } from '#src/domain/destination/policy.ts';
+import { chooseDials, type Dial, judgeAnswer, type TargetRefusal } from '#src/domain/destination/policy.ts';
 import { hostOf, type Target } from '#src/domain/destination/url.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import { judgeTargetText } from '#test/support/judge-text.ts';
@@ -22,16 +22,18 @@ test('both fixtures exist', () => {
 
 type Verdict =
   | { readonly refusal: TargetRefusal | Refused<'invalid_request'> }
-  | { readonly target: Target; readonly dial: Dial | null };
+  | { readonly target: Target; readonly dials: readonly Dial[] };
 
 /** As a route does: checks the text, looks the name up once, checks the addresses. */
 async function verdictOf(ssrfCase: SsrfCase): Promise<Verdict> {
   const target = judgeTargetText(ssrfCase.url, describeAddress, rules);
   if ('refused' in target) return { refusal: target };
-  if (target.literal) return { target, dial: chooseDial(target, [target.hostname], describeAddress, rules) };
+  const dials = (addresses: readonly string[]) => chooseDials(target, addresses, describeAddress, rules);
+  if (target.literal) return { target, dials: dials([target.hostname]) };
   const answer = await caseResolver(ssrfCase).resolve(target.hostname, 1000);
-  const dial = judgeAnswer(target, answer, describeAddress, rules);
-  return 'refused' in dial ? { refusal: dial } : { target, dial };
+  const verdict = judgeAnswer(target, answer, describeAddress, rules);
+  if ('refused' in verdict) return { refusal: verdict };
+  return { target, dials: dials(answer.outcome === 'addresses' ? answer.addresses : []) };
 }
 
 const title = ({ url, expected, why }: SsrfCase) => `${expected} ${JSON.stringify(url).slice(0, 90)}: ${why}`;
@@ -47,9 +49,11 @@ for (const ssrfCase of cases) {
       assert.doesNotMatch(JSON.stringify(verdict.refusal), /\d+\.\d+\.\d+|::|hook-target/);
     } else {
       assert.ok('target' in verdict);
-      assert.ok(verdict.dial);
-      assert.equal(verdict.dial.exempted, false);
-      assert.ok([...(ssrfCase.dns ?? []), verdict.target.hostname].includes(verdict.dial.address.text));
+      assert.ok(verdict.dials.length > 0);
+      for (const dial of verdict.dials) {
+        assert.equal(dial.exempted, false);
+        assert.ok([...(ssrfCase.dns ?? []), verdict.target.hostname].includes(dial.address.text));
+      }
       if (typeof ssrfCase.host === 'string') {
         assert.equal(verdict.target.hostname, ssrfCase.host.replace(/^\[|[\].]$/g, ''));
       }
@@ -83,7 +87,7 @@ test('no blocked case reaches a listening socket, even if its text was not check
         const outbound = httpsOutbound({
           resolver,
           permits: () => true,
-          chooseAddress: (target, addresses) => chooseDial(target, addresses, describeAddress, rules),
+          chooseDials: (target, addresses) => chooseDials(target, addresses, describeAddress, rules),
           secureContext: outboundTlsContext(null),
           clock,
         });
@@ -124,10 +128,10 @@ for (const ssrfCase of allowed) {
       resolver,
       permits: () => true,
       // The real address is checked, then replaced by a target on this machine.
-      chooseAddress: (judged, addresses) => {
-        const dial = chooseDial(judged, addresses, describeAddress, rules);
-        if (dial !== null) chosen.push(dial.address.text);
-        return dial && { ...dial, address: loopback };
+      chooseDials: (judged, addresses) => {
+        const dials = chooseDials(judged, addresses, describeAddress, rules);
+        chosen.push(...dials.map(({ address }) => address.text));
+        return dials.map((dial) => ({ ...dial, address: loopback }));
       },
       secureContext: outboundTlsContext(stand.caPem),
       clock,
@@ -142,8 +146,7 @@ for (const ssrfCase of allowed) {
     assert.equal(request?.path, target.path);
     assert.equal(request?.servername, target.literal ? null : target.hostname);
     assert.equal(request?.headers.host, origin.slice('https://'.length));
-    assert.equal(chosen.length, 1);
-    assert.ok([...(ssrfCase.dns ?? []), target.hostname].includes(chosen[0] ?? ''));
+    assert.deepEqual(chosen.toSorted(), [...(ssrfCase.dns ?? [target.hostname])].toSorted());
     assert.equal(resolver.lookups(), target.literal ? 0 : 1);
   });
 }

@@ -75,6 +75,7 @@ test('without a maximum any price will do, without networks any network', () => 
 
 for (const [code, changes] of [
   ['unsafe_target', { facts: { policyVerdict: 'unsafe_target' }, policy: { requirePolicyPass: false } }],
+  ['target_unresolved_now', { facts: { policyVerdict: 'target_unresolved_now' } }],
   ['idempotency_key_missing', { facts: { idempotencyKeyPresent: false } }],
   ['headers_stripped', { facts: { strippedHeaders: 1 } }],
   ['trust_score_under_minimum', { facts: { trustScore: 54.9 }, policy: { minTrustScore: 55 } }],
@@ -172,7 +173,7 @@ const anyFacts: fc.Arbitrary<DecisionFacts> = fc.record({
   trustScore: fc.option(fc.double({ min: 0, max: 100, noNaN: true })),
   recentFailureRate: fc.double({ min: 0, max: 1, noNaN: true }),
   recentFinishedJobs: fc.nat(40),
-  policyVerdict: fc.constantFrom('allowed', 'unsafe_target', 'target_blocked', 'target_unresolvable'),
+  policyVerdict: fc.constantFrom('allowed', 'unsafe_target', 'target_unresolvable', 'target_unresolved_now'),
   method: fc.constantFrom('POST', 'PUT', 'PATCH', 'DELETE'),
   idempotencyKeyPresent: fc.boolean(),
   strippedHeaders: fc.nat(3),

@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
-import { chooseDial, type DnsAnswer, judgeAnswer, type TargetRules } from '#src/domain/destination/policy.ts';
+import {
+  chooseDials,
+  type DnsAnswer,
+  judgeAnswer,
+  type TargetRules,
+} from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import { judgeTargetText } from '#test/support/judge-text.ts';
 
@@ -14,7 +19,7 @@ const open: TargetRules = {
     ports: null,
     own: { hostname: 'relay.example.com', canary: 'https://relay.example.com/api/canary/echo' },
   },
-  addresses: { allow: [], deny: [], own: [] },
+  addresses: { allow: [], deny: [], own: [], nat64: null },
 };
 
 function judge(url: string, rules: TargetRules): string {
@@ -93,20 +98,41 @@ test('target_unresolvable is retryable only if there was no answer', () => {
   }
 });
 
-test('of several public addresses the first IPv4 is dialled, else the first IPv6', () => {
+const dialled = (target: Target, addresses: readonly string[], rules = open) =>
+  chooseDials(target, addresses, describeAddress, rules).map(({ address }) => address.text);
+
+test('public addresses are dialled in order, IPv4 and IPv6 alternately, IPv4 first', () => {
   const target = targetOf('https://hooks.example.com/');
-  const dial = (...addresses: string[]) => chooseDial(target, addresses, describeAddress, open)?.address.text;
-  assert.equal(dial('2606:4700::1', '8.8.8.8', '9.9.9.9'), '8.8.8.8');
-  assert.equal(dial('2606:4700::1', '2606:4700::2'), '2606:4700::1');
-  assert.equal(dial(), undefined);
+  const dials = (...addresses: string[]) => dialled(target, addresses);
+  assert.deepEqual(dials('2606:4700::1', '2606:4700::2', '2606:4700::3', '8.8.8.8', '9.9.9.9'), [
+    '8.8.8.8',
+    '2606:4700::1',
+    '9.9.9.9',
+    '2606:4700::2',
+    '2606:4700::3',
+  ]);
+  assert.deepEqual(dials('9.9.9.9', '8.8.8.8'), ['9.9.9.9', '8.8.8.8']);
+  assert.deepEqual(dials(), []);
+});
+
+test('a NAT64 address is dialled for a name, and refused in a URL', () => {
+  const [name, literal] = ['https://hooks.example.com/', 'https://[64:ff9b::808:808]/'];
+  assert.deepEqual(dialled(targetOf(name), ['64:ff9b::808:808']), ['64:ff9b::808:808']);
+  assert.equal(judge(literal, open), 'unsafe_target');
+});
+
+test('one address that may not be dialled is enough to dial none', () => {
+  const target = targetOf('https://hooks.example.com/');
+  for (const bad of ['10.0.0.1', '::1', '64:ff9b::7f00:1', 'nonsense'])
+    assert.deepEqual(dialled(target, ['8.8.8.8', '2606:4700::1', bad]), [], bad);
 });
 
 test('the canary is the only own URL that may be dialled', () => {
   const own = [describeAddress('93.184.215.14')].flatMap((facts) => facts ?? []);
   const rules = { ...open, addresses: { ...open.addresses, own } };
   const canary = targetOf('https://relay.example.com/api/canary/echo', rules);
-  assert.equal(chooseDial(canary, ['93.184.215.14'], describeAddress, rules)?.address.text, '93.184.215.14');
+  assert.deepEqual(dialled(canary, ['93.184.215.14'], rules), ['93.184.215.14']);
   const alias = targetOf('https://alias.example.com/api/canary/echo', rules);
-  assert.equal(chooseDial(alias, ['93.184.215.14'], describeAddress, rules), null);
+  assert.deepEqual(dialled(alias, ['93.184.215.14'], rules), []);
   assert.equal(judge('https://93.184.215.14/', rules), 'unsafe_target');
 });

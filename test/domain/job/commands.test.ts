@@ -105,6 +105,7 @@ const interruptedAttempt = (number: number) =>
     sent: 'maybe',
     status: null,
     errorCategory: 'interrupted_unknown',
+    reason: 'interrupted',
     timings: { dnsMs: null, connectMs: null, tlsMs: null, ttfbMs: null, totalMs: 0 },
     tlsVersion: null,
     leafCommitment: null,
@@ -144,7 +145,13 @@ test('not executed: its owner knows that nothing was sent, and closes it itself'
   givenJob(started)
     .when((state) => closeInterrupted('not_executed', at(90), state))
     .thenEvents(
-      attemptRetried({ ...attempt, phase: 'dns', sent: 'no', errorCategory: 'not_executed' }),
+      attemptRetried({
+        ...attempt,
+        phase: 'dns',
+        sent: 'no',
+        errorCategory: 'not_executed',
+        reason: 'not_executed',
+      }),
       jobCompleted({ ...job, decisionId: 'dec_a', errorCategory: 'not_executed', closedBy: 'owner' }),
     );
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { knownCodeOr } from '#src/adapters/payments/facilitator.ts';
+import { FAILURE_REASON_NAMES } from '#src/domain/failure-reasons.ts';
 import { PAYMENT_REASONS } from '#src/domain/payment/reasons.ts';
 import { STATUS } from '#src/http/response/errors.ts';
 import { clientOf } from '#test/support/http-client.ts';
@@ -9,6 +10,7 @@ import { fakeWorld } from '#test/support/http-deps.ts';
 
 type Catalogue = {
   readonly errors: readonly { readonly code: string; readonly status: number; readonly charged: string }[];
+  readonly attemptReasons: readonly Readonly<Record<'reason' | 'meaning' | 'action', string>>[];
   readonly paymentReasons: readonly { readonly reason: string; readonly from: string }[];
 };
 
@@ -42,6 +44,15 @@ test('every reason of a 402 is listed once: of this relay, and what it passes on
   for (const reason of Object.keys(PAYMENT_REASONS)) assert.ok(names.includes(reason), reason);
   for (const { reason, from } of paymentReasons)
     if (from === 'facilitator') assert.equal(knownCodeOr(reason, 'invalid'), reason);
+});
+
+test('every reason of a failed attempt is listed, with a category and what mends it', async () => {
+  const { attemptReasons } = await catalogue();
+  assert.deepEqual(
+    attemptReasons.map(({ reason }) => reason),
+    FAILURE_REASON_NAMES,
+  );
+  for (const { meaning, action } of attemptReasons) assert.ok(meaning.length > 0 && action.length > 0);
 });
 
 test('the interface description lists the codes as an enum', async () => {

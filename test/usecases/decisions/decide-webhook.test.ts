@@ -98,6 +98,37 @@ test('a refused target is a decision and no error, with the verdict of a policy 
   assert.equal(it.log.events.length, 1);
 });
 
+for (const requirePolicyPass of [true, false])
+  test(`DNS gave no answer: manual_review, never a verdict on the target (requirePolicyPass ${requirePolicyPass})`, async () => {
+    const it = world();
+    it.resolver.answer({ outcome: 'failed', timedOut: true });
+    const { decision } = await decided(it, { buyerPolicy: { requirePolicyPass } });
+    assert.deepEqual([decision.recommendation, decision.blockingIssues], ['manual_review', []]);
+    assert.deepEqual(
+      decision.warnings.map(({ code }) => code),
+      ['target_unresolved_now'],
+    );
+    assert.equal(decision.facts.policyVerdict, 'target_unresolved_now');
+    assert.deepEqual(recommend(decision.facts, decision.buyerPolicy).warnings, decision.warnings);
+    it.resolver.answer({ outcome: 'failed', timedOut: false });
+    const checked = await checkPolicy(it.deps, plainAction(), null);
+    assert.ok(!isRefused(checked) && isRefused(checked.verdict));
+    assert.deepEqual(
+      [checked.verdict.refused, checked.verdict.details],
+      ['target_unresolvable', { retryable: true }],
+    );
+  });
+
+test('DNS answers that there is no address: do_not_pay', async () => {
+  const it = world();
+  it.resolver.answer({ outcome: 'not_found' });
+  const { decision } = await decided(it);
+  assert.deepEqual(
+    [decision.recommendation, decision.facts.policyVerdict],
+    ['do_not_pay', 'target_unresolvable'],
+  );
+});
+
 test('requirePolicyPass false: the same refusal is a warning', async () => {
   const it = world(shared(), { rules: blocking });
   const { decision } = await decided(it, { buyerPolicy: { requirePolicyPass: false } });

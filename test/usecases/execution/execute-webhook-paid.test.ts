@@ -95,8 +95,8 @@ test('a target that fails is charged once and replayed as the same failure with 
   const first = await ran(it);
   const { job, receipt, payment } = first;
   assert.deepEqual(
-    [job.status, job.responseStatus, job.errorCategory],
-    ['failed', 503, 'target_server_error'],
+    [job.status, job.responseStatus, job.errorCategory, job.reason],
+    ['failed', 503, 'target_server_error', 'http_status'],
   );
   assert.notEqual(payment?.transaction ?? null, null);
   const again = await replayed(it);

@@ -131,6 +131,20 @@ describe('the target is refused when the run is due: target_refused, before sett
     });
 });
 
+test('DNS gives no answer when the run is due: it is tried again, and executed when DNS answers', async () => {
+  const it = scheduleWorld();
+  await create(it);
+  at(it, dueOf(1));
+  it.resolver.answer({ outcome: 'failed', timedOut: true });
+  await it.pass();
+  assert.equal(it.payments.calls.settle, 0);
+  it.resolver.answer({ outcome: 'addresses', addresses: ['93.184.215.14'] });
+  at(it, dueOf(1) + 120_000);
+  await it.pass();
+  assert.deepEqual((await outcome(it))[0], []);
+  assert.equal(it.payments.calls.settle, 1);
+});
+
 test('killed between settled and started, and back after the catch-up: unserved, charged once, listed for a refund', async () => {
   const common = commonSchedules();
   const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
