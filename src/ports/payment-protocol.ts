@@ -51,6 +51,8 @@ export type Settlement = {
 
 export interface PaymentProtocol {
   readonly askedFor: Readonly<Record<Route, AskedFor>>;
+  /** What a run of a schedule asks for. */
+  askedForRun(ticket: TicketOffer): AskedFor;
   /** Whether the request has a payment header, readable or not. */
   isPresented(header: ReadHeader): boolean;
   /** The header that `read` would read; null: there is none. */

@@ -33,6 +33,7 @@ export function fakeProtocol(trace: Trace = []): FakeProtocol {
       'execute/webhook': asked('execute/webhook'),
       'execute/guided-webhook': asked('execute/guided-webhook'),
     },
+    askedForRun: () => asked('execute/webhook'),
     headerOf: () => null,
     isPresented(header) {
       trace.push('isPresented');

@@ -2,13 +2,13 @@
 import { Type } from '@sinclair/typebox';
 import type { RunRecord, ScheduleRecord } from '#projections/schedule/query.ts';
 import { usd } from '#src/discovery/facts.ts';
+import { UNKNOWN_RUN } from '#src/discovery/paid-routes.ts';
 import { SCHEDULE_ROUTES as ROUTES } from '#src/discovery/routes.ts';
 import { SCHEDULE_ANSWER_EXAMPLE, SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { upcomingRuns } from '#src/domain/schedule/commands.ts';
-import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, Settings } from '#src/http/deps.ts';
@@ -105,9 +105,6 @@ export const CancelResponse = Closed({
 const check = schemaCheck(ScheduleRequest);
 const IS_ID = new RegExp(ID_PATTERN.schedule);
 
-/** For a request whose run is not known: of a run that is due now. */
-const PROBE_SECONDS = SCHEDULE_LIMITS.catchUpSeconds.default + RUN_TIMES.authorizationMarginSeconds;
-
 const scheduleLinks = (links: Links, id: string) => ({
   schedule: links.at(`/api/schedules/${id}`),
   runs: links.at(`/api/schedules/${id}/runs`),
@@ -154,17 +151,16 @@ const PAID_ERRORS = {
 function createEndpoint(deps: Deps, links: Links): Endpoint {
   const gate = paymentGate(deps, 'execute/webhook');
   const rules = { check, rates: rates(deps) };
-  const { path, summary, description } = ROUTES.createSchedule;
-  const offerOf = (quote: Quote | null): TicketOffer => ({
-    path,
-    description:
-      quote === null ? summary : `${summary}: run 1, due ${quote.run.dueAt}. Settled then, or never.`,
-    maxTimeoutSeconds: quote?.maxTimeoutSeconds ?? PROBE_SECONDS,
-    run: quote && shownRun(quote.run),
-    inputSchema: ScheduleRequest,
-    inputExample: SCHEDULE_REQUEST_EXAMPLE,
-    outputExample: SCHEDULE_ANSWER_EXAMPLE,
-  });
+  const { summary, description } = ROUTES.createSchedule;
+  const offerOf = (quote: Quote | null): TicketOffer =>
+    quote === null
+      ? UNKNOWN_RUN
+      : {
+          ...UNKNOWN_RUN,
+          description: `${summary}: run 1, due ${quote.run.dueAt}. Settled then, or never.`,
+          maxTimeoutSeconds: quote.maxTimeoutSeconds,
+          run: shownRun(quote.run),
+        };
   async function refuse(refusal: RouteRefused, body: unknown): Promise<Response> {
     const quote = check.matches(body) ? await deps.quoteSchedule(body) : null;
     return gate.refuse(refusal, offerOf(quote !== null && isRefused(quote) ? null : quote));
