@@ -48,12 +48,13 @@ export function fakeProtocol(trace: Trace = []): FakeProtocol {
     async challenge(ask) {
       trace.push('challenge');
       challenged.push(ask);
-      const { reason, hints } = ask;
+      const { reason, message, hints } = ask;
       return {
         headers: { 'payment-required': btoa(JSON.stringify({ x402Version: 2, error: reason })) },
         body: {
           x402Version: 1,
           error: reason,
+          ...(message === null ? {} : { message }),
           accepts: [requirement(ask.route)],
           ...(hints.length === 0 ? {} : { validation: hints.map((hint) => ({ ...hint })) }),
         },

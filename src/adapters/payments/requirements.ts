@@ -78,7 +78,8 @@ export class UnusableTerms extends Error {
   }
 }
 
-const MAX_TIMEOUT_SECONDS = 120;
+/** How long an authorization lives that pays a call. */
+export const MAX_TIMEOUT_SECONDS = 120;
 /**
  * Settled before the call, since the call's effect cannot be undone. Every entry of a 402 says so, in both versions: stock
  * clients prefer an entry without `paymentFlow`.

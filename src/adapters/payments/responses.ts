@@ -55,7 +55,7 @@ export function challengeBuilder(deps: {
     return extensions;
   }
 
-  return async ({ route, reason, hints, ticket }) => {
+  return async ({ route, reason, message, hints, ticket }) => {
     const { inHeader, acceptsV1 } = ticket === undefined ? pricing.routes[route] : pricing.ticketOf(ticket);
     const error = reason === 'payment_required' ? reason : `payment_required: ${reason}`;
     // The terms of a run are its own, so that its offer is too; its route has a rate limit before the 402.
@@ -69,6 +69,7 @@ export function challengeBuilder(deps: {
       body: {
         x402Version: 1,
         error,
+        ...(message === null ? {} : { message }),
         accepts: acceptsV1 as unknown as readonly Json[],
         ...(hints.length === 0 ? {} : { validation: hints.map(({ path, message }) => ({ path, message })) }),
       } satisfies JsonObject,

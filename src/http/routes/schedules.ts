@@ -14,6 +14,7 @@ import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schem
 import type { ProgressOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/records.ts';
+import { refuseKey } from '#src/http/request/idempotency-header.ts';
 import {
   BODY_ERRORS,
   limitRate,
@@ -175,6 +176,8 @@ function createEndpoint(deps: Deps, links: Links): Endpoint {
   return endpoint(ROUTES.createSchedule, operation, async ({ request }) => {
     const parsed = await parsePaidRequest(deps, request, rules, gate);
     if (isRefused(parsed)) return refuse(parsed, 'body' in parsed ? parsed.body : null);
+    const unkeyed = refuseKey(request.headers);
+    if (isRefused(unkeyed)) return unkeyed;
     const bought = await deps.create(parsed.body, buyerOf(deps, request, parsed, gate.headerOf(request)));
     return isRefused(bought) ? refuse(bought, parsed.body) : json(201, shown(deps, links, bought));
   });
@@ -212,6 +215,8 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
     if (!gate.isOpen(request)) return refuse(refused('payment_required', 'This run has to be paid for.'), id);
     const payer = await gate.identify(request);
     if (isRefused(payer)) return refuse(payer, id);
+    const unkeyed = refuseKey(request.headers);
+    if (isRefused(unkeyed)) return unkeyed;
     const bought = await deps.fund(id, buyerOf(deps, request, payer, gate.headerOf(request)));
     return isRefused(bought) ? refuse(bought, id) : json(201, shown(deps, links, bought));
   });

@@ -114,6 +114,17 @@ test('hints about the request body are in the response body only', async () => {
   assert.equal('validation' in ((await challenged(x402)).body as object), false);
 });
 
+test('why a payment is refused is in the body, for people, and not in the header, which is short', async () => {
+  const x402 = await lab();
+  const ask = { reason: 'authorization_expired', message: 'the clock is slow' };
+  const { body, required } = await challenged(x402, ask);
+  assert.deepEqual(
+    [(body as { error: unknown }).error, (body as { message: unknown }).message],
+    ['payment_required: authorization_expired', 'the clock is slow'],
+  );
+  assert.equal('message' in required, false);
+});
+
 test('a network without a version 1 name is offered in version 2 only', async () => {
   const asset = '0x3333333333333333333333333333333333333333';
   const x402 = await lab({ x402: { network: 'eip155:31337', asset, priceUsd: '1.5' } });
@@ -235,6 +246,7 @@ function shop({ protocol }: X402) {
     const { headers: more, body } = await protocol.challenge({
       route: 'execute/guided-webhook',
       reason: 'payment_required',
+      message: null,
       hints: [{ path: '/', message: 'is empty' }],
     });
     return Response.json(body, { status: 402, headers: more });
