@@ -65,7 +65,7 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
         const unguided = { decisionId: null, decisionHash: null, approval: ALLOWED } as const;
         const execution = await deps.execute({ route: 'execute/webhook', ...unguided, request, ...caller });
         if (isRefused(execution)) return execution;
-        return { execution, shown: () => executionShown(execution, links, checkpoint()) };
+        return { execution, shown: () => executionShown(execution, request, links, checkpoint()) };
       },
     }),
     paidEndpoint(deps, {
@@ -84,7 +84,10 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
       async execute(request, caller) {
         const guided = await deps.executeGuided({ ...request, ...caller });
         if (isRefused(guided)) return guided;
-        return { execution: guided.execution, shown: () => guidedShown(guided, links, checkpoint()) };
+        return {
+          execution: guided.execution,
+          shown: () => guidedShown(guided, request.action, links, checkpoint()),
+        };
       },
     }),
   ];

@@ -14,7 +14,7 @@ import {
   SchedulePreviewRequest,
   scheduleCharge,
 } from '#src/domain/schedule/preview.ts';
-import { Closed, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Instant, Link, Nullable, Warnings } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
@@ -29,7 +29,6 @@ import {
   policyOf,
   Verdict,
   verdictShown,
-  Warnings,
 } from './policy.ts';
 
 const HandoffResponse = Closed({
