@@ -54,7 +54,7 @@ export type ReadModelProblem = 'unavailable' | 'rebuilding';
 
 export type ReadModelHealth =
   | { readonly ok: true }
-  | { readonly ok: false; readonly problem: ReadModelProblem };
+  | { readonly ok: false; readonly problem: ReadModelProblem; readonly refusal?: string };
 
 /** `reason`: a code; `message`: for people. */
 export type PartHealth =
@@ -93,7 +93,7 @@ export function healthReport(facts: HealthFacts): HealthReport {
     eventLog: logPart(eventLog),
     signingKey: signingKey.ok ? OK : not('no_signing_key', noSigningKey(signingKey.validFrom)),
     transparencyLog: checkpointPart(checkpoint),
-    readModels: readModels.ok ? OK : not(readModels.problem, READ_MODELS[readModels.problem]),
+    readModels: readModelPart(readModels),
     projections: projectionPart(projection),
     facilitator: usedPart(facilitator, FACILITATOR),
     chain: chainPart(chain),
@@ -136,6 +136,12 @@ const READ_MODELS: Readonly<Record<ReadModelProblem, string>> = {
   rebuilding:
     'The read models are built again from the event log: reads answer 503 until then, calls are executed.',
 };
+function readModelPart(health: ReadModelHealth): PartHealth {
+  if (health.ok) return OK;
+  const { problem, refusal } = health;
+  const why = refusal === undefined ? '' : ` The reason: ${refusal}.`;
+  return not(problem, READ_MODELS[problem] + why);
+}
 const LAGGING = `The read models lag the event log by over ${ATTENTION.lagMs / 1000} s: new jobs and receipts are not shown.`;
 
 function projectionPart({ lagMs, stoppedAt }: HealthFacts['projection']): PartHealth {
