@@ -1,4 +1,4 @@
-// The service behind proxies that nobody configured beyond the address to pass to: each paid route asks for its payment
+// The service behind proxies that are configured with the address to pass to alone: each paid route asks for its payment
 // through them and takes it, from a private key and from a contract wallet.
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -18,7 +18,7 @@ import { testFolder } from '#test/support/test-folder.ts';
 
 const [database, pool] = [needsPostgres(), needsProgram('pgbouncer')];
 const folder = testFolder('pgbouncer');
-const NOBODY = 65534;
+const OTHER_USER = 65534;
 
 async function startPool(server: string, mode: 'session' | 'transaction') {
   const port = await fixedPort();
@@ -32,7 +32,7 @@ async function startPool(server: string, mode: 'session' | 'transaction') {
   );
   for (const path of [folder, users, config]) chmodSync(path, 0o755);
   // It refuses to run as root.
-  const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+  const user = process.getuid?.() === 0 ? { uid: OTHER_USER, gid: OTHER_USER } : {};
   const child = spawn('pgbouncer', [config], { stdio: 'ignore', ...user });
   const url = `postgres://${username}@127.0.0.1:${port}${pathname}`;
   await waitFor('PgBouncer to answer', async () => {
