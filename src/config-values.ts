@@ -1,8 +1,10 @@
 // How the text of a variable becomes a value: one function a kind.
+
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { isNat64Prefix } from '#src/domain/destination/addresses.ts';
+import { readPostgresUrl } from '#src/lib/postgres-url.ts';
 
 /** Why a text is no value of its kind. Never repeats the text: it may be a secret, or hold one. */
 export class Problem extends Error {}
@@ -90,12 +92,27 @@ const postgresString = connectionString(['postgres', 'postgresql'], POSTGRES_EXA
 /** Refuses what the driver would misread without an error. Several hosts are separated by commas. */
 export const databaseUrl: Parse<string> = (text) => {
   const url = postgresString(text);
+  const parameters = readPostgresUrl(url);
+  if ('problem' in parameters) throw new Problem(parameters.problem);
+  const { rootCert, cert, key } = parameters;
+  for (const [name, path] of Object.entries({ sslrootcert: rootCert, sslcert: cert, sslkey: key }))
+    if (path !== null && !isReadable(path))
+      throw new Problem(`names a file by its ${name} that cannot be read`);
   const [authority = ''] = url.slice(url.indexOf('://') + '://'.length).split(/[/?#]/);
   const hosts = authority.slice(authority.lastIndexOf('@') + 1);
   const parsed = URL.parse(url.replace(hosts, hosts.split(',')[0] ?? ''));
   if (parsed !== null && [parsed.username, parsed.password].every(isDecodable)) return url;
   throw new Problem(`must have user and password percent-encoded, as in ${POSTGRES_EXAMPLE}`);
 };
+
+function isReadable(path: string): boolean {
+  try {
+    readFileSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 function isDecodable(text: string): boolean {
   try {

@@ -188,6 +188,8 @@ const WRONG: Record<string, readonly string[]> = {
     '/var/run/pg',
     'postgres://relay:50%ZZ@db/relay',
     'postgres://relay:a/b@db/relay',
+    'postgres://relay@db/relay?frobnicate=1',
+    'postgres://relay@db/relay?sslmode=verify-full&sslrootcert=/no/such/ca.pem',
   ],
   X402_ENABLED: ['yes', '1', 'TRUE', 'on'],
   X402_PAY_TO: ['0x12', `${PAYEE}1`, PAYEE.slice(2), `0x${'0'.repeat(40)}`, `0x${'g'.repeat(40)}`],

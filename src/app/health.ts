@@ -35,8 +35,9 @@ export function wireHealth(
 ): AppDeps['health'] {
   /** A database that answers but provides no rows (no such privilege, no such table) is not ok. */
   async function readModelHealth(): Promise<ReadModelHealth> {
-    const isUsable = (await stores.readStore.health()).ok && projector.readable();
-    if (!isUsable) return { ok: false, problem: 'unavailable' };
+    const store = await stores.readStore.health();
+    if (!store.ok) return { ...store, problem: 'unavailable' };
+    if (!projector.readable()) return { ok: false, problem: 'unavailable' };
     return projector.state === 'rebuilding' ? { ok: false, problem: 'rebuilding' } : { ok: true };
   }
   async function chainHealth() {

@@ -8,6 +8,7 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { acquireProcessLock, type ProcessLockMode } from '#src/adapters/event-log/sqlite/process-lock.ts';
 import { type Config, ConfigError } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { readPostgresUrl } from '#src/lib/postgres-url.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { ReadStore } from '#src/ports/read-store.ts';
@@ -48,6 +49,11 @@ export async function openStores(
     return { log, readStore, exclusive: true, driver: 'sqlite+pglite', damaged };
   }
   const { postgresReadStore } = await import('#src/adapters/read-store/postgres.ts');
+  const read = readPostgresUrl(databaseUrl);
+  if ('leftOut' in read && read.leftOut.length > 0)
+    logger.warn('parameters of DATABASE_URL mean nothing to this service and are left out', {
+      parameters: read.leftOut.join(', '),
+    });
   const readStore = postgresReadStore({ url: databaseUrl });
   ending.push(() => readStore.close());
   if (eventStoreUrl === null) {

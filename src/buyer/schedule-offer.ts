@@ -42,8 +42,6 @@ export function readScheduleBody(value: unknown, calendar: Calendar): ScheduleBo
     );
   }
   const { webhook, catchUpSeconds = SCHEDULE_LIMITS.catchUpSeconds.default } = value;
-  if (webhook.idempotencyKey !== undefined)
-    throw new OperatorError('leave out webhook.idempotencyKey: each run is executed once, by its number');
   const text = JSON.stringify(value);
   const { hostname: targetHost } = checkedTarget(webhook, text);
   const schedule = checkedSchedule(value.schedule, calendar);

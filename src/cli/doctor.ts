@@ -13,7 +13,7 @@ const HELP = `
 Reads the configuration as the service does. Run it as the service's user, with its environment. It may run beside a
 service: it takes no lock, and writes no event; it writes to a scratch file in DATA_DIR, which it removes, and
 listens at HOST and PORT for a moment if nothing does. Of the network it looks up the name of --target and calls it
-once with GET, by the rules of a call.
+once with GET, by the rules of a call, and asks for one 402 at PUBLIC_BASE_URL, where calls are paid.
 No secret is printed.
 --live asks only whether the service at HOST and PORT answers, for the health check of a container.
 Exit status: 0 everything works (there may be warnings), 1 a problem was found, 2 it could not run.`;

@@ -32,7 +32,8 @@ key is shown.`;
 
 const ROTATE_HELP = `
 A new key is written to the key file, then announced in the event log together with the retirement of the old keys,
-which are then marked in the file. Services on this file and log switch within seconds, without a restart.
+which are then marked in the file. Services on this file and log follow without a restart: receipts are signed by the
+old key for three minutes, so that verifiers which cache the key set have the new one.
 If it is interrupted, run it again: a key that was not announced yet is announced then.
 With several machines run it on one, and copy its key file to the others within ten minutes: until then they sign
 with the old key, after that they sign nothing. The secret in the file never changes. --purpose checkpoint adds the first
@@ -127,7 +128,8 @@ async function rotate({ purpose, json }: RotateOptions): Promise<void> {
   const { keyId, retiring } = result;
   print(`${purpose} key ${keyId} is announced`);
   print(...retiring.map((key) => `${purpose} key ${key.keyId} retires at ${utc(key.effectiveAt)}`));
-  print('Services on this key file sign with it within 10 seconds.');
+  const within = purpose === 'receipt' ? '3 minutes, when caches of the key set have it' : '10 seconds';
+  print(`Services on this key file sign with it within ${within}.`);
   const until = retiring.length === 0 ? 'to sign with it' : 'before that';
   print(plain(`Other machines need a copy of ${path} ${until}; keep one yourself.`));
 }

@@ -35,6 +35,8 @@ export type Facts = Deployment & {
   readonly generatedAt: string;
   /** null in demo mode. */
   readonly askedFor: Readonly<Record<Route, AskedFor>> | null;
+  /** What a new schedule asks for; null in demo mode, and where paid schedules are off. */
+  readonly askedForSchedule: AskedFor | null;
   /** MCP protocol versions that the server speaks, the newest first. */
   readonly mcpVersions: readonly string[];
 };

@@ -3,7 +3,10 @@
 import { GuidedRequest } from '#src/domain/decision/requests.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
-import { ROUTES, type RouteFacts } from './routes.ts';
+import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import { ScheduleRequest } from '#src/domain/schedule/plan.ts';
+import { ROUTES, type RouteFacts, SCHEDULE_ROUTES } from './routes.ts';
+import { SCHEDULE_ANSWER_EXAMPLE, SCHEDULE_REQUEST_EXAMPLE } from './schedule-examples.ts';
 
 /** `description`: at most 450 characters. */
 export type PaidRouteFacts = RouteFacts & {
@@ -68,3 +71,14 @@ export const PAID_ROUTES: Readonly<Record<Route, PaidRouteFacts>> = {
 export const PAID_LIST = (['execute/webhook', 'execute/guided-webhook'] as const).map(
   (name) => [name, PAID_ROUTES[name]] as const,
 );
+
+/** What the 402 of a new schedule asks for while its run is not known: for one that is due now. */
+export const UNKNOWN_RUN = {
+  path: SCHEDULE_ROUTES.createSchedule.path,
+  description: SCHEDULE_ROUTES.createSchedule.summary,
+  maxTimeoutSeconds: SCHEDULE_LIMITS.catchUpSeconds.default + RUN_TIMES.authorizationMarginSeconds,
+  run: null,
+  inputSchema: ScheduleRequest,
+  inputExample: SCHEDULE_REQUEST_EXAMPLE,
+  outputExample: SCHEDULE_ANSWER_EXAMPLE,
+};

@@ -149,7 +149,7 @@ export const PAGE_ROUTES = {
 };
 
 const CHARGED =
-  'Settled before the call; charged once, never for a refusal or a replay. A 502 is a paid attempt at a target that failed, with its receipt.';
+  'Settled before the call; charged once, never for a refusal or a replay. A 502 is a paid attempt, with its receipt.';
 
 export const ROUTES = {
   execute: execution.paid(

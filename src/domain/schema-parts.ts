@@ -16,3 +16,5 @@ export const Commitment = Type.String({
   pattern: '^[A-Za-z0-9_-]{43}$',
   description: 'Salted commitment: base64url(SHA-256(disclosure)).',
 });
+
+export const Warnings = Type.Array(Closed({ code: Type.String(), message: Type.String() }));

@@ -168,7 +168,7 @@ function preflight(allow: string): Response {
       allow,
       'access-control-allow-methods': allow,
       // x402 clients send the last one with a request, where it has no meaning but has to be allowed.
-      'access-control-allow-headers': `${allow.includes('DELETE') ? 'authorization, ' : ''}content-type, accept, mcp-protocol-version, x-request-id, payment-signature, x-payment, access-control-expose-headers`,
+      'access-control-allow-headers': `${allow.includes('DELETE') ? 'authorization, ' : ''}content-type, accept, idempotency-key, mcp-protocol-version, x-request-id, payment-signature, x-payment, access-control-expose-headers`,
       'access-control-max-age': '7200',
     },
   });

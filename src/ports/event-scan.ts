@@ -35,6 +35,8 @@ export interface EventScan {
    * the thread for as long as the files take to read: for commands only.
    */
   checkFiles(): Promise<readonly string[] | null>;
+  /** Absent: there is no server. null: it does not state its version. Throws `EventLogUnavailable`. */
+  serverVersion?(): Promise<string | null>;
 }
 
 export type ScannedLog = EventLog & EventScan;

@@ -13,10 +13,14 @@ export type ReadHeader = (name: string) => string | null;
 /** Response headers. */
 export type WireHeaders = Readonly<Record<string, string>>;
 
-/** `reason`: a code of the protocol or of this service. `hints`: the schema's errors in the request's body. */
+/**
+ * `reason`: a code of the protocol or of this service. `message`: why the payment is refused, for people; null: none came. `hints`: the schema's errors in
+ * the request's body.
+ */
 export type ChallengeRequest = {
   readonly route: Route;
   readonly reason: string;
+  readonly message: string | null;
   readonly hints: readonly { readonly path: string; readonly message: string }[];
   /** Present: a run of a schedule is paid for, which is settled when it is due. `route` is not used then. */
   readonly ticket?: TicketOffer;
@@ -51,6 +55,8 @@ export type Settlement = {
 
 export interface PaymentProtocol {
   readonly askedFor: Readonly<Record<Route, AskedFor>>;
+  /** What a run of a schedule asks for. */
+  askedForRun(ticket: TicketOffer): AskedFor;
   /** Whether the request has a payment header, readable or not. */
   isPresented(header: ReadHeader): boolean;
   /** The header that `read` would read; null: there is none. */

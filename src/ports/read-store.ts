@@ -13,12 +13,12 @@ export interface ReadStore<Db> {
    */
   shared(): Promise<Db>;
   /**
-   * A handle whose unqualified table names are those of `schema` alone. The same handle as long as its connections live:
-   * another one after a lost connection, or when other schemas were opened since; so call `open` each time.
+   * A handle whose unqualified table names are those of `schema` alone. The same handle, or another one when other schemas
+   * were opened since; so call `open` each time.
    */
   open(schema: string): Promise<Db>;
-  /** Queries the store; a damaged one is not ok. Resolves within its own time limit; never throws. */
-  health(): Promise<{ readonly ok: boolean }>;
+  /** Queries the store; a damaged one is not ok. `refusal`: the words of its server, or what prevents its use. Resolves within its own time limit; never throws. */
+  health(): Promise<{ readonly ok: true } | { readonly ok: false; readonly refusal?: string }>;
   /** Frees everything, after the transactions in flight. */
   close(): Promise<void>;
 }

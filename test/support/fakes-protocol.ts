@@ -33,6 +33,7 @@ export function fakeProtocol(trace: Trace = []): FakeProtocol {
       'execute/webhook': asked('execute/webhook'),
       'execute/guided-webhook': asked('execute/guided-webhook'),
     },
+    askedForRun: () => asked('execute/webhook'),
     headerOf: () => null,
     isPresented(header) {
       trace.push('isPresented');
@@ -47,12 +48,13 @@ export function fakeProtocol(trace: Trace = []): FakeProtocol {
     async challenge(ask) {
       trace.push('challenge');
       challenged.push(ask);
-      const { reason, hints } = ask;
+      const { reason, message, hints } = ask;
       return {
         headers: { 'payment-required': btoa(JSON.stringify({ x402Version: 2, error: reason })) },
         body: {
           x402Version: 1,
           error: reason,
+          ...(message === null ? {} : { message }),
           accepts: [requirement(ask.route)],
           ...(hints.length === 0 ? {} : { validation: hints.map((hint) => ({ ...hint })) }),
         },

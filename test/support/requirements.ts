@@ -19,6 +19,8 @@ export type Requirement =
   | 'promtool'
   | 'nginx'
   | 'caddy'
+  | 'haproxy'
+  | 'pgbouncer'
   | 'systemd-analyze'
   | 'root'
   | 'mounts'
@@ -35,6 +37,8 @@ const MUST_BE_IN_CI: readonly Requirement[] = [
   'promtool',
   'nginx',
   'caddy',
+  'haproxy',
+  'pgbouncer',
   'systemd-analyze',
 ];
 
@@ -76,7 +80,9 @@ export function postgresFolder(): string | null {
 }
 
 /** For tests that start a program of that name. Call it at the top of the file. */
-export const needsProgram = (name: 'python3' | 'curl' | 'promtool' | 'nginx' | 'caddy' | 'systemd-analyze') =>
+export const needsProgram = (
+  name: 'python3' | 'curl' | 'promtool' | 'nginx' | 'caddy' | 'haproxy' | 'pgbouncer' | 'systemd-analyze',
+) =>
   requirement(
     name,
     searchPath().some((folder) => existsSync(join(folder, name))),

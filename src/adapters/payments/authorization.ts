@@ -7,15 +7,13 @@ import { keccak256 } from 'viem';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { fromUtf8 } from '#src/domain/encoding.ts';
 import { identityText } from '#src/domain/events/payment.ts';
-import { LIMITS } from '#src/domain/limits.ts';
 import { payloadHash } from '#src/domain/payment/payload-hash.ts';
-import type { PaymentReason } from '#src/domain/payment/reasons.ts';
-import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { ReadHeader } from '#src/ports/payment-protocol.ts';
-import type { Payments, PresentedPayment, RunWindow, TicketVerdict } from '#src/ports/payments.ts';
+import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import { readIdentifier } from './payment-identifier.ts';
 import { type Hex, lowerHex, type Terms } from './requirements.ts';
+import { refuse, validateRunWindow, validateTimeWindow } from './time-window.ts';
 import type { HasCode } from './wallet-code.ts';
 
 const PAYMENT_HEADERS = { v2: 'PAYMENT-SIGNATURE', v1: 'X-PAYMENT' } as const;
@@ -56,9 +54,6 @@ export const carriedOf = (payment: PresentedPayment): Carried => payment.carried
 type Refusal = Refused<'payment_required'>;
 type Unreadable = Refusal | Refused<'invalid_request'>;
 type Decoded = { readonly x402Version: 1 | 2; readonly identifier: string | null; readonly carried: Carried };
-
-const refuse = (reason: PaymentReason | 'payment_required', message: string): Refusal =>
-  refused('payment_required', message, { details: { reason } });
 
 export function isPresented(header: ReadHeader): boolean {
   return header(PAYMENT_HEADERS.v2) !== null || header(PAYMENT_HEADERS.v1) !== null;
@@ -225,9 +220,9 @@ const bytesOf = (text: string): Uint8Array => Buffer.from(text.slice(2), 'hex');
 
 const sha256Hex = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex');
 
-const { min: SHORTEST_SECONDS, max: LONGEST_SECONDS } = LIMITS.authorizationSeconds;
+const timesOf = (payment: PresentedPayment) => carriedOf(payment).signed.authorization;
 
-/** Validate a new payment: payee and amount as configured, time window valid now. */
+/** Validates a new payment: payee and amount as configured, time window valid now. */
 export function termsValidators(
   terms: Terms,
 ): Pick<Payments, 'validateTerms' | 'validateNew' | 'validateTicket'> {
@@ -246,57 +241,11 @@ export function termsValidators(
     validateTerms,
     validateNew(payment, nowMs) {
       const verdict = validateTerms(payment);
-      return isRefused(verdict) ? verdict : validateTimeWindow(payment, nowMs);
+      return isRefused(verdict) ? verdict : validateTimeWindow(timesOf(payment), nowMs);
     },
     validateTicket(payment, run) {
       const verdict = validateTerms(payment);
-      return isRefused(verdict) ? verdict : validateRunWindow(payment, run);
+      return isRefused(verdict) ? verdict : validateRunWindow(timesOf(payment), payment.signer, run);
     },
   };
-}
-
-function validateRunWindow(
-  payment: PresentedPayment,
-  { nowMs, dueMs, untilMs }: RunWindow,
-): TicketVerdict | Refusal {
-  const { validAfter, validBefore } = carriedOf(payment).signed.authorization;
-  if (Number(validBefore) < dueMs / 1000 + RUN_TIMES.authorizationLeastSeconds) {
-    return refuse(
-      'authorization_expired',
-      'the authorization expires before its run can be settled: sign one for maxTimeoutSeconds',
-    );
-  }
-  if (Number(validBefore) > untilMs / 1000 + RUN_TIMES.authorizationMarginSeconds + LONGEST_SECONDS) {
-    return refuse('authorization_too_far_ahead', 'the authorization lives much longer than its run needs');
-  }
-  if (Number(validAfter) > dueMs / 1000)
-    return refuse('authorization_not_yet_valid', 'the authorization is not valid when its run is due');
-  const verifiable = Number(validAfter) <= nowMs / 1000;
-  if (!verifiable && payment.signer === 'contract') {
-    return refuse(
-      'authorization_not_yet_valid',
-      'the authorization of a contract wallet must be valid now: no one can verify it before',
-    );
-  }
-  return { kind: 'ticket', verifiable };
-}
-
-function validateTimeWindow(payment: PresentedPayment, nowMs: number): Allowed | Refusal {
-  const { validAfter, validBefore } = carriedOf(payment).signed.authorization;
-  const now = Math.floor(nowMs / 1000);
-  if (Number(validBefore) <= now + SHORTEST_SECONDS) {
-    return refuse(
-      'authorization_expired',
-      'the authorization has expired, or expires too soon to be settled',
-    );
-  }
-  if (Number(validBefore) > now + LONGEST_SECONDS) {
-    return refuse(
-      'authorization_too_far_ahead',
-      `the authorization must expire within ${LONGEST_SECONDS} seconds: sign a shorter one`,
-    );
-  }
-  if (Number(validAfter) > now)
-    return refuse('authorization_not_yet_valid', 'the authorization is not valid yet');
-  return ALLOWED;
 }

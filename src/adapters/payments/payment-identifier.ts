@@ -1,6 +1,5 @@
 // The extension payment-identifier: an id of the client's choice in a payment of version 2. Supported, not required.
 import {
-  declarePaymentIdentifierExtension,
   isValidPaymentId,
   PAYMENT_ID_MAX_LENGTH,
   PAYMENT_ID_MIN_LENGTH,
@@ -9,8 +8,17 @@ import {
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import { isObject } from '#src/lib/is-object.ts';
 
-/** A member of `extensions` in a 402. */
-export const IDENTIFIER_OFFER = { [PAYMENT_IDENTIFIER]: declarePaymentIdentifierExtension() };
+/** A member of `extensions` in a 402. The package's own schema is three times as long, in a header that must be short. */
+export const IDENTIFIER_OFFER = {
+  [PAYMENT_IDENTIFIER]: {
+    info: { required: false },
+    schema: {
+      properties: {
+        id: { pattern: `^[a-zA-Z0-9_-]{${PAYMENT_ID_MIN_LENGTH},${PAYMENT_ID_MAX_LENGTH}}$` },
+      },
+    },
+  },
+};
 
 const EXPECTED = `Expected ${PAYMENT_ID_MIN_LENGTH} to ${PAYMENT_ID_MAX_LENGTH} letters, digits, hyphens and underscores`;
 

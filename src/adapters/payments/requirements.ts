@@ -3,7 +3,6 @@
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { convertToTokenAmount } from '@x402/core/utils';
 import { DEFAULT_ASSETS, type DefaultAssetInfo, findDefaultAsset } from '@x402/evm';
-import { bazaarResourceServerExtension, declareDiscoveryExtension } from '@x402/extensions/bazaar';
 import { domainSeparator } from 'viem';
 import {
   ChainIdToNetwork,
@@ -16,6 +15,7 @@ import { SERVICE } from '#src/domain/limits.ts';
 import type { AskedFor } from '#src/domain/payment/price.ts';
 import type { TicketOffer } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
+import { copyJson, describeRoute, type PaidRoute } from './discovery.ts';
 import type { FacilitatorLogin } from './login.ts';
 
 export type X402Settings = {
@@ -78,7 +78,8 @@ export class UnusableTerms extends Error {
   }
 }
 
-const MAX_TIMEOUT_SECONDS = 120;
+/** How long an authorization lives that pays a call. */
+export const MAX_TIMEOUT_SECONDS = 120;
 /**
  * Settled before the call, since the call's effect cannot be undone. Every entry of a 402 says so, in both versions: stock
  * clients prefer an entry without `paymentFlow`.
@@ -174,20 +175,6 @@ function atomicUnits(priceUsd: string, decimals: number): string {
   return amount;
 }
 
-/** A paid route as the challenge describes it. */
-export type PaidRoute = {
-  /** Begins with a slash. */
-  readonly path: string;
-  /** At most 450 characters. */
-  readonly description: string;
-  /** Path of the service's icon. */
-  readonly icon: string;
-  /** JSON Schema of the body, without references. */
-  readonly inputSchema: { readonly [name: string]: unknown };
-  readonly inputExample: { readonly [name: string]: unknown };
-  readonly outputExample: { readonly [name: string]: unknown };
-};
-
 export type PaidRoutes = Readonly<Record<Route, PaidRoute>>;
 
 const TAGS = ['webhook', 'relay', 'https', 'signed-receipt', 'agents'];
@@ -197,6 +184,8 @@ const DESCRIPTION_MAX = 450;
 type RoutePricing = {
   /** Version 2, without `error` and the signed offer, which differ between answers. */
   readonly required: PaymentRequired;
+  /** The same as a header can contain it: what only catalogues read is in `required`, the documents and the body of a 402. */
+  readonly inHeader: PaymentRequired & { readonly extensions: Readonly<Record<string, unknown>> };
   /** Empty if version 1 has no name for the network. */
   readonly acceptsV1: readonly PaymentRequirementsV1[];
   /** What catalogues may publish: `{bazaar: …}`. */
@@ -225,9 +214,17 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
       tags: TAGS,
       iconUrl: `${plainUrl}${icon}`,
     };
-    const { discovery, outputSchemaV1 } = describeRoute(route);
+    const { discovery, discoveryInHeader, outputSchemaV1 } = describeRoute(route);
+    const { url, serviceName } = resource;
+    const accepts = [priced.requirements];
     return {
-      required: { x402Version: 2, resource, accepts: [priced.requirements] },
+      required: { x402Version: 2, resource, accepts },
+      inHeader: {
+        x402Version: 2,
+        resource: { url, description, serviceName },
+        accepts,
+        extensions: discoveryInHeader,
+      },
       acceptsV1: acceptsV1(priced, resource, outputSchemaV1),
       discovery,
     };
@@ -243,7 +240,8 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
         { ...terms, requirements },
       );
       if (run === null) return priced;
-      return { ...priced, discovery: { ...priced.discovery, ...scheduledRun(run) } };
+      const extensions = { ...priced.inHeader.extensions, ...scheduledRun(run) };
+      return { ...priced, inHeader: { ...priced.inHeader, extensions } };
     },
     routeOf: (resourceUrl) =>
       Object.values(routes).find(({ required }) => required.resource.url === resourceUrl) ??
@@ -253,31 +251,17 @@ export function pricingOf(terms: Terms, baseUrl: string, paid: PaidRoutes): Pric
 
 /** An extension of this service: which run is paid for, for a buyer that compares it with its own schedule. */
 const scheduledRun = (run: NonNullable<TicketOffer['run']>) => ({
-  'scheduled-run': { info: run, schema: SCHEDULED_RUN_SCHEMA },
+  'scheduled-run': { info: run, schema: { type: 'object' } },
 });
 
-const SCHEDULED_RUN_SCHEMA = {
-  type: 'object',
-  properties: {
-    n: { type: 'integer', minimum: 1 },
-    dueAt: { type: 'string', format: 'date-time' },
-  },
-  required: ['n', 'dueAt'],
-};
+/** A pricing as plain JSON, for documents. */
+export const askedFor = ({ required, discovery }: RoutePricing): AskedFor =>
+  copyJson({ resource: required.resource.url, accepts: required.accepts, extensions: discovery });
 
-/** The pricing as plain JSON, for documents. */
-export const askedFor = ({ routes }: Pricing): Readonly<Record<Route, AskedFor>> =>
-  perRoute(routes, ({ required, discovery }) =>
-    copyJson({ resource: required.resource.url, accepts: required.accepts, extensions: discovery }),
-  );
-
-const perRoute = <A, B>(of: Readonly<Record<Route, A>>, map: (value: A) => B) => ({
+export const perRoute = <A, B>(of: Readonly<Record<Route, A>>, map: (value: A) => B) => ({
   'execute/webhook': map(of['execute/webhook']),
   'execute/guided-webhook': map(of['execute/guided-webhook']),
 });
-
-/** Without the symbols that a schema library attaches to its schemas. */
-const copyJson = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as T;
 
 /** Validated with the package's schema, which its clients use too. */
 function acceptsV1(
@@ -302,27 +286,4 @@ function acceptsV1(
       extra,
     }),
   ];
-}
-
-/** What a catalogue may publish: the extension bazaar in version 2, the requirement's outputSchema in version 1. */
-function describeRoute(route: PaidRoute): {
-  discovery: RoutePricing['discovery'];
-  outputSchemaV1: JsonObject;
-} {
-  const { inputSchema, inputExample, outputExample } =
-    copyJson<Record<'inputSchema' | 'inputExample' | 'outputExample', JsonObject>>(route);
-  const declared = declareDiscoveryExtension({
-    bodyType: 'json',
-    input: inputExample,
-    inputSchema,
-    output: { example: outputExample },
-  });
-  const method = { method: 'POST', adapter: { getPath: () => route.path } };
-  return {
-    discovery: { bazaar: bazaarResourceServerExtension.enrichDeclaration?.(declared.bazaar, method) },
-    outputSchemaV1: {
-      input: { type: 'http', method: 'POST', bodyType: 'json', bodyFields: inputSchema, discoverable: true },
-      output: outputExample,
-    },
-  };
 }

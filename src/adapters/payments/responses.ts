@@ -12,6 +12,7 @@ import type { Json, JsonObject } from '#src/domain/canonical-json.ts';
 import { toBase64url } from '#src/domain/encoding.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { didKeyId } from '#src/domain/signing-keys/keys.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { PaymentProtocol, Settlement } from '#src/ports/payment-protocol.ts';
 import type { Signer, SigningKey } from '#src/ports/signer.ts';
@@ -43,9 +44,9 @@ export function challengeBuilder(deps: {
     const nowMs = clock.now();
     const held = shared.get(route);
     if (held !== undefined && Math.abs(nowMs - held.signedAtMs) < OFFER_SHARED_MS) return held.extensions;
-    const { required, discovery } = pricing.routes[route];
-    const extensions = signedOffer(offerKey, required, nowMs + OFFER_MS).then((offer) => ({
-      ...discovery,
+    const { inHeader } = pricing.routes[route];
+    const extensions = signedOffer(offerKey, inHeader, nowMs + OFFER_MS).then((offer) => ({
+      ...inHeader.extensions,
       ...IDENTIFIER_OFFER,
       ...offer,
     }));
@@ -54,21 +55,21 @@ export function challengeBuilder(deps: {
     return extensions;
   }
 
-  return async ({ route, reason, hints, ticket }) => {
-    const { required, acceptsV1, discovery } =
-      ticket === undefined ? pricing.routes[route] : pricing.ticketOf(ticket);
+  return async ({ route, reason, message, hints, ticket }) => {
+    const { inHeader, acceptsV1 } = ticket === undefined ? pricing.routes[route] : pricing.ticketOf(ticket);
     const error = reason === 'payment_required' ? reason : `payment_required: ${reason}`;
     // The terms of a run are its own, so that its offer is too; its route has a rate limit before the 402.
     const extensions =
       ticket === undefined
         ? await extensionsOf(route)
-        : { ...discovery, ...(await signedOffer(offerKey, required, clock.now() + OFFER_MS)) };
-    const challenge: PaymentRequired = { ...required, error, extensions };
+        : { ...inHeader.extensions, ...(await signedOffer(offerKey, inHeader, clock.now() + OFFER_MS)) };
+    const challenge: PaymentRequired = { ...inHeader, error, extensions };
     return {
       headers: { 'PAYMENT-REQUIRED': base64Json(challenge) },
       body: {
         x402Version: 1,
         error,
+        ...(message === null ? {} : { message }),
         accepts: acceptsV1 as unknown as readonly Json[],
         ...(hints.length === 0 ? {} : { validation: hints.map(({ path, message }) => ({ path, message })) }),
       } satisfies JsonObject,
@@ -105,7 +106,8 @@ async function signedOffer(
   const extension = createOfferReceiptExtension(issuer(signer.current(), did, untilMs));
   const { accepts: requirements, resource: resourceInfo } = required;
   const context = { requirements, resourceInfo, paymentRequiredResponse: required };
-  return member(await extension.enrichPaymentRequiredResponse?.({}, context));
+  const offered = await extension.enrichPaymentRequiredResponse?.({}, context);
+  return member(isObject(offered) ? { info: offered.info, schema: { type: 'object' } } : undefined);
 }
 
 /**

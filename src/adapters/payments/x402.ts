@@ -18,6 +18,7 @@ import {
   assetOf,
   type PaidRoutes,
   paymentTerms,
+  perRoute,
   pricingOf,
   type X402Settings,
 } from './requirements.ts';
@@ -77,7 +78,8 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       health: facilitatorHealth({ ...calling, terms, clock }),
     },
     protocol: {
-      askedFor: askedFor(pricing),
+      askedFor: perRoute(pricing.routes, askedFor),
+      askedForRun: (ticket) => askedFor(pricing.ticketOf(ticket)),
       isPresented,
       headerOf,
       read: (header) => readPayment({ terms, hasCode }, header),

@@ -1,8 +1,10 @@
 // What a database offers to the service, asked without changing it: for the operator's doctor.
-import postgres from 'postgres';
-import { systemCode } from '#src/lib/system-error.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
+import { withTimeout } from '#src/lib/time.ts';
 import { isMigrated } from './migrations.ts';
-import { lostByError } from './postgres-connection.ts';
+import { SETTINGS } from './postgres.ts';
+import { demandSessions, refusalOf } from './postgres-refusals.ts';
+import { Sessions } from './postgres-sessions.ts';
 
 export type DatabaseFacts = {
   readonly version: string;
@@ -16,25 +18,23 @@ export type DatabaseFacts = {
   readonly skewMs: number;
 };
 
-const TIMEOUT_S = 5;
+const TIMEOUT_MS = 5000;
 
-/** `failure`: the server's words or the system's code, without a part of the URL. Never throws. */
+/** As the service connects, with its settings. `failure`: without a part of the URL. Never throws. */
 export async function databaseFacts(url: string): Promise<DatabaseFacts | { readonly failure: string }> {
-  const client = postgres(url, {
-    ...lostByError(),
-    max: 1,
-    connect_timeout: TIMEOUT_S,
-    onnotice: () => undefined,
-  });
+  const sessions = new Sessions(url, SETTINGS, 1);
   try {
-    await client`select 1`;
+    await withTimeout(sessions.query('select 1'), TIMEOUT_MS, () => new Late());
+    await demandSessions(sessions, url);
+    const lost = await lostSetting(sessions);
+    if (lost !== null) return { failure: `its server or a pool in front does not keep the setting ${lost}` };
     const since = Date.now();
-    const [row] = await client`
+    const [row] = await sessions.query(`
       select current_setting('server_version') as version,
         current_setting('transaction_read_only') = 'on' as read_only,
         has_database_privilege(current_database(), 'CREATE') as schemas,
         coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) as tables,
-        extract(epoch from clock_timestamp()) * 1000 as now`;
+        extract(epoch from clock_timestamp()) * 1000 as now`);
     const half = (Date.now() - since) / 2;
     if (row === undefined) return { failure: 'it answers without a row' };
     return {
@@ -42,17 +42,29 @@ export async function databaseFacts(url: string): Promise<DatabaseFacts | { read
       isReadOnly: row.read_only === true,
       mayCreateSchemas: row.schemas === true,
       mayCreateTables: row.tables === true,
-      isMigrated: await isMigrated(async (query) => await client.unsafe(query)),
+      isMigrated: await isMigrated((query) => sessions.query(query)),
       skewMs: Number(row.now) - (since + half),
     };
   } catch (error) {
-    return { failure: failureOf(error) };
+    return { failure: refusalOf(error) };
   } finally {
-    await client.end({ timeout: 1 }).catch(() => undefined);
+    await sessions.end();
   }
 }
 
-function failureOf(error: unknown): string {
-  if (error instanceof postgres.PostgresError) return `${error.message} (${error.code})`;
-  return systemCode(error) ?? (error instanceof Error ? error.name : typeof error);
+class Late extends OperatorError {
+  constructor() {
+    super(`no answer within ${TIMEOUT_MS / 1000} s`);
+  }
+}
+
+/** The name of a setting that a later statement of the connection does not have; null: it has all. */
+async function lostSetting(sessions: Sessions): Promise<string | null> {
+  for (const [name, value] of Object.entries(SETTINGS)) {
+    const [row] = await sessions.query(
+      `select setting from pg_settings where name = '${name}' and setting <> '${value}'`,
+    );
+    if (row !== undefined) return name;
+  }
+  return null;
 }

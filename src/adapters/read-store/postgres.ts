@@ -2,11 +2,12 @@
 // connections have its schema for a search path, and a small one for the tables that belong to none.
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
-import postgres from 'postgres';
-import { succeedsWithin } from '#src/lib/time.ts';
+import { succeedsWithin, withTimeout } from '#src/lib/time.ts';
 import type { ReadStore } from '../../ports/read-store.ts';
+import { DrizzleClient } from './drizzle-client.ts';
 import { isMigrated, sharedMigrations, tableLayout } from './migrations.ts';
-import { DrizzleClient, lostByError } from './postgres-connection.ts';
+import { demandSessions, refusalOf } from './postgres-refusals.ts';
+import { Sessions, type Settings } from './postgres-sessions.ts';
 
 export type PostgresOptions = {
   /** `postgres://…` */
@@ -32,15 +33,23 @@ export function postgresReadStore({
   connections = 10,
   unusedMs = UNUSED_MS,
 }: PostgresOptions): ReadStore<PostgresJsDatabase> {
-  const shared = freshPools(url, SHARED_CONNECTIONS, null);
-  const generations = new GenerationPools((schema) => freshPools(url, connections, schema), unusedMs);
+  const shared = poolOf(url, SHARED_CONNECTIONS, null);
+  const generations = new GenerationPools((schema) => poolOf(url, connections, schema), unusedMs);
   let opening: Promise<void> | null = null;
+  /** What the last opening failed with. */
+  let refused: string | null = null;
 
   async function migrated(): Promise<void> {
-    opening ??= migrateOnce(url).catch((error) => {
-      opening = null;
-      throw error;
-    });
+    opening ??= migrateOnce(url).then(
+      () => {
+        refused = null;
+      },
+      (error) => {
+        opening = null;
+        refused = refusalOf(error);
+        throw error;
+      },
+    );
     await opening;
   }
   return {
@@ -48,31 +57,31 @@ export function postgresReadStore({
     layout: tableLayout(),
     async shared() {
       await migrated();
-      return shared.current().db;
+      return shared.db;
     },
     async open(schema) {
       await migrated();
-      return generations.of(schema).current().db;
+      return generations.of(schema).db;
     },
     async health() {
-      return { ok: await succeedsWithin(HEALTH_MS, shared.current().client`select 1`) };
+      const late = () => new Error(`no answer within ${HEALTH_MS} ms`);
+      const failure = await withTimeout(shared.sessions.query('select 1'), HEALTH_MS, late).then(
+        () => null,
+        refusalOf,
+      );
+      const refusal = failure ?? refused;
+      return refusal === null ? { ok: true } : { ok: false, refusal };
     },
     async close() {
       // A migration may wait for another process's, or for a server that does not answer.
       const under = opening;
       if (under !== null) await succeedsWithin(CLOSE_MS, under);
-      await Promise.all([shared.end(), generations.end()]);
+      await Promise.all([shared.sessions.end(), generations.end()]);
     },
   };
 }
 
-type Pool = { readonly client: postgres.Sql; readonly db: PostgresJsDatabase };
-
-/**
- * A pool that lost a connection is given up for a fresh one: postgres.js 3.4.9 can leave a connection that was cut in
- * the middle of a write unable to write ever again, and a pool would lose one with every outage.
- */
-type Pools = ReturnType<typeof freshPools>;
+type Pools = { readonly sessions: Sessions; readonly db: PostgresJsDatabase };
 
 type Open = { readonly pools: Pools; closing?: ReturnType<typeof setTimeout> };
 
@@ -116,80 +125,44 @@ class GenerationPools {
   #close(schema: string, { pools, closing }: Open): void {
     clearTimeout(closing);
     this.#open.delete(schema);
-    const ended = pools.end().finally(() => this.#ending.delete(ended));
+    const ended = pools.sessions.end().finally(() => this.#ending.delete(ended));
     this.#ending.add(ended);
   }
 }
 
-function freshPools(url: string, connections: number, schema: string | null) {
-  const ending = new Set<Promise<void>>();
-  let pool: Pool | null = null;
-  let ended = false;
-  function make(): Pool {
-    const onclose = () => {
-      if (pool !== made || ended) return;
-      pool = null;
-      void end(made);
-    };
-    const path = schema === null ? {} : { search_path: `"${schema}"` };
-    const connection = { ...SETTINGS.connection, ...path };
-    const client = postgres(url, { ...SETTINGS, ...lostByError(), connection, max: connections, onclose });
-    const made = { client, db: drizzle(new DrizzleClient(client).sql) };
-    return made;
-  }
-  function end({ client }: Pool): Promise<void> {
-    const gone = client
-      .end({ timeout: CLOSE_MS / 1000 })
-      .catch(() => undefined)
-      .finally(() => ending.delete(gone));
-    ending.add(gone);
-    return gone;
-  }
-  return {
-    current(): Pool {
-      pool ??= make();
-      return pool;
-    },
-    async end() {
-      ended = true;
-      if (pool !== null) void end(pool);
-      await Promise.all(ending);
-    },
-  };
+function poolOf(url: string, connections: number, schema: string | null): Pools {
+  const path = schema === null ? {} : { search_path: `"${schema}"` };
+  const sessions = new Sessions(url, { ...SETTINGS, ...path }, connections);
+  return { sessions, db: drizzle(new DrizzleClient(sessions).sql) };
 }
 
-const SETTINGS = {
-  onnotice: () => undefined,
-  connect_timeout: 2,
-  // By default postgres.js closes a connection about every half hour; here a closed connection is a lost one.
-  max_lifetime: null,
-  connection: {
-    application_name: 'webhook-relay',
-    statement_timeout: 10_000,
-    // Frees the rows that a purge holds when its process is frozen: another projects again within 10 s.
-    idle_in_transaction_session_timeout: 5000,
-    // A prepared plan outlives the table's growth: made while the table was empty it would always read
-    // the whole of it. Every statement of ours has its index; without this a replay of 40,000 events spends a third in
-    // scans.
-    enable_seqscan: 'off',
-    // Where the planner takes a window's share of a table for large, it plans at each call: with 10^6 jobs the counts of a
-    // day would take three times as long.
-    plan_cache_mode: 'force_generic_plan',
-    // Compiling costs more than any of these statements takes.
-    jit: 'off',
-  },
-} satisfies postgres.Options<Record<string, never>>;
+/** Set on each connection. */
+export const SETTINGS = {
+  statement_timeout: 10_000,
+  // Frees the rows that a purge holds when its process is frozen: another projects again within 10 s.
+  idle_in_transaction_session_timeout: 5000,
+  // A prepared plan outlives the table's growth: made while the table was empty it would always read
+  // the whole of it. Every statement of ours has its index; without this a replay of 40,000 events spends a third in
+  // scans.
+  enable_seqscan: 'off',
+  // Where the planner takes a window's share of a table for large, it plans at each call: with 10^6 jobs the counts of a
+  // day would take three times as long.
+  plan_cache_mode: 'force_generic_plan',
+  // Compiling costs more than any of these statements takes.
+  jit: 'off',
+} satisfies Settings;
 
 /** On a connection of its own, so that the lock and the settings of long statements end with it. */
 export async function migrateOnce(url: string): Promise<void> {
-  const { statement_timeout: _, ...connection } = SETTINGS.connection;
-  const client = postgres(url, { ...SETTINGS, ...lostByError(), connection, max: 1 });
+  const { statement_timeout: _, ...settings } = SETTINGS;
+  const sessions = new Sessions(url, settings, 1);
   try {
-    await client`select pg_advisory_lock(${MIGRATION_LOCK}::bigint)`;
-    if (await isMigrated(async (query) => await client.unsafe(query))) return;
-    await migrate(drizzle(new DrizzleClient(client).sql), sharedMigrations());
+    await demandSessions(sessions, url);
+    await sessions.query(`select pg_advisory_lock(${MIGRATION_LOCK})`);
+    if (await isMigrated((query) => sessions.query(query))) return;
+    await migrate(drizzle(new DrizzleClient(sessions).sql), sharedMigrations());
   } finally {
     // Ends the session, and with it the lock.
-    await client.end({ timeout: 5 });
+    await sessions.end();
   }
 }

@@ -7,6 +7,7 @@ import { withTimeout } from '#src/lib/time.ts';
 import { type Checked, type Finding, fine, problem, reasonOf, skipped, warning } from './finding.ts';
 import { checkListen } from './listen.ts';
 import { checkChain, checkDns, checkEgress, checkFacilitator, checkWitnesses } from './network.ts';
+import { checkPublicAddress } from './public-address.ts';
 import { checkDisk, checkEventLog, checkKeys, checkReadModels } from './stores.ts';
 
 const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checked | Promise<Checked>>> = {
@@ -20,6 +21,7 @@ const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checke
   egress: checkEgress,
   chain: checkChain,
   facilitator: checkFacilitator,
+  public_address: checkPublicAddress,
   witnesses: checkWitnesses,
 };
 

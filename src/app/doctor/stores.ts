@@ -8,7 +8,8 @@ import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
-import { type EventLog, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { WrongExpectedVersion } from '#src/ports/event-log.ts';
+import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { eventLogPath, logHistory } from '../log-history.ts';
@@ -16,6 +17,7 @@ import { openOperatorLog, operatorLogger } from '../operator.ts';
 import { demandWritable } from '../start-errors.ts';
 import { LOG_FILES, NoEventStore } from '../stores.ts';
 import { type Checked, fine, problem, reasonOf, warning } from './finding.ts';
+import { eventStoreSupport, postgresSupport, SUPPORT_TEXT } from './server-support.ts';
 
 const GIB = 2 ** 30;
 /** Below the first the event log soon accepts nothing, below the second within days of a busy relay. */
@@ -58,7 +60,7 @@ export async function checkEventLog(config: Config): Promise<Checked> {
 
 const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
 
-async function withLog(config: Config, work: (log: EventLog) => Promise<Checked>): Promise<Checked> {
+async function withLog(config: Config, work: (log: ScannedLog) => Promise<Checked>): Promise<Checked> {
   const { log } = await openOperatorLog(config, operatorLogger('silent')).catch((error: unknown): never => {
     throw error instanceof NoEventStore ? new OperatorError(noServer(error.cause), { cause: error }) : error;
   });
@@ -106,7 +108,7 @@ const scratchEvent = () => ({ id: randomUUID(), type: 'Doctor', data: {}, metada
 /** No stream has this revision: the append is refused by the leader after its checks, and stores nothing. */
 const NO_REVISION = 10n ** 15n;
 
-async function answersOfServer(log: EventLog): Promise<Checked> {
+async function answersOfServer(log: ScannedLog): Promise<Checked> {
   const head = await log.head();
   const stream = `doctor-${randomUUID()}`;
   const refused = await log.append(stream, NO_REVISION, [scratchEvent()]).then(
@@ -115,7 +117,12 @@ async function answersOfServer(log: EventLog): Promise<Checked> {
   );
   if (!(refused instanceof WrongExpectedVersion))
     return problem(`the server of EVENTSTORE_URL takes no append: ${reasonOf(refused)}`);
-  return fine(`the server of EVENTSTORE_URL is read and takes appends, up to position ${head ?? 'none'}`);
+  const text = `the server of EVENTSTORE_URL is read and takes appends, up to position ${head ?? 'none'}`;
+  const version = (await log.serverVersion?.()) ?? null;
+  if (version === null) return fine(`${text}; it does not state its version`);
+  const support = eventStoreSupport(version, Date.now());
+  const stated = `${text}; its version is ${version}, ${SUPPORT_TEXT[support]}`;
+  return support === 'supported' ? fine(stated) : warning(stated);
 }
 
 export async function checkKeys(config: Config): Promise<Checked> {
@@ -172,5 +179,7 @@ export async function checkReadModels({ databaseUrl, dataDir }: Config): Promise
     return warning(
       `the clock of the database differs by ${skew} s from the clock of this machine: synchronise both (NTP)`,
     );
-  return fine(`PostgreSQL ${facts.version} answers, and the role has the rights it needs; its clock agrees`);
+  const support = postgresSupport(facts.version, Date.now());
+  const text = `PostgreSQL ${facts.version}, ${SUPPORT_TEXT[support]}, answers by the service's own settings, and the role has the rights it needs; its clock agrees`;
+  return support === 'supported' ? fine(text) : warning(text);
 }

@@ -135,7 +135,6 @@ export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], 
     : {
         executionModel: 'per-executed-run',
         requestSchema: ScheduleRequest,
-        previewSchema: SchedulePreviewRequest,
         requestsPerMinute: facts.rateLimitPerMinute,
         rules: [...SCHEDULE_RULES, ...PAID_SCHEDULE_RULES],
         paymentPolicy: scheduleCharge(facts.offer.price),

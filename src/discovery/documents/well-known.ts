@@ -3,7 +3,7 @@ import { addressOf, chargeText, endpoint, paymentTerms, serviceLinks } from '#sr
 import type { Facts } from '#src/discovery/facts.ts';
 import { callOrder, PURPOSE, repeats, TEST_TARGET, whenText } from '#src/discovery/guidance.ts';
 import { PAID_LIST } from '#src/discovery/paid-routes.ts';
-import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
+import { JSON_TYPE, ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 
@@ -26,6 +26,7 @@ export function agentManifest(facts: Facts) {
     protocols: ['http', 'mcp', 'x402'],
     actions: [
       ...PAID_LIST.map(([, route]) => action(route.actionId, route)),
+      ...(facts.schedules === undefined ? [] : [action('scheduled.webhook', SCHEDULE_ROUTES.createSchedule)]),
       action('decide.webhook', ROUTES.decide),
       action('policy.check', ROUTES.checkPolicy),
       action('receipt.verify', ROUTES.verifyReceipt),
@@ -99,8 +100,15 @@ export function x402Items(facts: Facts) {
   };
 }
 
-const forSale = ({ askedFor }: Facts) =>
-  askedFor === null ? [] : PAID_LIST.map(([name, { description }]) => ({ description, ...askedFor[name] }));
+/** The fund route has no address before a schedule exists; its 402 is that of the schedule's run. */
+const forSale = ({ askedFor, askedForSchedule }: Facts) => [
+  ...(askedFor === null
+    ? []
+    : PAID_LIST.map(([name, { description }]) => ({ description, ...askedFor[name] }))),
+  ...(askedForSchedule === null
+    ? []
+    : [{ description: SCHEDULE_ROUTES.createSchedule.description, ...askedForSchedule }]),
+];
 
 /**
  * `/robots.txt` (RFC 9309). All addresses are allowed, records included: agents read through crawlers that obey this file,

@@ -3,6 +3,7 @@ import { FormatRegistry, type Static, Type } from '@sinclair/typebox';
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
 import { Method, type Route } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
+import { type Warning, warningsIf } from '#src/domain/refusal.ts';
 
 const { retryAttempts: attempts, retryBackoffMs: backoffMs, timeoutMs } = LIMITS;
 
@@ -40,7 +41,12 @@ export const WebhookRequest = Type.Object(
         description: 'Outbound headers. Hop-by-hop and proxy headers are stripped.',
       }),
     ),
-    body: Type.Optional(Type.Unknown({ description: 'Any JSON; forwarded to the target as the JSON body.' })),
+    body: Type.Optional(
+      Type.Unknown({
+        description:
+          'Any JSON. The target gets it as compact JSON, as JSON.stringify writes it: no blanks, names like 7 first and ascending, then the others in their order, 1.0 as 1. A text is sent in its quotes.',
+      }),
+    ),
     idempotencyKey: Type.Optional(
       Type.String({ minLength: LIMITS.idempotencyKeyLength.min, maxLength: LIMITS.idempotencyKeyLength.max }),
     ),
@@ -83,6 +89,19 @@ export function normaliseRequest(request: WebhookRequest, href: string): NormalR
     timeoutMs: request.timeoutMs ?? timeoutMs.default,
   };
 }
+
+/** Remarks on a body that the target may read otherwise than its headers say. */
+export function bodyWarnings({ headers = {}, body }: BodyAndHeaders): readonly Warning[] {
+  const [, type = 'application/json'] =
+    Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
+  return warningsIf([
+    body !== undefined && !/^(application\/|[^;]+\+)json\s*(;|$)/i.test(String(type)),
+    'body_is_json',
+    'The body is sent as JSON, a text in its quotes, although the header content-type says otherwise.',
+  ]);
+}
+
+type BodyAndHeaders = { readonly headers?: WebhookRequest['headers']; readonly body?: unknown };
 
 /** The text whose keyed hash is the request's fingerprint: every field that a repeat must share. */
 export function fingerprintText(request: NormalRequest, route: Route, decisionId: string | null): string {

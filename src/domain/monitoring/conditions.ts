@@ -96,11 +96,7 @@ export const CONDITIONS = {
     codes: {
       unavailable: warn(
         'RelayReadModelsDown',
-        'The read models are unavailable: reads answer 503, calls are executed.',
-      ),
-      refused: error(
-        'RelayReadModelsDown',
-        'The database refuses this service: {refusal}. Reads answer 503, calls are executed.',
+        'The read models are unavailable: reads answer 503, calls are executed.{why}',
       ),
       rebuilding: warn(
         'RelayReadModelsDown',

@@ -50,7 +50,7 @@ export type ComparisonHealth =
  */
 export const STANDSTILL_MS = 900_000;
 
-export type ReadModelProblem = 'unavailable' | 'refused' | 'rebuilding';
+export type ReadModelProblem = 'unavailable' | 'rebuilding';
 
 export type ReadModelHealth =
   | { readonly ok: true }
@@ -139,9 +139,7 @@ export function wrongParts(facts: HealthFacts): WrongParts {
     eventLog: wrongLog(eventLog),
     signingKey: signingKey.ok ? null : { code: 'no_signing_key', facts: validFromFact(signingKey.validFrom) },
     transparencyLog: wrongCheckpoint(checkpoint),
-    readModels: readModels.ok
-      ? null
-      : { code: readModels.problem, facts: { refusal: readModels.refusal ?? 'it states no reason' } },
+    readModels: readModels.ok ? null : { code: readModels.problem, facts: whyFact(readModels.refusal) },
     projections: wrongProjection(projection),
     facilitator: facilitator === null || facilitator.ok ? null : { code: facilitator.problem },
     chain: wrongChain(chain),
@@ -178,6 +176,9 @@ function wrongChain(chain: HealthFacts['chain']): Wrong<'chain'> | null {
   if (chain === null || chain.ok) return null;
   return { code: chain.problem, facts: chain.problem === 'not_compared' ? { since: chain.since } : {} };
 }
+
+const whyFact = (refusal: string | undefined): ConditionFacts =>
+  refusal === undefined ? {} : { why: ` The reason: ${refusal}.` };
 
 export const validFromFact = (validFrom: string | null): ConditionFacts => ({
   validFrom: validFrom === null ? '' : `; a key is valid from ${validFrom}`,

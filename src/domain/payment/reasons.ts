@@ -4,6 +4,8 @@
 type Reason = { readonly meaning: string; readonly action: string };
 
 const SIGN = 'Sign a new payment for the terms of this answer.';
+const CLOCK =
+  "The answer's `message` states the difference from the header `Date`. If the payment was just signed, set the machine's clock; sign a new payment.";
 const CLIENT = 'Let an x402 client write the header; a snippet of /api/snippets does.';
 
 /** Of this relay. */
@@ -30,14 +32,14 @@ export const PAYMENT_REASONS = {
   recipient_mismatch: { meaning: 'The payment is to another payee.', action: SIGN },
   amount_mismatch: { meaning: 'The payment is of another amount.', action: SIGN },
   payer_is_payee: { meaning: 'The payee cannot pay itself.', action: 'Pay from another wallet.' },
-  authorization_expired: { meaning: 'The authorization has expired, or expires too soon.', action: SIGN },
+  authorization_expired: { meaning: 'The authorization has expired, or expires too soon.', action: CLOCK },
   authorization_too_far_ahead: {
     meaning: 'The authorization is valid for too long.',
-    action: 'Sign one that expires within `maxTimeoutSeconds`.',
+    action: `Sign one that expires within \`maxTimeoutSeconds\`. ${CLOCK}`,
   },
   authorization_not_yet_valid: {
     meaning: 'The authorization is not valid yet.',
-    action: "Set the machine's clock, and sign a new payment.",
+    action: CLOCK,
   },
   authorization_cancelled: {
     meaning: 'The payer has cancelled the authorization on the chain.',

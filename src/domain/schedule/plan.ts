@@ -64,8 +64,12 @@ export const IntervalSchedule = Closed({
 export const PaidSchedule = Type.Union([OnceSchedule, DailySchedule, WeeklySchedule, IntervalSchedule]);
 export type PaidSchedule = Static<typeof PaidSchedule>;
 
+const { idempotencyKey: _, ...scheduled } = WebhookRequest.properties;
+/** Without an idempotency key: each run is executed once, by its number. */
+export const ScheduledWebhook = Closed(scheduled);
+
 export const ScheduleRequest = Closed({
-  webhook: WebhookRequest,
+  webhook: ScheduledWebhook,
   schedule: PaidSchedule,
   catchUpSeconds: Type.Optional(
     Type.Integer({

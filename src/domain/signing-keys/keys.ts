@@ -177,17 +177,17 @@ export type HeldKey = {
 };
 
 /**
- * For this time an older valid key is preferred to a fresh one, so that every process has read the fresh key's
- * announcement. A little more than the 5 s between two reads.
+ * For this time an older valid key is preferred to a fresh one: verifiers cache the key set for a minute, some JOSE libraries
+ * for longer, and do not download it again for a key that they lack. Checkpoint keys are read by our own processes, every 5 s.
  */
-const SETTLING_SECONDS = 6;
+const SETTLING_SECONDS: Readonly<Record<KeyPurpose, number>> = { receipt: 180, checkpoint: 6 };
 
 /**
  * The key that signs for `purpose` what is issued `atMs` (Unix ms, rounded down to the second as `iat` is); null if
  * none is valid then. `announced`: the keys of the log, as this process has read them.
  *
- * Preferred are settled keys to fresh ones, then `active` in the file to `retired`, then keys without a retirement to those
- * with one, then the order of the file.
+ * Preferred are settled keys to fresh ones, of fresh ones the older, then `active` in the file to `retired`, then keys without
+ * a retirement to those with one, then the order of the file.
  */
 export function keyThatSigns<K extends HeldKey>(
   held: readonly K[],
@@ -196,13 +196,13 @@ export function keyThatSigns<K extends HeldKey>(
   atMs: number,
 ): K | null {
   const at = Math.floor(atMs / 1000);
-  let best: { readonly key: K; readonly rank: number } | null = null;
+  let best: { readonly key: K; readonly age: number; readonly rank: number } | null = null;
   for (const key of held) {
     const record = key.purpose === purpose ? recordOf(key, announced) : null;
     if (record === null || !keyOpenAt(record, at)) continue;
-    const settled = at >= record.notBefore + SETTLING_SECONDS;
-    const rank = (settled ? 4 : 0) + (key.status === 'active' ? 2 : 0) + (isUnretired(record) ? 1 : 0);
-    if (best === null || rank > best.rank) best = { key, rank };
+    const age = Math.min(at - record.notBefore, SETTLING_SECONDS[purpose]);
+    const rank = (key.status === 'active' ? 2 : 0) + (isUnretired(record) ? 1 : 0);
+    if (best === null || age > best.age || (age === best.age && rank > best.rank)) best = { key, age, rank };
   }
   return best?.key ?? null;
 }

@@ -50,7 +50,9 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
     async refuse(refusal, ticket) {
       if (refusal.refused !== 'payment_required') return refusalAnswer(refusal);
       const { hints = [] } = refusal;
-      const asked = { route, reason: reasonOf(refusal), hints, ...(ticket && { ticket }) };
+      const reason = reasonOf(refusal);
+      const message = reason === 'payment_required' ? null : refusal.message;
+      const asked = { route, reason, message, hints, ...(ticket && { ticket }) };
       const { headers, body } = await payments.challenge(asked);
       return json(STATUS.payment_required, body, headers);
     },

@@ -125,6 +125,8 @@ const isClosing = (char: number) => char === CLOSE_ARRAY || char === CLOSE_OBJEC
 
 /** False if a double gives the number back otherwise: what is sent on or signed would not be what the caller wrote. */
 export function isExactNumber(text: string): boolean {
+  // Written as 0 by everything that writes JSON.
+  if (text.startsWith('-') && Number(text) === 0) return false;
   // A double holds any 15 digits (IEEE 754).
   if (/^[-.\d]{1,15}$/.test(text)) return true;
   const value = Number(text);

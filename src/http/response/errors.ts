@@ -36,6 +36,12 @@ export const ChallengeBody = Closed({
     ],
     { description: 'Why: a code of the protocol or ours, see /api/errors, or one of the facilitator.' },
   ),
+  message: Type.Optional(
+    Type.String({
+      description:
+        'Why the payment that came is refused, for people: of its times, how they differ from the header Date.',
+    }),
+  ),
   accepts: Type.Array(
     Type.Object({
       network: Type.String(),

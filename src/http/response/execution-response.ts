@@ -4,9 +4,10 @@ import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
 import { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { FailureReasonShown } from '#src/domain/failure-reasons.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
+import { bodyWarnings, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
-import { Closed, HttpStatus, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, HttpStatus, Instant, Link, Nullable, Warnings } from '#src/domain/schema-parts.ts';
 import type { Guided } from '#src/usecases/execution/execute-guided-webhook.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import { ExecutionLinks, jobLinks, type Links } from './links.ts';
@@ -48,6 +49,7 @@ export const ExecutionResponse = Closed({
         'The newest checkpoint of the transparency log (a C2SP signed note), with or without this receipt. Keep it: a relay that later drops or rewrites what it covers is caught by it.',
     }),
   ),
+  warnings: Type.Optional(Warnings),
   links: ExecutionLinks,
 });
 type ExecutionResponse = typeof ExecutionResponse.static;
@@ -70,13 +72,15 @@ export const statusOf = ({ job }: Execution) => (job.status === 'succeeded' ? 20
 const jobShown = shownBy(ExecutionResponse.properties.job);
 const paymentShown = shownBy(ExecutionResponse.properties.payment);
 
-/** `checkpoint`: the newest, as it is when this is answered. */
+/** `request`: that was executed. `checkpoint`: the newest, as it is when this is answered. */
 export function executionShown(
   { mode, replay, job, receipt, payment, disclosures }: Execution,
+  request: WebhookRequest,
   links: Links,
   checkpoint: string | null,
 ): ExecutionResponse {
   const { id, jws, keyId } = receipt;
+  const warnings = bodyWarnings(request);
   return {
     mode,
     idempotentReplay: replay,
@@ -85,6 +89,7 @@ export function executionShown(
     payment: paymentShown(payment),
     disclosures: [...disclosures],
     checkpoint,
+    ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
     links: {
       ...jobLinks(links, job.id, id, job.decisionId),
       receipt: links.receipt(id),
@@ -95,12 +100,13 @@ export function executionShown(
 
 export function guidedShown(
   { execution, decision }: Guided,
+  action: WebhookRequest,
   links: Links,
   checkpoint: string | null,
 ): GuidedResponse {
   const { decisionId: id, recommendation, confidence } = decision;
   return {
-    ...executionShown(execution, links, checkpoint),
+    ...executionShown(execution, action, links, checkpoint),
     decision: { id, recommendation, confidence, links: { decision: links.decision(id) } },
   };
 }

@@ -2,6 +2,7 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { DOCUMENTS, FILES } from '#src/discovery/documents.ts';
 import type { Deployment, Facts } from '#src/discovery/facts.ts';
+import { UNKNOWN_RUN } from '#src/discovery/paid-routes.ts';
 import { JSON_TYPE, ROUTES, type RouteFacts } from '#src/discovery/routes.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { MCP_VERSIONS } from '#src/http/mcp/endpoint.ts';
@@ -11,7 +12,7 @@ import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 
 export type DeploymentFacts = {
   readonly settings: Deployment;
-  readonly payments: Pick<PaymentProtocol, 'askedFor'> | null;
+  readonly payments: Pick<PaymentProtocol, 'askedFor' | 'askedForRun'> | null;
   readonly clock: { now(): number };
 };
 
@@ -23,6 +24,7 @@ export function documentFacts({ settings, payments, clock }: DeploymentFacts): F
     baseUrl: baseUrl.replace(/\/+$/, ''),
     generatedAt: iso(clock.now()),
     askedFor: payments?.askedFor ?? null,
+    askedForSchedule: (settings.schedules && payments?.askedForRun(UNKNOWN_RUN)) ?? null,
     targetQuota: targetQuota && { windowMs: targetQuota.windowMs, maxRequests: targetQuota.maxRequests },
     mcpVersions: MCP_VERSIONS,
   };

@@ -9,7 +9,14 @@ import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { ALLOWED, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { BODY_ERRORS, type ParseDeps, parsePaidRequest, rateRule } from '#src/http/request/parse-request.ts';
+import { idempotencyKeyOf } from '#src/http/request/idempotency-header.ts';
+import {
+  BODY_ERRORS,
+  type ParseDeps,
+  type Parsed,
+  parsePaidRequest,
+  rateRule,
+} from '#src/http/request/parse-request.ts';
 import { type GateDeps, paymentGate } from '#src/http/request/payment-gate.ts';
 import { contextOf, countedAs } from '#src/http/request/request-context.ts';
 import { type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
@@ -47,13 +54,18 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
       check: schemaCheck(WebhookRequest),
       response: ExecutionResponse,
       errors: {
-        409: 'The idempotency key (idempotencyKey, or the id of the extension payment-identifier in the payment of a request that has none) or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved), not confirmed yet (unconfirmed) or being refunded (refunding); nothing was charged for this one.',
+        409: 'The idempotency key (idempotencyKey, or the request header Idempotency-Key, or the id of the extension payment-identifier in the payment of a request that has none) or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved), not confirmed yet (unconfirmed) or being refunded (refunding); nothing was charged for this one.',
+      },
+      withKey(request, headers) {
+        const idempotencyKey = idempotencyKeyOf(headers, request.idempotencyKey, '/idempotencyKey');
+        if (idempotencyKey === undefined) return { body: request };
+        return typeof idempotencyKey === 'string' ? { body: { ...request, idempotencyKey } } : idempotencyKey;
       },
       async execute(request, caller) {
         const unguided = { decisionId: null, decisionHash: null, approval: ALLOWED } as const;
         const execution = await deps.execute({ route: 'execute/webhook', ...unguided, request, ...caller });
         if (isRefused(execution)) return execution;
-        return { execution, shown: () => executionShown(execution, links, checkpoint()) };
+        return { execution, shown: () => executionShown(execution, request, links, checkpoint()) };
       },
     }),
     paidEndpoint(deps, {
@@ -64,10 +76,18 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
         404: 'There is no such decision.',
         409: 'The decision does not approve this call, or its key or payment is in use: see error.code.',
       },
+      // The decision is the key, of the action as it was decided.
+      withKey(request, headers) {
+        const key = idempotencyKeyOf(headers, request.action.idempotencyKey, '/action/idempotencyKey');
+        return typeof key === 'object' ? key : { body: request };
+      },
       async execute(request, caller) {
         const guided = await deps.executeGuided({ ...request, ...caller });
         if (isRefused(guided)) return guided;
-        return { execution: guided.execution, shown: () => guidedShown(guided, links, checkpoint()) };
+        return {
+          execution: guided.execution,
+          shown: () => guidedShown(guided, request.action, links, checkpoint()),
+        };
       },
     }),
   ];
@@ -78,6 +98,8 @@ type PaidEndpoint<S extends TSchema> = {
   readonly check: SchemaCheck<S>;
   readonly response: TSchema;
   readonly errors: Readonly<Record<number, string>>;
+  /** With the key of the header Idempotency-Key if it has none. */
+  withKey(body: Static<S>, headers: Headers): Parsed<Static<S>> | Refused<'invalid_request'>;
   /** `caller`: who calls, and how. `shown`: the body of the answer, made when the payment header is. */
   execute(
     body: Static<S>,
@@ -102,7 +124,7 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
     paidUsd: usd(offer),
     errors: {
       ...BODY_ERRORS,
-      400: 'The request is invalid or its target is refused: nothing was sent.',
+      400: 'The request is invalid (a header Idempotency-Key beside another idempotencyKey, too) or its target is refused: nothing was sent.',
       429: 'Rate limited, or too many calls in flight.',
       503: 'A part of the service is unavailable, or the payment is unconfirmed: see error.code.',
       508: 'The request came through this relay already.',
@@ -112,10 +134,12 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
   return endpoint(PAID_ROUTES[route], operation, async ({ request }) => {
     const parsed = await parsePaidRequest(deps, request, rules, gate);
     if (isRefused(parsed)) return gate.refuse(parsed);
-    const { body, presented, payer } = parsed;
+    const { presented, payer } = parsed;
+    const keyed = paid.withKey(parsed.body, request.headers);
+    if (isRefused(keyed)) return gate.refuse(keyed);
     const client = deps.clientKey(countedAs(contextOf(request).client));
     const caller = { presented, payer, client, via: request.headers.get('via') };
-    const done = await paid.execute(body, caller).catch((thrown: unknown) => {
+    const done = await paid.execute(keyed.body, caller).catch((thrown: unknown) => {
       throw faultWithJobLink(thrown, links);
     });
     if (isRefused(done)) return gate.refuse(withJobLink(done, links));

@@ -3,17 +3,18 @@
 import { Type } from '@sinclair/typebox';
 import { HANDOFF_EXAMPLE, SCHEDULE_EXAMPLES } from '#src/discovery/documents/free-surfaces.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import { PaidSchedule } from '#src/domain/schedule/plan.ts';
+import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import {
   ActivePaymentPolicy,
   PaymentPolicy,
   SchedulePreviewRequest,
   scheduleCharge,
 } from '#src/domain/schedule/preview.ts';
-import { Closed, Instant, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Instant, Link, Nullable, Warnings } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
@@ -28,7 +29,6 @@ import {
   policyOf,
   Verdict,
   verdictShown,
-  Warnings,
 } from './policy.ts';
 
 const HandoffResponse = Closed({
@@ -70,10 +70,6 @@ const SchedulePreviewResponse = previewResponse(PaymentPolicy);
 const ActivePreviewResponse = previewResponse(ActivePaymentPolicy);
 type SchedulePreviewResponse = typeof SchedulePreviewResponse.static | typeof ActivePreviewResponse.static;
 
-/** The schedule is checked apart: its faults alone have a code of their own. */
-const outerCheck = schemaCheck(
-  Closed({ webhook: SchedulePreviewRequest.properties.webhook, schedule: Type.Optional(Type.Unknown()) }),
-);
 const typeCheck = schemaCheck(
   Type.Object({ type: Type.Union(PaidSchedule.anyOf.map(({ properties }) => properties.type)) }),
 );
@@ -93,6 +89,8 @@ export type PlanningDeps = ParseDeps &
 export function planningRoutes(deps: PlanningDeps): Endpoint[] {
   const { settings } = deps;
   const links = linksFrom(settings.baseUrl);
+  // What can be bought, where it can.
+  const schema = settings.schedules === undefined ? SchedulePreviewRequest : ScheduleRequest;
   return [
     bodyEndpoint(deps, ROUTES.handoff, {
       check: taskCheck,
@@ -123,8 +121,8 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
       },
     }),
     bodyEndpoint(deps, ROUTES.schedulePreview, {
-      check: previewCheck,
-      body: SchedulePreviewRequest,
+      check: previewCheck(schema),
+      body: schema,
       example: SCHEDULE_EXAMPLES[0]?.request,
       rates: [rateRule('schedule-preview', settings.rateLimitPerMinute)],
       ok: [
@@ -161,16 +159,29 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
   ];
 }
 
-/** Beside other faults those of the schedule are listed too, so that a caller corrects all at once. */
-const previewCheck: typeof outerCheck = {
-  ...outerCheck,
-  faults(value) {
-    if (!isObject(value)) return outerCheck.faults(value).slice(0, MAX_FAULTS);
-    const { schedule = null } = value;
-    const inner = scheduleCheck.matches(schedule) ? [] : malformedSchedule(schedule).details;
-    return [...outerCheck.faults(value), ...inner].slice(0, MAX_FAULTS);
-  },
-};
+/**
+ * The schedule is checked apart: its faults alone have a code of their own. Beside other faults they are listed too, so that
+ * a caller corrects all at once.
+ */
+function previewCheck({ properties }: typeof SchedulePreviewRequest | typeof ScheduleRequest) {
+  const outer = schemaCheck(
+    Closed({
+      ...properties,
+      webhook: properties.webhook as typeof WebhookRequest,
+      schedule: Type.Optional(Type.Unknown()),
+    }),
+  );
+  const check: typeof outer = {
+    ...outer,
+    faults(value) {
+      if (!isObject(value)) return outer.faults(value).slice(0, MAX_FAULTS);
+      const { schedule = null } = value;
+      const inner = scheduleCheck.matches(schedule) ? [] : malformedSchedule(schedule).details;
+      return [...outer.faults(value), ...inner].slice(0, MAX_FAULTS);
+    },
+  };
+  return check;
+}
 
 /** By its type first: of a union a caller learns only that it fits none. */
 function malformedSchedule(given: unknown) {

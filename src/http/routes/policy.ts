@@ -5,7 +5,7 @@ import { ACTION } from '#src/discovery/paid-routes.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
-import { Closed, Count, Link, Nullable } from '#src/domain/schema-parts.ts';
+import { Closed, Count, Link, Nullable, Warnings } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
@@ -24,8 +24,6 @@ export const Verdict = {
   allowed: Type.Boolean(),
   error: Type.Optional(ErrorBody.properties.error),
 };
-
-export const Warnings = Type.Array(Closed({ code: Type.String(), message: Type.String() }));
 
 export const PolicyShown = Closed({
   preset: Type.String(),

@@ -2,18 +2,19 @@
 import { Type } from '@sinclair/typebox';
 import type { RunRecord, ScheduleRecord } from '#projections/schedule/query.ts';
 import { usd } from '#src/discovery/facts.ts';
+import { UNKNOWN_RUN } from '#src/discovery/paid-routes.ts';
 import { SCHEDULE_ROUTES as ROUTES } from '#src/discovery/routes.ts';
 import { SCHEDULE_ANSWER_EXAMPLE, SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { upcomingRuns } from '#src/domain/schedule/commands.ts';
-import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/records.ts';
+import { refuseKey } from '#src/http/request/idempotency-header.ts';
 import {
   BODY_ERRORS,
   limitRate,
@@ -105,9 +106,6 @@ export const CancelResponse = Closed({
 const check = schemaCheck(ScheduleRequest);
 const IS_ID = new RegExp(ID_PATTERN.schedule);
 
-/** For a request whose run is not known: of a run that is due now. */
-const PROBE_SECONDS = SCHEDULE_LIMITS.catchUpSeconds.default + RUN_TIMES.authorizationMarginSeconds;
-
 const scheduleLinks = (links: Links, id: string) => ({
   schedule: links.at(`/api/schedules/${id}`),
   runs: links.at(`/api/schedules/${id}/runs`),
@@ -154,17 +152,16 @@ const PAID_ERRORS = {
 function createEndpoint(deps: Deps, links: Links): Endpoint {
   const gate = paymentGate(deps, 'execute/webhook');
   const rules = { check, rates: rates(deps) };
-  const { path, summary, description } = ROUTES.createSchedule;
-  const offerOf = (quote: Quote | null): TicketOffer => ({
-    path,
-    description:
-      quote === null ? summary : `${summary}: run 1, due ${quote.run.dueAt}. Settled then, or never.`,
-    maxTimeoutSeconds: quote?.maxTimeoutSeconds ?? PROBE_SECONDS,
-    run: quote && shownRun(quote.run),
-    inputSchema: ScheduleRequest,
-    inputExample: SCHEDULE_REQUEST_EXAMPLE,
-    outputExample: SCHEDULE_ANSWER_EXAMPLE,
-  });
+  const { summary, description } = ROUTES.createSchedule;
+  const offerOf = (quote: Quote | null): TicketOffer =>
+    quote === null
+      ? UNKNOWN_RUN
+      : {
+          ...UNKNOWN_RUN,
+          description: `${summary}: run 1, due ${quote.run.dueAt}. Settled then, or never.`,
+          maxTimeoutSeconds: quote.maxTimeoutSeconds,
+          run: shownRun(quote.run),
+        };
   async function refuse(refusal: RouteRefused, body: unknown): Promise<Response> {
     const quote = check.matches(body) ? await deps.quoteSchedule(body) : null;
     return gate.refuse(refusal, offerOf(quote !== null && isRefused(quote) ? null : quote));
@@ -179,6 +176,8 @@ function createEndpoint(deps: Deps, links: Links): Endpoint {
   return endpoint(ROUTES.createSchedule, operation, async ({ request }) => {
     const parsed = await parsePaidRequest(deps, request, rules, gate);
     if (isRefused(parsed)) return refuse(parsed, 'body' in parsed ? parsed.body : null);
+    const unkeyed = refuseKey(request.headers);
+    if (isRefused(unkeyed)) return unkeyed;
     const bought = await deps.create(parsed.body, buyerOf(deps, request, parsed, gate.headerOf(request)));
     return isRefused(bought) ? refuse(bought, parsed.body) : json(201, shown(deps, links, bought));
   });
@@ -216,6 +215,8 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
     if (!gate.isOpen(request)) return refuse(refused('payment_required', 'This run has to be paid for.'), id);
     const payer = await gate.identify(request);
     if (isRefused(payer)) return refuse(payer, id);
+    const unkeyed = refuseKey(request.headers);
+    if (isRefused(unkeyed)) return unkeyed;
     const bought = await deps.fund(id, buyerOf(deps, request, payer, gate.headerOf(request)));
     return isRefused(bought) ? refuse(bought, id) : json(201, shown(deps, links, bought));
   });

@@ -1,5 +1,5 @@
 // The policy check: the verdict that a decision and an execution would get, and what would be sent, free of charge.
-import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { bodyWarnings, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { type Allowed, isRefused, type Refused, type Warning, warningsIf } from '#src/domain/refusal.ts';
 import {
   type JudgeDeps,
@@ -51,8 +51,9 @@ export async function checkPolicy(
   };
 }
 
-const warningsOf = ({ headers, request }: ReadRequest) =>
-  warningsIf(
+const warningsOf = ({ headers, request }: ReadRequest) => [
+  ...bodyWarnings(request),
+  ...warningsIf(
     [
       request.idempotencyKey === null,
       'idempotency_key_missing',
@@ -68,4 +69,5 @@ const warningsOf = ({ headers, request }: ReadRequest) =>
       'target_may_see_repeats',
       'With retries the target may get the request more than once: it should honour Idempotency-Key.',
     ],
-  );
+  ),
+];

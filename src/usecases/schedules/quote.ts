@@ -101,12 +101,6 @@ export function readPlan(
 ): Plan | Refused<'invalid_request' | 'invalid_schedule'> {
   const read = readRequest(webhook, '/webhook');
   if (isRefused(read)) return read;
-  if (webhook.idempotencyKey !== undefined) {
-    const message = 'Leave it out: each run is executed once, by its number';
-    return refused('invalid_request', 'The request is invalid: see details.', {
-      details: [{ path: '/webhook/idempotencyKey', message }],
-    });
-  }
   const schedule = checkedSchedule(given, deps.calendar);
   if ('kind' in schedule) {
     const { path, message } = schedule;

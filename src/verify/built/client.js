@@ -971,7 +971,9 @@ var WebhookRequest = Type.Object({
   headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
     description: "Outbound headers. Hop-by-hop and proxy headers are stripped."
   })),
-  body: Type.Optional(Type.Unknown({ description: "Any JSON; forwarded to the target as the JSON body." })),
+  body: Type.Optional(Type.Unknown({
+    description: "Any JSON. The target gets it as compact JSON, as JSON.stringify writes it: no blanks, names like 7 first and ascending, then the others in their order, 1.0 as 1. A text is sent in its quotes."
+  })),
   idempotencyKey: Type.Optional(Type.String({ minLength: LIMITS2.idempotencyKeyLength.min, maxLength: LIMITS2.idempotencyKeyLength.max })),
   retry: Type.Optional(RetryOptions),
   timeoutMs: Type.Optional(Type.Integer({ minimum: timeoutMs.min, maximum: timeoutMs.max, default: timeoutMs.default }))

@@ -10,7 +10,6 @@ import { EVM_NETWORK_CHAIN_ID_MAP } from '@x402/evm/v1';
 import {
   extractDiscoveryInfoV1,
   isValidServiceName,
-  sanitizeTags,
   validateDiscoveryExtension,
   validateDiscoveryExtensionSpec,
 } from '@x402/extensions/bazaar';
@@ -27,6 +26,7 @@ import { createSigner, wrapFetchWithPayment as wrapFetchV1 } from 'x402-fetch';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
+import { REASONS_OF_402 } from '#src/domain/payment/reasons.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import {
@@ -45,6 +45,8 @@ import {
 const ROUTES = Object.keys(PAID_ROUTES) as Route[];
 /** Limit of all headers of a response: Bun, Deno and undici refuse more. */
 const CLIENTS_TAKE = 16 * 1024;
+/** Of 3500 bytes for the whole head of a 402, without 700 for the other headers and 100 for a longer PUBLIC_BASE_URL. */
+const PROXIES_PASS = 3500 - 700 - 100;
 
 test('version 2 in the header: resource, requirements, extensions', async () => {
   const x402 = await lab();
@@ -57,20 +59,25 @@ test('version 2 in the header: resource, requirements, extensions', async () => 
       resource: {
         url: BASE_URL + PAID_ROUTES[route].path,
         description: PAID_ROUTES[route].description,
-        mimeType: 'application/json',
         serviceName: 'webhook-relay',
-        iconUrl: `${BASE_URL}/favicon.svg`,
-        tags: ['webhook', 'relay', 'https', 'signed-receipt', 'agents'],
       },
       accepts: [ACCEPTED],
     });
     assert.deepEqual(Object.keys(extensions ?? {}).sort(), ['bazaar', 'offer-receipt', 'payment-identifier']);
-    assert.ok(header.length < CLIENTS_TAKE / 2, `the header has ${header.length} characters`);
-    const { description = '', serviceName, tags } = rest.resource;
+    assert.ok(header.length < PROXIES_PASS, `the header has ${header.length} characters`);
+    const { description = '', serviceName } = rest.resource;
     assert.ok(description.length <= 450);
     assert.equal(isValidServiceName(serviceName), true);
-    assert.deepEqual(sanitizeTags(tags), tags);
   }
+});
+
+test('with every reason the header leaves room for the other headers within what proxies pass on', async () => {
+  const x402 = await lab();
+  for (const route of ROUTES)
+    for (const reason of REASONS_OF_402) {
+      const { header } = await challenged(x402, { route, reason });
+      assert.ok(header.length < PROXIES_PASS, `${reason}: ${header.length} characters`);
+    }
 });
 
 test('version 1 in the body: only version, error and the requirements', async () => {
@@ -107,6 +114,17 @@ test('hints about the request body are in the response body only', async () => {
   assert.equal('validation' in ((await challenged(x402)).body as object), false);
 });
 
+test('why a payment is refused is in the body, for people, and not in the header, which is short', async () => {
+  const x402 = await lab();
+  const ask = { reason: 'authorization_expired', message: 'the clock is slow' };
+  const { body, required } = await challenged(x402, ask);
+  assert.deepEqual(
+    [(body as { error: unknown }).error, (body as { message: unknown }).message],
+    ['payment_required: authorization_expired', 'the clock is slow'],
+  );
+  assert.equal('message' in required, false);
+});
+
 test('a network without a version 1 name is offered in version 2 only', async () => {
   const asset = '0x3333333333333333333333333333333333333333';
   const x402 = await lab({ x402: { network: 'eip155:31337', asset, priceUsd: '1.5' } });
@@ -133,32 +151,41 @@ test('version 1 names are those of the version 1 package', () => {
   }
 });
 
-test('the discovery extension passes the catalogue’s validation and references no external schema', async () => {
+type Bazaar = {
+  readonly info: {
+    readonly input: unknown;
+    readonly output: unknown;
+  };
+  readonly schema: {
+    readonly properties: {
+      readonly input: { readonly properties: { readonly body: unknown } };
+      readonly output: { readonly properties: { readonly example: unknown } };
+    };
+  };
+};
+
+/** As a catalogue judges it. */
+function judged(extension: unknown): Bazaar {
+  assert.deepEqual(validateDiscoveryExtension(extension as never), { valid: true });
+  assert.deepEqual(validateDiscoveryExtensionSpec(extension as never), { valid: true });
+  const bazaar = extension as Bazaar;
+  assert.deepEqual(bazaar.schema.properties.output.properties.example, { type: 'object' });
+  assert.doesNotMatch(JSON.stringify(bazaar.schema), /"\$(ref|id)"/);
+  return bazaar;
+}
+
+test('the discovery extension passes the catalogue’s validation, whole in documents and short in the header', async () => {
   const x402 = await lab();
   for (const route of ROUTES) {
-    const { required } = await challenged(x402, { route });
-    const bazaar = required.extensions?.bazaar as {
-      info: { input: { method: string; bodyType: string; body: unknown }; output: { example: unknown } };
-      schema: {
-        properties: {
-          input: { properties: { body: unknown } };
-          output: { properties: { example: unknown } };
-        };
-      };
-    };
-    assert.deepEqual(validateDiscoveryExtension(bazaar as never), { valid: true });
-    assert.deepEqual(validateDiscoveryExtensionSpec(bazaar as never), { valid: true });
     const { inputSchema, inputExample, outputExample } = PAID_ROUTES[route];
-    assert.deepEqual(bazaar.info.input, {
-      type: 'http',
-      method: 'POST',
-      bodyType: 'json',
-      body: inputExample,
-    });
-    assert.deepEqual(bazaar.info.output, { type: 'json', example: outputExample });
-    assert.deepEqual(bazaar.schema.properties.input.properties.body, JSON.parse(JSON.stringify(inputSchema)));
-    assert.deepEqual(bazaar.schema.properties.output.properties.example, { type: 'object' });
-    assert.doesNotMatch(JSON.stringify(bazaar.schema), /"\$(ref|id)"/);
+    const input = { type: 'http', method: 'POST', bodyType: 'json', body: inputExample };
+    const whole = judged(x402.protocol.askedFor[route].extensions.bazaar);
+    assert.deepEqual(whole.info, { input, output: { type: 'json', example: outputExample } });
+    assert.deepEqual(whole.schema.properties.input.properties.body, JSON.parse(JSON.stringify(inputSchema)));
+    const short = judged((await challenged(x402, { route })).required.extensions?.bazaar);
+    assert.deepEqual(short.info, { input });
+    const { required } = inputSchema;
+    assert.deepEqual(short.schema.properties.input.properties.body, { type: 'object', required });
   }
 });
 
@@ -219,6 +246,7 @@ function shop({ protocol }: X402) {
     const { headers: more, body } = await protocol.challenge({
       route: 'execute/guided-webhook',
       reason: 'payment_required',
+      message: null,
       hints: [{ path: '/', message: 'is empty' }],
     });
     return Response.json(body, { status: 402, headers: more });

@@ -160,6 +160,7 @@ export async function challenged(
   const answer = await protocol.challenge({
     route: 'execute/webhook',
     reason: 'payment_required',
+    message: null,
     hints: [],
     ...ask,
   });

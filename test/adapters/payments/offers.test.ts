@@ -67,7 +67,12 @@ function kidsIn(value: unknown): string[] {
 
 test('an offer names the key that signs now', async () => {
   const challenge = challengeBuilder({ ...relay(fresh, old), clock: systemClock() });
-  const { headers } = await challenge({ route: 'execute/webhook', reason: 'payment_required', hints: [] });
+  const { headers } = await challenge({
+    route: 'execute/webhook',
+    reason: 'payment_required',
+    message: null,
+    hints: [],
+  });
   assert.deepEqual(kidsIn(decoded(headers['PAYMENT-REQUIRED'])), [`${DID}#${fresh.keyId}`]);
 });
 
@@ -85,6 +90,7 @@ test('the offer of a run of a schedule is signed for its own terms', async () =>
   const { headers } = await challenge({
     route: 'execute/webhook',
     reason: 'payment_required',
+    message: null,
     hints: [],
     ticket,
   });

@@ -4,10 +4,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   appendPaymentIdentifierToExtensions,
-  declarePaymentIdentifierExtension,
   generatePaymentId,
+  isPaymentIdentifierExtension,
   isPaymentIdentifierRequired,
+  isValidPaymentId,
   PAYMENT_IDENTIFIER,
+  validatePaymentIdentifier,
 } from '@x402/extensions/payment-identifier';
 import { isRefused } from '#src/domain/refusal.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
@@ -22,8 +24,18 @@ test('every 402 offers it, not as required', async () => {
   for (const route of ['execute/webhook', 'execute/guided-webhook'] as const) {
     const { required } = await challenged(x402, { route });
     const offered = required.extensions?.[PAYMENT_IDENTIFIER];
-    assert.deepEqual(offered, JSON.parse(JSON.stringify(declarePaymentIdentifierExtension())));
+    assert.equal(isPaymentIdentifierExtension(offered), true);
     assert.equal(isPaymentIdentifierRequired(offered), false);
+    for (const id of [
+      'a'.repeat(16),
+      'Z_-9'.repeat(32),
+      'a'.repeat(15),
+      'a'.repeat(129),
+      `${'a'.repeat(16)}.`,
+    ]) {
+      const { valid } = validatePaymentIdentifier({ ...(offered as object), info: { required: false, id } });
+      assert.equal(valid, isValidPaymentId(id), id);
+    }
   }
 });
 

@@ -310,6 +310,34 @@ test('the time window: not expired, not too far ahead, begun', async () => {
   }
 });
 
+test('a stock client with a wrong clock: the refusal states both times and by how much its clock is wrong', async () => {
+  const nowMs = Date.UTC(2026, 0, 2, 3, 4, 5);
+  for (const [skew, clock, ends] of [
+    [-118, '118 s slow', '2 s after'],
+    [-125, '125 s slow', '5 s before'],
+    [-600, '600 s slow', '480 s before'],
+    [185, '185 s fast', '305 s after'],
+    [620, '620 s fast', '740 s after'],
+  ] as const) {
+    const signed = nowMs / 1000 + skew;
+    const times = { validAfter: String(signed - 600), validBefore: String(signed + 120) };
+    const payment = await presented(x402, v2(await payloadOf(wallet(), times)));
+    const verdict = x402.payments.validateNew(payment, nowMs);
+    const message = 'message' in verdict ? verdict.message : '';
+    assert.ok(
+      message.includes(`${ends} the time of this relay (header Date, 2026-01-02T03:04:05.000Z)`),
+      message,
+    );
+    assert.ok(message.includes(`about ${clock}`), message);
+  }
+  for (const skew of [170, 60, 0, -60, -113]) {
+    const signed = nowMs / 1000 + skew;
+    const times = { validAfter: String(signed - 600), validBefore: String(signed + 120) };
+    const payment = await presented(x402, v2(await payloadOf(wallet(), times)));
+    assert.equal(x402.payments.validateNew(payment, nowMs), ALLOWED, `${skew}`);
+  }
+});
+
 test('never throws for any header; accepts only the signed values', async () => {
   const good = await payloadOf(wallet());
   const text = v2(good)('PAYMENT-SIGNATURE') ?? '';

@@ -36,7 +36,7 @@ for (const [when, said] of [
       await assert.rejects(migrateOnce(url), ended);
       const store = postgresReadStore({ url });
       await assert.rejects(store.shared(), ended);
-      assert.deepEqual(await store.health(), { ok: false });
+      assert.deepEqual(await store.health(), { ok: false, refusal: 'CONNECTION_CLOSED' });
       await store.close();
     });
     assert.equal(taken, 3);

@@ -125,6 +125,18 @@ test('a fault answers 503 with Retry-After, its message and the link of the job 
   );
 });
 
+test('body_is_json: a body under a content type that is not JSON, in the answer of an execution, of a replay too', async () => {
+  const form = { ...REQUEST, headers: { 'Content-Type': 'application/x-www-form-urlencoded' }, body: 'a=b' };
+  for (const replay of [false, true]) {
+    const client = clientOf(fakeWorld({ execute: async () => execution({ replay }) }));
+    const { warnings } = (await (await client.post(PATH, form)).json()) as typeof ExecutionResponse.static;
+    assert.deepEqual(
+      warnings?.map(({ code }) => code),
+      ['body_is_json'],
+    );
+  }
+});
+
 test('no answer of the route may be stored', async () => {
   const client = clientOf(fakeWorld());
   for (const body of [REQUEST, '', '{', { url: 'http://a.example' }]) {

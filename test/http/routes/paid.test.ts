@@ -126,7 +126,9 @@ for (const { route, path, good, required } of ROUTES) {
     const world = fakeWorld({ settings, payments, execute: refuse, executeGuided: refuse });
     const challenge = await challengeOf(await clientOf(world).post(path, good, PAID[2]));
     assert.equal(challenge.error, 'insufficient_funds');
-    assert.deepEqual(payments.challenged, [{ route, reason: 'insufficient_funds', hints: [] }]);
+    assert.deepEqual(payments.challenged, [
+      { route, reason: 'insufficient_funds', message: 'The payment is not valid.', hints: [] },
+    ]);
   });
 
   test(`${route}: 200, 502 and replays report the settlement, each payer in its own version`, async () => {

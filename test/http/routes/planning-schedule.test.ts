@@ -205,6 +205,16 @@ test('invalid_schedule: anything wrong inside the schedule, each fault by its pl
   }
 });
 
+test('where schedules are sold, the preview takes what the purchase takes, and nothing else', async () => {
+  const client = clientOf(fakeWorld({ settings: { schedules: { horizonDays: 90 } } }));
+  const bought = { webhook: WEBHOOK, schedule: DAILY, catchUpSeconds: 60 };
+  assert.equal((await client.post(PATH, bought)).status, 200);
+  const keyed = { ...bought, webhook: { ...WEBHOOK, idempotencyKey: 'k' } };
+  const { status, details } = await errorOf(await client.post(PATH, keyed));
+  const [fault] = details as { path: string }[];
+  assert.deepEqual([status, fault?.path], [400, '/webhook/idempotencyKey']);
+});
+
 test('a refusal of the use case is answered as such; calls are counted by client address, by a rule of their own', async () => {
   const denied = refused('invalid_schedule', 'no', { details: [] });
   const client = clientOf(fakeWorld({ previewSchedule: async () => denied }));

@@ -1,6 +1,7 @@
 // Paid schedules on the wire: off, nothing of them is served or described; on, all documents have them.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { App } from '#src/http/app.ts';
 import { createApp } from '#src/http/app.ts';
@@ -126,6 +127,27 @@ test('a schedule is completed when no run is left; unknown ids and tokens are 40
   const preflight = await call(app, `/api/schedules/${SCHEDULE_ID}`, 'OPTIONS');
   assert.match(preflight.headers.get('access-control-allow-methods') ?? '', /DELETE/);
   assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /authorization/);
+});
+
+test('a header Idempotency-Key is refused, since a run is known by its payment: nothing is bought', async () => {
+  let asked = 0;
+  const bought = async () => {
+    asked++;
+    return refused('route_not_found', 'none');
+  };
+  const app = appOf(true, { fund: bought, create: bought });
+  const order = JSON.stringify(SCHEDULE_REQUEST_EXAMPLE);
+  for (const [path, body] of [
+    ['/api/schedules/webhook', order],
+    [`/api/schedules/${SCHEDULE_ID}/runs`, null],
+  ] as const) {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': 'k' };
+    const request = new Request(`${BASE}${path}`, { method: 'POST', headers, body });
+    const response = await app.fetch(request, { clientAddress: '127.0.0.1' });
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /header Idempotency-Key/);
+  }
+  assert.equal(asked, 0);
 });
 
 test('the keys of the schedules cannot be read or written: 503, to be repeated, and no defect', async () => {

@@ -6,7 +6,8 @@ import {
   validateDiscoveryExtension,
 } from '@x402/extensions/bazaar';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
-import { ROUTES } from '#src/discovery/routes.ts';
+import { ROUTES, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
+import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { lab, PAY_TO } from '#test/adapters/payments/lab.ts';
 import { type Client, clientOf } from '#test/support/http-client.ts';
@@ -15,6 +16,18 @@ import { BASE, fakeWorld } from '#test/support/http-deps.ts';
 const demo = () => clientOf(fakeWorld());
 const paid = async (baseUrl: string = BASE, clock: Clock = systemClock()) =>
   clientOf(fakeWorld({ payments: (await lab()).protocol, settings: { mode: 'x402', baseUrl }, clock }));
+
+/** A deployment that sells schedules too. */
+const scheduling = async () =>
+  clientOf(
+    fakeWorld({
+      payments: (await lab()).protocol,
+      settings: { mode: 'x402', baseUrl: BASE, schedules: { horizonDays: 90 } },
+      clock: systemClock(),
+      // None of them is called before a body fits the schema.
+      schedules: {} as SchedulesDeps,
+    }),
+  );
 
 const textOf = async (client: Client, path: string) => (await client.call(path)).text();
 const bodyOf = async (client: Client, path: string) => JSON.parse(await textOf(client, path));
@@ -76,6 +89,21 @@ test('the x402 manifest lists what a 402 asks to be paid for; in demo mode nothi
   assert.match(free.description, /Demo mode/);
 });
 
+test('where schedules are on, both lists of what is sold and the agent manifest have them, with the terms of their 402', async () => {
+  const client = await scheduling();
+  const { path } = SCHEDULE_ROUTES.createSchedule;
+  const { resource, accepts } = await asked(client, path);
+  const { resources } = await bodyOf(client, ROUTES.x402.path);
+  assert.equal(resources.at(-1), resource.url);
+  assert.equal(resources.length, 3);
+  const { items } = await bodyOf(client, ROUTES.x402Items.path);
+  const item = items.at(-1);
+  assert.deepEqual([item.resource, item.accepts], [resource.url, accepts]);
+  assert.deepEqual(validateDiscoveryExtension(item.extensions.bazaar), { valid: true });
+  const manifest = await bodyOf(client, ROUTES.agent.path);
+  assert.ok(manifest.actions.some((action: { path: string }) => action.path === path));
+});
+
 test('x402.json is a page of a facilitator’s resources, each with the requirements of its own 402', async () => {
   const client = await paid();
   const page: DiscoveryResourcesResponse & { lastUpdated: string } = await bodyOf(
@@ -85,11 +113,10 @@ test('x402.json is a page of a facilitator’s resources, each with the requirem
   assert.deepEqual(page.pagination, { limit: 2, offset: 0, total: 2 });
   assert.equal(page.x402Version, 2);
   for (const item of page.items) {
-    const { resource, accepts, extensions } = await asked(client, new URL(item.resource).pathname);
+    const { resource, accepts } = await asked(client, new URL(item.resource).pathname);
     assert.deepEqual([item.resource, item.accepts], [resource.url, accepts]);
     assert.equal(item.accepts[0]?.payTo, PAY_TO);
-    assert.deepEqual(item.extensions?.bazaar, extensions.bazaar);
-    assert.deepEqual(validateDiscoveryExtension(extensions.bazaar), { valid: true });
+    assert.deepEqual(validateDiscoveryExtension(item.extensions?.bazaar as never), { valid: true });
     assert.deepEqual([item.type, item.x402Version, item.lastUpdated], ['http', 2, page.lastUpdated]);
     const { serviceName = '', iconUrl = '' } = item;
     const kept = sanitizeResourceServiceMetadata({ url: item.resource, serviceName, iconUrl });

@@ -182,6 +182,16 @@ test('each warning comes for its own reason; a plain request with a key has none
   const it = world();
   assert.deepEqual(codes(await check(it)), []);
   assert.deepEqual(codes(await check(it, { retry: { attempts: 2 } })), ['target_may_see_repeats']);
+  for (const type of [
+    'application/x-www-form-urlencoded',
+    'text/plain; charset=utf-8',
+    'application/jsonx',
+  ]) {
+    const form = { headers: { 'Content-Type': type }, body: 'a=b&c=d' };
+    assert.deepEqual(codes(await check(it, form)), ['body_is_json'], type);
+  }
+  for (const type of ['application/json', 'Application/JSON; charset=utf-8', 'application/cloudevents+json'])
+    assert.deepEqual(codes(await check(it, { headers: { 'content-type': type }, body: 1 })), [], type);
   const { idempotencyKey: _, ...keyless } = webhook();
   const answer = await checkPolicy(it.deps, { url: keyless.url }, null);
   assert.ok(!isRefused(answer));

@@ -164,6 +164,12 @@ class Client extends EventStoreDBClient {
     this.#node = discover ? null : `${address}:${port}`;
   }
 
+  /** null: the server does not state it. */
+  async version(): Promise<string | null> {
+    const { serverVersion } = await this.capabilities;
+    return /^\d/.test(serverVersion) ? serverVersion : null;
+  }
+
   /** false: each append is a unary call. Batches share one table of results among all clients of the process. */
   protected override supports = async () => false;
 

@@ -60,6 +60,7 @@ export function eventStoreDbEventLog({
     lastPosition: head,
     scan,
     checkFiles: async () => null,
+    serverVersion: () => connection.call((client) => client.version()),
     async health() {
       if (connection.closing.aborted) return { ok: false, problem: 'unavailable' };
       const failure = await health.check();
