@@ -225,6 +225,10 @@ export const ROUTES = {
     'MCP server; its execution tools are paid',
     'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the paid ones are paid for in `_meta` where payment is enforced.',
   ),
+  mcpSlash: {
+    ...service.post('/mcp/', 'The MCP server, as clients write it that end addresses with a slash'),
+    listed: false,
+  },
   health: service.get('/health', 'Health of the service and of each part'),
   live: service.aside('/health/live', 'Whether the process answers'),
   metrics: service.aside('/metrics', 'Metrics for Prometheus'),
