@@ -74,6 +74,12 @@ export function judgeHeaders(
   };
 }
 
+/** Whether the caller names a media type that is not JSON (RFC 8259, RFC 6839 `+json`). */
+export function namesOtherType({ forwarded }: JudgedHeaders): boolean {
+  const [, type = null] = forwarded.find(([name]) => name === 'content-type') ?? [];
+  return type !== null && !/^\s*(application|text)\/([^\s;]+\+)?json\s*(;|$)/i.test(type);
+}
+
 /** Why the headers cannot be sent at all; null if they can. Does not contain the caller's text. */
 function faultOf(names: readonly string[], pairs: readonly HeaderPair[]): string | null {
   const [count, bytes] = [LIMITS.targetHeaders.max, LIMITS.targetHeaderBytes.max];

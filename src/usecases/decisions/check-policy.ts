@@ -1,4 +1,5 @@
 // The policy check: the verdict that a decision and an execution would get, and what would be sent, free of charge.
+import { namesOtherType } from '#src/domain/destination/headers.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { type Allowed, isRefused, type Refused, type Warning, warningsIf } from '#src/domain/refusal.ts';
 import {
@@ -62,6 +63,11 @@ const warningsOf = ({ headers, request }: ReadRequest) =>
       headers.stripped.length > 0,
       'headers_stripped',
       'Some headers will not be forwarded: strippedHeaders names them.',
+    ],
+    [
+      request.body !== undefined && namesOtherType(headers),
+      'body_is_json',
+      'The target receives the body as JSON, a text in quotes, whatever content-type the request names.',
     ],
     [
       request.retry.attempts > 1,
