@@ -37,7 +37,7 @@ export const WebhookRequest = Type.Object(
     method: Type.Optional(Type.Union(Method.anyOf, { default: 'POST' })),
     headers: Type.Optional(
       Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
-        description: 'Outbound headers. Hop-by-hop and proxy headers are stripped.',
+        description: `At most ${LIMITS.targetHeaders.max} headers: each name a token (RFC 9110), each value visible ASCII. Hop-by-hop and proxy headers are stripped.`,
       }),
     ),
     body: Type.Optional(Type.Unknown({ description: 'Any JSON; forwarded to the target as the JSON body.' })),
