@@ -9,7 +9,7 @@ const MAPS = ['properties', 'patternProperties', '$defs'];
 
 type References = ReadonlyMap<unknown, object>;
 
-/** The same schema, rewritten from the innermost part outwards. `references`: what stands for a schema that has a name. */
+/** The same schema, rewritten from the innermost part outwards. `references`: the reference in place of each schema that has a name. */
 export function portableSchema(schema: object, references: References = new Map()): object {
   const reference = references.get(schema);
   if (reference !== undefined) return reference;
@@ -44,52 +44,48 @@ function withoutPatterns(schema: Schema): Schema {
 /** As TypeBox writes a key of any text. */
 const ANY_NAME = '^(.*)$';
 
-/** A union of simple types and of constants is one schema: `type` with `enum`. */
+/** A union of constants is an `enum`, one with null a second `type`, one of other types a `oneOf`. */
 function withoutUnion(schema: Schema): Schema {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || 'type' in rest) return schema;
   const options = anyOf.filter(isSchema).flatMap(optionsOf);
-  const types = [...new Set(options.flatMap(typesOf))];
-  const values = options.map(valuesOf);
-  if (options.every((option) => typesOf(option).length > 0)) {
-    if (values.every((of) => of !== null)) return { ...rest, type: single(types), enum: values.flat() };
-    if (options.every(isPlain)) return { ...rest, type: single(types) };
-  }
-  const [some, ...others] = options.filter((option) => !isNull(option));
-  if (some === undefined || others.length > 0 || options.length !== 2) return schema;
-  if (typesOf(some).length === 0)
-    return '$ref' in some ? { ...rest, oneOf: [some, { type: 'null' }] } : schema;
-  const nulled = valuesOf(some);
-  const { const: _, ...kept } = some;
-  return {
-    ...kept,
-    ...rest,
-    type: [...typesOf(some), 'null'],
-    ...(nulled === null ? {} : { enum: [...nulled, null] }),
-  };
+  const others = options.filter((option) => !isNull(option));
+  const nullable = others.length < options.length;
+  const [first, ...more] = others;
+  if (first === undefined) return schema;
+  if (more.length === 0 && '$ref' in first) return { ...rest, oneOf: options };
+  const types = others.map(({ type }) => type);
+  if (!types.every((type) => typeof type === 'string')) return schema;
+  const type = nullable ? [types[0], 'null'] : types[0];
+  const nothing = nullable ? [null] : [];
+  const values = others.map(valuesOf);
+  if (new Set(types).size === 1 && values.every((of) => of !== null))
+    return { ...rest, type, enum: [...values.flat(), ...nothing] };
+  if (more.length > 0) return areDisjoint(types) ? { ...rest, oneOf: options.toSorted(textFirst) } : schema;
+  const { const: only, enum: of, ...kept } = first;
+  const limited = only === undefined ? of : [only];
+  return { ...kept, ...rest, type, ...(Array.isArray(limited) && { enum: [...limited, ...nothing] }) };
 }
+
+function areDisjoint(types: readonly string[]): boolean {
+  const kinds = types.map((type) => (type === 'integer' ? 'number' : type));
+  return new Set(kinds).size === kinds.length;
+}
+
+/** NSwag takes the first option, and every simple value can be read into a text. */
+const textFirst = (a: Schema, b: Schema): number => Number(b.type === 'string') - Number(a.type === 'string');
 
 /** A union within a union that says nothing more is a part of it. */
 function optionsOf(option: Schema): readonly Schema[] {
-  const { anyOf, ...rest } = option;
-  return Array.isArray(anyOf) && Object.keys(rest).length === 0 ? anyOf.filter(isSchema) : [option];
+  const { anyOf, oneOf = anyOf, ...rest } = option;
+  return Array.isArray(oneOf) && Object.keys(rest).length === 0 ? oneOf.filter(isSchema) : [option];
 }
-
-const typesOf = ({ type }: Schema): readonly unknown[] => (type === undefined ? [] : [type].flat());
 
 const isNull = ({ type }: Schema): boolean => type === 'null';
 
-/** All values that an option allows; null: not a list of them. */
-function valuesOf(option: Schema): readonly unknown[] | null {
-  const { type, const: only, enum: of, ...rest } = option;
+/** All values that an option without further rules allows; null: not a list of them. */
+function valuesOf({ type: _, const: only, enum: of, ...rest }: Schema): readonly unknown[] | null {
   if (Object.keys(rest).length > 0) return null;
   if (only !== undefined) return [only];
-  if (Array.isArray(of)) return of;
-  if (type === 'null') return [null];
-  return type === 'boolean' ? [true, false] : null;
+  return Array.isArray(of) ? of : null;
 }
-
-/** A type without any rule for its values. */
-const isPlain = (option: Schema): boolean => Object.keys(option).every((keyword) => keyword === 'type');
-
-const single = (types: readonly unknown[]): unknown => (types.length === 1 ? types[0] : types);
