@@ -182,7 +182,12 @@ test('a body under a content type that is not JSON is body_is_json: the target g
   const it = world();
   const typed = (name: string, type: string, body?: string | null | object) =>
     check(it, { headers: { [name]: type }, ...(body === undefined ? {} : { body }) });
-  for (const type of ['application/x-www-form-urlencoded', 'text/plain; charset=utf-8', 'application/jsonp', ''])
+  for (const type of [
+    'application/x-www-form-urlencoded',
+    'text/plain; charset=utf-8',
+    'application/jsonp',
+    '',
+  ])
     for (const body of ['a=b&c=d', { a: 1 }, null])
       assert.deepEqual(codes(await typed('Content-Type', type, body)), ['body_is_json'], type);
   for (const type of [
