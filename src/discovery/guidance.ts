@@ -92,7 +92,7 @@ export const HOW_TO_PAY = [
 
 /** x402's MCP transport. */
 export const HOW_TO_PAY_BY_MCP =
-  'Where payment is required, an unpaid call of a paid tool answers isError true with the terms in structuredContent and as JSON in content[0].text, and executes nothing. Repeat it with the same arguments and the payment in _meta["x402/payment"]; the result is in _meta["x402/payment-response"].';
+  'Where payment is required, an unpaid call of a paid tool answers isError true with the terms in structuredContent, in _meta["x402/error"] and as JSON in content[0].text, and executes nothing. Repeat it with the same arguments and the payment in _meta["x402/payment"], as the object or as the text of the PAYMENT-SIGNATURE header; the result is in _meta["x402/payment-response"].';
 
 function payment({ askedFor }: Facts): string {
   if (askedFor === null) return 'No payment is needed here.';

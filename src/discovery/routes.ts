@@ -225,6 +225,10 @@ export const ROUTES = {
     'MCP server; its execution tools are paid',
     'Model Context Protocol over streamable HTTP, without sessions: the operations of this interface as tools. Free to reach; the paid ones are paid for in `_meta` where payment is enforced.',
   ),
+  mcpSlash: {
+    ...service.post('/mcp/', 'The MCP server, as clients write it that end addresses with a slash'),
+    listed: false,
+  },
   health: service.get('/health', 'Health of the service and of each part'),
   live: service.aside('/health/live', 'Whether the process answers'),
   metrics: service.aside('/metrics', 'Metrics for Prometheus'),
@@ -262,10 +266,49 @@ export const SCHEDULE_ROUTES = {
   ),
 } as const satisfies Readonly<Record<string, RouteFacts>>;
 
-/** The operations of the interface description, each by its `operationId`. */
-export const OPERATIONS: readonly (readonly [id: string, route: RouteFacts])[] = Object.entries(
-  ROUTES,
-).filter(([, { listed }]) => listed);
+/** The operations of the interface description, each by its `operationId`: a verb, as generated clients name the call. */
+export const OPERATIONS: readonly (readonly [id: string, route: RouteFacts])[] = [
+  ['executeWebhook', ROUTES.execute],
+  ['executeGuidedWebhook', ROUTES.executeGuided],
+  ['decideWebhook', ROUTES.decide],
+  ['getDecision', ROUTES.decision],
+  ['listRecentDecisions', ROUTES.recentDecisions],
+  ['checkPolicy', ROUTES.checkPolicy],
+  ['getJob', ROUTES.job],
+  ['getReceipt', ROUTES.receipt],
+  ['verifyJob', ROUTES.verifyJob],
+  ['verifyReceipt', ROUTES.verifyReceipt],
+  ['listRecentProofs', ROUTES.recentProofs],
+  ['getProofPage', ROUTES.proofPage],
+  ['getMonitoring', ROUTES.monitoring],
+  ['getTrust', ROUTES.trust],
+  ['createHandoff', ROUTES.handoff],
+  ['previewSchedule', ROUTES.schedulePreview],
+  ['getCanary', ROUTES.canary],
+  ['postCanary', ROUTES.canaryPost],
+  ['getIndex', ROUTES.index],
+  ['getDiscovery', ROUTES.discovery],
+  ['getCatalog', ROUTES.catalog],
+  ['getQuickstart', ROUTES.quickstart],
+  ['getSnippets', ROUTES.snippets],
+  ['getPricing', ROUTES.pricing],
+  ['getCapabilities', ROUTES.capabilities],
+  ['getMcpManifest', ROUTES.mcpManifest],
+  ['getHandoffCapabilities', ROUTES.handoffCapabilities],
+  ['getScheduleCapabilities', ROUTES.scheduleCapabilities],
+  ['getErrors', ROUTES.errors],
+  ['getSecretsPolicy', ROUTES.secretsPolicy],
+  ['getOpenapi', ROUTES.openapi],
+  ['getLlmsText', ROUTES.llms],
+  ['getDiscoveryMetadata', ROUTES.discoveryMetadata],
+  ['callMcp', ROUTES.mcp],
+  ['getHealth', ROUTES.health],
+];
 
 /** As `OPERATIONS`. */
-export const SCHEDULE_OPERATIONS: typeof OPERATIONS = Object.entries(SCHEDULE_ROUTES);
+export const SCHEDULE_OPERATIONS: typeof OPERATIONS = [
+  ['getSchedule', SCHEDULE_ROUTES.schedule],
+  ['createSchedule', SCHEDULE_ROUTES.createSchedule],
+  ['fundScheduleRun', SCHEDULE_ROUTES.fundRun],
+  ['cancelSchedule', SCHEDULE_ROUTES.cancelSchedule],
+];

@@ -167,9 +167,17 @@ function preflight(allow: string): Response {
     headers: {
       allow,
       'access-control-allow-methods': allow,
-      // x402 clients send the last one with a request, where it has no meaning but has to be allowed.
-      'access-control-allow-headers': `${allow.includes('DELETE') ? 'authorization, ' : ''}content-type, accept, idempotency-key, mcp-protocol-version, x-request-id, payment-signature, x-payment, access-control-expose-headers`,
+      'access-control-allow-headers': REQUEST_HEADERS,
       'access-control-max-age': '7200',
     },
   });
 }
+
+/** What routes read, and what clients send although no route reads it: browsers would not send the request without them. */
+const REQUEST_HEADERS = [
+  ...['content-type', 'accept', 'authorization', 'idempotency-key', 'if-none-match', 'cache-control'],
+  ...['x-request-id', 'traceparent', 'tracestate', 'baggage'],
+  ...['mcp-protocol-version', 'mcp-method', 'mcp-name', 'mcp-session-id', 'last-event-id'],
+  // x402 clients send the last one with a request, where it has no meaning.
+  ...['payment-signature', 'x-payment', 'access-control-expose-headers'],
+].join(', ');

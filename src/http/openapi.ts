@@ -17,6 +17,7 @@ import {
 import { ERROR_CODES, ERRORS, type ErrorEntry } from '#src/domain/error-catalog.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import type { Endpoint, Operation } from './endpoint.ts';
+import { portableSchema } from './portable-schema.ts';
 import { ChallengeBody, ErrorBody } from './response/errors.ts';
 
 /** Each schema of `named` is in `components.schemas` once, and a `$ref` wherever the operations or other schemas use it. */
@@ -28,10 +29,11 @@ export function openapiText(
   const references = new Map<unknown, { readonly $ref: string }>(
     Object.entries(named).map(([name, of]) => [of, { $ref: `#/components/schemas/${name}` }]),
   );
+  const publish: Publish = (of) => portableSchema(of, references);
   const schema = {};
   for (const { route, operation } of endpoints) {
     if (operation === null) continue;
-    const hook = { detail: described(route, operation) };
+    const hook = { detail: described(route, operation, publish) };
     registerSchemaPath({ schema, method: route.method, path: route.path, hook, models: {} });
   }
   const document = {
@@ -40,6 +42,7 @@ export function openapiText(
       title: SERVICE.name,
       description: PURPOSE,
       version: SERVICE.version,
+      license: { name: 'MIT', identifier: 'MIT' },
       contact: { name: SERVICE.name, url: addressOf(facts, ROUTES.frontPage) },
       'x-guidance': guidanceText(facts),
     },
@@ -48,26 +51,30 @@ export function openapiText(
     externalDocs: { description: ROUTES.docsPage.summary, url: addressOf(facts, ROUTES.docsPage) },
     paths: filterPaths(schema, { excludeStaticFile: false, exclude: [] }),
     // Copies: the named schemas themselves are replaced.
-    components: { schemas: Object.fromEntries(Object.entries(named).map(([name, of]) => [name, { ...of }])) },
+    components: {
+      schemas: Object.fromEntries(Object.entries(named).map(([name, of]) => [name, publish({ ...of })])),
+    },
   };
-  return JSON.stringify(document, (_, value: unknown) => references.get(value) ?? value);
+  return JSON.stringify(document);
 }
 
+type Publish = (schema: TSchema) => object;
+
 /** Typed for OpenAPI 3.0, whose schema type excludes JSON Schema of 3.1: hence the one cast. */
-function described(route: RouteFacts, operation: Operation): DocumentDecoration {
+function described(route: RouteFacts, operation: Operation, publish: Publish): DocumentDecoration {
   const { method, path, summary, description, tag } = route;
   const { body, example, answers, paidUsd, pageErrors = [] } = operation;
   const [operationId = ''] =
     [...OPERATIONS, ...SCHEDULE_OPERATIONS].find(([, of]) => of.method === method && of.path === path) ?? [];
   const responses: Record<string, unknown> = {};
-  for (const [status, [text, of]] of Object.entries(answers)) responses[status] = response(text, of);
-  if (paidUsd !== undefined) responses[402] = challenge;
+  for (const [status, [text, of]] of Object.entries(answers)) responses[status] = response(text, of, publish);
+  if (paidUsd !== undefined) responses[402] = challenge(publish);
   for (const [status, text] of Object.entries(errorsOf(operation))) {
-    const page = pageErrors.includes(Number(status)) ? contentOf('text/html') : {};
+    const page = pageErrors.includes(Number(status)) ? contentOf('text/html', publish) : {};
     responses[status] = {
       description: text,
       ...(WAITS.has(Number(status)) && { headers: RETRY_AFTER }),
-      content: { ...contentOf(ErrorBody), ...page },
+      content: { ...contentOf(ErrorBody, publish), ...page },
     };
   }
   const detail = {
@@ -78,7 +85,7 @@ function described(route: RouteFacts, operation: Operation): DocumentDecoration 
     security: [],
     ...(paidUsd === undefined ? {} : { 'x-payment-info': paymentInfo(paidUsd) }),
     parameters: parametersOf(path, operation),
-    ...(body && { requestBody: { required: true, content: contentOf(body, example) } }),
+    ...(body && { requestBody: { required: true, content: requestContent(body, example, publish) } }),
     responses,
   };
   return detail as unknown as DocumentDecoration;
@@ -121,26 +128,31 @@ export function parametersOf(path: string, { id, query }: Operation) {
 
 export const UNPAID = 'Payment required, or the payment is refused: `error` says why.';
 
-const challenge = {
-  ...response(UNPAID, ChallengeBody),
+const challenge = (publish: Publish) => ({
+  ...response(UNPAID, ChallengeBody, publish),
   headers: {
     'PAYMENT-REQUIRED': {
       description: 'The challenge of x402 version 2: base64 of JSON.',
       schema: Type.String(),
     },
   },
-};
+});
 
 /** As directories of paid services read it. */
 function paymentInfo(amount: string) {
   return { price: { mode: 'fixed', currency: 'USD', amount }, protocols: [{ x402: {} }] };
 }
 
-function response(description: string, body: TSchema | string | null) {
-  return { description, ...(body === null ? {} : { content: contentOf(body) }) };
+function response(description: string, body: TSchema | string | null, publish: Publish) {
+  return { description, ...(body === null ? {} : { content: contentOf(body, publish) }) };
 }
 
-function contentOf(body: TSchema | string, example?: unknown) {
+function contentOf(body: TSchema | string, publish: Publish) {
   if (typeof body === 'string') return { [body]: { schema: Type.String() } };
-  return { [JSON_TYPE]: { schema: body, ...(example === undefined ? {} : { example }) } };
+  return { [JSON_TYPE]: { schema: publish(body) } };
 }
+
+/** Postman reads the example of the media type, Insomnia that of its schema, beside a `$ref` too. */
+const requestContent = (body: TSchema, example: unknown, publish: Publish) => ({
+  [JSON_TYPE]: { schema: { ...publish(body), example }, example },
+});

@@ -32,7 +32,7 @@ export const SCHEMA_NAMES: Readonly<Record<string, TSchema>> = {
   ExecutionResponse,
   GuidedResponse,
   PaymentRequired: ChallengeBody,
-  Error: ErrorBody,
+  ErrorBody,
   Decision: DecisionResponse,
   DecisionSummary: DecisionSummaryShown,
   PolicyCheck: PolicyCheckResponse,

@@ -10,7 +10,6 @@ test('an unknown path is route_not_found, with any method', async () => {
   for (const path of [
     '/api/',
     '/docs/',
-    '/mcp/',
     '/api/jobs',
     '/api/jobs/',
     `/api/jobs/${JOB}/more`,
@@ -68,8 +67,11 @@ test('browsers of any origin may call, without credentials, and read the headers
   assert.equal(preflight.status, 204);
   assert.equal(preflight.headers.get('access-control-allow-methods'), 'POST, OPTIONS');
   const allowed = preflight.headers.get('access-control-allow-headers')?.split(', ') ?? [];
-  for (const name of ['content-type', 'payment-signature', 'x-payment', 'x-request-id'])
-    assert.ok(allowed.includes(name));
+  for (const name of [
+    ...['content-type', 'payment-signature', 'x-payment', 'x-request-id', 'idempotency-key'],
+    ...['traceparent', 'tracestate', 'baggage', 'if-none-match', 'cache-control'],
+  ])
+    assert.ok(allowed.includes(name), name);
   const answer = await client.call(`/api/jobs/${JOB}`);
   for (const { headers } of [preflight, answer]) {
     assert.equal(headers.get('access-control-allow-origin'), '*');

@@ -91,6 +91,23 @@ describe('an MCP client pays', needs, () => {
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
   });
 
+  test('a stateless client pays as Cloudflare does: the terms of _meta, the payment as the text of the header', async () => {
+    const sample = await aSample('cloudflare');
+    const stateless = await connectMcp(`${service.url}/mcp`, undefined, '2.x stateless');
+    const unpaid = await stateless.call('execute_webhook', sample.request);
+    const terms = unpaid.error ?? assert.fail(unpaid.text);
+    const payment = await pay(sample.payer, terms);
+    const header = btoa(JSON.stringify(payment));
+    for (const replay of [false, true]) {
+      const bought = await stateless.call('execute_webhook', sample.request, header);
+      assertDelivered(asSent(bought), sample, { replay });
+    }
+    const asObject = await client.call('execute_webhook', sample.request, payment);
+    assertDelivered(asSent(asObject), sample, { replay: true });
+    await stateless.sdk.close();
+    await paid.assertBooks([sample], { calls: 1, charges: 1 });
+  });
+
   test('bought over HTTP first: the same payment over MCP replays it; for another request it is refused', async () => {
     const sample = await aSample('http-first');
     const first = assertDelivered(await send(service, sample), sample);

@@ -36,9 +36,17 @@ export function wiredProtocol(): WiredProtocol {
 function plain(name: string, header: ReadHeader): string | null {
   const text = header(name);
   if (text === null) return null;
-  const { x402Version, payload } = { ...JSON.parse(Buffer.from(text, 'base64').toString('utf8')) };
+  const { x402Version, payload } = parsed(Buffer.from(text, 'base64').toString('utf8'));
   const version = name === 'X-PAYMENT' ? 1 : 2;
   return payload === 'paid' && x402Version === version ? 'paid' : 'other';
+}
+
+function parsed(text: string): { readonly x402Version?: unknown; readonly payload?: unknown } {
+  try {
+    return { ...JSON.parse(text) };
+  } catch {
+    return {};
+  }
 }
 
 const wired = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64');

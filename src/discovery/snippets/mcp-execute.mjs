@@ -1,12 +1,11 @@
 // Pay and execute over MCP
 // Calls execute_webhook; unpaid, the tool answers with the terms; the payment goes into _meta of the same call.
-// Run: npm install @modelcontextprotocol/sdk @x402/fetch @x402/evm viem && node mcp-execute.mjs
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+// Run: npm install @modelcontextprotocol/client @x402/fetch @x402/evm viem && node mcp-execute.mjs
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { buyerClient } from './buyer-client.mjs';
 import { checkResult } from './check-result.mjs';
 
-const mcp = new Client({ name: 'my-agent', version: '1.0.0' });
+const mcp = new Client({ name: 'my-agent', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
 await mcp.connect(new StreamableHTTPClientTransport(new URL('https://relay.example/mcp')));
 
 const call = {

@@ -1,10 +1,9 @@
 // List the tools over MCP and call a free one
-// Free. Uses the stock client of @modelcontextprotocol/sdk.
-// Run: npm install @modelcontextprotocol/sdk && node mcp-tools.mjs
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+// Free. Uses the stock client of @modelcontextprotocol/client.
+// Run: npm install @modelcontextprotocol/client && node mcp-tools.mjs
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
-const mcp = new Client({ name: 'my-agent', version: '1.0.0' });
+const mcp = new Client({ name: 'my-agent', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
 await mcp.connect(new StreamableHTTPClientTransport(new URL('https://relay.example/mcp')));
 
 const { tools } = await mcp.listTools();

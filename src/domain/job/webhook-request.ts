@@ -38,7 +38,7 @@ export const WebhookRequest = Type.Object(
     method: Type.Optional(Type.Union(Method.anyOf, { default: 'POST' })),
     headers: Type.Optional(
       Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
-        description: 'Outbound headers. Hop-by-hop and proxy headers are stripped.',
+        description: `At most ${LIMITS.targetHeaders.max} headers: each name a token (RFC 9110), each value visible ASCII. Hop-by-hop and proxy headers are stripped.`,
       }),
     ),
     body: Type.Optional(
@@ -95,7 +95,7 @@ export function bodyWarnings({ headers = {}, body }: BodyAndHeaders): readonly W
   const [, type = 'application/json'] =
     Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
   return warningsIf([
-    body !== undefined && !/^(application\/|[^;]+\+)json\s*(;|$)/i.test(String(type)),
+    body !== undefined && !/^((application|text)\/|[^;]+\+)json\s*(;|$)/i.test(String(type)),
     'body_is_json',
     'The body is sent as JSON, a text in its quotes, although the header content-type says otherwise.',
   ]);

@@ -1,17 +1,18 @@
 // The MCP server over the routes. A call of a tool is a call of its route, by the same caller: limits, refusals, payment
 // and replay are the route's. Payment: x402, transport MCP (specs/transports-v2/mcp.md), tool-result binding.
-import { Server } from '@modelcontextprotocol/sdk/server/index.js';
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import {
-  CallToolRequestSchema,
   type CallToolResult,
-  ErrorCode,
-  ListToolsRequestSchema,
-  McpError,
+  createMcpHandler,
+  isLegacyRequest,
+  METHOD_NOT_FOUND,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
   type Tool,
   type ToolAnnotations,
-} from '@modelcontextprotocol/sdk/types.js';
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { methodAndPath } from '#src/discovery/document.ts';
 import { type McpTool, mcpTools, serverInstructions, toolDescription } from '#src/discovery/documents/mcp.ts';
@@ -19,11 +20,12 @@ import type { Facts } from '#src/discovery/facts.ts';
 import { fromBase64, fromUtf8, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Closed, Count } from '#src/domain/schema-parts.ts';
-import type { Endpoint } from '#src/http/endpoint.ts';
+import type { Endpoint, Operation } from '#src/http/endpoint.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
 import { contextOf, setContext } from '#src/http/request/request-context.ts';
 import { invalidRequest, type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody, faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
+import { json } from '#src/http/response/json.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { McpMessage } from './message.ts';
 
@@ -36,13 +38,14 @@ export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: R
     // One for all: to make one costs more than to answer, and no tool of ours needs it.
     jsonSchemaValidator: new AjvJsonSchemaValidator(),
   };
-  return async (message: McpMessage, request: Request): Promise<Response> => {
-    // A server for each message: the SDK's holds the state of one connection.
+  /** For one message: the SDK's server holds the state of one connection. */
+  function serverFor(message: McpMessage, request: Request): Server {
     const server = new Server(SERVICE, options);
-    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
-    server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+    server.setRequestHandler('tools/list', () => ({ tools }));
+    server.setRequestHandler('tools/call', async ({ params }) => {
       const tool = served.find(({ name }) => name === params.name);
-      if (tool === undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool: see tools/list');
+      if (tool === undefined)
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'Unknown tool: see tools/list');
       try {
         return await resultOf(tool, await callRoute(tool, message, request, route));
       } catch (cause) {
@@ -50,13 +53,34 @@ export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: R
         return resultOf(tool, faultAnswer(cause));
       }
     });
+    return server;
+  }
+  return (message: McpMessage, request: Request) =>
+    answer(message, request, () => serverFor(message, request));
+}
+
+/** Both generations of the protocol at one address: revisions with `initialize`, and 2026-07-28, which has no connections. */
+async function answer(message: McpMessage, request: Request, server: () => Server): Promise<Response> {
+  // Without the caller's body and signal: a paid call is completed after the caller has gone.
+  const headers = new Headers(request.headers);
+  // The answer is always JSON, and the endpoint has checked that this is acceptable; the SDK insists on both types.
+  headers.set('accept', 'application/json, text/event-stream');
+  const received = new Request(request.url, { method: 'POST', headers });
+  if (await isLegacyRequest(received, message)) {
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-    await server.connect(transport);
-    return transport.handleRequest(request, { parsedBody: message });
-  };
+    await server().connect(transport);
+    return transport.handleRequest(received, { parsedBody: message });
+  }
+  // No notifications are sent, and a stream of none would occupy a connection without end.
+  if (message.method === 'subscriptions/listen') {
+    const error = { code: METHOD_NOT_FOUND, message: 'Method not found' };
+    return json(404, { jsonrpc: '2.0', id: message.id ?? null, error });
+  }
+  return createMcpHandler(server, { legacy: 'reject' }).fetch(received, { parsedBody: message });
 }
 
 const PAYMENT = 'x402/payment';
+const PAYMENT_ERROR = 'x402/error';
 const PAYMENT_RESPONSE = 'x402/payment-response';
 
 /** `input`: the body of the route's POST, or what its path has a parameter for. `output`: the route's answer. */
@@ -68,9 +92,12 @@ function servedTool(tool: McpTool, endpoints: readonly Endpoint[]): ServedTool {
   const output = (answers?.[200] ?? answers?.[201])?.[1];
   if (typeof output !== 'object' || output === null)
     throw new Error(`${tool.name} has no route with a schema`);
-  const input = schemaCheck<TSchema>(body ?? Closed(id === undefined ? {} : { id: Type.String(id) }));
+  const input = schemaCheck<TSchema>(body ?? Closed(id === undefined ? {} : { id: idSchema(id) }));
   return { ...tool, input, output };
 }
+
+/** A text of another form is the route's to judge: it refuses it as a record that is not there. */
+const idSchema = ({ description }: NonNullable<Operation['id']>) => Type.String({ description });
 
 function listedTool(tool: ServedTool, facts: Facts): Tool {
   const { name, title, route, input, output } = tool;
@@ -126,7 +153,7 @@ async function callRoute(tool: ServedTool, message: McpMessage, outer: Request, 
   const via = outer.headers.get('via');
   if (via !== null) headers.set('via', via);
   setPayment(member(member(message.params, '_meta'), PAYMENT), headers);
-  const id = encodeURIComponent(String(member(given, 'id')));
+  const id = pathSegment(String(member(given, 'id')));
   const body = method === 'POST' ? { body: JSON.stringify(given) } : {};
   const request = new Request(`http://localhost${path.replace(/:\w+/, id)}`, { method, headers, ...body });
   const context = contextOf(outer);
@@ -134,15 +161,32 @@ async function callRoute(tool: ServedTool, message: McpMessage, outer: Request, 
   return route(request);
 }
 
+/** A URL has no segment that is empty or dots only, however it is encoded: in their place, a text that is no identifier. */
+function pathSegment(id: string): string {
+  return /^\.{0,2}$/.test(id) ? '-' : encodeURIComponent(id);
+}
+
 function member(of: unknown, name: string): unknown {
   return record.matches(of) && Object.hasOwn(of, name) ? of[name] : undefined;
 }
 
-/** Any value counts as a payment, readable or not, as a header does; null is none. */
+/**
+ * Any value counts as a payment, readable or not, as a header does; null is none. A string is the header as it is, which
+ * Cloudflare's `withX402Client` sends.
+ */
 function setPayment(payment: unknown, headers: Headers): void {
   if (payment === undefined || payment === null) return;
-  const header = member(payment, 'x402Version') === 1 ? 'x-payment' : 'payment-signature';
-  headers.set(header, toBase64(utf8(JSON.stringify(payment))));
+  const isHeader = typeof payment === 'string' && /^[\x21-\x7e]+$/.test(payment);
+  const header = isHeader ? payment : toBase64(utf8(JSON.stringify(payment)));
+  headers.set(isVersion1(header) ? 'x-payment' : 'payment-signature', header);
+}
+
+function isVersion1(header: string): boolean {
+  try {
+    return member(decoded(header), 'x402Version') === 1;
+  } catch {
+    return false;
+  }
 }
 
 async function resultOf({ route: { paid } }: McpTool, response: Response): Promise<CallToolResult> {
@@ -154,7 +198,9 @@ async function resultOf({ route: { paid } }: McpTool, response: Response): Promi
   const challenge = headers.get('payment-required');
   if (status === 402 && challenge !== null) {
     const required = decoded(challenge);
-    return { ...result(required, JSON.stringify(required), headers), isError: true };
+    const unpaid = result(required, JSON.stringify(required), headers);
+    // Cloudflare's client reads the terms there.
+    return { ...unpaid, isError: true, _meta: { ...unpaid._meta, [PAYMENT_ERROR]: required } };
   }
   return refusal(body, headers.get('retry-after'));
 }
@@ -195,6 +241,6 @@ const SAME_PAYMENT =
 function decoded(header: string): unknown {
   const bytes = fromBase64(header);
   const text = bytes === null ? null : fromUtf8(bytes);
-  if (text === null) throw new Error('a payment header of ours is no base64 of text');
+  if (text === null) throw new Error('a payment header is no base64 of text');
   return JSON.parse(text);
 }

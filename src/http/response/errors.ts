@@ -2,7 +2,6 @@
 // is refused, and why, is decided by the domain and the use cases.
 import { Type } from '@sinclair/typebox';
 import { ERROR_CODES, ERRORS, type ErrorCode, type ErrorEntry } from '#src/domain/error-catalog.ts';
-import { REASONS_OF_402 } from '#src/domain/payment/reasons.ts';
 import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import { Closed } from '#src/domain/schema-parts.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -26,16 +25,11 @@ export const ErrorBody = Closed({
  */
 export const ChallengeBody = Closed({
   x402Version: Type.Literal(1),
-  // A facilitator may have codes of its own, which are passed on.
-  error: Type.Union(
-    [
-      Type.String({
-        enum: ['payment_required', ...REASONS_OF_402.map((reason) => `payment_required: ${reason}`)],
-      }),
-      Type.String(),
-    ],
-    { description: 'Why: a code of the protocol or ours, see /api/errors, or one of the facilitator.' },
-  ),
+  // Any text: a facilitator may have codes of its own, which are passed on.
+  error: Type.String({
+    description:
+      'Why: `payment_required`, alone or with a reason as in `payment_required: insufficient_funds`, see /api/errors, or a code of the facilitator.',
+  }),
   message: Type.Optional(
     Type.String({
       description:

@@ -85,6 +85,7 @@ export function healthRoutes({ health, witnesses, settings, operators }: HealthD
           200: ['The service is running.', HealthResponse],
           503: ['No call can be executed: see the parts that are not ok.', HealthResponse],
         },
+        errors: { 400: 'The Host header is malformed.' },
       },
       async () => {
         const { ok, executes, checks: found } = await health();

@@ -969,7 +969,7 @@ var WebhookRequest = Type.Object({
   }),
   method: Type.Optional(Type.Union(Method.anyOf, { default: "POST" })),
   headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
-    description: "Outbound headers. Hop-by-hop and proxy headers are stripped."
+    description: `At most ${LIMITS2.targetHeaders.max} headers: each name a token (RFC 9110), each value visible ASCII. Hop-by-hop and proxy headers are stripped.`
   })),
   body: Type.Optional(Type.Unknown({
     description: "Any JSON. The target gets it as compact JSON, as JSON.stringify writes it: no blanks, names like 7 first and ascending, then the others in their order, 1.0 as 1. A text is sent in its quotes."

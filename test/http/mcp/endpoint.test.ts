@@ -7,7 +7,16 @@ import { MCP_VERSIONS } from '#src/http/mcp/endpoint.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { countingQuota, fakeWorld } from '#test/support/http-deps.ts';
-import { callMessage, MCP_HEADERS, rpcErrorOf, sendMessage } from '#test/support/mcp-client.ts';
+import {
+  callMessage,
+  connectInProcess,
+  MCP_HEADERS,
+  rpcErrorOf,
+  STATELESS_HEADERS,
+  STATELESS_VERSION,
+  sendMessage,
+  stateless,
+} from '#test/support/mcp-client.ts';
 
 const METHOD_NOT_FOUND = -32601;
 const INVALID_PARAMS = -32602;
@@ -33,8 +42,55 @@ test('a request is answered by its id, a notification with 202 and nothing', asy
   assert.equal((await sendMessage(http, notification)).status, 202);
 });
 
-test('the manifest names the protocol versions of the SDK', () => {
-  assert.deepEqual([...MCP_VERSIONS], SUPPORTED_PROTOCOL_VERSIONS);
+test('the manifest names the protocol versions of the SDK: those with a handshake, and the stateless one', async () => {
+  const { http } = untouched();
+  const discovered = await sendMessage(
+    http,
+    stateless('server/discover'),
+    STATELESS_HEADERS('server/discover'),
+  );
+  const { result } = (await discovered.json()) as { result: { supportedVersions: string[] } };
+  assert.deepEqual([...MCP_VERSIONS], [...result.supportedVersions, ...SUPPORTED_PROTOCOL_VERSIONS]);
+});
+
+test('clients of both generations agree on a version, whichever they ask for first', async () => {
+  for (const [generation, expected] of [
+    ['1.x', '2025-11-25'],
+    ['2.x', '2025-11-25'],
+    ['2.x auto', STATELESS_VERSION],
+    ['2.x stateless', STATELESS_VERSION],
+  ] as const) {
+    const { sdk, version, call } = await connectInProcess(untouched().http, undefined, generation);
+    assert.equal(version, expected, generation);
+    assert.equal((await call('check_policy', ARGS)).isError, false, generation);
+    await sdk.close();
+  }
+});
+
+test('a stateless message needs no handshake; its headers must agree with it; without subscriptions', async () => {
+  const { http, executed } = untouched();
+  const ok = await sendMessage(http, stateless('tools/list'), STATELESS_HEADERS('tools/list'));
+  assert.deepEqual([ok.status, ok.headers.get('content-type')], [200, 'application/json']);
+  const { id: _, ...notification } = stateless('notifications/cancelled', { requestId: 1 });
+  const headers = STATELESS_HEADERS('notifications/cancelled');
+  assert.equal((await sendMessage(http, notification, headers)).status, 202);
+  const call = stateless('tools/call', { name: 'execute_webhook', arguments: ARGS });
+  const cases = [
+    [call, {}, 400],
+    [call, STATELESS_HEADERS('tools/list'), 400],
+    [call, STATELESS_HEADERS('tools/call', 'get_job'), 400],
+    [{ ...call, params: callMessage('execute_webhook', ARGS).params }, STATELESS_HEADERS('tools/call'), 400],
+    [call, { ...STATELESS_HEADERS('tools/call'), 'mcp-protocol-version': '2030-01-01' }, 400],
+    [stateless('initialize'), STATELESS_HEADERS('initialize'), 404],
+    [stateless('resources/list'), STATELESS_HEADERS('resources/list'), 404],
+    [stateless('subscriptions/listen'), STATELESS_HEADERS('subscriptions/listen'), 404],
+  ] as const;
+  for (const [message, headers, status] of cases) {
+    const error = await rpcErrorOf(await sendMessage(http, message, headers));
+    assert.deepEqual([error.status, error.id], [status, message.id], JSON.stringify([message, headers]));
+    assert.ok(error.code < 0);
+  }
+  assert.equal(executed(), 0);
 });
 
 test('initialize agrees on a version, with no session; an unknown version in the header is refused', async () => {
@@ -99,7 +155,7 @@ test('a batch, an answer, and what is no message are refused, and nothing of the
   assert.equal(executed(), 0);
 });
 
-test('an unknown method, an unknown tool, a task, and parameters of no form are errors of the protocol', async () => {
+test('an unknown method, an unknown tool, and parameters of no form are errors of the protocol', async () => {
   const { http, executed } = untouched();
   const call = callMessage('execute_webhook', ARGS);
   const cases = [
@@ -109,8 +165,6 @@ test('an unknown method, an unknown tool, a task, and parameters of no form are 
     [callMessage('execute_webhook', 'text'), INVALID_PARAMS],
     [callMessage('execute_webhook', [ARGS]), INVALID_PARAMS],
     [{ ...call, params: { arguments: ARGS } }, INVALID_PARAMS],
-    // The SDK's code for what does not fit its schema.
-    [{ ...call, params: { ...call.params, task: {} } }, -32603],
   ] as const;
   for (const [message, code] of cases) {
     const error = await rpcErrorOf(await sendMessage(http, message));
@@ -119,16 +173,52 @@ test('an unknown method, an unknown tool, a task, and parameters of no form are 
   assert.equal(executed(), 0);
 });
 
-test('media types: the body is application/json in UTF-8, the answer may be JSON or a stream', async () => {
+test('a task of revision 2025-11-25 is ignored: the server declares none', async () => {
+  const call = callMessage('check_policy', ARGS);
+  const response = await sendMessage(untouched().http, { ...call, params: { ...call.params, task: {} } });
+  const { result } = (await response.json()) as { result: { isError: boolean } };
+  assert.equal(result.isError, false);
+});
+
+test('media types: the body is application/json in UTF-8, and so is the answer where that is acceptable', async () => {
   const { http } = untouched();
   for (const type of ['text/plain', 'application/json; charset=latin1', 'application/jsonp', '']) {
     const { status, code } = await errorOf(await sendMessage(http, PING, { 'content-type': type }));
     assert.deepEqual([status, code], [415, 'unsupported_media_type'], type);
   }
-  for (const accept of ['application/json', 'text/event-stream', '*/*', 'text/html']) {
-    const { status, code } = await rpcErrorOf(await sendMessage(http, PING, { accept }));
-    assert.deepEqual([status, code], [406, SERVER_ERROR], accept);
+  const { accept: _, ...plain } = MCP_HEADERS;
+  for (const accept of [
+    'application/json',
+    '*/*',
+    null,
+    '',
+    'text/event-stream, Application/JSON;q=0.1',
+    'text/html, application/*;q=0.5',
+  ]) {
+    const headers = accept === null ? plain : { ...plain, accept };
+    const init = { method: 'POST', body: JSON.stringify(PING), headers };
+    const response = await http.call('/mcp', init);
+    const given = [response.status, response.headers.get('content-type')];
+    assert.deepEqual(given, [200, 'application/json'], String(accept));
   }
+  for (const accept of [
+    'text/event-stream',
+    'text/html',
+    'application/json;q=0',
+    'application/json; q=0.0, */*',
+    '*/*;q=0',
+  ]) {
+    const { status, code, id } = await rpcErrorOf(await sendMessage(http, PING, { accept }));
+    assert.deepEqual([status, code, id], [406, SERVER_ERROR, PING.id], accept);
+  }
+});
+
+test('the address may end with a slash', async () => {
+  const { http } = untouched();
+  const init = { method: 'POST', body: JSON.stringify(PING), headers: MCP_HEADERS };
+  const response = await http.call('/mcp/', init);
+  assert.deepEqual([response.status, await response.json()], [200, { jsonrpc: '2.0', id: 1, result: {} }]);
+  for (const path of ['/mcp', '/mcp/']) assert.equal((await http.call(path)).status, 405);
 });
 
 test('a message over its size is refused, and the connection is closed after it', async () => {
@@ -207,7 +297,10 @@ test('browsers of any origin may send what an MCP client sends', async () => {
     headers: { origin: 'https://elsewhere.example' },
   });
   const allowed = preflight.headers.get('access-control-allow-headers')?.split(', ') ?? [];
-  for (const name of ['content-type', 'accept', 'mcp-protocol-version'])
+  for (const name of [
+    ...['content-type', 'accept', 'authorization', 'traceparent', 'tracestate', 'baggage'],
+    ...['mcp-protocol-version', 'mcp-method', 'mcp-name', 'mcp-session-id', 'last-event-id'],
+  ])
     assert.ok(allowed.includes(name), name);
   const answer = await sendMessage(http, PING, { origin: 'https://elsewhere.example' });
   assert.equal(answer.headers.get('access-control-allow-origin'), '*');

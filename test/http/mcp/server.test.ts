@@ -17,7 +17,7 @@ import {
   JOB,
   RECEIPT,
 } from '#test/support/http-deps.ts';
-import { callMessage, connectInProcess, sendMessage } from '#test/support/mcp-client.ts';
+import { callMessage, connectInProcess, GENERATIONS, sendMessage } from '#test/support/mcp-client.ts';
 
 const REQUEST = { url: 'https://a.example/hook', body: { n: 1 } };
 const GOOD: Record<string, Record<string, unknown>> = {
@@ -32,32 +32,32 @@ const GOOD: Record<string, Record<string, unknown>> = {
 };
 const KIND_OF_ID: Record<string, string> = { get_job: JOB, get_receipt: RECEIPT, verify_receipt: RECEIPT };
 
-test('the server states its name, its purpose and the tools of the table, each with strict arguments', async () => {
-  const { sdk } = await connectInProcess(clientOf(fakeWorld()));
-  assert.deepEqual(sdk.getServerVersion(), SERVICE);
-  assert.deepEqual(sdk.getServerCapabilities(), { tools: {} });
-  assert.match(sdk.getInstructions() ?? '', /decide_webhook.*execute_guided_webhook.*verify_receipt/);
-  const { tools } = await sdk.listTools();
-  assert.deepEqual(
-    tools.map(({ name, title }) => [name, title]),
-    MCP_TOOLS.map(({ name, title }) => [name, title]),
-  );
-  const ajv = new Ajv2020({ strict: false, validateFormats: false });
-  for (const { name, inputSchema, outputSchema, annotations } of tools) {
-    const fits = ajv.compile(inputSchema);
-    ajv.compile(outputSchema ?? assert.fail());
-    assert.equal(fits(GOOD[name]), true, name);
-    assert.equal(fits({ ...GOOD[name], surprise: 1 }), false, name);
-    const acts = name.startsWith('execute_');
-    const { readOnlyHint, destructiveHint, openWorldHint } = annotations ?? {};
+for (const generation of GENERATIONS)
+  test(`the server states its name, its purpose and the tools of the table, each with strict arguments (${generation})`, async () => {
+    const { sdk } = await connectInProcess(clientOf(fakeWorld()), undefined, generation);
+    assert.deepEqual(sdk.getServerVersion(), SERVICE);
+    assert.deepEqual(sdk.getServerCapabilities(), { tools: {} });
+    assert.match(sdk.getInstructions() ?? '', /decide_webhook.*execute_guided_webhook.*verify_receipt/);
+    const { tools } = await sdk.listTools();
     assert.deepEqual(
-      [readOnlyHint, destructiveHint, openWorldHint],
-      [!acts && name !== 'decide_webhook', acts, acts],
-      name,
+      tools.map(({ name, title }) => [name, title]),
+      MCP_TOOLS.map(({ name, title }) => [name, title]),
     );
-  }
-  await sdk.ping();
-});
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    for (const { name, inputSchema, outputSchema, annotations } of tools) {
+      const fits = ajv.compile(inputSchema as object);
+      ajv.compile((outputSchema ?? assert.fail()) as object);
+      assert.equal(fits(GOOD[name]), true, name);
+      assert.equal(fits({ ...GOOD[name], surprise: 1 }), false, name);
+      const acts = name.startsWith('execute_');
+      const { readOnlyHint, destructiveHint, openWorldHint } = annotations ?? {};
+      assert.deepEqual(
+        [readOnlyHint, destructiveHint, openWorldHint],
+        [!acts && name !== 'decide_webhook', acts, acts],
+        name,
+      );
+    }
+  });
 
 test('the tools and the instructions state the price as configured, and that demo mode has none', async () => {
   const offer = { scheme: 'exact', network: 'eip155:84532', price: '$0.01' };
@@ -76,60 +76,70 @@ test('the tools and the instructions state the price as configured, and that dem
 });
 
 for (const { name, route } of MCP_TOOLS) {
-  test(`${name}: the answer of its route, as structured content and as text`, async () => {
-    const http = clientOf(fakeWorld());
-    const { call } = await connectInProcess(http);
-    const args = GOOD[name] ?? assert.fail();
-    const path = route.path.replace(/:\w+/, () => String(args.id));
-    const answer = await (route.method === 'POST' ? http.post(path, args) : http.call(path));
-    assert.equal(answer.status, 200);
-    const result = await call(name, args);
-    assert.equal(result.isError, false);
-    assert.deepEqual(JSON.parse(result.text), result.structured);
-    const withoutTime = (document: object) => ({ ...document, generatedAt: null });
-    assert.deepEqual(withoutTime(result.structured), withoutTime((await answer.json()) as object));
-    assert.equal(result.settlement, null);
-  });
+  for (const generation of GENERATIONS)
+    test(`${name}: the answer of its route, as structured content and as text (${generation})`, async () => {
+      const http = clientOf(fakeWorld());
+      const { call } = await connectInProcess(http, undefined, generation);
+      const args = GOOD[name] ?? assert.fail();
+      const path = route.path.replace(/:\w+/, () => String(args.id));
+      const answer = await (route.method === 'POST' ? http.post(path, args) : http.call(path));
+      assert.equal(answer.status, 200);
+      const result = await call(name, args);
+      assert.equal(result.isError, false);
+      assert.deepEqual(JSON.parse(result.text), result.structured);
+      const withoutTime = (document: object) => ({ ...document, generatedAt: null });
+      assert.deepEqual(withoutTime(result.structured), withoutTime((await answer.json()) as object));
+      assert.equal(result.settlement, null);
+    });
 
-  test(`${name}: arguments that do not fit are invalid_request with their places, and nothing is done`, async () => {
-    const world = fakeWorld();
-    const { call } = await connectInProcess(clientOf(world));
-    const { structured, isError, text } = await call(name, { ...GOOD[name], surprise: 1 });
-    const { error } = structured as { error: { code: string; details: { path: string }[] } };
-    assert.deepEqual([isError, error.code], [true, 'invalid_request']);
-    assert.deepEqual(
-      error.details.map(({ path }) => path),
-      ['/surprise'],
-    );
-    assert.match(text, /^invalid_request: .*\nDetails: .*\/surprise/);
-    assert.equal(world.executed.length + world.executedGuided.length, 0);
-  });
+  for (const generation of GENERATIONS)
+    test(`${name}: arguments that do not fit are invalid_request with their places, and nothing is done (${generation})`, async () => {
+      const world = fakeWorld();
+      const { call } = await connectInProcess(clientOf(world), undefined, generation);
+      const { structured, isError, text } = await call(name, { ...GOOD[name], surprise: 1 });
+      const { error } = structured as { error: { code: string; details: { path: string }[] } };
+      assert.deepEqual([isError, error.code], [true, 'invalid_request']);
+      assert.deepEqual(
+        error.details.map(({ path }) => path),
+        ['/surprise'],
+      );
+      assert.match(text, /^invalid_request: .*\nDetails: .*\/surprise/);
+      assert.equal(world.executed.length + world.executedGuided.length, 0);
+    });
 }
 
-test('a record that is not there is the refusal of its route; a text that is no id never becomes a path', async () => {
-  const { call } = await connectInProcess(clientOf(fakeWorld()));
-  for (const [name, known] of Object.entries(KIND_OF_ID)) {
-    const { structured, isError } = await call(name, { id: known.replace(/a$/, 'b') });
-    assert.deepEqual(
-      [isError, codeOf(structured)],
-      [true, name === 'get_job' ? 'job_not_found' : 'receipt_not_found'],
-    );
-    for (const id of [
-      '..',
-      '.',
-      '',
-      '/',
-      `${known}/..`,
-      `../jobs/${known}`,
-      `${known}?x`,
-      '%2e%2e',
-      DECISION,
-    ]) {
-      assert.equal(codeOf((await call(name, { id })).structured), 'invalid_request', id);
+for (const generation of GENERATIONS)
+  test(`a record that is not there, and a text that is no id, are the refusal of the route (${generation})`, async () => {
+    const http = clientOf(fakeWorld());
+    const { call } = await connectInProcess(http, undefined, generation);
+    for (const [name, known] of Object.entries(KIND_OF_ID)) {
+      const expected = name === 'get_job' ? 'job_not_found' : 'receipt_not_found';
+      const path = MCP_TOOLS.find((tool) => tool.name === name)?.route.path ?? assert.fail();
+      const overHttp = await http.get(path.replace(':id', 'no-id'));
+      assert.equal(codeOf(overHttp.body as Record<string, unknown>), expected);
+      for (const id of [
+        known.replace(/a$/, 'b'),
+        'no-id',
+        '..',
+        '.',
+        '%2E.',
+        '',
+        '/',
+        `${known}/..`,
+        `../jobs/${known}`,
+        `${known}?x`,
+        `${known}#`,
+        '%2e%2e',
+        'é\n',
+        DECISION,
+      ]) {
+        const { structured, isError } = await call(name, { id });
+        assert.deepEqual([isError, codeOf(structured)], [true, expected], id);
+      }
+      for (const args of [{}, { id: 5 }, { id: null }])
+        assert.equal(codeOf((await call(name, args)).structured), 'invalid_request');
     }
-    assert.equal(codeOf((await call(name)).structured), 'invalid_request');
-  }
-});
+  });
 
 test('a target that failed is a result, not an error: there is a job and a receipt', async () => {
   const failed = { ...execution().job, status: 'failed', responseStatus: 500 } as const;

@@ -18,14 +18,14 @@ const PROGRAM = `
 import type { components, paths } from './relay.d.ts';
 type Named = components['schemas'];
 declare const job: Named['Job'];
-declare const failed: Named['Error'];
+declare const failed: Named['ErrorBody'];
 type Answer = paths['/api/jobs/{id}']['get']['responses'][200]['content']['application/json'];
 const answer: Answer = job;
 type Call = NonNullable<paths['/api/execute/webhook']['post']['requestBody']>['content']['application/json'];
 const call: Call = { url: 'https://target.example/hook', idempotencyKey: 'order-17' };
-const code: 'idempotency_conflict' extends Named['Error']['error']['code'] ? true : false = true;
+const code: 'idempotency_conflict' extends Named['ErrorBody']['error']['code'] ? true : false = true;
 // @ts-expect-error: no code of the relay
-const unknown: Named['Error']['error']['code'] = 'no_such_code';
+const unknown: Named['ErrorBody']['error']['code'] = 'no_such_code';
 // @ts-expect-error: the URL is required
 const incomplete: Call = { idempotencyKey: 'order-17' };
 export const all = [answer, call, code, failed, unknown, incomplete];

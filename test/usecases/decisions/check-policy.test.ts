@@ -178,6 +178,31 @@ test('a check returns the target and the request as an execution would read them
 
 const codes = ({ warnings }: PolicyCheck) => warnings.map(({ code }) => code);
 
+test('a body under a content type that is not JSON is body_is_json: the target gets JSON all the same', async () => {
+  const it = world();
+  const typed = (name: string, type: string, body?: string | null | object) =>
+    check(it, { headers: { [name]: type }, ...(body === undefined ? {} : { body }) });
+  for (const type of [
+    'application/x-www-form-urlencoded',
+    'text/plain; charset=utf-8',
+    'application/jsonp',
+    '',
+  ])
+    for (const body of ['a=b&c=d', { a: 1 }, null])
+      assert.deepEqual(codes(await typed('Content-Type', type, body)), ['body_is_json'], type);
+  for (const type of [
+    'application/json',
+    'Application/JSON; charset=utf-8',
+    'application/cloudevents+json',
+    'text/json',
+  ])
+    assert.deepEqual(codes(await typed('content-type', type, 'text')), [], type);
+  const { body: _, ...bodiless } = webhook();
+  const plain = await checkPolicy(it.deps, { ...bodiless, headers: { 'content-type': 'text/plain' } }, null);
+  assert.deepEqual(isRefused(plain) ? plain : codes(plain), []);
+  assert.deepEqual(codes(await check(it, { body: 'text' })), []);
+});
+
 test('each warning comes for its own reason; a plain request with a key has none', async () => {
   const it = world();
   assert.deepEqual(codes(await check(it)), []);
