@@ -1,16 +1,9 @@
 // Reads the logs of one contract in ranges of blocks. Nodes refuse large ranges, filter loosely or repeat themselves: a range
 // that is refused is divided, and each log is compared with the filter.
 import { z } from '@x402/core/schemas';
-import {
-  type Hex,
-  HttpRequestError,
-  type LogTopic,
-  numberToHex,
-  type PublicClient,
-  type RpcLog,
-  toEventSelector,
-} from 'viem';
+import { type Hex, type LogTopic, numberToHex, type PublicClient, type RpcLog, toEventSelector } from 'viem';
 import { NoAnswer } from './node.ts';
+import { isAboutRange } from './node-errors.ts';
 import { lowerHex } from './requirements.ts';
 
 export const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
@@ -70,17 +63,6 @@ export async function readLogs(
     if (matches(log, topics)) logs.set(placeOf(log), log);
   }
   return [...logs.values()].sort((a, b) => a.block - b.block || a.index - b.index);
-}
-
-/** Access, limits of rate, and outages, as HTTP status and as JSON-RPC code. Not -32005: also too many logs. */
-const OTHER_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 502, 503, 504]);
-const OTHER_CODES: ReadonlySet<unknown> = new Set([429, -32007]);
-
-/** Whether a smaller range may be a remedy. */
-function isAboutRange(cause: unknown): boolean {
-  // Without a status, the node is not reached.
-  if (cause instanceof HttpRequestError) return cause.status !== undefined && !OTHER_STATUS.has(cause.status);
-  return !(cause instanceof Error && 'code' in cause && OTHER_CODES.has(cause.code));
 }
 
 const hex = (form: RegExp) => z.string().regex(form).transform(lowerHex);

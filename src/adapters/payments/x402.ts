@@ -64,8 +64,15 @@ export async function x402Payments(options: X402Options): Promise<X402> {
   const calling = { facilitatorUrl, login: await loginHeaders(x402.login, clock), watch, logger };
   const { verify, settle } = facilitator({ ...calling, pricing, timeoutMs: x402.facilitatorTimeoutMs });
   const hasCode = walletCode(rpcUrl, clock);
+  const scan = chainScan({ ...x402, ...terms, clock });
   return {
-    scan: chainScan({ ...x402, ...terms, clock }),
+    scan: {
+      ...scan,
+      async health() {
+        const [answers, isChecked] = await Promise.all([scan.health(), node.isChecked()]);
+        return answers.ok && !isChecked ? { ok: false, problem: 'unchecked' } : answers;
+      },
+    },
     payee: terms.payTo,
     payments: {
       mode: 'x402',

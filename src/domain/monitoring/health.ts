@@ -33,8 +33,11 @@ export type FacilitatorHealth =
   | { readonly ok: true }
   | { readonly ok: false; readonly problem: FacilitatorProblem };
 
-/** Why the books cannot be compared with the chain. `no_safe_block`: the node has no block that is final. */
-export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block';
+/**
+ * Why the books cannot be compared with the chain. `no_safe_block`: the node has no block that is final. `unchecked`: it has
+ * not been found to serve our asset, and no paid call is taken before that.
+ */
+export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block' | 'unchecked';
 
 export type ChainHealth = { readonly ok: true } | { readonly ok: false; readonly problem: ChainProblem };
 
@@ -130,6 +133,8 @@ const CHAIN: Readonly<Record<ChainProblem, string>> = {
   other_chain:
     'The node is of another chain than that of the payments: settlements whose answer was lost stay open. A service that started without a node answers paid calls 503.',
   no_safe_block: 'The node has no block that is final: the books are not compared with the chain.',
+  unchecked:
+    'The node has given no usable answer about the asset since the start: paid calls answer 503. The log states why.',
 };
 const READ_MODELS: Readonly<Record<ReadModelProblem, string>> = {
   unavailable: 'The read models are unavailable: reads answer 503, calls are executed.',

@@ -183,14 +183,6 @@ test('the block that counts: the safe one, or a number of blocks before the last
   assert.deepEqual(await scanOf(node.url, 3).safeBlock(), safe(HEAD - 3));
 });
 
-test('a node that limits the rate has a safe block for all one knows', async () => {
-  await using node = await startScriptedNode();
-  for (const code of [429, -32005, -32007, -32603]) {
-    node.faults.refuses = new Map([['eth_getBlockByNumber', code]]);
-    await assert.rejects(scanOf(node.url).safeBlock(), unavailable('rpc_failed'));
-  }
-});
-
 test('a node of another chain, that does not answer, or is not there', async () => {
   await using node = await startScriptedNode();
   node.faults.chainId = 1;

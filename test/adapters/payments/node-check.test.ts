@@ -102,6 +102,7 @@ test('a known asset starts without its node, and paid calls are not taken before
   assert.deepEqual((await challenged(x402)).required.accepts, [ACCEPTED]);
   const payment = await presented(x402, v2(await payloadOf(wallet())));
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'unavailable' });
+  assert.deepEqual(await x402.scan.health(), { ok: false, problem: 'no_answer' });
   assert.equal(facilitator.calls.verify, 0);
   await node.up();
   // At most one check a second.
@@ -113,6 +114,22 @@ test('a known asset starts without its node, and paid calls are not taken before
   await node.down();
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' }, 'checked once');
   assert.deepEqual(logged().slice(1), ['info X402_RPC_URL answers: paid calls are taken']);
+});
+
+test('a node that shows its blocks and not the asset: no paid call is taken, and health says so until it is checked', async () => {
+  await using facilitator = await facilitatorDouble();
+  await using node = await startChainDouble();
+  node.token = { ...USDC_TOKEN, decimals: null, takesAuthorizations: false };
+  node.reverts = { code: -32603, message: 'Internal error' };
+  const clock = manualClock(Date.now());
+  const x402 = await lab({ x402: { rpcUrl: node.url, facilitatorUrl: facilitator.url }, clock });
+  const payment = await presented(x402, v2(await payloadOf(wallet())));
+  assert.deepEqual(await x402.payments.verify(payment), { outcome: 'unavailable' });
+  assert.deepEqual(await x402.scan.health(), { ok: false, problem: 'unchecked' });
+  node.token = USDC_TOKEN;
+  clock.advance(1000);
+  assert.deepEqual(await x402.scan.health(), { ok: true });
+  assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' });
 });
 
 for (const [what, change, problem] of [

@@ -113,7 +113,7 @@ test('read models, facilitator or node unavailable: not ok, and a balancer still
   ];
   for (const problem of problems)
     assert.deepEqual(wrong({ facilitator: { ok: false, problem } }), [[`facilitator: ${problem}`], true]);
-  const nodes: readonly ChainProblem[] = ['no_answer', 'other_chain', 'no_safe_block'];
+  const nodes: readonly ChainProblem[] = ['no_answer', 'other_chain', 'no_safe_block', 'unchecked'];
   for (const problem of nodes)
     assert.deepEqual(wrong({ chain: { ok: false, problem } }), [[`chain: ${problem}`], true]);
 });
