@@ -131,6 +131,7 @@ export async function startScriptedNode(
     hangs: new Set(),
   };
   const ranges: (readonly [from: number, to: number])[] = [];
+  const batches: string[][] = [];
   const asked: { readonly method: string; readonly filter: Partial<Filter> | undefined }[] = [];
 
   let requests = 0;
@@ -209,6 +210,7 @@ export async function startScriptedNode(
     const { replicas } = faults;
     end = replicas[requests++ % Math.max(1, replicas.length)] ?? head;
     const { batch } = faults;
+    if (Array.isArray(body)) batches.push(body.map(({ method }) => method));
     if (Array.isArray(body) && batch !== null) {
       const [one] = body;
       const fail = () => {
@@ -233,6 +235,9 @@ export async function startScriptedNode(
     faults,
     /** All requests, also those that were refused. */
     asked,
+    /** The methods of each batch. */
+    batches: batches as readonly (readonly string[])[],
+    answers,
     ranges: ranges as readonly (readonly [from: number, to: number])[],
     [Symbol.asyncDispose]: server.down,
   };

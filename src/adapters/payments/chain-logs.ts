@@ -1,8 +1,8 @@
 // Reads the logs of one contract in ranges of blocks. Nodes refuse large ranges, filter loosely or repeat themselves: a range
 // that is refused is divided, and each log is compared with the filter.
 import { z } from '@x402/core/schemas';
-import { type Hex, type LogTopic, numberToHex, type PublicClient, type RpcLog, toEventSelector } from 'viem';
-import { NoAnswer } from './node.ts';
+import { type Hex, numberToHex, type PublicClient, type RpcLog, toEventSelector } from 'viem';
+import { NoAnswer, type RpcCall } from './node.ts';
 import { isAboutRange } from './node-errors.ts';
 import { lowerHex } from './requirements.ts';
 
@@ -32,29 +32,35 @@ export const placeOf = ({ block, transaction, index }: Log, offset = 0): string 
   `${block} ${transaction} ${index + offset}`;
 
 /** The node answers, and does not return the logs of this range. */
-class RangeRefused extends NoAnswer {}
+export class RangeRefused extends NoAnswer {}
 
-/** Each log once, in the order of the chain; without those that the node returned beside what was requested. */
-export async function readLogs(
+/** The request for these logs. */
+export const logsCall = ({ asset, topics }: LogFilter, { from, to }: BlockRange) => ({
+  method: 'eth_getLogs' as const,
+  params: [{ address: asset as Hex, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }] as const,
+});
+
+/** Throws the error of a request for logs: `RangeRefused` if a smaller range may be a remedy. */
+export function refusedLogs(cause: unknown): never {
+  throw !(cause instanceof NoAnswer) && isAboutRange(cause) ? new RangeRefused('rpc_failed') : cause;
+}
+
+/** As `logsIn`, of a request of its own. */
+export const readLogs = async (
   client: PublicClient,
+  filter: LogFilter,
+  range: BlockRange,
+): Promise<readonly Log[]> => {
+  const call: RpcCall = logsCall(filter, range);
+  return logsIn(await client.request(call as never).catch(refusedLogs), filter, range);
+};
+
+/** The logs of an answer, each once, in the order of the chain; without those that the node returned beside them. */
+export function logsIn(
+  answer: unknown,
   { asset, topics }: LogFilter,
   { from, to }: BlockRange,
-): Promise<readonly Log[]> {
-  const answer = await client
-    .request({
-      method: 'eth_getLogs',
-      params: [
-        {
-          address: asset as Hex,
-          topics: topics as unknown as LogTopic[],
-          fromBlock: numberToHex(from),
-          toBlock: numberToHex(to),
-        },
-      ],
-    })
-    .catch((cause: unknown) => {
-      throw isAboutRange(cause) ? new RangeRefused('rpc_failed') : cause;
-    });
+): readonly Log[] {
   if (!Array.isArray(answer)) throw new RangeRefused('malformed');
   const logs = new Map<string, Log>();
   for (const one of answer) {

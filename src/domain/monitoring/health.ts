@@ -41,9 +41,13 @@ export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block' | 'unch
 
 export type ChainHealth = { readonly ok: true } | { readonly ok: false; readonly problem: ChainProblem };
 
+/** `units`: by how much the payee's balance has changed more than the transfers in these blocks say. */
+type Differs = { readonly units: bigint; readonly fromBlock: number; readonly toBlock: number };
+
 /** `since`: RFC 3339, when a block was last compared with the books. */
 export type ComparisonHealth =
   | ChainHealth
+  | ({ readonly ok: false; readonly problem: 'books_differ_from_chain' } & Differs)
   | { readonly ok: false; readonly problem: 'not_compared'; readonly since: string };
 
 /**
@@ -175,7 +179,15 @@ function usedPart<P extends string>(
 }
 
 function chainPart(chain: HealthFacts['chain']): PartHealth | null {
-  if (chain === null || chain.ok || chain.problem !== 'not_compared') return usedPart(chain, CHAIN);
+  if (chain === null || chain.ok) return chain;
+  if (chain.problem === 'books_differ_from_chain') {
+    const { units, fromBlock, toBlock } = chain;
+    return not(
+      chain.problem,
+      `The payee's balance and the transfers that the node shows differ by ${units} units in the blocks ${fromBlock} to ${toBlock}: ${UNCOMPARED}`,
+    );
+  }
+  if (chain.problem !== 'not_compared') return not(chain.problem, CHAIN[chain.problem]);
   return not(
     'not_compared',
     `No block of the chain was compared with the books since ${chain.since}: ${UNCOMPARED}`,

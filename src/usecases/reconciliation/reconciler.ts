@@ -12,8 +12,10 @@ import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
 import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
+import { booksDifferences } from './books-difference.ts';
 import { openTurns } from './judge-open.ts';
 import { agedFigures, paymentFigures } from './payment-figures.ts';
+import { type BooksDifference, noBalances } from './read-blocks.ts';
 import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
 
 export type ReconcilerDeps = ReconcileDeps & {
@@ -34,6 +36,8 @@ export type Reconciler = {
   figures(): PaymentFigures | null;
   /** RFC 3339: since when no block was compared, by any process; null: lately one was. */
   standsStillSince(): string | null;
+  /** Between the payee's balance and the transfers of the blocks that are compared; null: none. */
+  difference(): BooksDifference | null;
 };
 
 /** About 40 MB. */
@@ -45,6 +49,8 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   const { log, clock, logger, scan, payee, intervalMs, stopping, maxEntries = MAX_ENTRIES } = deps;
   const own: ChainAccount = { network: scan.network, asset: scan.asset, payee };
   const turns = openTurns();
+  const balances = noBalances();
+  const differences = booksDifferences(logger);
   const others = roundsOfOthers();
   const reports = problemReports(deps);
   const ledger = openLedger(log, maxEntries);
@@ -57,7 +63,8 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   async function readLedger(): Promise<void> {
     await ledger.catchUp(breathe);
     still.look(ownBooks());
-    last = { figures: paymentFigures(ledger, own, clock.now()), at: clock.monotonic() };
+    const figures = paymentFigures(ledger, own, clock.now(), differences.units());
+    last = { figures, at: clock.monotonic() };
   }
 
   /** All rounds of one account until its newest block. */
@@ -68,7 +75,9 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
     while (!stopping.aborted) {
       still.look(ownBooks());
       const before = ledger.comparisons.get(accountKey(account))?.books.toBlock ?? null;
-      const round = await reconcileChain(deps, ledger, { account, from, signal: stopping, turns });
+      const round = await reconcileChain(deps, ledger, { account, from, signal: stopping, turns, balances });
+      if (round.kind !== 'overtaken')
+        differences.look(account, round.kind === 'differs' ? round.difference : null);
       if (round.kind !== 'reconciled') return;
       others.own(stream, round.revision);
       reports.round(round, before, from);
@@ -113,6 +122,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
       }
     },
     standsStillSince: still.since,
+    difference: differences.first,
     figures: () => last && agedFigures(last.figures, (clock.monotonic() - last.at) / 1000),
   };
 }

@@ -191,9 +191,28 @@ test('a limit of the rate does not divide a range: more requests would be refuse
     await using node = await startScriptedNode();
     node.faults.fails = new Map([['eth_getLogs', answer]]);
     await assert.rejects(scanOf(node.url).scan(request(1, 1000)), unavailable('rpc_failed'), who);
-    assert.equal(new Set(node.asked.map(({ filter }) => filter?.toBlock)).size, 1, who);
+    const logs = node.asked.filter(({ method }) => method === 'eth_getLogs');
+    assert.equal(new Set(logs.map(({ filter }) => filter?.toBlock)).size, 1, who);
   }
 });
+
+/** A state that the node no longer has. */
+const OLD_STATES: readonly Row[] = [
+  ['geth, hash scheme', rpc(-32000, 'missing trie node 1f (path ) state 0x1f is not available')],
+  ['geth 1.16, path scheme', rpc(-32000, 'historical state 0x1f is not available')],
+  ['erigon 3', rpc(-32000, 'old data not available due to pruning')],
+  ['nethermind', rpc(-32002, 'No state available for block 0x1f')],
+  ['besu', rpc(-32000, 'World state unavailable')],
+  ['reth', rpc(-32603, 'state at block #60 is pruned')],
+  ['publicnode', rpc(-32701, 'Archive requests require a personal token')],
+];
+
+for (const [who, answer] of OLD_STATES)
+  test(`a node that keeps no state that old is no outage, in the words of ${who}`, async () => {
+    await using node = await startScriptedNode();
+    node.faults.fails = new Map([['eth_call', answer]]);
+    assert.deepEqual(await scanOf(node.url).balanceOf(PAY_TO, 60), { kind: 'state_gone' });
+  });
 
 const scanOf = (rpcUrl: string) =>
   chainScan({
