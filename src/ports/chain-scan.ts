@@ -30,9 +30,7 @@ export type Scan = {
 };
 
 /** `state_gone`: the node keeps no state of a block that is this old. */
-export type Balance =
-  | { readonly kind: 'known'; readonly amount: bigint }
-  | { readonly kind: 'state_gone' };
+export type Balance = { readonly kind: 'known'; readonly amount: bigint } | { readonly kind: 'state_gone' };
 
 export interface ChainScan {
   /** CAIP-2, and the contract in lower case: what is scanned. */

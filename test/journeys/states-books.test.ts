@@ -1,7 +1,8 @@
 // The node of the chain answers, and leaves transfers out: the payee's balance shows it, and health names the sum until the
 // node shows them.
-import { after, before, describe, test } from 'node:test';
+
 import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
 import { passThrough, type Watched } from '#test/support/health-states.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { send } from '#test/support/paid-call.ts';

@@ -172,7 +172,10 @@ export class Chain {
     return this.transactions
       .filter(({ block }) => block !== null && block <= number)
       .flatMap(({ moves }) => moves)
-      .reduce((sum, { from, to, amount }) => sum + (to === payee ? amount : 0n) - (from === payee ? amount : 0n), 0n);
+      .reduce(
+        (sum, { from, to, amount }) => sum + (to === payee ? amount : 0n) - (from === payee ? amount : 0n),
+        0n,
+      );
   }
 
   lookUp(payment: Authorization): ChainFinding {

@@ -135,7 +135,9 @@ export function fakeChain() {
       const isOld = number < last().number - node.keepsStateOf;
       if (node.keepsNoState || isOld) return { kind: 'state_gone' };
       if (number - FIRST_BLOCK >= blocks.length) throw new ChainUnavailable('rpc_failed');
-      const moves = blocks.slice(0, Math.max(0, number - FIRST_BLOCK + 1)).flatMap(({ transfers }) => transfers);
+      const moves = blocks
+        .slice(0, Math.max(0, number - FIRST_BLOCK + 1))
+        .flatMap(({ transfers }) => transfers);
       const sumOf = (which: typeof moves) => which.reduce((sum, { amount }) => sum + amount, 0n);
       const received = sumOf(moves.filter((one) => one.payee === payee));
       const sent = sumOf(moves.filter(({ sender }) => sender === payee));

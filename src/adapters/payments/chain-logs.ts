@@ -37,7 +37,9 @@ export class RangeRefused extends NoAnswer {}
 /** The request for these logs. */
 export const logsCall = ({ asset, topics }: LogFilter, { from, to }: BlockRange) => ({
   method: 'eth_getLogs' as const,
-  params: [{ address: asset as Hex, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) }] as const,
+  params: [
+    { address: asset as Hex, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) },
+  ] as const,
 });
 
 /** Throws the error of a request for logs: `RangeRefused` if a smaller range may be a remedy. */

@@ -232,7 +232,10 @@ type Held = { readonly asset: string; readonly payee: string; readonly block: nu
 
 async function readBalance(client: NodeClient, { asset, payee, block }: Held): Promise<Balance> {
   const data = encodeFunctionData({ abi: BALANCE_OF, args: [lowerHex(payee)] });
-  const call = { method: 'eth_call' as const, params: [{ to: lowerHex(asset), data }, numberToHex(block)] as const };
+  const call = {
+    method: 'eth_call' as const,
+    params: [{ to: lowerHex(asset), data }, numberToHex(block)] as const,
+  };
   try {
     const answer: unknown = await client.request({ ...call, params: [...call.params] });
     if (typeof answer !== 'string' || !/^0x[0-9a-f]{64}$/i.test(answer)) throw new NoAnswer('malformed');

@@ -78,7 +78,9 @@ class FailedInBatch extends RpcRequestError {}
 function blockIn(answer: unknown): Block {
   if (answer === null || answer === undefined) throw new NoAnswer('behind');
   const { number, hash, timestamp } = answer as Record<string, unknown>;
-  const isText = [number, hash, timestamp].every((one) => typeof one === 'string' && /^0x[0-9a-f]+$/i.test(one));
+  const isText = [number, hash, timestamp].every(
+    (one) => typeof one === 'string' && /^0x[0-9a-f]+$/i.test(one),
+  );
   if (!isText) throw new NoAnswer('malformed');
   return { number: BigInt(number as Hex), hash: hash as Hex, timestamp: BigInt(timestamp as Hex) };
 }

@@ -14,7 +14,8 @@ export function booksDifferences(logger: Pick<Logger, 'error' | 'info'>) {
       const key = accountKey(account);
       const before = open.get(key);
       if (difference === null) {
-        if (open.delete(key)) logger.info('the balance of X402_PAY_TO agrees with the transfers again', { ...fieldsOf(before) });
+        if (open.delete(key))
+          logger.info('the balance of X402_PAY_TO agrees with the transfers again', { ...fieldsOf(before) });
         return;
       }
       open.set(key, difference);
@@ -27,7 +28,8 @@ export function booksDifferences(logger: Pick<Logger, 'error' | 'info'>) {
     /** null: there is none. */
     first: (): BooksDifference | null => open.values().next().value ?? null,
     /** Sum of all, in atomic units. */
-    units: (): bigint => [...open.values()].reduce((sum, { units }) => sum + (units < 0n ? -units : units), 0n),
+    units: (): bigint =>
+      [...open.values()].reduce((sum, { units }) => sum + (units < 0n ? -units : units), 0n),
   };
 }
 

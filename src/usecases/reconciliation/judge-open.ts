@@ -130,7 +130,12 @@ function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readon
 }
 
 /** Those of the last day: an earlier process has looked the others up. */
-function refusedAndOver({ refused }: Ledger, key: string, upTo: ChainBlock, nowMs: number): readonly string[] {
+function refusedAndOver(
+  { refused }: Ledger,
+  key: string,
+  upTo: ChainBlock,
+  nowMs: number,
+): readonly string[] {
   const found: string[] = [];
   for (const [stream, one] of refused) {
     if (accountKey(one.account) !== key) continue;

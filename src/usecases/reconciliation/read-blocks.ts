@@ -84,7 +84,8 @@ async function compared(
     return { kind: 'differs', scanned, upTo, difference };
   }
   const { after } = units;
-  if (after !== null) memory.last.set(accountKey(account), { block: upTo.number, hash: upTo.hash, amount: after });
+  if (after !== null)
+    memory.last.set(accountKey(account), { block: upTo.number, hash: upTo.hash, amount: after });
   return { kind: 'agrees', scanned, upTo };
 }
 

@@ -289,7 +289,10 @@ test('of two replicas that answer in turn, the one that lags is never believed',
 
 for (const [what, batch] of [
   ['an error', { code: -32600, message: 'batch requests are not supported' }],
-  ['drpc’s error of the free tier', { code: 31, message: 'Batch of more than 3 requests are not allowed on free tier', status: 500 }],
+  [
+    'drpc’s error of the free tier',
+    { code: 31, message: 'Batch of more than 3 requests are not allowed on free tier', status: 500 },
+  ],
   ['status 400 without JSON', { status: 400 }],
   ['status 413 without JSON', { status: 413 }],
 ] as const)

@@ -92,7 +92,10 @@ describe('a node that keeps no state that old', () => {
     it.pass(60);
     await made(it.round());
     const lines = it.logger.lines.filter(({ message }) => message.includes('keeps no state'));
-    assert.deepEqual(lines.map(({ level }) => level), ['warn']);
+    assert.deepEqual(
+      lines.map(({ level }) => level),
+      ['warn'],
+    );
   });
 
   test('but for its newest blocks: the balance that was read with the last round is compared', async () => {
