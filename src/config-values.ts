@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv4 } from 'node:net';
+import { checksumOf } from '#src/lib/evm-address.ts';
 
 /** Why a text is no value of its kind. Never repeats the text: it may be a secret, or hold one. */
 export class Problem extends Error {}
@@ -167,6 +168,8 @@ export const evmAddress: Parse<string> = (text) => {
   if (!/^0x[0-9a-fA-F]{40}$/.test(text) || /^0x0{40}$/.test(text)) {
     throw new Problem('must be an address of 0x and 40 hex digits, and not the zero address');
   }
+  if (checksumOf(text) === 'wrong')
+    throw new Problem('has a wrong checksum (EIP-55), so that at least one character differs: copy it again');
   return text;
 };
 

@@ -68,6 +68,7 @@ const TOKEN = parseAbi([
   'function DOMAIN_SEPARATOR() view returns (bytes32)',
   'function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)',
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address owner) view returns (uint256)',
 ]);
 const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
@@ -75,6 +76,8 @@ const HEAD = numberToHex(1000);
 const HASH = `0x${'b'.repeat(64)}` as const;
 type Asked = { readonly id: number; readonly method: string; readonly params?: never[] };
 
+/** Of every owner, in units. */
+const BALANCE = 12_500_000n;
 /** The contract reverts. */
 const REVERTED = Symbol('reverted');
 
@@ -146,6 +149,8 @@ function called(
   switch (functionName) {
     case 'authorizationState':
       return result('bool', takesAuthorizations ? moves.has(args[1]) : null);
+    case 'balanceOf':
+      return result('uint256', BALANCE);
     case 'name':
       return result('string', name);
     case 'version':

@@ -8,7 +8,18 @@ import { Cancel, sleep } from '#src/lib/time.ts';
 import { startChainDouble, type Token, USDC_TOKEN } from '#test/support/chain-double.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { manualClock } from '#test/support/fakes.ts';
-import { ACCEPTED, challenged, lab, payloadOf, presented, UNREACHABLE_URL, USDC, v2, wallet } from './lab.ts';
+import {
+  ACCEPTED,
+  challenged,
+  lab,
+  PAY_TO,
+  payloadOf,
+  presented,
+  UNREACHABLE_URL,
+  USDC,
+  v2,
+  wallet,
+} from './lab.ts';
 
 const OTHER = '0x2222222222222222222222222222222222222222';
 const ODD = { network: 'eip155:31337', asset: OTHER };
@@ -155,6 +166,15 @@ for (const [what, change, problem] of [
     assert.equal(facilitator.calls.verify, 0);
   });
 }
+
+test('what is paid, to whom and what the payee holds is stated for people; without the node, all but the balance', async () => {
+  await using node = await startChainDouble();
+  const x402 = await lab({ x402: { rpcUrl: node.url } });
+  const stated = { price: '$0.003', payee: PAY_TO, network: 'eip155:8453', token: USDC };
+  assert.deepEqual(await x402.describe(), { ...stated, balance: '12.5' });
+  await node.down();
+  assert.deepEqual(await x402.describe(), { ...stated, balance: null });
+});
 
 test('any other asset does not start without its node: after 30 s the start is refused', async () => {
   const clock = manualClock(Date.now());
