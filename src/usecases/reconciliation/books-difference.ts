@@ -4,8 +4,6 @@ import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliatio
 import type { Logger } from '#src/ports/logger.ts';
 import type { BooksDifference } from './read-blocks.ts';
 
-export type Differences = ReturnType<typeof booksDifferences>;
-
 export function booksDifferences(logger: Pick<Logger, 'error' | 'info'>) {
   const open = new Map<string, BooksDifference>();
   return {

@@ -119,9 +119,18 @@ test('read models, facilitator or node unavailable: not ok, and a balancer still
 });
 
 test('the balance of the payee does not agree with the transfers: not ok, with the sum and the blocks', () => {
-  const chain = { ok: false, problem: 'books_differ_from_chain', units: 3000n, fromBlock: 5, toBlock: 9 } as const;
+  const chain = {
+    ok: false,
+    problem: 'books_differ_from_chain',
+    units: 3000n,
+    fromBlock: 5,
+    toBlock: 9,
+  } as const;
   assert.deepEqual(wrong({ chain }), [['chain: books_differ_from_chain'], true]);
-  assert.match(JSON.stringify(healthReport({ ...WELL, chain }).checks.chain), /by 3000 units in the blocks 5 to 9/);
+  assert.match(
+    JSON.stringify(healthReport({ ...WELL, chain }).checks.chain),
+    /by 3000 units in the blocks 5 to 9/,
+  );
 });
 
 test('no block was compared lately: not ok, since when; calls are executed', () => {
