@@ -26,6 +26,8 @@ function faultsOf(env: Environment): string[] {
   return [];
 }
 
+/** USDC on Base with another last digit. */
+const WRONG_CHECKSUM = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02914';
 const PAYEE = '0x1111111111111111111111111111111111111111';
 const PAID = {
   X402_ENABLED: 'true',
@@ -192,12 +194,19 @@ const WRONG: Record<string, readonly string[]> = {
     'postgres://relay@db/relay?sslmode=verify-full&sslrootcert=/no/such/ca.pem',
   ],
   X402_ENABLED: ['yes', '1', 'TRUE', 'on'],
-  X402_PAY_TO: ['0x12', `${PAYEE}1`, PAYEE.slice(2), `0x${'0'.repeat(40)}`, `0x${'g'.repeat(40)}`],
+  X402_PAY_TO: [
+    '0x12',
+    `${PAYEE}1`,
+    PAYEE.slice(2),
+    `0x${'0'.repeat(40)}`,
+    `0x${'g'.repeat(40)}`,
+    WRONG_CHECKSUM,
+  ],
   X402_FACILITATOR_URL: ['facilitator.example', 'ws://f.example', 'https://u:p@f.example'],
   X402_NETWORK: ['base', 'eip155:', 'eip155:0', 'solana:5eykt4'],
   X402_PRICE: ['free', '0', '$0.000', '-1', '0.0000001', '1,5', '€1'],
-  X402_ASSET: ['USDC', '0x0'],
-  X402_REFUND_FROM: ['payee', '0x0'],
+  X402_ASSET: ['USDC', '0x0', WRONG_CHECKSUM],
+  X402_REFUND_FROM: ['payee', '0x0', WRONG_CHECKSUM],
   X402_RPC_URL: ['rpc', 'wss://rpc.example'],
   X402_FACILITATOR_TIMEOUT_MS: ['0', '20s', '40001'],
   X402_RECONCILE_SECONDS: ['0', '3601', '1m'],

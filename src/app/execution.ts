@@ -94,17 +94,24 @@ export async function wirePayments({
   telemetry: { tracer },
 }: AppParts): Promise<Paying> {
   if (x402 === null) return { payments: tracedPayments(demoPayments(), tracer), protocol: null, chain: null };
-  const [{ x402Payments }, { UnusableTerms }] = await Promise.all([
+  const [{ x402Payments }, { UnusableTerms }, { termsWarnings }] = await Promise.all([
     import('#src/adapters/payments/x402.ts'),
     import('#src/adapters/payments/requirements.ts'),
+    import('#src/adapters/payments/terms-warnings.ts'),
   ]);
   const base = new URL(baseUrl);
   const offerKey = { signer, did: didOf(base.hostname, base.port) };
   const options = { baseUrl, clock, logger, x402, offerKey, stopping, routes: PAID_ROUTES };
-  const { payments, protocol, scan, payee } = await x402Payments(options).catch((error: unknown): never => {
+  const wired = await x402Payments(options).catch((error: unknown): never => {
     if (!(error instanceof UnusableTerms)) throw error;
     throw new ConfigError([{ variable: TERMS[error.setting], problem: error.message }]);
   });
+  const { payments, protocol, scan, payee } = wired;
+  for (const text of termsWarnings(x402)) logger.warn(text);
+  void wired
+    .describe()
+    .then((facts) => logger.info('calls are paid', facts))
+    .catch((cause: unknown) => logger.bug('the terms of payment cannot be described', { cause }));
   // Logs problems of facilitator and clock at the start; nothing waits for it.
   void payments.health();
   return {

@@ -42,6 +42,9 @@ export function wireHealth(
   }
   async function chainHealth() {
     const node = (await chain?.scan.health()) ?? null;
+    const difference = reconciler?.difference() ?? null;
+    if (node?.ok && difference !== null)
+      return { ok: false, problem: 'books_differ_from_chain', ...difference } as const;
     const since = reconciler?.standsStillSince() ?? null;
     return !node?.ok || since === null ? node : ({ ok: false, problem: 'not_compared', since } as const);
   }

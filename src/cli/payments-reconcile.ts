@@ -24,9 +24,10 @@ before the last). What the chain proves is recorded. May run beside services.
   corrected     the books had the charge with another transaction than the chain has it: the real one is recorded
   rejected      its authorization ended without moving money: its idempotency key is free
   unattributed  a transfer to the payee that pays for no payment
+  differs       the balance of the payee has changed by another sum than the node's transfers: the node left some out
 --from compares again from this block on, or from the beginning of its round.
 Exit status: 0 nothing is open, 3 something is: payments, transfers without a payment in the blocks compared now, or sums that
-do not balance; 2 it could not run.`;
+do not balance, with each other or with the chain; 2 it could not run.`;
 
 export function addReconcile(payments: Command): void {
   payments
@@ -56,7 +57,9 @@ async function reconcile({ from, json }: Options): Promise<void> {
     const ledger = await readLedger(deps.log);
     const open = openPayments(ledger, Date.now()).filter(isDue);
     const isBalanced = balanceOf(ledger).every(({ balanced }) => balanced);
-    if (open.length > 0 || unattributedOf(reconciled).length > 0 || !isBalanced) process.exitCode = EXIT.open;
+    const { difference } = reconciled;
+    const isOpen = open.length > 0 || unattributedOf(reconciled).length > 0 || difference !== null;
+    if (isOpen || !isBalanced) process.exitCode = EXIT.open;
     if (json) printJson({ ...account, ...summaryOf(reconciled), open, balanced: isBalanced });
     else print(...linesOf(reconciled, open, isBalanced));
   });
@@ -81,7 +84,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 const unattributedOf = ({ rounds }: Reconciled) => rounds.flatMap(({ unattributed }) => unattributed);
 
 function summaryOf(reconciled: Reconciled) {
-  const { rounds, found, upTo } = reconciled;
+  const { rounds, found, upTo, difference } = reconciled;
   return {
     /** null: no block was compared now. */
     fromBlock: rounds[0]?.fromBlock ?? null,
@@ -91,14 +94,21 @@ function summaryOf(reconciled: Reconciled) {
     transfers: rounds.reduce((sum, { transfers }) => sum + transfers, 0),
     ...found,
     unattributed: unattributedOf(reconciled),
+    /** null: the payee's balance agrees with the transfers. */
+    difference: difference && { ...difference, units: String(difference.units) },
   };
 }
+
+type Difference = NonNullable<ReturnType<typeof summaryOf>['difference']>;
+
+const differs = ({ units, fromBlock, toBlock }: Difference): string =>
+  `the balance of X402_PAY_TO and the transfers differ by ${units} units in the blocks ${fromBlock} to ${toBlock}: these blocks do not count; try another node`;
 
 const OPEN = ['state', 'since', 'amount', 'payer', 'job', 'id'] as const;
 const STRANGERS = ['unattributed', 'block', 'sender', 'transaction'] as const;
 
 function linesOf(reconciled: Reconciled, open: readonly PaymentRow[], isBalanced: boolean): string[] {
-  const { fromBlock, toBlock, safeBlock, received, transfers, ...found } = summaryOf(reconciled);
+  const { fromBlock, toBlock, safeBlock, received, transfers, difference, ...found } = summaryOf(reconciled);
   const blocks =
     fromBlock === null ? `none: block ${safeBlock} was compared before` : `${fromBlock} to ${toBlock}`;
   const lines = [
@@ -108,6 +118,7 @@ function linesOf(reconciled: Reconciled, open: readonly PaymentRow[], isBalanced
     row('missing', String(found.missing.length)),
     row('corrected', String(found.corrected.length)),
     row('rejected', String(found.rejected.length)),
+    ...(difference === null ? [] : [row('differs', differs(difference))]),
     row('balanced', isBalanced ? 'yes' : 'no: run relay payments --balance, then relay audit'),
   ];
   const strangers = found.unattributed.map(({ amount: unattributed, sender, transfers: count, ...one }) => ({

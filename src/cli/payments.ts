@@ -33,7 +33,8 @@ A refund has two steps, so that no payer gets both the money and the call:
 
 const BEGIN_HELP = `
 From then on the payment header is refused. Prints one row for each payer; --csv for a batch transfer. The money has to come
-from the payee of the payment (X402_PAY_TO) or from X402_REFUND_FROM. Payments whose refund has begun before are printed
+from the payee of the payment (X402_PAY_TO) or from X402_REFUND_FROM, a wallet that sends for this operator alone: with an
+exchange's hot wallet, a payer's own withdrawal would count as its refund. Payments whose refund has begun before are printed
 again. Each payment is looked up on the chain (X402_RPC_URL) first: money goes back only if the transfer is there. If the node
 gives no usable answer, --by-hand --reason TEXT begins nevertheless, and records the reason as the operator's statement.
 Refused: a payment that is not charged, is refunded, is missing or not on the chain, was paid by its payee, whose call is

@@ -18,13 +18,19 @@ export type ScanRequest = {
 };
 
 export type Scan = {
-  /** The last block that was read. */
+  /** The last block that was read, and its hash by the node that answered with the logs. */
   readonly to: number;
+  readonly hash: string;
   /** In the order of the chain. Without those that move nothing: of the amount 0, or from the payee. */
   readonly transfers: readonly ChainTransfer[];
+  /** What the payee sent to others in these blocks. */
+  readonly sent: readonly { readonly block: number; readonly amount: bigint }[];
   /** Authorizations of `payers` that were used, for whatever payee, or cancelled. */
   readonly ended: readonly { readonly payer: string; readonly nonce: string }[];
 };
+
+/** `state_gone`: the node keeps no state of a block that is this old. */
+export type Balance = { readonly kind: 'known'; readonly amount: bigint } | { readonly kind: 'state_gone' };
 
 export interface ChainScan {
   /** CAIP-2, and the contract in lower case: what is scanned. */
@@ -39,11 +45,13 @@ export interface ChainScan {
   /** Number of the block that contains the transaction; null: none does. */
   blockOf(transaction: string, signal?: AbortSignalLike): Promise<number | null>;
   scan(request: ScanRequest, signal?: AbortSignalLike): Promise<Scan>;
+  /** What the payee has after this block. `payee`: lower case. */
+  balanceOf(payee: string, block: number, signal?: AbortSignalLike): Promise<Balance>;
   /** Whether the node answers what a comparison needs. Bounded in time, cached for 10 s, never throws. */
   health(): Promise<ChainHealth>;
 }
 
-/** `code` is for the log: `unreachable`, `other_chain`, `no_safe_block`, `timeout`, … */
+/** `code` is for the log: `unreachable`, `other_chain`, `no_safe_block`, `timeout`, `behind` (it lacks the block), … */
 export class ChainUnavailable extends Error {
   readonly code: string;
   constructor(code: string) {

@@ -47,6 +47,8 @@ export type PaymentFigures = {
   >;
   /** As in `relay payments --balance`. */
   readonly balanced: boolean;
+  /** Of the payee's balance from the transfers in the blocks that are compared; 0: none. */
+  readonly differenceUnits: number;
   readonly open: Readonly<Record<OpenState, OpenPayments>>;
   /** The last block that was compared with the books, and its time (Unix); null: none yet. */
   readonly reconciled: { readonly block: number; readonly timeSeconds: number } | null;

@@ -278,6 +278,8 @@ describe('relay doctor on shared stores', needsPostgres(), () => {
   });
 });
 
+const TERMS = `a call costs $0.003, paid to 0x${'1'.repeat(40)} on eip155:8453`;
+
 describe('relay doctor with payments', () => {
   test('the chain and its token, the facilitator and its login', async () => {
     await using chain = await startChainDouble(new Map());
@@ -298,6 +300,23 @@ describe('relay doctor with payments', () => {
     const good = await doctor(env);
     assert.deepEqual(good.problems, []);
     assert.match(good.found.chain?.message ?? '', /serves eip155:8453, token 0x\w{40} with 6 decimals/);
+    assert.match(good.found.chain?.message ?? '', /X402_PAY_TO holds 12.5 tokens$/);
+    const terms = good.found.payment_terms;
+    assert.deepEqual([terms?.state, terms?.message], ['ok', TERMS]);
+    const risky = {
+      X402_PRICE: '$1.01',
+      X402_ASSET: `0x${'2'.repeat(40)}`,
+      X402_REFUND_FROM: `0x${'ab'.repeat(20)}`,
+    };
+    const warned = (await doctor({ ...env, ...risky })).found.payment_terms;
+    assert.equal(warned?.state, 'warning');
+    for (const words of [
+      /above \$1/,
+      /not the USDC of eip155:8453/,
+      /X402_REFUND_FROM has no checksum/,
+      /this operator alone/,
+    ])
+      assert.match(warned?.message ?? '', words);
     assert.match(good.found.facilitator?.message ?? '', /accepts our login; its clock agrees/);
     demanded = 'another';
     assert.match((await doctor(env)).found.facilitator?.message ?? '', /refuses our login/);

@@ -3,7 +3,7 @@
 import type { ChainBlock, ChainTransfer } from '#src/domain/payment/reconciliation.ts';
 import type { Transfer } from '#src/domain/payment/refund.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import type { ScanRequest } from '#src/ports/chain-scan.ts';
+import type { Scan, ScanRequest } from '#src/ports/chain-scan.ts';
 import type { Authorization } from '#src/ports/payments.ts';
 import { EPOCH } from './host.ts';
 import type { Random } from './random.ts';
@@ -135,26 +135,47 @@ export class Chain {
       .reduce((sum, { amount }) => sum + amount, 0n);
   }
 
-  scan({ payee, from, to, maxTransfers, payers }: ScanRequest, omitted: string | null) {
+  scan({ payee, from, to, maxTransfers, payers }: ScanRequest, omitted: string | null): Scan {
     this.mine();
     const read = this.transactions
       .filter(({ block }) => block !== null && block >= from && block <= to)
       .sort((a, b) => (a.block ?? 0) - (b.block ?? 0));
     const transfers: ChainTransfer[] = [];
+    const sent: { block: number; amount: bigint }[] = [];
     for (const { hash, moves, block, authorization } of read) {
+      // The rest of the block has to be read, too.
+      if (transfers.length >= maxTransfers && block !== transfers.at(-1)?.block)
+        return this.#scanned(transfers.at(-1)?.block ?? to, { transfers, sent, ended: [] });
       if (hash === omitted) continue;
       const nonce = authorization?.nonce ?? null;
-      for (const { from: sender, to: receiver, amount } of moves)
+      for (const { from: sender, to: receiver, amount } of moves) {
         if (receiver === payee && sender !== payee)
           transfers.push({ transaction: hash, block: block ?? 0, sender, amount, nonce });
-      if (transfers.length >= maxTransfers) return { to: block ?? to, transfers, ended: [] };
+        if (sender === payee && receiver !== payee) sent.push({ block: block ?? 0, amount });
+      }
     }
     const ended = read.flatMap(({ authorization }) =>
       authorization !== null && payers.includes(authorization.payer)
         ? [{ payer: authorization.payer, nonce: authorization.nonce }]
         : [],
     );
-    return { to, transfers, ended };
+    return this.#scanned(to, { transfers, sent, ended });
+  }
+
+  #scanned(to: number, read: Omit<Scan, 'to' | 'hash'>): Scan {
+    return { ...read, to, hash: this.#hashOf(to) };
+  }
+
+  /** What came to the payee, minus what it sent, by the block. */
+  balanceOf(payee: string, number: number): bigint {
+    this.mine();
+    return this.transactions
+      .filter(({ block }) => block !== null && block <= number)
+      .flatMap(({ moves }) => moves)
+      .reduce(
+        (sum, { from, to, amount }) => sum + (to === payee ? amount : 0n) - (from === payee ? amount : 0n),
+        0n,
+      );
   }
 
   lookUp(payment: Authorization): ChainFinding {

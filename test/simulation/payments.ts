@@ -16,6 +16,8 @@ export type PaymentWeather = {
   nodeUnavailable: number;
   /** A scan leaves a transfer out of its answer. */
   scanOmits: number;
+  /** The node keeps no state of the block. */
+  stateGone: number;
 };
 
 export type SettleKind =
@@ -49,6 +51,7 @@ export const HONEST: PaymentWeather = {
   verifyUnavailable: 0,
   nodeUnavailable: 0,
   scanOmits: 0,
+  stateGone: 0,
 };
 
 /** What the world notices of the payments. */
@@ -208,6 +211,12 @@ export function simulatedScan(chain: Chain, host: Host, weather: PaymentWeather)
         if (isOmitting) host.trace.reached('scan that leaves a transfer out');
         return chain.scan(request, isOmitting ? random.pick(chain.transactions).hash : null);
       }),
+    balanceOf: (payee, block) =>
+      ask(() =>
+        random.chance(weather.stateGone)
+          ? { kind: 'state_gone' as const }
+          : { kind: 'known' as const, amount: chain.balanceOf(payee, block) },
+      ),
     health: async () => ({ ok: true }),
   };
 }

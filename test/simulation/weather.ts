@@ -49,6 +49,7 @@ export function drawWeather(random: Random): Weather {
       verifyUnavailable: 0.3 * level(),
       nodeUnavailable: 0.4 * node * random.next(),
       scanOmits: random.chance(0.15) ? 0.1 : 0,
+      stateGone: random.chance(0.3) ? random.pick([0.1, 1]) : 0,
     },
     target: {
       outcome: { answers: 3, error: random.next(), not_connected: 0.4, silent: 0.3, cut: 0.2, redirect: 0.1 },

@@ -21,7 +21,7 @@ function watched() {
   const trace = new Trace(scheduler, false);
   const log = new LogStore(trace, () => scheduler.now);
   const chain = new Chain(scheduler, random, trace);
-  const witness = new Witness({ log, chain, scheduler, trace, isPaid: true });
+  const witness = new Witness({ log, chain, scheduler, trace, isPaid: true, keepsState: true });
   const host = new Host('process 1', scheduler, random, trace);
   witness.hosts.push(host);
   return { scheduler, log, chain, witness, host };

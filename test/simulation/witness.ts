@@ -29,6 +29,8 @@ type Seen = {
   readonly scheduler: Scheduler;
   readonly trace: Trace;
   readonly isPaid: boolean;
+  /** The chain's node keeps the state of all blocks. */
+  readonly keepsState: boolean;
 };
 
 /** A repeat may have to wait. */
@@ -69,6 +71,7 @@ export class Witness {
     seen.log.onStored = (events) => {
       for (const event of events) {
         if (event.type === 'JobCompleted') this.#closed(event);
+        if (event.type === 'ChainReconciled') this.#reconciled(event);
         this.runs?.stored(event);
         this.onStored(event);
       }
@@ -124,6 +127,16 @@ export class Witness {
   }
 
   // ── what recovery may close ───────────────────────────────────────────────────────────────────────────
+
+  /** Whatever a scan leaves out: the payee's balance shows it, while the node keeps the state. */
+  #reconciled({ data }: RecordedEvent): void {
+    const { chain, keepsState } = this.seen;
+    const [from, to] = [Number(data.fromBlock), Number(data.toBlock)];
+    if (!keepsState || chain.block(to)?.hash !== data.blockHash) return;
+    const received = chain.received(to) - chain.received(from - 1);
+    if (BigInt(String(data.received)) !== received)
+      this.violated('round_is_whole', `${data.received} of ${received} came in the blocks ${from} to ${to}`);
+  }
 
   /** Only a job whose owner has ended, or has not appended for its lease and the grace beyond it. */
   #closed({ stream, data, created }: RecordedEvent): void {

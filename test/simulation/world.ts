@@ -93,7 +93,8 @@ export class World {
     const exclusive = random.chance(0.35);
     const log = new LogStore(trace, () => scheduler.now);
     const chain = new Chain(scheduler, random.fork(), trace);
-    this.witness = new Witness({ log, chain, scheduler, trace, isPaid });
+    const keepsState = this.weather.payments.stateGone === 0;
+    this.witness = new Witness({ log, chain, scheduler, trace, isPaid, keepsState });
     const { weather, witness } = this;
     // Of numbers of its own: the other seeds keep their meaning.
     const ordering = new Random(seed ^ 0x5c4ed);

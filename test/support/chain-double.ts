@@ -9,7 +9,8 @@ import {
   parseAbiParameters,
   toEventSelector,
 } from 'viem';
-import { jsonOf, loopbackServer, sendJson } from './loopback-server.ts';
+import { jsonOf, loopbackServer } from './loopback-server.ts';
+import { answerCalls, FailedCall, type RpcFailure } from './scripted-node.ts';
 
 /** null: the contract has no such function. */
 export type Token = {
@@ -50,6 +51,8 @@ export type ChainDouble = AsyncDisposable & {
   token: Token;
   /** Addresses with code, lower case. */
   readonly contracts: Set<string>;
+  /** The answer to a call that reverts. */
+  reverts: RpcFailure;
   /** Calls of these methods are not answered. */
   readonly hangs: Set<string>;
   /** Closes the port and every connection. */
@@ -65,6 +68,7 @@ const TOKEN = parseAbi([
   'function DOMAIN_SEPARATOR() view returns (bytes32)',
   'function eip712Domain() view returns (bytes1 fields, string name, string version, uint256 chainId, address verifyingContract, bytes32 salt, uint256[] extensions)',
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
+  'function balanceOf(address owner) view returns (uint256)',
 ]);
 const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
 const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
@@ -72,6 +76,8 @@ const HEAD = numberToHex(1000);
 const HASH = `0x${'b'.repeat(64)}` as const;
 type Asked = { readonly id: number; readonly method: string; readonly params?: never[] };
 
+/** Of every owner, in units. */
+const BALANCE = 12_500_000n;
 /** The contract reverts. */
 const REVERTED = Symbol('reverted');
 
@@ -101,13 +107,14 @@ export async function startChainDouble(moves: ReadonlyMap<string, Moved> = new M
     },
   });
   const server = await loopbackServer(async (request, response) => {
-    const { id, method, params = [] } = await jsonOf<Asked>(request);
-    calls.push(method);
-    if (double.hangs.has(method)) return;
     const chainId = Number(request.url?.slice(1)) || double.chainId;
-    const result = answersOf(chainId)[method]?.(...params) ?? null;
-    const answer = result === REVERTED ? { error: { code: 3, message: 'execution reverted' } } : { result };
-    sendJson(response, { jsonrpc: '2.0', id, ...answer });
+    answerCalls(response, await jsonOf<Asked | Asked[]>(request), ({ method, params = [] }) => {
+      calls.push(method);
+      if (double.hangs.has(method)) return undefined;
+      const result = answersOf(chainId)[method]?.(...(params as never[])) ?? null;
+      if (result === REVERTED) throw new FailedCall(double.reverts);
+      return result;
+    });
   });
   const double: ChainDouble = {
     url: server.url,
@@ -115,6 +122,7 @@ export async function startChainDouble(moves: ReadonlyMap<string, Moved> = new M
     chainId: 8453,
     token: USDC_TOKEN,
     contracts: new Set(),
+    reverts: { code: 3, message: 'execution reverted' },
     hangs: new Set(),
     down: server.down,
     up: server.up,
@@ -141,6 +149,8 @@ function called(
   switch (functionName) {
     case 'authorizationState':
       return result('bool', takesAuthorizations ? moves.has(args[1]) : null);
+    case 'balanceOf':
+      return result('uint256', BALANCE);
     case 'name':
       return result('string', name);
     case 'version':

@@ -43,7 +43,16 @@ export function fakeChain() {
   const node = {
     safeLag: 0,
     isDown: false,
+    /** Transactions that are left out of answers to a scan. */
     omits: new Set<string>(),
+    /** Only scans that begin at this block leave them out, as a cache of answers would. */
+    omitsFrom: null as number | null,
+    /** No state of a block is kept. */
+    keepsNoState: false,
+    /** The state of so many blocks before the last one is kept. */
+    keepsStateOf: Infinity,
+    /** In the payee's balance, and in no transfer. */
+    hidden: 0n,
     scans: [] as ScanRequest[],
     maxBlocks: Infinity,
   };
@@ -105,15 +114,35 @@ export function fakeChain() {
       const to = Math.min(request.to, request.from + node.maxBlocks - 1);
       const read = blocks.filter(({ number }) => number >= request.from && number <= to);
       const transfers: ChainTransfer[] = [];
+      const sent: { block: number; amount: bigint }[] = [];
+      const isCached = node.omitsFrom === null || node.omitsFrom === request.from;
       for (const block of read) {
-        for (const { payee, ...transfer } of block.transfers)
-          if (payee === request.payee && !node.omits.has(transfer.transaction)) transfers.push(transfer);
-        if (transfers.length >= request.maxTransfers) return { to: block.number, transfers, ended: [] };
+        for (const { payee, ...transfer } of block.transfers) {
+          if (isCached && node.omits.has(transfer.transaction)) continue;
+          if (payee === request.payee) transfers.push(transfer);
+          if (transfer.sender === request.payee) sent.push({ block: block.number, amount: transfer.amount });
+        }
+        if (transfers.length >= request.maxTransfers)
+          return { to: block.number, hash: block.hash, transfers, sent, ended: [] };
       }
       const ended = read.flatMap((block) =>
         block.ended.filter(({ payer }) => request.payers.includes(payer)),
       );
-      return { to, transfers, ended };
+      return { to, hash: blocks[to - FIRST_BLOCK]?.hash ?? '', transfers, sent, ended };
+    },
+    async balanceOf(payee, number) {
+      up();
+      const isOld = number < last().number - node.keepsStateOf;
+      if (node.keepsNoState || isOld) return { kind: 'state_gone' };
+      if (number - FIRST_BLOCK >= blocks.length) throw new ChainUnavailable('rpc_failed');
+      const moves = blocks
+        .slice(0, Math.max(0, number - FIRST_BLOCK + 1))
+        .flatMap(({ transfers }) => transfers);
+      const sumOf = (which: typeof moves) => which.reduce((sum, { amount }) => sum + amount, 0n);
+      const received = sumOf(moves.filter((one) => one.payee === payee));
+      const sent = sumOf(moves.filter(({ sender }) => sender === payee));
+      const hidden = number >= last().number ? node.hidden : 0n;
+      return { kind: 'known', amount: received - sent + hidden };
     },
   };
 

@@ -65,6 +65,7 @@ export const PAYMENT_FIGURES: PaymentFigures = {
     unattributed: 1,
   },
   balanced: true,
+  differenceUnits: 0,
   open: {
     unserved: none,
     refundable: { payments: 1, units: 3000, oldestSeconds: 3600 },

@@ -7,6 +7,8 @@ export type NodeRule = (call: NodeCall) => 'pass' | 'cut' | 'hang' | { readonly 
 
 export type NodeCall = { readonly method: string; readonly params: readonly unknown[] };
 
+type Asked = { readonly id: number; readonly method: string; readonly params?: readonly unknown[] };
+
 export type NodeFront = {
   readonly url: string;
   /** All calls so far. */
@@ -30,27 +32,38 @@ export async function startNodeFront(behind: string): Promise<NodeFront> {
   let rule: NodeRule = () => 'pass';
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await jsonOf<NodeCall & { readonly id: number }>(request);
-    const call = { method: body.method, params: body.params ?? [] };
-    calls.push(call);
-    const ruled = rule(call);
-    if (ruled === 'hang') {
+    const body = await jsonOf<Asked | Asked[]>(request);
+    const batch = [body].flat();
+    const ruled = batch.map(({ method, params = [] }) => {
+      const call = { method, params };
+      calls.push(call);
+      return rule(call);
+    });
+    if (ruled.includes('hang')) {
       hanging.push(new Promise((closed) => response.once('close', () => closed())));
       return;
     }
-    if (ruled === 'cut') {
+    if (ruled.includes('cut')) {
       request.socket.destroy();
       return;
     }
-    if (ruled !== 'pass') return sendJson(response, { jsonrpc: '2.0', id: body.id, result: ruled.result });
-    // Whatever its size: the logs of many blocks are megabytes.
+    const answers = await Promise.all(
+      batch.map(async (one, i) => {
+        const by = ruled[i];
+        return typeof by === 'object' ? { jsonrpc: '2.0', id: one.id, result: by.result } : pass(one);
+      }),
+    );
+    sendJson(response, Array.isArray(body) ? answers : answers[0]);
+  }
+  /** Whatever the size of the answer: the logs of many blocks are megabytes. */
+  async function pass(one: Asked): Promise<unknown> {
     const passed = await fetch(behind, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+      body: JSON.stringify(one),
       signal: AbortSignal.timeout(30_000),
     });
-    sendJson(response, await passed.json(), passed.status);
+    return passed.json();
   }
 
   const { url, down, up } = await loopbackServer(answer);

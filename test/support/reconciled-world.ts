@@ -10,6 +10,7 @@ import type { PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { listAllPayments } from '#src/usecases/payments/list-payments.ts';
 import { openLedger, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from '#src/usecases/reconciliation/judge-open.ts';
+import { noBalances } from '#src/usecases/reconciliation/read-blocks.ts';
 import {
   type ReconcileDeps,
   type Round,
@@ -56,9 +57,10 @@ export function reconciledWorld() {
       lookUp: chain.lookUp,
     };
     const turns = openTurns();
+    const balances = noBalances();
     const ledger = openLedger(log);
     const round = (from: number | null = null): Promise<Round> =>
-      reconcileChain(deps, ledger, { account: ACCOUNT, from, signal: NEVER, turns });
+      reconcileChain(deps, ledger, { account: ACCOUNT, from, signal: NEVER, turns, balances });
     return { log, logger, deps, round, ledger };
   }
   const one = openProcess();

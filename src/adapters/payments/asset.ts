@@ -2,17 +2,13 @@
 // price, and a signature over another EIP-712 domain would pay nothing.
 import {
   ContractFunctionExecutionError,
-  ContractFunctionRevertedError,
-  ContractFunctionZeroDataError,
   domainSeparator,
-  HttpRequestError,
   type PublicClient,
   parseAbi,
-  RpcRequestError,
-  TimeoutError,
   zeroAddress,
   zeroHash,
 } from 'viem';
+import { isOfNode, isOutage, isReverted } from './node-errors.ts';
 import { type Asset, type AssetFacts, type SigningDomain, UnusableTerms } from './requirements.ts';
 
 const ABI = parseAbi([
@@ -38,21 +34,20 @@ export async function readAsset(client: PublicClient, asset: Asset): Promise<Ass
   const served = await client.getChainId();
   if (served !== chainId)
     throw new UnusableTerms('rpcUrl', `serves chain ${served}, and X402_NETWORK is eip155:${chainId}`);
-  const read = <T>(call: Promise<T>): Promise<T | null> => call.catch(nullIfRefused);
   const contract = { address, abi: ABI } as const;
   const [state, decimals, name, version, separator, described] = await Promise.all([
-    read(
+    nullIfMissing(
       client.readContract({
         ...contract,
         functionName: 'authorizationState',
         args: [zeroAddress, zeroHash],
       }),
     ),
-    read(client.readContract({ ...contract, functionName: 'decimals' })),
-    read(client.readContract({ ...contract, functionName: 'name' })),
-    read(client.readContract({ ...contract, functionName: 'version' })),
-    read(client.readContract({ ...contract, functionName: 'DOMAIN_SEPARATOR' })),
-    read(client.readContract({ ...contract, functionName: 'eip712Domain' })),
+    nullIfMissing(client.readContract({ ...contract, functionName: 'decimals' })),
+    nullIfRefused(client.readContract({ ...contract, functionName: 'name' })),
+    nullIfRefused(client.readContract({ ...contract, functionName: 'version' })),
+    nullIfRefused(client.readContract({ ...contract, functionName: 'DOMAIN_SEPARATOR' })),
+    nullIfRefused(client.readContract({ ...contract, functionName: 'eip712Domain' })),
   ]);
   if (state === null || decimals === null)
     throw new UnusableTerms('asset', `is ${address}, which takes no EIP-3009 authorizations on this network`);
@@ -69,18 +64,20 @@ export async function readAsset(client: PublicClient, asset: Asset): Promise<Ass
   return { decimals, domain };
 }
 
-/** null: the contract has no such function, or does not return what it must. */
-function nullIfRefused(error: unknown): null {
-  if (!(error instanceof ContractFunctionExecutionError)) throw error;
-  const has = (isIt: (cause: unknown) => boolean) => error.walk(isIt) !== null;
-  const isRefusal = has(
-    (cause) =>
-      cause instanceof ContractFunctionRevertedError || cause instanceof ContractFunctionZeroDataError,
-  );
-  const isOutage = has(
-    (cause) =>
-      cause instanceof HttpRequestError || cause instanceof TimeoutError || cause instanceof RpcRequestError,
-  );
-  if (isOutage && !isRefusal) throw error;
-  return null;
-}
+/** Of what a contract must have. null: it has no such function, or does not return what it must. */
+const nullIfMissing = <T>(call: Promise<T>): Promise<T | null> =>
+  call.catch((error: unknown) => {
+    if (isReverted(error) || isMalformed(error)) return null;
+    throw error;
+  });
+
+/** Of what a contract may have. null: any answer but a value. The others identify the domain, or do not. */
+const nullIfRefused = <T>(call: Promise<T>): Promise<T | null> =>
+  call.catch((error: unknown) => {
+    if (isOutage(error)) throw error;
+    return null;
+  });
+
+/** The node returned something that is not of the function's type, such as nothing at all. */
+const isMalformed = (error: unknown): boolean =>
+  error instanceof ContractFunctionExecutionError && !isOfNode(error);

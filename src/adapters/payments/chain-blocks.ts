@@ -1,6 +1,7 @@
 // Reads blocks: the newest one that counts as final, and blocks by their time.
-import { type Hex, HttpRequestError, type PublicClient, TimeoutError } from 'viem';
+import { BlockNotFoundError, type Hex, type PublicClient } from 'viem';
 import { NoAnswer } from './node.ts';
+import { isUnknownTag } from './node-errors.ts';
 
 export type Block = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint };
 
@@ -20,14 +21,10 @@ async function safeBlock(client: PublicClient): Promise<Block> {
   try {
     return await client.getBlock({ blockTag: 'safe' });
   } catch (error) {
-    const isNetwork = error instanceof HttpRequestError || error instanceof TimeoutError;
-    const isBusy = error instanceof Error && 'code' in error && BUSY.has(error.code);
-    throw isNetwork || isBusy ? error : new NoAnswer('no_safe_block');
+    const isUnknown = error instanceof BlockNotFoundError || isUnknownTag(error);
+    throw isUnknown ? new NoAnswer('no_safe_block') : error;
   }
 }
-
-/** JSON-RPC codes of limits and internal errors, which say nothing about the tag. */
-const BUSY: ReadonlySet<unknown> = new Set([429, -32005, -32007, -32603]);
 
 const FIRST_STEP = 512n;
 

@@ -1,16 +1,9 @@
 // Reads the logs of one contract in ranges of blocks. Nodes refuse large ranges, filter loosely or repeat themselves: a range
 // that is refused is divided, and each log is compared with the filter.
 import { z } from '@x402/core/schemas';
-import {
-  type Hex,
-  HttpRequestError,
-  type LogTopic,
-  numberToHex,
-  type PublicClient,
-  type RpcLog,
-  toEventSelector,
-} from 'viem';
-import { NoAnswer } from './node.ts';
+import { type Hex, numberToHex, type PublicClient, type RpcLog, toEventSelector } from 'viem';
+import { NoAnswer, type RpcCall } from './node.ts';
+import { isAboutRange } from './node-errors.ts';
 import { lowerHex } from './requirements.ts';
 
 export const USED = toEventSelector('AuthorizationUsed(address,bytes32)');
@@ -39,29 +32,37 @@ export const placeOf = ({ block, transaction, index }: Log, offset = 0): string 
   `${block} ${transaction} ${index + offset}`;
 
 /** The node answers, and does not return the logs of this range. */
-class RangeRefused extends NoAnswer {}
+export class RangeRefused extends NoAnswer {}
 
-/** Each log once, in the order of the chain; without those that the node returned beside what was requested. */
-export async function readLogs(
+/** The request for these logs. */
+export const logsCall = ({ asset, topics }: LogFilter, { from, to }: BlockRange) => ({
+  method: 'eth_getLogs' as const,
+  params: [
+    { address: asset as Hex, topics, fromBlock: numberToHex(from), toBlock: numberToHex(to) },
+  ] as const,
+});
+
+/** Throws the error of a request for logs: `RangeRefused` if a smaller range may be a remedy. */
+export function refusedLogs(cause: unknown): never {
+  throw !(cause instanceof NoAnswer) && isAboutRange(cause) ? new RangeRefused('rpc_failed') : cause;
+}
+
+/** As `logsIn`, of a request of its own. */
+export const readLogs = async (
   client: PublicClient,
+  filter: LogFilter,
+  range: BlockRange,
+): Promise<readonly Log[]> => {
+  const call: RpcCall = logsCall(filter, range);
+  return logsIn(await client.request(call as never).catch(refusedLogs), filter, range);
+};
+
+/** The logs of an answer, each once, in the order of the chain; without those that the node returned beside them. */
+export function logsIn(
+  answer: unknown,
   { asset, topics }: LogFilter,
   { from, to }: BlockRange,
-): Promise<readonly Log[]> {
-  const answer = await client
-    .request({
-      method: 'eth_getLogs',
-      params: [
-        {
-          address: asset as Hex,
-          topics: topics as unknown as LogTopic[],
-          fromBlock: numberToHex(from),
-          toBlock: numberToHex(to),
-        },
-      ],
-    })
-    .catch((cause: unknown) => {
-      throw isAboutRange(cause) ? new RangeRefused('rpc_failed') : cause;
-    });
+): readonly Log[] {
   if (!Array.isArray(answer)) throw new RangeRefused('malformed');
   const logs = new Map<string, Log>();
   for (const one of answer) {
@@ -70,17 +71,6 @@ export async function readLogs(
     if (matches(log, topics)) logs.set(placeOf(log), log);
   }
   return [...logs.values()].sort((a, b) => a.block - b.block || a.index - b.index);
-}
-
-/** Access, limits of rate, and outages, as HTTP status and as JSON-RPC code. Not -32005: also too many logs. */
-const OTHER_STATUS: ReadonlySet<number> = new Set([401, 403, 408, 429, 500, 502, 503, 504]);
-const OTHER_CODES: ReadonlySet<unknown> = new Set([429, -32007]);
-
-/** Whether a smaller range may be a remedy. */
-function isAboutRange(cause: unknown): boolean {
-  // Without a status, the node is not reached.
-  if (cause instanceof HttpRequestError) return cause.status !== undefined && !OTHER_STATUS.has(cause.status);
-  return !(cause instanceof Error && 'code' in cause && OTHER_CODES.has(cause.code));
 }
 
 const hex = (form: RegExp) => z.string().regex(form).transform(lowerHex);

@@ -1,9 +1,24 @@
 // Reads blocks, and the transfers of one asset to a payee, from the chain's node.
 
-import { BlockNotFoundError, type Hex, type PublicClient, pad, toEventSelector } from 'viem';
+import {
+  BlockNotFoundError,
+  encodeFunctionData,
+  type Hex,
+  numberToHex,
+  type PublicClient,
+  pad,
+  parseAbi,
+  toEventSelector,
+} from 'viem';
 import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainBlock, ChainTransfer } from '#src/domain/payment/reconciliation.ts';
-import { type ChainScan, ChainUnavailable, type Scan, type ScanRequest } from '#src/ports/chain-scan.ts';
+import {
+  type Balance,
+  type ChainScan,
+  ChainUnavailable,
+  type Scan,
+  type ScanRequest,
+} from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { type Block, blockBefore, finalBlock } from './chain-blocks.ts';
@@ -12,13 +27,18 @@ import {
   CANCELLED,
   LARGEST_RANGE,
   type Log,
+  type LogFilter,
+  logsCall,
+  logsIn,
   placeOf,
   rangeSizes,
-  readLogs,
   readRanges,
+  refusedLogs,
   USED,
 } from './chain-logs.ts';
-import { demandNetwork, findReceipt, NoAnswer, queryNode } from './node.ts';
+import { demandNetwork, findReceipt, NoAnswer, type NodeClient, queryNode } from './node.ts';
+import { type BlockReads, readsWithBlock } from './node-batch.ts';
+import { isStateGone } from './node-errors.ts';
 import { lowerHex } from './requirements.ts';
 
 export type ChainScanOptions = {
@@ -46,10 +66,11 @@ const FIRST_RANGE = 100;
 
 export function chainScan({ rpcUrl, network, asset, confirmations, clock }: ChainScanOptions): ChainScan {
   const sizes = rangeSizes(FIRST_RANGE);
+  const reads = readsWithBlock(rpcUrl);
   const query = <T>(
     ms: number,
     signal: AbortSignalLike | undefined,
-    work: (client: PublicClient) => Promise<T>,
+    work: (client: NodeClient) => Promise<T>,
   ): Promise<T> => queryNode(rpcUrl, { ms, signal }, work).catch(unavailable);
 
   async function safeBlock(client: PublicClient): Promise<ChainBlock> {
@@ -82,16 +103,21 @@ export function chainScan({ rpcUrl, network, asset, confirmations, clock }: Chai
     async scan(request, signal) {
       const until = clock.monotonic() + SCAN_MS;
       const isLate = () => clock.monotonic() > until;
-      let scan: Scan = { to: request.from - 1, transfers: [], ended: [] };
+      let scan: Scan = { to: request.from - 1, hash: '', transfers: [], sent: [], ended: [] };
       const hasRead = () => scan.to >= request.from;
       await readRanges(request, sizes, {
         async read(range) {
           const read = await queryNode(rpcUrl, { ms: RANGE_MS, signal }, (client) =>
-            readRange(client, asset, { ...request, ...range }),
+            readRange({ client, reads, asset }, { ...request, ...range }),
           );
-          const transfers = [...scan.transfers, ...read.transfers];
-          scan = { to: range.to, transfers, ended: [...scan.ended, ...read.ended] };
-          return read.transfers.length;
+          scan = {
+            to: range.to,
+            hash: read.hash,
+            transfers: [...scan.transfers, ...read.transfers],
+            sent: [...scan.sent, ...read.sent],
+            ended: [...scan.ended, ...read.ended],
+          };
+          return read.transfers.length + read.sent.length;
         },
         isDone: () => scan.transfers.length >= request.maxTransfers || (isLate() && hasRead()),
         mayDivide: () => !signal?.aborted && (!isLate() || hasRead()),
@@ -102,6 +128,8 @@ export function chainScan({ rpcUrl, network, asset, confirmations, clock }: Chai
       });
       return scan;
     },
+    balanceOf: (payee, block, signal) =>
+      query(BLOCK_MS, signal, (client) => readBalance(client, { asset, payee, block })),
   };
 }
 
@@ -150,27 +178,42 @@ const TRANSFER = toEventSelector('Transfer(address,address,uint256)');
 const ADDRESSES = 100;
 
 type Range = Pick<ScanRequest, 'payee' | 'payers'> & BlockRange;
+type Reading = { readonly client: NodeClient; readonly reads: BlockReads; readonly asset: string };
 
-async function readRange(
-  client: PublicClient,
-  asset: string,
-  range: Range,
-): Promise<Pick<Scan, 'transfers' | 'ended'>> {
+async function readRange({ client, reads, asset }: Reading, range: Range): Promise<Omit<Scan, 'to'>> {
+  /** Of all answers about this range: those of nodes with another block would not belong together. */
+  let hash: Hex | null = null;
+  async function logsOf(...topics: LogFilter['topics'][]): Promise<(readonly Log[])[]> {
+    const filters = topics.map((one) => ({ asset, topics: one }));
+    const calls = filters.map((filter) => logsCall(filter, range));
+    const { results, block } = await reads.read(client, calls, range.to).catch(refusedLogs);
+    if (hash !== null && block.hash !== hash) throw new NoAnswer('replicas_differ');
+    hash = block.hash;
+    return filters.map((filter, i) => logsIn(results[i], filter, range));
+  }
   const payee = topicOf(range.payee);
-  const paid = (await readLogs(client, { asset, topics: [[TRANSFER], null, [payee]] }, range))
+  // Three calls with that of the block, which is what some providers take in one batch.
+  const [received = [], out = []] = await logsOf([[TRANSFER], null, [payee]], [[TRANSFER], [payee]]);
+  const paid = received
     .filter(({ data }) => data.length === 66)
     .map((log) => ({ ...log, sender: addressOf(log.topics[1]), amount: BigInt(log.data) }))
     // Anyone can have a token write a transfer of nothing in the name of another.
     .filter(({ sender, amount }) => amount > 0n && sender !== range.payee);
+  const sent = out
+    .filter(({ data, topics }) => data.length === 66 && addressOf(topics[2]) !== range.payee)
+    .map(({ block, data }) => ({ block, amount: BigInt(data) }));
   const authorizers = [...new Set([...paid.map(({ sender }) => sender), ...range.payers])];
   const ended: Log[] = [];
   for (let i = 0; i < authorizers.length; i += ADDRESSES) {
     const some = authorizers.slice(i, i + ADDRESSES).map(topicOf);
-    ended.push(...(await readLogs(client, { asset, topics: [[USED, CANCELLED], some] }, range)));
+    const [logs = []] = await logsOf([[USED, CANCELLED], some]);
+    ended.push(...logs);
   }
   const used = new Map(ended.filter(({ topics }) => topics[0] === USED).map((log) => [placeOf(log), log]));
   const payers = new Set(range.payers);
   return {
+    hash: lowerHex(hash ?? ''),
+    sent,
     transfers: paid.map(({ sender, amount, ...log }): ChainTransfer => {
       // USDC writes the use of an authorization right before its transfer.
       const { topics = [] } = used.get(placeOf(log, -1)) ?? {};
@@ -181,6 +224,26 @@ async function readRange(
       .map(({ topics }) => ({ payer: addressOf(topics[1]), nonce: topics[2] ?? '' }))
       .filter(({ payer }) => payers.has(payer)),
   };
+}
+
+const BALANCE_OF = parseAbi(['function balanceOf(address owner) view returns (uint256)']);
+
+type Held = { readonly asset: string; readonly payee: string; readonly block: number };
+
+async function readBalance(client: NodeClient, { asset, payee, block }: Held): Promise<Balance> {
+  const data = encodeFunctionData({ abi: BALANCE_OF, args: [lowerHex(payee)] });
+  const call = {
+    method: 'eth_call' as const,
+    params: [{ to: lowerHex(asset), data }, numberToHex(block)] as const,
+  };
+  try {
+    const answer: unknown = await client.request({ ...call, params: [...call.params] });
+    if (typeof answer !== 'string' || !/^0x[0-9a-f]{64}$/i.test(answer)) throw new NoAnswer('malformed');
+    return { kind: 'known', amount: BigInt(answer) };
+  } catch (error) {
+    if (isStateGone(error)) return { kind: 'state_gone' };
+    throw error;
+  }
 }
 
 const topicOf = (address: string): Hex => pad(lowerHex(address));

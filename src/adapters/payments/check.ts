@@ -1,4 +1,5 @@
 // What the chain's node and the facilitator say to this configuration, once: for the operator's doctor.
+import { formatUnits } from 'viem';
 import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -9,7 +10,14 @@ import { facilitatorHealth } from './facilitator-health.ts';
 import { facilitatorWatch } from './facilitator-watch.ts';
 import { isCleartext, loginHeaders } from './login.ts';
 import { NoAnswer, queryNode } from './node.ts';
-import { type AssetFacts, assetOf, paymentTerms, UnusableTerms, type X402Settings } from './requirements.ts';
+import {
+  type AssetFacts,
+  assetOf,
+  lowerHex,
+  paymentTerms,
+  UnusableTerms,
+  type X402Settings,
+} from './requirements.ts';
 
 type Settings = X402Settings & { readonly confirmations: number | null };
 
@@ -17,7 +25,14 @@ const NODE_MS = 8000;
 
 /** `setting`: which one the node contradicts; null: it gives no usable answer, `reason` says why. */
 export type NodeVerdict =
-  | { readonly ok: true; readonly asset: string; readonly decimals: number; readonly safeBlock: number }
+  | {
+      readonly ok: true;
+      readonly asset: string;
+      readonly decimals: number;
+      readonly safeBlock: number;
+      /** Of the payee, in tokens; null: the node keeps no state of that block. */
+      readonly balance: string | null;
+    }
   | {
       readonly ok: false;
       readonly setting: UnusableTerms['setting'] | null;
@@ -32,7 +47,10 @@ export async function judgeNode(x402: Settings, clock: Clock): Promise<NodeVerdi
     const facts = await queryNode(rpcUrl, { ms: NODE_MS }, (client) => readAsset(client, asset));
     const scan = chainScan({ rpcUrl, network, asset: asset.address, confirmations, clock });
     const block = await scan.safeBlock();
-    return { ok: true, asset: asset.spelling, decimals: facts.decimals, safeBlock: block.number };
+    const { decimals } = facts;
+    const held = await scan.balanceOf(lowerHex(x402.payTo), block.number);
+    const balance = held.kind === 'known' ? formatUnits(held.amount, decimals) : null;
+    return { ok: true, asset: asset.spelling, decimals, safeBlock: block.number, balance };
   } catch (error) {
     if (error instanceof UnusableTerms) return { ok: false, setting: error.setting, reason: error.message };
     if (!(error instanceof NoAnswer || error instanceof ChainUnavailable)) throw error;

@@ -52,7 +52,7 @@ export async function checkNode({ rpcUrl, asset, clock, logger, stopping }: Opti
     }
     await clock.sleep(PAUSE_MS, stopping);
   }
-  logger.condition('chainNode', 'unchecked');
+  logger.condition('chain', 'unchecked');
   return { facts: known, isChecked: laterCheck({ known, read, clock, logger }) };
 }
 

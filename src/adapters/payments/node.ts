@@ -7,6 +7,7 @@ import {
   type TransactionReceipt,
   TransactionReceiptNotFoundError,
 } from 'viem';
+import { getHttpRpcClient } from 'viem/utils';
 import { systemCode } from '#src/lib/system-error.ts';
 import { type AbortSignalLike, withTimeout } from '#src/lib/time.ts';
 import { UnusableTerms } from './requirements.ts';
@@ -39,16 +40,27 @@ function whyOf(error: unknown): string | null {
 /** Time limit of one call; a call that fails is repeated once. */
 const CALL_MS = 4000;
 
+export type RpcCall = { readonly method: string; readonly params: readonly unknown[] };
+
+/** `batch`: sends the calls as one request, once. Returns the node's answer as it is. */
+export type NodeClient = PublicClient & { batch(calls: readonly RpcCall[]): Promise<unknown> };
+
 /** `signal`: ends all calls of this client, also one that waits for its answer. */
-export const rpcClient = (rpcUrl: string, signal?: AbortSignal): PublicClient =>
-  createPublicClient({
-    transport: http(rpcUrl, {
-      timeout: CALL_MS,
-      retryCount: 1,
-      retryDelay: 100,
-      fetchFn: (url, init) => fetch(url, { ...init, signal: joined(init?.signal, signal) }),
-    }),
+export function rpcClient(rpcUrl: string, signal?: AbortSignal): NodeClient {
+  const options = {
+    timeout: CALL_MS,
+    fetchFn: (url: string | URL | Request, init?: RequestInit) =>
+      fetch(url, { ...init, signal: joined(init?.signal, signal) }),
+  };
+  const client: PublicClient = createPublicClient({
+    transport: http(rpcUrl, { ...options, retryCount: 1, retryDelay: 100 }),
   });
+  const { request } = getHttpRpcClient(rpcUrl, options);
+  return Object.assign(client, {
+    batch: (calls: readonly RpcCall[]): Promise<unknown> =>
+      request({ body: calls.map((call, id) => ({ ...call, id })) }),
+  });
+}
 
 const joined = (...signals: readonly (AbortSignal | null | undefined)[]): AbortSignal =>
   AbortSignal.any(signals.filter((signal) => signal instanceof AbortSignal));
@@ -60,7 +72,7 @@ const joined = (...signals: readonly (AbortSignal | null | undefined)[]): AbortS
 export async function queryNode<T>(
   rpcUrl: string,
   { ms, signal }: { readonly ms: number; readonly signal?: AbortSignalLike | undefined },
-  work: (client: PublicClient, isOver: () => boolean) => Promise<T>,
+  work: (client: NodeClient, isOver: () => boolean) => Promise<T>,
 ): Promise<T> {
   const calls = new AbortController();
   const stopped = Promise.withResolvers<never>();

@@ -157,7 +157,8 @@ function knownAsset({ asset }: X402Settings, network: Terms['network']): Default
   return known;
 }
 
-function defaultAssetOf(network: string): DefaultAssetInfo | null {
+/** The network's USDC; null: it has none known to the package. */
+export function defaultAssetOf(network: string): DefaultAssetInfo | null {
   const [first] = (DEFAULT_ASSETS as Record<string, readonly DefaultAssetInfo[]>)[network] ?? [];
   return first ?? null;
 }

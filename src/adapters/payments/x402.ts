@@ -1,6 +1,8 @@
 // Payments by x402, scheme exact on EVM chains, versions 1 and 2: implements the ports `Payments` and `PaymentProtocol`.
+
+import { formatUnits } from 'viem';
 import type { AbortSignalLike } from '#src/lib/time.ts';
-import type { ChainScan } from '#src/ports/chain-scan.ts';
+import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
@@ -44,6 +46,17 @@ export type X402 = {
   readonly scan: ChainScan;
   /** Lower case. */
   readonly payee: string;
+  /** For people, at the start. */
+  describe(): Promise<Described>;
+};
+
+/** `balance`: of the payee, in tokens; null: the node gives no usable answer, or keeps no state. */
+type Described = {
+  readonly price: string;
+  readonly payee: string;
+  readonly network: string;
+  readonly token: string;
+  readonly balance: string | null;
 };
 
 /**
@@ -65,9 +78,23 @@ export async function x402Payments(options: X402Options): Promise<X402> {
   const calling = { facilitatorUrl, login: await loginHeaders(x402.login, clock), watch, logger };
   const { verify, settle } = facilitator({ ...calling, pricing, timeoutMs: x402.facilitatorTimeoutMs });
   const hasCode = walletCode(rpcUrl, clock);
+  const scan = chainScan({ ...x402, ...terms, clock });
   return {
-    scan: chainScan({ ...x402, ...terms, clock }),
+    scan: {
+      ...scan,
+      async health() {
+        const [answers, isChecked] = await Promise.all([scan.health(), node.isChecked()]);
+        return answers.ok && !isChecked ? { ok: false, problem: 'unchecked' } : answers;
+      },
+    },
     payee: terms.payTo,
+    async describe() {
+      const { payTo: payee, network, priceUsd } = x402;
+      const { decimals } = node.facts;
+      const balance = await newestBalance(scan, terms.payTo, stopping);
+      const inTokens = balance === null ? null : formatUnits(balance, decimals);
+      return { price: `$${priceUsd}`, payee, network, token: asset.spelling, balance: inTokens };
+    },
     payments: {
       mode: 'x402',
       ...termsValidators(terms),
@@ -87,4 +114,20 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       settled: settlementHeaders({ pricing, offerKey }),
     },
   };
+}
+
+/** null: the node gives no usable answer. */
+async function newestBalance(
+  scan: ChainScan,
+  payee: string,
+  stopping: AbortSignalLike | undefined,
+): Promise<bigint | null> {
+  try {
+    const { number } = await scan.safeBlock(stopping);
+    const balance = await scan.balanceOf(payee, number, stopping);
+    return balance.kind === 'known' ? balance.amount : null;
+  } catch (error) {
+    if (error instanceof ChainUnavailable) return null;
+    throw error;
+  }
 }

@@ -113,6 +113,10 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
     'Sums of the books in atomic units of the asset: charged = served + refunded + open, and received = charged - missing + unattributed, up to the last block compared; corrected: charged, and on the chain in another transaction than was recorded.',
     ['sum'],
   );
+  const difference = gauge(
+    'relay_books_difference_units',
+    'By how much the balance of the payee and the transfers in the blocks that are compared differ, in atomic units; 0: they agree.',
+  );
   const open = gauge('relay_payments_open', 'Payments that are open, by state.', ['state']);
   const openUnits = gauge('relay_payments_open_units', 'Their amounts, in atomic units.', ['state']);
   const oldest = gauge(
@@ -127,7 +131,8 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
       if (state !== null) parts.set({ part: labelOf(name) }, Number(state.ok));
     for (const { part, code } of conditions) problems.set({ part: labelOf(part), reason: code }, 1);
   }
-  function showPayments({ units, open: states }: PaymentFigures): void {
+  function showPayments({ units, differenceUnits, open: states }: PaymentFigures): void {
+    difference.set(differenceUnits);
     for (const [sum, value] of Object.entries(units)) sums.set({ sum }, value);
     for (const [state, figures] of Object.entries(states)) {
       open.set({ state }, figures.payments);

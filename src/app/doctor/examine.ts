@@ -6,7 +6,14 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import { type Checked, type Finding, fine, problem, reasonOf, skipped, warning } from './finding.ts';
 import { checkListen } from './listen.ts';
-import { checkChain, checkDns, checkEgress, checkFacilitator, checkWitnesses } from './network.ts';
+import {
+  checkChain,
+  checkDns,
+  checkEgress,
+  checkFacilitator,
+  checkTerms,
+  checkWitnesses,
+} from './network.ts';
 import { checkPublicAddress } from './public-address.ts';
 import { checkDisk, checkEventLog, checkKeys, checkReadModels } from './stores.ts';
 
@@ -19,6 +26,7 @@ const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checke
   open_files: checkOpenFiles,
   dns: checkDns,
   egress: checkEgress,
+  payment_terms: checkTerms,
   chain: checkChain,
   facilitator: checkFacilitator,
   public_address: checkPublicAddress,

@@ -87,13 +87,21 @@ const VARIABLES = {
 
 const DEMO = 'not used in demo mode';
 
+export async function checkTerms({ x402 }: Config): Promise<Checked> {
+  if (x402 === null) return skipped(DEMO);
+  const { termsWarnings } = await import('#src/adapters/payments/terms-warnings.ts');
+  const terms = `a call costs $${x402.priceUsd}, paid to ${x402.payTo} on ${x402.network}`;
+  const warnings = termsWarnings(x402);
+  return warnings.length === 0 ? fine(terms) : warning(`${terms}; ${warnings.join('; ')}`);
+}
+
 export async function checkChain({ x402 }: Config): Promise<Checked> {
   if (x402 === null) return skipped(DEMO);
   const { judgeNode } = await import('#src/adapters/payments/check.ts');
   const verdict = await judgeNode(x402, systemClock());
   if (verdict.ok)
     return fine(
-      `the node of X402_RPC_URL serves ${x402.network}, token ${verdict.asset} with ${verdict.decimals} decimals, final up to block ${verdict.safeBlock}`,
+      `the node of X402_RPC_URL serves ${x402.network}, token ${verdict.asset} with ${verdict.decimals} decimals, final up to block ${verdict.safeBlock}; X402_PAY_TO holds ${verdict.balance ?? 'an unknown number of'} tokens`,
     );
   return verdict.setting === null
     ? problem(

@@ -160,6 +160,14 @@ export const CONDITIONS = {
         'RelayChainNodeDown',
         'The node of X402_RPC_URL has no block that is final: the books are not compared with the chain.',
       ),
+      unchecked: warn(
+        'RelayChainNodeDown',
+        `The node of X402_RPC_URL has given no usable answer about the asset since the start: ${UNCHARGED}. The log states why.`,
+      ),
+      books_differ_from_chain: error(
+        'RelayBooksDifferFromChain',
+        'The balance of X402_PAY_TO and the transfers that the node shows differ by {units} units in the blocks {fromBlock} to {toBlock}: these blocks do not count, and are read again. Compare with another node.',
+      ),
       not_compared: warn(
         'RelayNotReconciled',
         'No block of the chain was compared with the books since {since}: payments of unknown fate stay open, and charges are not confirmed; calls are executed. The log states why.',
@@ -169,10 +177,6 @@ export const CONDITIONS = {
   chainNode: {
     over: 'the node of X402_RPC_URL answers and fits the configuration: paid calls are taken',
     codes: {
-      unchecked: warn(
-        'RelayChainNodeDown',
-        `The node of X402_RPC_URL has not answered since the start: ${UNCHARGED}.`,
-      ),
       unfit: error(
         'RelayChainNodeWrong',
         `The node of X402_RPC_URL does not fit the configuration ({problem}): ${UNCHARGED}.`,

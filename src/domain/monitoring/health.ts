@@ -33,14 +33,21 @@ export type FacilitatorHealth =
   | { readonly ok: true }
   | { readonly ok: false; readonly problem: FacilitatorProblem };
 
-/** Why the books cannot be compared with the chain. `no_safe_block`: the node has no block that is final. */
-export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block';
+/**
+ * Why the books cannot be compared with the chain. `no_safe_block`: the node has no block that is final. `unchecked`: it has
+ * not been found to serve our asset, and no paid call is taken before that.
+ */
+export type ChainProblem = 'no_answer' | 'other_chain' | 'no_safe_block' | 'unchecked';
 
 export type ChainHealth = { readonly ok: true } | { readonly ok: false; readonly problem: ChainProblem };
+
+/** `units`: by how much the payee's balance has changed more than the transfers in these blocks say. */
+type Differs = { readonly units: bigint; readonly fromBlock: number; readonly toBlock: number };
 
 /** `since`: RFC 3339, when a block was last compared with the books. */
 export type ComparisonHealth =
   | ChainHealth
+  | ({ readonly ok: false; readonly problem: 'books_differ_from_chain' } & Differs)
   | { readonly ok: false; readonly problem: 'not_compared'; readonly since: string };
 
 /**
@@ -174,8 +181,22 @@ function wrongProjection({ lagMs, stoppedAt }: HealthFacts['projection']): Wrong
 
 function wrongChain(chain: HealthFacts['chain']): Wrong<'chain'> | null {
   if (chain === null || chain.ok) return null;
-  return { code: chain.problem, facts: chain.problem === 'not_compared' ? { since: chain.since } : {} };
+  switch (chain.problem) {
+    case 'not_compared':
+      return { code: chain.problem, facts: { since: chain.since } };
+    case 'books_differ_from_chain':
+      return { code: chain.problem, facts: differenceFacts(chain) };
+    default:
+      return { code: chain.problem };
+  }
 }
+
+/** Of the blocks whose transfers and balance differ. */
+export const differenceFacts = ({ units, fromBlock, toBlock }: Differs): ConditionFacts => ({
+  units: String(units),
+  fromBlock,
+  toBlock,
+});
 
 const whyFact = (refusal: string | undefined): ConditionFacts =>
   refusal === undefined ? {} : { why: ` The reason: ${refusal}.` };

@@ -35,6 +35,8 @@ export type UnconfirmedCharge = ChargeTimes & {
   readonly transaction: string | null;
 };
 
+export type RefusedPayment = Pick<PaymentReserved, 'validBefore'> & { readonly account: ChainAccount };
+
 /** The comparison with the chain of one account. */
 export type Comparison = {
   readonly books: ChainBooks;
@@ -47,6 +49,8 @@ export type Ledger = {
   readonly entries: ReadonlyMap<string, LedgerEntry>;
   /** By the payment's stream. */
   readonly unconfirmed: ReadonlyMap<string, UnconfirmedCharge>;
+  /** Payments that ended by the facilitator's refusal, by stream: the chain is asked once more, and they are deleted. */
+  readonly refused: Map<string, RefusedPayment>;
   readonly books: Books;
   /** By the key of the account. */
   readonly comparisons: ReadonlyMap<string, Comparison>;
@@ -78,6 +82,7 @@ export function openLedger(log: EventLog, maxEntries = Number.POSITIVE_INFINITY)
   return {
     entries: payments.entries,
     unconfirmed: payments.unconfirmed,
+    refused: payments.refused,
     firstReserved: payments.firstReserved,
     comparisons: chains.comparisons,
     revisions: chains.revisions,
@@ -101,6 +106,7 @@ function openPayments(log: EventLog, maxEntries: number) {
   /** Streams of the open payments that are not kept. */
   const leftOut = new Set<string>();
   const unconfirmed = new Map<string, UnconfirmedCharge>();
+  const refused = new Map<string, RefusedPayment>();
   const firstReserved = new Map<string, number>();
   const terms = new Map<string, Pick<UnconfirmedCharge, 'account' | 'amount'>>();
   /** The stream of each open payment: a job's later events name the job alone. */
@@ -135,6 +141,7 @@ function openPayments(log: EventLog, maxEntries: number) {
   return {
     entries,
     unconfirmed,
+    refused,
     firstReserved,
     charges,
     books: () => books,
@@ -163,7 +170,11 @@ function openPayments(log: EventLog, maxEntries: number) {
       if (event.type === 'JobCompleted') paidWith.delete(jobId);
       if (stream === undefined || after === before || after.payment.status === 'absent') return;
       if (isCharged(before.payment) !== isCharged(after.payment)) charges.unconfirm(stream, after.payment);
-      const name = after.payment.reserved.jobId;
+      const { reserved } = after.payment;
+      if (event.type === 'PaymentRejected' && event.data.evidence === 'facilitator')
+        refused.set(stream, { account: termsOf(reserved).account, validBefore: reserved.validBefore });
+      else refused.delete(stream);
+      const name = reserved.jobId;
       if (!isOpen(after)) {
         entries.delete(stream);
         leftOut.delete(stream);

@@ -81,6 +81,7 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
     const transaction = transactionOf(state);
     const finding = await deps.lookUp(state.reserved, { transaction, signal: compared.signal });
     failures = finding.outcome === 'unavailable' ? failures + 1 : 0;
+    if (finding.outcome !== 'unavailable') ledger.refused.delete(stream);
     unread = earlier(unread, await unreadBlock(deps, finding, compared));
     const fact = await factOf(deps, state, finding, compared.upTo);
     if (fact === null) continue;
@@ -102,7 +103,11 @@ const LISTS = { PaymentSettled: 'settled', PaymentMissing: 'missing', PaymentRej
 const isOpenTo = (payment: Payment, upTo: ChainBlock): boolean =>
   'settled' in payment && isCharged(payment)
     ? isDue({ ...payment.reserved, settledAt: Date.parse(payment.settled.settledAt) }, upTo)
-    : isMissing(payment) || isBound(payment);
+    : isMissing(payment) || isBound(payment) || isRefusedAndOver(payment, upTo);
+
+/** A facilitator may have moved the money all the same: now nothing can move any more. */
+const isRefusedAndOver = (payment: Payment, { time }: ChainBlock): boolean =>
+  payment.status === 'rejected' && isSurelyOver(payment.reserved, time);
 
 function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readonly string[] {
   const { account, upTo, confirmed } = compared;
@@ -114,7 +119,24 @@ function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readon
   const now = deps.clock.now();
   for (const [stream, entry] of ledger.entries)
     if (!confirmed.has(stream) && isOf(entry, key) && mayHaveEnded(entry, compared, now)) found.add(stream);
+  for (const stream of refusedAndOver(ledger, key, upTo, now)) found.add(stream);
   return [...found];
+}
+
+/** Those of the last day: an earlier process has looked the others up. */
+function refusedAndOver(
+  { refused }: Ledger,
+  key: string,
+  upTo: ChainBlock,
+  nowMs: number,
+): readonly string[] {
+  const found: string[] = [];
+  for (const [stream, one] of refused) {
+    if (accountKey(one.account) !== key) continue;
+    if (nowMs - Number(one.validBefore) * 1000 > RECENT_MS) refused.delete(stream);
+    else if (isSurelyOver(one, upTo.time)) found.push(stream);
+  }
+  return found;
 }
 
 const isOf = ({ payment }: LedgerEntry, key: string): boolean =>
@@ -143,6 +165,8 @@ async function factOf(
   const at = isoNow(deps);
   if (isCharged(payment)) return missingCharge(payment, finding, upTo, at);
   if (isReturned(payment))
+    return finding.outcome === 'paid' ? paymentSettled(payment, finding.transaction, 'chain', at) : null;
+  if (payment.status === 'rejected')
     return finding.outcome === 'paid' ? paymentSettled(payment, finding.transaction, 'chain', at) : null;
   if (!isBound(payment)) return null;
   const fact = reconcile(finding, payment, at);

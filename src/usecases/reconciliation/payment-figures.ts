@@ -5,8 +5,13 @@ import type { OpenPayments, PaymentFigures } from '#src/ports/telemetry.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 
-/** Its time grows with what is open. `nowMs`: Unix ms. */
-export function paymentFigures(ledger: Ledger, account: ChainAccount, nowMs: number): PaymentFigures {
+/** Its time grows with what is open. `nowMs`: Unix ms. `difference`: from the chain, in units. */
+export function paymentFigures(
+  ledger: Ledger,
+  account: ChainAccount,
+  nowMs: number,
+  difference: bigint,
+): PaymentFigures {
   const { network, asset } = account;
   const its = ledger.books.find((sums) => sums.network === network && sums.asset.toLowerCase() === asset);
   const { charged, served, refunded, open, missing, corrected } = its ?? noSums(account);
@@ -23,6 +28,7 @@ export function paymentFigures(ledger: Ledger, account: ChainAccount, nowMs: num
       unattributed: Number(compared?.unattributed ?? 0n),
     },
     balanced: balanceOf(ledger).every(({ balanced }) => balanced),
+    differenceUnits: Number(difference),
     open: openPayments(ledger, nowMs),
     reconciled: compared && {
       block: compared.toBlock,

@@ -11,11 +11,12 @@ import {
 } from '#src/domain/payment/reconciliation.ts';
 import { isBound } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
-import type { ChainScan, Scan } from '#src/ports/chain-scan.ts';
+import type { ChainScan } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { type Ledger, openLedger, standingRounds } from '#src/usecases/payments/read-ledger.ts';
 import { appendUnlessOvertaken, envelope } from '#src/usecases/process/stream.ts';
 import { endKey, type JudgeDeps, type Judged, judgeOpen, openTurns, type Turns } from './judge-open.ts';
+import { type BalanceMemory, type BooksDifference, noBalances, readBlocks } from './read-blocks.ts';
 import { type SettledTransfers, settleTransfers } from './settle-transfers.ts';
 
 export type ReconcileDeps = JudgeDeps & { readonly scan: ChainScan };
@@ -26,6 +27,7 @@ export type RoundOptions = {
   readonly from: number | null;
   readonly signal: AbortSignalLike;
   readonly turns: Turns;
+  readonly balances: BalanceMemory;
 };
 
 /** What a round found, by the streams of the payments. */
@@ -37,6 +39,13 @@ export type Round =
   | { readonly kind: 'up_to_date'; readonly upTo: ChainBlock }
   /** Another process was faster, or the chain was reorganised meanwhile: the next round continues. */
   | { readonly kind: 'overtaken' }
+  /** The payee's balance does not agree with the transfers: only what these prove is recorded, and no block counts. */
+  | {
+      readonly kind: 'differs';
+      readonly difference: BooksDifference;
+      readonly found: Pick<RoundFound, 'settled' | 'corrected'>;
+      readonly upTo: ChainBlock;
+    }
   | {
       readonly kind: 'reconciled';
       readonly round: ChainReconciled;
@@ -60,7 +69,7 @@ export async function reconcileChain(
   options: RoundOptions,
 ): Promise<Round> {
   const { scan } = deps;
-  const { account, signal, turns } = options;
+  const { account, signal, turns, balances } = options;
   await ledger.catchUp();
   const stream = STREAM.chain(chainAccount(account));
   const expected = ledger.revisions.get(stream) ?? 'no_stream';
@@ -70,12 +79,10 @@ export async function reconcileChain(
 
   const last = Math.min(head.number, from + BLOCKS - 1);
   const payers = payersOf(ledger, account);
-  const scanned = await scan.scan(
-    { payee: account.payee, from, to: last, maxTransfers: TRANSFERS, payers },
-    signal,
-  );
-  const upTo = await consistentBlock(scan, scanned, head, signal);
-  if (upTo === null) return { kind: 'overtaken' };
+  const wanted = { payee: account.payee, from, to: last, maxTransfers: TRANSFERS, payers };
+  const read = await readBlocks(deps, balances, { ...wanted, account, head, signal });
+  if (read.kind === 'reorganised') return { kind: 'overtaken' };
+  const { scanned, upTo } = read;
 
   const isOvertaken = async () => {
     const [newest] = await deps.log.readStream(stream, { direction: 'backwards', max: 1 });
@@ -83,6 +90,8 @@ export async function reconcileChain(
   };
   const { transfers } = scanned;
   const paid = await settleTransfers(deps, ledger, { account, transfers, isOvertaken });
+  if (read.kind === 'differs')
+    return { kind: 'differs', difference: read.difference, found: paid, upTo: head };
   const judged = await judgeOpen(deps, ledger, {
     account,
     upTo,
@@ -169,18 +178,6 @@ function payersOf(ledger: Ledger, account: ChainAccount): readonly string[] {
   return [...payers];
 }
 
-/** The last block that was read; null: the chain was reorganised while it was read, which the head's hash shows. */
-async function consistentBlock(
-  scan: ChainScan,
-  scanned: Scan,
-  head: ChainBlock,
-  signal: AbortSignalLike,
-): Promise<ChainBlock | null> {
-  const upTo = scanned.to === head.number ? head : await scan.block(scanned.to, signal);
-  const now = await scan.block(head.number, signal);
-  return now?.hash === head.hash ? upTo : null;
-}
-
 type RoundFacts = {
   readonly account: ChainAccount;
   readonly from: number;
@@ -219,6 +216,8 @@ export type Reconciled = {
   readonly found: Omit<RoundFound, 'unread'>;
   /** The newest block that counts. */
   readonly upTo: ChainBlock;
+  /** Blocks that do not count, and those after them; null: none. */
+  readonly difference: BooksDifference | null;
 };
 
 export type OnceOptions = {
@@ -240,6 +239,7 @@ export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): 
   const { account, signal, onRound } = options;
   const ledger = openLedger(deps.log);
   const turns = openTurns();
+  const balances = noBalances();
   let rounds: readonly ChainReconciled[] = [];
   const found = {
     settled: [] as string[],
@@ -250,18 +250,19 @@ export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): 
   let { from } = options;
   let isRepeated = false;
   for (;;) {
-    const result = await reconcileChain(deps, ledger, { account, from, signal, turns });
-    if (result.kind === 'up_to_date') return { rounds, found, upTo: result.upTo };
+    const result = await reconcileChain(deps, ledger, { account, from, signal, turns, balances });
+    if (result.kind === 'up_to_date') return { rounds, found, upTo: result.upTo, difference: null };
     if (result.kind === 'overtaken') {
       if (signal.aborted) throw new Error('interrupted');
       await deps.clock.sleep(PAUSE_MS, signal);
       continue;
     }
+    found.settled.push(...result.found.settled);
+    found.corrected.push(...result.found.corrected);
+    if (result.kind === 'differs') return { rounds, found, upTo: result.upTo, difference: result.difference };
     const { round } = result;
     rounds = [...rounds.filter(({ toBlock }) => toBlock < round.fromBlock), round];
     onRound(round);
-    found.settled.push(...result.found.settled);
-    found.corrected.push(...result.found.corrected);
     found.missing.push(...result.found.missing);
     found.rejected.push(...result.found.rejected);
     // Once: a node that leaves a transfer out again would be asked without end.

@@ -3,7 +3,7 @@
 // wait an interval from then on.
 import { chainAccount } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
-import { STANDSTILL_MS } from '#src/domain/monitoring/health.ts';
+import { differenceFacts, STANDSTILL_MS } from '#src/domain/monitoring/health.ts';
 import { accountKey, type ChainAccount, type ChainBooks } from '#src/domain/payment/reconciliation.ts';
 import { iso } from '#src/lib/iso.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
@@ -12,8 +12,10 @@ import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
 import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
 import { Worker } from '#src/usecases/process/worker.ts';
+import { booksDifferences } from './books-difference.ts';
 import { openTurns } from './judge-open.ts';
 import { agedFigures, paymentFigures } from './payment-figures.ts';
+import { type BooksDifference, noBalances } from './read-blocks.ts';
 import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
 
 export type ReconcilerDeps = ReconcileDeps & {
@@ -34,6 +36,8 @@ export type Reconciler = {
   figures(): PaymentFigures | null;
   /** RFC 3339: since when no block was compared, by any process; null: lately one was. */
   standsStillSince(): string | null;
+  /** Between the payee's balance and the transfers of the blocks that are compared; null: none. */
+  difference(): BooksDifference | null;
 };
 
 /** About 40 MB. */
@@ -45,6 +49,8 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   const { log, clock, logger, scan, payee, intervalMs, stopping, maxEntries = MAX_ENTRIES } = deps;
   const own: ChainAccount = { network: scan.network, asset: scan.asset, payee };
   const turns = openTurns();
+  const balances = noBalances();
+  const differences = booksDifferences();
   const others = roundsOfOthers();
   const reports = roundReports(deps);
   const ledger = openLedger(log, maxEntries);
@@ -57,7 +63,8 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   async function readLedger(): Promise<void> {
     await ledger.catchUp(breathe);
     still.look(ownBooks());
-    last = { figures: paymentFigures(ledger, own, clock.now()), at: clock.monotonic() };
+    const figures = paymentFigures(ledger, own, clock.now(), differences.units());
+    last = { figures, at: clock.monotonic() };
   }
 
   /** All rounds of one account until its newest block. */
@@ -68,7 +75,9 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
     while (!stopping.aborted) {
       still.look(ownBooks());
       const before = ledger.comparisons.get(accountKey(account))?.books.toBlock ?? null;
-      const round = await reconcileChain(deps, ledger, { account, from, signal: stopping, turns });
+      const round = await reconcileChain(deps, ledger, { account, from, signal: stopping, turns, balances });
+      if (round.kind !== 'overtaken')
+        differences.look(account, round.kind === 'differs' ? round.difference : null);
       if (round.kind !== 'reconciled') return;
       others.own(stream, round.revision);
       reports.round(round, before, from);
@@ -119,8 +128,10 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
       async after() {
         if (isUnavailable) return;
         await readLedger();
-        const since = still.since();
-        logger.condition('chain', since === null ? null : 'not_compared', { since });
+        const [since, difference] = [still.since(), differences.first()];
+        if (difference !== null)
+          logger.condition('chain', 'books_differ_from_chain', differenceFacts(difference));
+        else logger.condition('chain', since === null ? null : 'not_compared', { since });
       },
       failed: { message: 'the comparison of the books with the chain failed' },
       repeatMs: { first: intervalMs, most: intervalMs },
@@ -130,6 +141,7 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
   return {
     run: () => worker.run(),
     standsStillSince: still.since,
+    difference: differences.first,
     figures: () => last && agedFigures(last.figures, (clock.monotonic() - last.at) / 1000),
   };
 }

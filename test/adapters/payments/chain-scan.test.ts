@@ -56,12 +56,13 @@ const request = (from: number, to: number, payers: readonly string[] = []) => ({
   payers,
 });
 const paid = { transaction: TX, block: 50, sender: PAYER, amount: 3000n, nonce: NONCE };
+const read = (to: number) => ({ to, hash: hashOf(to), transfers: [paid], sent: [], ended: [] });
 const unavailable = (code: string) => (error: unknown) =>
   error instanceof ChainUnavailable && error.code === code;
 
 test('a transfer right after the use of its sender’s authorization has its nonce', async () => {
   await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
-  assert.deepEqual(await scanOf(node.url).scan(request(1, 100)), { to: 100, transfers: [paid], ended: [] });
+  assert.deepEqual(await scanOf(node.url).scan(request(1, 100)), read(100));
 });
 
 test('any other transfer has none', async () => {
@@ -131,10 +132,10 @@ test('refused ranges shrink, all blocks are read once, and larger ranges are tri
   assert.deepEqual(transfers, [{ ...paid, block: 9_000 }]);
   const taken = node.ranges.filter(([from, last]) => last - from < 30);
   assert.equal(taken[0]?.[0], 1);
-  // Its second request, for authorizations, is of the same range.
+  // Transfers in both directions and authorizations are of the same range.
   const ranges = taken.filter(([from], i) => taken[i - 1]?.[0] !== from);
   for (const [i, [from]] of ranges.entries()) if (i > 0) assert.equal(from, (ranges[i - 1]?.[1] ?? 0) + 1);
-  const refused = node.ranges.length - taken.length;
+  const refused = (node.ranges.length - taken.length) / 2;
   assert.ok(refused >= 2 && refused < 15, `${refused} refused`);
 });
 
@@ -143,7 +144,7 @@ test('a node that takes large ranges gets them: at most 2000 blocks', async () =
   await scanOf(node.url).scan(request(1, HEAD));
   const sizes = node.ranges.map(([from, to]) => to - from + 1);
   assert.equal(Math.max(...sizes), 2000);
-  assert.ok(sizes.length < 15, `${sizes.length} requests`);
+  assert.ok(node.batches.length < 15, `${node.batches.length} requests`);
 });
 
 test('a node that refuses a single block: unavailable', async () => {
@@ -156,7 +157,7 @@ test('a node that limits the rate meanwhile: the blocks that were read count, an
   await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
   const scan = scanOf(node.url);
   node.faults.limitedFrom = 101;
-  assert.deepEqual(await scan.scan(request(1, 500)), { to: 100, transfers: [paid], ended: [] });
+  assert.deepEqual(await scan.scan(request(1, 500)), read(100));
   await assert.rejects(scan.scan(request(101, 500)), unavailable('rpc_failed'));
   node.faults.limitedFrom = Number.POSITIVE_INFINITY;
   assert.equal((await scan.scan(request(101, 500))).to, 500);
@@ -181,14 +182,6 @@ test('the block that counts: the safe one, or a number of blocks before the last
   node.faults.safe = 'unknown';
   await assert.rejects(scanOf(node.url).safeBlock(), unavailable('no_safe_block'));
   assert.deepEqual(await scanOf(node.url, 3).safeBlock(), safe(HEAD - 3));
-});
-
-test('a node that limits the rate has a safe block for all one knows', async () => {
-  await using node = await startScriptedNode();
-  for (const code of [429, -32005, -32007, -32603]) {
-    node.faults.refuses = new Map([['eth_getBlockByNumber', code]]);
-    await assert.rejects(scanOf(node.url).safeBlock(), unavailable('rpc_failed'));
-  }
 });
 
 test('a node of another chain, that does not answer, or is not there', async () => {
@@ -231,7 +224,7 @@ test('a malformed log: the blocks before it are read, and no answer is taken fro
     await using node = await startScriptedNode([used(50, 4), transfer(50, 5), transfer(60, 1, changes)]);
     node.faults.isLoose = 'within the blocks';
     const scan = scanOf(node.url);
-    assert.deepEqual(await scan.scan(request(1, 100)), { to: 59, transfers: [paid], ended: [] });
+    assert.deepEqual(await scan.scan(request(1, 100)), read(59));
     await assert.rejects(scan.scan(request(60, 100)), unavailable('malformed'));
   }
 });
@@ -250,4 +243,88 @@ test('a malformed block, and another than was asked for: no answer', async () =>
   }
   node.faults.block = { number: numberToHex(8) };
   await assert.rejects(scanOf(node.url).block(7), unavailable('malformed'));
+});
+
+test('what the payee sends to others is returned, too; what it sends to itself moves nothing', async () => {
+  const out = (block: number, to: string, value: bigint) =>
+    transfer(block, 9, { topics: [TRANSFER, topic(PAY_TO), topic(to)] }, value);
+  await using node = await startScriptedNode([out(50, OTHER, 7n), out(60, PAY_TO, 9n), out(101, OTHER, 1n)]);
+  const { sent, transfers } = await scanOf(node.url).scan(request(1, 100));
+  assert.deepEqual([sent, transfers], [[{ block: 50, amount: 7n }], []]);
+});
+
+test('logs and their last block come from one batch request', async () => {
+  await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
+  await scanOf(node.url).scan(request(1, 100));
+  assert.deepEqual(
+    node.batches.map((methods) => methods.join(' ')),
+    ['eth_getLogs eth_getLogs eth_getBlockByNumber', 'eth_getLogs eth_getBlockByNumber'],
+  );
+});
+
+test('a node that lacks the last block has answered nothing, although it answered no logs', async () => {
+  await using node = await startScriptedNode([used(HEAD, 4), transfer(HEAD, 5)]);
+  node.faults.replicas = [HEAD - 4];
+  for (const batch of [null, { code: -32600, message: 'batch requests are not supported' }]) {
+    node.faults.batch = batch;
+    await assert.rejects(scanOf(node.url).scan(request(HEAD - 20, HEAD)), unavailable('behind'));
+  }
+});
+
+test('of two replicas that answer in turn, the one that lags is never believed', async () => {
+  await using node = await startScriptedNode([used(HEAD, 4), transfer(HEAD, 5)]);
+  node.faults.replicas = [HEAD, HEAD - 4, HEAD - 4];
+  const scan = scanOf(node.url);
+  let answers = 0;
+  for (let i = 0; i < 6; i++) {
+    const answer = await scan.scan(request(HEAD - 20, HEAD)).catch(unavailable('behind'));
+    if (typeof answer === 'boolean') continue;
+    answers++;
+    assert.deepEqual(answer.transfers, [{ ...paid, block: HEAD }]);
+  }
+  node.faults.replicas = [];
+  assert.deepEqual((await scan.scan(request(HEAD - 20, HEAD))).transfers.length, 1);
+  assert.ok(answers < 6);
+});
+
+for (const [what, batch] of [
+  ['an error', { code: -32600, message: 'batch requests are not supported' }],
+  [
+    'drpc’s error of the free tier',
+    { code: 31, message: 'Batch of more than 3 requests are not allowed on free tier', status: 500 },
+  ],
+  ['status 400 without JSON', { status: 400 }],
+  ['status 413 without JSON', { status: 413 }],
+] as const)
+  test(`a node that answers a batch with ${what}: the calls are made between two reads of the block`, async () => {
+    await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
+    node.faults.batch = batch;
+    const scan = scanOf(node.url);
+    assert.deepEqual(await scan.scan(request(1, 100)), read(100));
+    const before = node.batches.length;
+    assert.deepEqual(await scan.scan(request(1, 100)), read(100));
+    assert.equal(node.batches.length, before, 'it is remembered');
+  });
+
+test('a node without batches whose block changes between the two reads: no answer', async () => {
+  await using node = await startScriptedNode([used(50, 4), transfer(50, 5)]);
+  node.faults.batch = { status: 400 };
+  const scan = scanOf(node.url);
+  const { answers } = node;
+  let reads = 0;
+  const first = answers.eth_getBlockByNumber;
+  answers.eth_getBlockByNumber = (params: never) =>
+    ++reads % 2 === 0 ? { ...(first?.(params) as object), hash: hashOf(1) } : first?.(params);
+  await assert.rejects(scan.scan(request(1, 100)), unavailable('replicas_differ'));
+});
+
+test('the balance of the payee after a block', async () => {
+  await using node = await startScriptedNode([transfer(50, 5), transfer(60, 5, {}, 500n)]);
+  const scan = scanOf(node.url);
+  assert.deepEqual(await scan.balanceOf(PAY_TO, 49), { kind: 'known', amount: 0n });
+  assert.deepEqual(await scan.balanceOf(PAY_TO, 55), { kind: 'known', amount: 3000n });
+  assert.deepEqual(await scan.balanceOf(PAY_TO, 60), { kind: 'known', amount: 3500n });
+  await assert.rejects(scan.balanceOf(PAY_TO, HEAD + 1), unavailable('rpc_failed'));
+  node.faults.fails = new Map([['eth_call', { status: 503 }]]);
+  await assert.rejects(scan.balanceOf(PAY_TO, 60), unavailable('rpc_failed'));
 });

@@ -151,14 +151,14 @@ for (const refusal of [429, 503, -32007, -32005, -32603, 'code 429'] as const)
     const { chain, payment, node } = await searched(DAY, paying, {});
     await using _ = node;
     const code = refusal === 'code 429' ? 429 : refusal;
+    const refused = { code, message: 'refused' };
     const isStatus = refusal === 429 || refusal === 503;
     if (isStatus) Object.assign(node.faults, { limitedFrom: 0, limitedWith: code });
-    else node.faults.refuses = new Map([['eth_getLogs', code]]);
+    else node.faults.fails = new Map([['eth_getLogs', refused]]);
     assert.deepEqual(await chain.lookUp(payment), { outcome: 'unavailable' });
     // viem repeats a failed call once.
-    if (isStatus || code === 429 || code === -32007)
-      assert.ok(node.spans().length <= 2, `${node.spans().length} ranges`);
-    Object.assign(node.faults, { limitedFrom: Number.POSITIVE_INFINITY, refuses: new Map() });
+    if (code === 429 || code === -32007) assert.ok(node.spans().length <= 2, `${node.spans().length} ranges`);
+    Object.assign(node.faults, { limitedFrom: Number.POSITIVE_INFINITY, fails: new Map() });
     const before = node.spans().length;
     assert.deepEqual(await chain.lookUp(payment), paid);
     const ranges = node.spans().slice(before);

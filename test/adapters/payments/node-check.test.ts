@@ -8,7 +8,18 @@ import { Cancel, sleep } from '#src/lib/time.ts';
 import { startChainDouble, type Token, USDC_TOKEN } from '#test/support/chain-double.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { manualClock } from '#test/support/fakes.ts';
-import { ACCEPTED, challenged, lab, payloadOf, presented, UNREACHABLE_URL, USDC, v2, wallet } from './lab.ts';
+import {
+  ACCEPTED,
+  challenged,
+  lab,
+  PAY_TO,
+  payloadOf,
+  presented,
+  UNREACHABLE_URL,
+  USDC,
+  v2,
+  wallet,
+} from './lab.ts';
 
 const OTHER = '0x2222222222222222222222222222222222222222';
 const ODD = { network: 'eip155:31337', asset: OTHER };
@@ -97,11 +108,12 @@ test('a known asset starts without its node, and paid calls are not taken before
   const x402 = await lab({ x402: { rpcUrl: node.url, facilitatorUrl: facilitator.url }, clock });
   const logged = () => x402.lines.map(({ level, message }) => `${level} ${message}`);
   assert.deepEqual(logged(), [
-    'warn The node of X402_RPC_URL has not answered since the start: paid calls answer 503, nothing is charged.',
+    'warn The node of X402_RPC_URL has given no usable answer about the asset since the start: paid calls answer 503, nothing is charged. The log states why.',
   ]);
   assert.deepEqual((await challenged(x402)).required.accepts, [ACCEPTED]);
   const payment = await presented(x402, v2(await payloadOf(wallet())));
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'unavailable' });
+  assert.deepEqual(await x402.scan.health(), { ok: false, problem: 'no_answer' });
   assert.equal(facilitator.calls.verify, 0);
   await node.up();
   // At most one check a second.
@@ -115,6 +127,22 @@ test('a known asset starts without its node, and paid calls are not taken before
   assert.deepEqual(logged().slice(1), [
     'info the node of X402_RPC_URL answers and fits the configuration: paid calls are taken',
   ]);
+});
+
+test('a node that shows its blocks and not the asset: no paid call is taken, and health says so until it is checked', async () => {
+  await using facilitator = await facilitatorDouble();
+  await using node = await startChainDouble();
+  node.token = { ...USDC_TOKEN, decimals: null, takesAuthorizations: false };
+  node.reverts = { code: -32603, message: 'Internal error' };
+  const clock = manualClock(Date.now());
+  const x402 = await lab({ x402: { rpcUrl: node.url, facilitatorUrl: facilitator.url }, clock });
+  const payment = await presented(x402, v2(await payloadOf(wallet())));
+  assert.deepEqual(await x402.payments.verify(payment), { outcome: 'unavailable' });
+  assert.deepEqual(await x402.scan.health(), { ok: false, problem: 'unchecked' });
+  node.token = USDC_TOKEN;
+  clock.advance(1000);
+  assert.deepEqual(await x402.scan.health(), { ok: true });
+  assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' });
 });
 
 for (const [what, change, problem] of [
@@ -140,6 +168,15 @@ for (const [what, change, problem] of [
     assert.equal(facilitator.calls.verify, 0);
   });
 }
+
+test('what is paid, to whom and what the payee holds is stated for people; without the node, all but the balance', async () => {
+  await using node = await startChainDouble();
+  const x402 = await lab({ x402: { rpcUrl: node.url } });
+  const stated = { price: '$0.003', payee: PAY_TO, network: 'eip155:8453', token: USDC };
+  assert.deepEqual(await x402.describe(), { ...stated, balance: '12.5' });
+  await node.down();
+  assert.deepEqual(await x402.describe(), { ...stated, balance: null });
+});
 
 test('any other asset does not start without its node: after 30 s the start is refused', async () => {
   const clock = manualClock(Date.now());

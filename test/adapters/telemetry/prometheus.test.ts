@@ -222,14 +222,16 @@ test('figures: payments, absent in demo mode', async () => {
   for (const [sum, value] of Object.entries(PAYMENT_FIGURES.units))
     assert.equal(seen.of('relay_payment_units', { sum }), value, sum);
   assert.equal(seen.of('relay_payments_balanced'), 1);
+  assert.equal(seen.of('relay_books_difference_units'), 0);
   assert.equal(seen.of('relay_payments_open', { state: 'missing' }), 1);
   assert.equal(seen.of('relay_payments_open_units', { state: 'refundable' }), 3000);
   assert.equal(seen.of('relay_payments_open_oldest_seconds', { state: 'refundable' }), 3600);
   assert.equal(seen.of('relay_payments_open_oldest_seconds', { state: 'unknown' }), 0);
   assert.equal(seen.of('relay_chain_reconciled_block'), 1060);
   assert.equal(seen.of('relay_chain_reconciled_timestamp_seconds'), 1_767_323_165);
-  const none = { ...PAYMENT_FIGURES, balanced: false, reconciled: null };
+  const none = { ...PAYMENT_FIGURES, balanced: false, differenceUnits: 3000, reconciled: null };
   const unknown = await read(figures(), { ...NOW, payments: none });
   assert.equal(unknown.of('relay_payments_balanced'), 0);
+  assert.equal(unknown.of('relay_books_difference_units'), 3000);
   assert.equal(unknown.of('relay_chain_reconciled_timestamp_seconds'), 0);
 });

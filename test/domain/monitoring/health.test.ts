@@ -113,9 +113,24 @@ test('read models, facilitator or node unavailable: not ok, and a balancer still
   ];
   for (const problem of problems)
     assert.deepEqual(wrong({ facilitator: { ok: false, problem } }), [[`facilitator: ${problem}`], true]);
-  const nodes: readonly ChainProblem[] = ['no_answer', 'other_chain', 'no_safe_block'];
+  const nodes: readonly ChainProblem[] = ['no_answer', 'other_chain', 'no_safe_block', 'unchecked'];
   for (const problem of nodes)
     assert.deepEqual(wrong({ chain: { ok: false, problem } }), [[`chain: ${problem}`], true]);
+});
+
+test('the balance of the payee does not agree with the transfers: not ok, with the sum and the blocks', () => {
+  const chain = {
+    ok: false,
+    problem: 'books_differ_from_chain',
+    units: 3000n,
+    fromBlock: 5,
+    toBlock: 9,
+  } as const;
+  assert.deepEqual(wrong({ chain }), [['chain: books_differ_from_chain'], true]);
+  assert.match(
+    JSON.stringify(healthReport({ ...WELL, chain }).checks.chain),
+    /by 3000 units in the blocks 5 to 9/,
+  );
 });
 
 test('no block was compared lately: not ok, since when; calls are executed', () => {

@@ -1,4 +1,5 @@
-// A node that leaves a transfer out of its answer: the books must not stay short.
+// A node that leaves a transfer out of its answer, and keeps no state with which this would be noticed at once: the books
+// must not stay short.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { reconcileOnce } from '#src/usecases/reconciliation/reconcile-chain.ts';
@@ -6,8 +7,14 @@ import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
 import { at, paymentSettled } from '#test/support/given-events.ts';
 import { made, NEVER, reconciledWorld } from '#test/support/reconciled-world.ts';
 
-test('a node that leaves a transfer out: the charge is not missing, and the block to read again is found', async () => {
+function withoutState() {
   const it = reconciledWorld();
+  it.chain.node.keepsNoState = true;
+  return it;
+}
+
+test('a node that leaves a transfer out: the charge is not missing, and the block to read again is found', async () => {
+  const it = withoutState();
   await made(it.round());
   const payment = await it.payment('1', 'served');
   it.chain.pay(payment.reserved);
@@ -27,7 +34,7 @@ test('a node that leaves a transfer out: the charge is not missing, and the bloc
 });
 
 test('a transfer that the node left out, of a payment of unknown fate: it is charged, and its block is to be read again', async () => {
-  const it = reconciledWorld();
+  const it = withoutState();
   await made(it.round());
   const payment = await it.payment('1', 'unknown');
   it.chain.pay(payment.reserved);
@@ -44,7 +51,7 @@ test('a transfer that the node left out, of a payment of unknown fate: it is cha
 });
 
 test('all rounds at once, one of which is repeated for such a transfer: what it contains counts once', async () => {
-  const it = reconciledWorld();
+  const it = withoutState();
   await made(it.round());
   const { reserved } = await it.payment('1', 'served');
   it.chain.pay(reserved);
@@ -72,7 +79,7 @@ describe('a charge whose record has a time far ahead, by a wrong clock', () => {
   const DAY_MS = 86_400_000;
 
   test('which the node left out: it is looked up when its authorization has surely ended', async () => {
-    const it = reconciledWorld();
+    const it = withoutState();
     await made(it.round());
     const { stream, jobId, reserved } = await it.payment('1', 'unknown');
     it.chain.pay(reserved);
@@ -90,7 +97,7 @@ describe('a charge whose record has a time far ahead, by a wrong clock', () => {
   });
 
   test('without a transfer: it is missing when its authorization has surely ended', async () => {
-    const it = reconciledWorld();
+    const it = withoutState();
     await made(it.round());
     const { stream, jobId, reserved } = await it.payment('1', 'unknown');
     const transaction = transactionOf(reserved);

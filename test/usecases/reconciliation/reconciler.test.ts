@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chainReconciler, type ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
 import { quiet } from '#test/support/fakes.ts';
-import { ACCOUNT } from '#test/support/fakes-chain.ts';
+import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
 import { type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
 
 const STRANGER = '0x4444444444444444444444444444444444444444';
@@ -331,5 +331,29 @@ test('more is open than it keeps: the sums are those of all, the older ones are 
   const { served, open } = one.reconciler.figures()?.units ?? assert.fail();
   assert.deepEqual([served, open], [3000, 12_000]);
   assert.equal(one.reconciler.figures()?.balanced, true);
+  await one.stop();
+});
+
+test('a balance that does not agree with the transfers: named with its sum, logged when it begins and when it is over', async () => {
+  const it = reconciledWorld();
+  const one = started(it);
+  await minutes(it, 1);
+  assert.equal(one.reconciler.difference(), null);
+  const { reserved } = await it.payment('1', 'served');
+  it.chain.pay(reserved);
+  it.chain.node.omits.add(transactionOf(reserved));
+  await minutes(it, 3);
+  assert.equal(one.reconciler.difference()?.units, 3000n);
+  assert.equal(one.reconciler.figures()?.differenceUnits, 3000);
+  it.chain.node.omits.clear();
+  await minutes(it, 2);
+  assert.equal(one.reconciler.difference(), null);
+  assert.equal(one.reconciler.figures()?.differenceUnits, 0);
+  const logged = one.lines.filter(({ fields }) => /books_differ_from_chain/.test(JSON.stringify(fields)));
+  assert.deepEqual(
+    logged.map(({ level }) => level),
+    ['error', 'info'],
+  );
+  assert.match(logged[0]?.message ?? '', /balance of X402_PAY_TO .* differ by 3000 units/);
   await one.stop();
 });
