@@ -80,6 +80,14 @@ describe('relay payments reconcile', () => {
       transactionHash: TRANSACTION,
     };
     node.logs.push(log);
+    node.faults.forgets = new Set([TRANSACTION]);
+    const differs = await reconcile([], { X402_CONFIRMATIONS: '0' });
+    assert.equal(differs.code, 3, differs.stderr);
+    assert.match(
+      differs.stdout,
+      new RegExp(`differ by 7 units in the blocks ${HEAD - 9} to ${HEAD}: these blocks do not count`),
+    );
+    node.faults.forgets = new Set();
     const found = await reconcile(['--json'], { X402_CONFIRMATIONS: '0' });
     assert.equal(found.code, 3, found.stderr);
     const unattributed = [
@@ -99,6 +107,7 @@ describe('relay payments reconcile', () => {
       missing: [],
       rejected: [],
       unattributed,
+      difference: null,
       open: [],
       balanced: true,
     });
