@@ -79,6 +79,7 @@ function laterCheck({
       }
       isDone = true;
       logger.condition('chainNode', null);
+      logger.condition('chain', null);
     } catch (error) {
       if (error instanceof UnusableTerms)
         logger.condition('chainNode', 'unfit', { setting: error.setting, problem: error.message });

@@ -125,7 +125,7 @@ test('a known asset starts without its node, and paid calls are not taken before
   await node.down();
   assert.deepEqual(await x402.payments.verify(payment), { outcome: 'valid' }, 'checked once');
   assert.deepEqual(logged().slice(1), [
-    'info the node of X402_RPC_URL answers and fits the configuration: paid calls are taken',
+    'info the node of the chain answers, and the books are compared with the chain again',
   ]);
 });
 
