@@ -22,6 +22,6 @@ export const McpAnswer = Type.Object(
   { jsonrpc: Version, id: Nullable(Id) },
   {
     description:
-      'With `result` or `error`, as JSON-RPC 2.0 has it. The result of tools/call: `content`, `structuredContent` (fits the outputSchema of the tool), `isError` (refused, failed, or not paid for) and `_meta["x402/payment-response"]` (the settlement, as in PAYMENT-RESPONSE).',
+      'With `result` or `error`, as JSON-RPC 2.0 has it. The result of tools/call: `content`, `structuredContent` (fits the outputSchema of the tool), `isError` (refused, failed, or not paid for) and `_meta["x402/payment-response"]` (the settlement, as in PAYMENT-RESPONSE) or `_meta["x402/error"]` (what to pay, as in `structuredContent`).',
   },
 );
