@@ -1,5 +1,7 @@
 // The members and formats that the guide for verifiers names are those of the schemas.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { PaymentFacts, ScheduledRun } from '#src/domain/event-fields.ts';
@@ -11,6 +13,7 @@ import { ReceiptResponse } from '#src/http/routes/jobs.ts';
 import { VerificationResponse } from '#src/http/routes/verify.ts';
 import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
 import { testKey } from '#test/support/primitives.ts';
+import { needsNode } from '#test/support/requirements.ts';
 import { rootPath } from '#test/support/runtime.ts';
 
 const guide = readFileSync(`${rootPath}/src/verify/README.md`, 'utf8');
@@ -72,4 +75,16 @@ test('the name of the checkpoint key is the origin of the log, in the key and in
   const [line, signature = ''] = /— \S+ (\S+)\n$/.exec(data.note) ?? assert.fail(data.note);
   assert.ok(line.startsWith(`— ${origin} `));
   assert.equal(Buffer.from(signature, 'base64').subarray(0, 4).toString('hex'), id);
+});
+
+test('the line for other verifiers prints each key as whpk_ and as PEM', needsNode(18), () => {
+  const [, program = ''] = /\| node -e '([^']+)'/.exec(guide) ?? [];
+  const { x } = testKey();
+  const jwk = { kty: 'OKP', crv: 'Ed25519', kid: 'k', purpose: 'receipt', x };
+  const input = JSON.stringify({ keys: [jwk] });
+  const { stdout, stderr } = spawnSync('node', ['-e', program], { input, encoding: 'utf8' });
+  assert.equal(stderr, '');
+  const [first = '', ...pem] = stdout.trim().split('\n');
+  assert.equal(first, `k receipt whpk_${Buffer.from(x, 'base64url').toString('base64')}`);
+  assert.equal(createPublicKey(pem.join('\n')).export({ format: 'jwk' }).x, x);
 });
