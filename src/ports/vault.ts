@@ -36,7 +36,7 @@ export class VaultUnavailable extends Fault {
   constructor(cause: unknown) {
     const message =
       'The keys of the schedules are unavailable. Repeat the request, with the same payment header if it has one.';
-    super('read_models_unavailable', message, { cause, retryAfterSeconds: 5 });
+    super('schedules_unavailable', message, { cause, retryAfterSeconds: 5 });
     this.name = 'VaultUnavailable';
   }
 }

@@ -33,7 +33,8 @@ export function fakeProtocol(trace: Trace = []): FakeProtocol {
       'execute/webhook': asked('execute/webhook'),
       'execute/guided-webhook': asked('execute/guided-webhook'),
     },
-    headerOf: () => null,
+    write: ({ nonce }) => nonce,
+    reopen: async () => presentedPayment(),
     isPresented(header) {
       trace.push('isPresented');
       return presentedIn(header) !== null;

@@ -28,16 +28,36 @@ const RANGE_MS = 2500;
 const AUTHORIZATION_STATE = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
 ]);
+const BALANCE = parseAbi(['function balanceOf(address account) view returns (uint256)']);
 
 export function rpcChain(deps: {
   readonly rpcUrl: string;
   readonly logger: Logger;
-}): Pick<Payments, 'lookUp'> {
+}): Pick<Payments, 'lookUp' | 'balanceOf'> {
   const { rpcUrl, logger } = deps;
   /** Of the last look-up that failed; null: the last one succeeded. An outage is logged once. */
   let problem: string | null = null;
   const sizes = rangeSizes(LARGEST_RANGE);
+  const noteProblem = (error: unknown) => {
+    const code = error instanceof NoAnswer ? error.code : 'rpc_failed';
+    if (code === problem || code === 'stopped') return;
+    problem = code;
+    logger.warn('the chain gave no usable answer about a payment', { code });
+  };
   return {
+    async balanceOf({ network, asset, payer }) {
+      try {
+        return await queryNode(rpcUrl, { ms: LOOK_UP_MS }, async (client) => {
+          const call = { address: lowerHex(asset), abi: BALANCE, functionName: 'balanceOf' } as const;
+          const asked = client.readContract({ ...call, args: [payer as Hex] });
+          const [, balance] = await Promise.all([demandNetwork(client, network), asked]);
+          return balance;
+        });
+      } catch (error) {
+        noteProblem(error);
+        return null;
+      }
+    },
     async lookUp(payment, { transaction = null, signal } = {}) {
       try {
         const finding = await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal }, (client, isOver) =>
@@ -46,11 +66,7 @@ export function rpcChain(deps: {
         problem = null;
         return finding;
       } catch (error) {
-        const code = error instanceof NoAnswer ? error.code : 'rpc_failed';
-        if (code !== problem && code !== 'stopped') {
-          problem = code;
-          logger.warn('the chain gave no usable answer about a payment', { code });
-        }
+        noteProblem(error);
         return { outcome: 'unavailable' };
       }
     },

@@ -30,6 +30,17 @@ export const CONDITIONS = {
       },
     },
   },
+  schedules: {
+    over: 'runs of schedules are started and sold again',
+    codes: {
+      wrong_clock: {
+        message:
+          'The clock differs by {differsMs} ms from that of the database, or has jumped: no run of a schedule is started and none is sold. Set it; runs go ahead when both agree for a minute.',
+        level: 'error',
+        alert: { none: '/health and the log name it; calls are not affected.' },
+      },
+    },
+  },
 } as const satisfies Readonly<Record<string, DeclaredPart>>;
 
 export type Part = keyof typeof CONDITIONS;

@@ -53,6 +53,7 @@ import {
   verifyPayment,
 } from './payment-steps.ts';
 import type { Release, Turns } from './process-limits.ts';
+import { demandDue, runOver } from './run-due.ts';
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
 
 export type ExecuteDeps = RunDeps &
@@ -302,7 +303,7 @@ async function verify(deps: ExecuteDeps, call: Call, state: At<'verify'>): Promi
 /** PaymentReserved: from here on the payment buys this job and no other. */
 async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Promise<State> {
   const { streams } = state.known;
-  const jobId = call.lookup.jobId ?? makeId('job', deps.entropy.bytes(16));
+  const jobId = call.run?.jobId ?? makeId('job', deps.entropy.bytes(16));
   const payment = await reservePayment(deps, call, streams.payment, jobId);
   const { presented } = call;
   const plan = { jobId, paymentStream: call.lookup.paymentStream, payment, presented, first: true };
@@ -310,15 +311,21 @@ async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Pro
 }
 
 /** IdempotencyKeyClaimed: the last append before the settle call. A call that loses the key gives its payment up. */
-async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise<State> {
+async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise<State | Refused> {
   const { passed, plan, streams } = state;
   const { jobId } = plan;
   const { fingerprint, paymentStream } = call.lookup;
+  if (call.run !== undefined) {
+    const due = await demandDue(deps, call.run, paymentStream);
+    if (isRefused(due)) return due;
+  }
   const view = streams.claim;
   const facts = { jobId, fingerprint, paymentStream, claimedAt: isoNow(deps) };
   const claiming = view && claimKey(facts, streams.release, view.state);
   if (claiming?.kind === 'lost') {
-    await releasePayment(deps, call, jobId, claiming.holder.jobId);
+    const facts = { jobId, reason: 'key_lost', lostKeyTo: claiming.holder.jobId };
+    if (paymentStream !== null)
+      await call.deadline.forAppend(releasePayment(deps, paymentStream, 'reserved', facts));
     return { step: 'lookUp', passed };
   }
   const isNew = claiming !== null && claiming.events.length > 0;
@@ -350,10 +357,10 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
   const { passed, jobId, paymentStream, payment } = state;
   const { deadline, lookup, read } = call;
   if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();
-  const { ticket } = call;
+  const { run } = call;
   const now = deps.clock.now();
   // Its schedule may have skipped the run by then.
-  if (ticket !== undefined && now > ticket.startBefore) return inProgress(null);
+  if (run !== undefined && now > run.notAfter) return runOver('missed');
   const { method, retry, timeoutMs } = read.request;
   const opened = openRequest(deps, call, jobId);
   const acknowledged = deadline.limitAppend();
@@ -374,9 +381,9 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
     owner: deps.owner,
     commitments: opened.commitments,
     schedule:
-      ticket === undefined
+      run === undefined
         ? null
-        : { ...ticket.schedule, lateByMs: Math.max(0, now - Date.parse(ticket.schedule.dueAt)) },
+        : { ...run.schedule, lateByMs: Math.max(0, now - Date.parse(run.schedule.dueAt)) },
   }).finally(acknowledged);
   if (started.kind === 'closed') return finish(passed, started, opened);
   if (!deadline.hasPassed() || !isAnonymous(call))

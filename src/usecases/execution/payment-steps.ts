@@ -2,12 +2,13 @@
 // money: a payment that is reserved, and whose idempotency key is held, is settled once. Unless the facilitator reports
 // success, the chain decides: it is polled within the call. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
-import type { PaymentSettled } from '#src/domain/events/payment.ts';
-import { type EventOf, event } from '#src/domain/events.ts';
+import type { PaymentReleased, PaymentReserved, PaymentSettled } from '#src/domain/events/payment.ts';
+import { type EventOf, event, type PaymentEvent } from '#src/domain/events.ts';
 import { longestRunMs } from '#src/domain/job/retry.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import {
   type BoundPayment,
+  type ChainFinding,
   concludeSettlement,
   type Inconclusive,
   isBound,
@@ -15,6 +16,7 @@ import {
   type Payment,
   paymentSettled,
   reconcile,
+  reservationOf,
   type SettleEnd,
   settlementUnknown,
   surelyOverAt,
@@ -27,6 +29,7 @@ import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import {
   append,
+  decide,
   type JournalDeps,
   load,
   loadSurely,
@@ -71,29 +74,62 @@ export async function verifyPayment(
   const place = await deps.verifies.enter(caller, waitMs, deps.stopping);
   if (isRefused(place)) return place;
   const answer = await deps.payments.verify(call.presented).finally(place);
-  if (answer.outcome === 'valid') return { verified: true };
-  if (answer.outcome === 'unavailable') {
-    throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
-      retryAfterSeconds: 5,
-    });
-  }
+  if (answer.outcome === 'valid') return call.run === undefined ? { verified: true } : demandUnused(deps, call);
+  if (answer.outcome === 'unavailable') throw notVerified();
   // A later copy fails because the first one has settled: then its stream contains it, and this is no 402.
   const known = await findKnown(deps, call.lookup);
   if (known.kind !== 'new' && (!isContract(call) || known.by === 'payment')) return { verified: false };
-  if (known.kind === 'new' && (await recordLateTransfer(deps, known.streams.payment)))
+  if (known.kind === 'new' && (await recordEarlierUse(deps, known.streams.payment)) === 'paid')
     return { verified: false };
   const { reason } = answer;
   return refused('payment_required', 'The payment is not valid.', { details: { reason } });
 }
 
-/** Of a payment that was rejected, or is for a run: its transfer may have been mined meanwhile. Returns false if the chain shows none. */
-async function recordLateTransfer(deps: PaymentDeps, view: View<Payment> | null): Promise<boolean> {
-  if (view?.state.status !== 'rejected' && view?.state.status !== 'deferred') return false;
-  const finding = await deps.payments.lookUp(view.state.reserved);
-  if (finding.outcome !== 'paid') return false;
-  const settled = paymentSettled(view.state, finding.transaction, 'chain', isoNow(deps));
-  await append(deps, PAYMENT, view, [settled]);
-  return true;
+const notVerified = () =>
+  new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
+    retryAfterSeconds: 5,
+  });
+
+/**
+ * Of a run's payment that is valid: the authorization has lived long, and whatever has used it before this log reserved it
+ * pays for nothing here. `verified` false: what the chain shows is recorded.
+ */
+async function demandUnused(
+  deps: PaymentDeps,
+  call: Call,
+): Promise<{ readonly verified: boolean } | Refused> {
+  const known = await findKnown(deps, call.lookup);
+  const view = known.kind === 'new' ? known.streams.payment : null;
+  if (view === null) return { verified: known.kind === 'new' };
+  const finding = await recordEarlierUse(deps, view);
+  if (finding === 'paid') return { verified: false };
+  if (finding === 'unavailable') throw notVerified();
+  if (finding === null || finding === 'unused') return { verified: true };
+  const reason = finding === 'cancelled' ? 'authorization_cancelled' : 'authorization_spent_elsewhere';
+  return refused('payment_required', 'The payment is not valid.', { details: { reason } });
+}
+
+/**
+ * Of a payment that was rejected, or is pledged to a run and not reserved: its transfer may have been mined, and is
+ * recorded then. Returns what the chain shows; null: it is another payment, whose stream decides.
+ */
+async function recordEarlierUse(
+  deps: PaymentDeps,
+  view: View<Payment> | null,
+): Promise<ChainFinding['outcome'] | null> {
+  const reserved = view === null ? null : unsettled(view.state);
+  if (view === null || reserved === null) return null;
+  const finding = await deps.payments.lookUp(reserved);
+  if (finding.outcome === 'paid') {
+    const settled = paymentSettled({ reserved }, finding.transaction, 'chain', isoNow(deps));
+    await append(deps, PAYMENT, view, [settled]);
+  }
+  return finding.outcome;
+}
+
+function unsettled(payment: Payment): PaymentReserved | null {
+  if (payment.status === 'absent') return payment.pledge && reservationOf(payment.pledge);
+  return payment.status === 'rejected' ? payment.reserved : null;
 }
 
 /** Appends PaymentReserved. Returns null if there is no payment (demo mode). */
@@ -125,26 +161,27 @@ export async function reservePayment(
   return deadline.forAppend(append(deps, PAYMENT, view, [reserved]));
 }
 
+/** `reason`: a code. `lostKeyTo`: the job that holds the key; null: this is not why. */
+type ReleaseFacts = Pick<PaymentReleased, 'jobId' | 'reason' | 'lostKeyTo'>;
+
 /**
- * Only what is still reserved: the key is held before the settle call, so nothing was settled under a key that this job
- * never had. Beyond that, money may have moved.
+ * Ends a payment for which no settle call can have been made, and returns what it is then. `from`: `pledged`, that no call
+ * has reserved; `reserved`, by a call that was to settle after a check which it has not passed. Beyond that, money may have
+ * moved, and nothing is appended.
  */
 export async function releasePayment(
-  deps: PaymentDeps,
-  { lookup, deadline }: Pick<Call, 'lookup' | 'deadline'>,
-  jobId: string,
-  lostKeyTo: string,
-): Promise<void> {
-  if (lookup.paymentStream === null) return;
-  const view = await load(deps, PAYMENT, lookup.paymentStream);
-  if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;
-  const released = event('PaymentReleased', {
-    jobId,
-    reason: 'key_lost',
-    lostKeyTo,
-    releasedAt: isoNow(deps),
+  deps: JournalDeps,
+  stream: string,
+  from: 'pledged' | 'reserved',
+  facts: ReleaseFacts,
+): Promise<Payment> {
+  const { view } = await decide<Payment, PaymentEvent, null>(deps, PAYMENT, stream, ({ state }) => {
+    const holder = state.status === 'absent' ? state.pledge : state.reserved;
+    const isOpen = state.status === (from === 'pledged' ? 'absent' : 'reserved');
+    if (!isOpen || holder?.jobId !== facts.jobId) return { events: [], answer: null };
+    return { events: [event('PaymentReleased', { ...facts, releasedAt: isoNow(deps) })], answer: null };
   });
-  await deadline.forAppend(append(deps, PAYMENT, view, [released]));
+  return view.state;
 }
 
 // ── settle ──────────────────────────────────────────────────────────────────────────────────────────────

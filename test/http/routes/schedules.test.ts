@@ -12,7 +12,7 @@ import { BASE, fakeWorld } from '#test/support/http-deps.ts';
 const never = async () => refused('route_not_found', 'none');
 const schedules: SchedulesDeps = {
   quoteSchedule: never,
-  quoteRun: never,
+  quoteRun: () => refused('route_not_found', 'none'),
   create: never,
   fund: never,
   cancel: never,
