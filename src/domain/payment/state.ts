@@ -159,8 +159,11 @@ function evolvePledged(payment: Extract<Payment, { status: 'absent' }>, event: P
 
 const UNRESERVED = '';
 
-/** As the run would reserve it. */
-export function reservationOf(pledge: PaymentDeferred): PaymentReserved {
+/** What was reserved, or would be by the run that the payment is pledged to; null: neither. */
+export const reservationIn = (payment: Payment): PaymentReserved | null =>
+  payment.status === 'absent' ? payment.pledge && reservationOf(payment.pledge) : payment.reserved;
+
+function reservationOf(pledge: PaymentDeferred): PaymentReserved {
   const { scheduleId: _, run: __, dueAt: ___, deferredAt, ...authorized } = pledge;
   return { ...authorized, v: 1, owner: UNRESERVED, reservedAt: deferredAt };
 }

@@ -2,7 +2,7 @@
 // money: a payment that is reserved, and whose idempotency key is held, is settled once. Unless the facilitator reports
 // success, the chain decides: it is polled within the call. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
-import type { PaymentReleased, PaymentReserved, PaymentSettled } from '#src/domain/events/payment.ts';
+import type { PaymentReleased, PaymentSettled } from '#src/domain/events/payment.ts';
 import { type EventOf, event, type PaymentEvent } from '#src/domain/events.ts';
 import { longestRunMs } from '#src/domain/job/retry.ts';
 import { LIMITS } from '#src/domain/limits.ts';
@@ -16,7 +16,7 @@ import {
   type Payment,
   paymentSettled,
   reconcile,
-  reservationOf,
+  reservationIn,
   type SettleEnd,
   settlementUnknown,
   surelyOverAt,
@@ -117,19 +117,15 @@ async function recordEarlierUse(
   deps: PaymentDeps,
   view: View<Payment> | null,
 ): Promise<ChainFinding['outcome'] | null> {
-  const reserved = view === null ? null : unsettled(view.state);
-  if (view === null || reserved === null) return null;
+  if (view?.state.status !== 'rejected' && view?.state.status !== 'absent') return null;
+  const reserved = reservationIn(view.state);
+  if (reserved === null) return null;
   const finding = await deps.payments.lookUp(reserved);
   if (finding.outcome === 'paid') {
     const settled = paymentSettled({ reserved }, finding.transaction, 'chain', isoNow(deps));
     await append(deps, PAYMENT, view, [settled]);
   }
   return finding.outcome;
-}
-
-function unsettled(payment: Payment): PaymentReserved | null {
-  if (payment.status === 'absent') return payment.pledge && reservationOf(payment.pledge);
-  return payment.status === 'rejected' ? payment.reserved : null;
 }
 
 /** Appends PaymentReserved. Returns null if there is no payment (demo mode). */
@@ -176,9 +172,8 @@ export async function releasePayment(
   facts: ReleaseFacts,
 ): Promise<Payment> {
   const { view } = await decide<Payment, PaymentEvent, null>(deps, PAYMENT, stream, ({ state }) => {
-    const holder = state.status === 'absent' ? state.pledge : state.reserved;
     const isOpen = state.status === (from === 'pledged' ? 'absent' : 'reserved');
-    if (!isOpen || holder?.jobId !== facts.jobId) return { events: [], answer: null };
+    if (!isOpen || reservationIn(state)?.jobId !== facts.jobId) return { events: [], answer: null };
     return { events: [event('PaymentReleased', { ...facts, releasedAt: isoNow(deps) })], answer: null };
   });
   return view.state;

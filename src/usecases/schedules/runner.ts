@@ -61,7 +61,7 @@ export class ScheduleRunner {
       keyOf: (scheduleId) => scheduleId,
       atOnce: LOOKS_AT_ONCE,
       look: (scheduleId, watch) => this.#look(scheduleId, watch),
-      after: () => this.#keys.sweepIfDue((cause) => deps.logger.bug(message, { cause })),
+      after: () => this.#keys.sweepIfDue((cause) => isOutage(cause) || deps.logger.bug(message, { cause })),
       failed: { message, fields: (scheduleId) => ({ scheduleId }) },
     });
   }

@@ -134,7 +134,7 @@ test('the keys of the schedules cannot be read or written: 503, to be repeated, 
   const { error } = (await response.json()) as { error: { code: string; message: string } };
   assert.deepEqual(
     [response.status, error.code, response.headers.get('retry-after')],
-    [503, 'read_models_unavailable', '5'],
+    [503, 'schedules_unavailable', '5'],
   );
   assert.doesNotMatch(error.message, /no disk/);
 });

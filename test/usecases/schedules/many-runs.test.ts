@@ -13,6 +13,7 @@ import {
   dueOf,
   every10,
   FREE,
+  freeWorld,
   idOf,
   type ScheduleWorld,
   scheduleWorld,
@@ -21,7 +22,7 @@ import { callInput } from '#test/support/given-call.ts';
 import { T0 } from '#test/support/given-events.ts';
 
 test('150 runs are due at once: 128 are in progress, a call that is made meanwhile is served, then the others run', async () => {
-  const it = scheduleWorld();
+  const it = freeWorld();
   Object.assign(it.deps, { slots: inFlightSlots(512) });
   for (let n = 0; n < 150; n++) await create(it, { ...FREE, client: `client ${n}` });
   const held = Promise.withResolvers<void>();

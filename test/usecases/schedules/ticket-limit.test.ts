@@ -15,6 +15,7 @@ import {
   dueOf,
   every10,
   FREE,
+  freeWorld,
   idOf,
   type ScheduleCommon,
   scheduleWorld,
@@ -27,7 +28,7 @@ const fundedIn = ({ log }: ScheduleCommon) => log.events.filter(({ type }) => ty
 
 test('where calls are free, 100 purchases at once by one client address on two processes: 10 runs', async () => {
   const common = commonSchedules();
-  const worlds = [scheduleWorld(common), scheduleWorld(common)] as const;
+  const worlds = [freeWorld(common), freeWorld(common)] as const;
   const bought = await Promise.all(
     Array.from({ length: 100 }, (_, n) => {
       const it = worlds[n % 2 === 0 ? 0 : 1];
@@ -45,7 +46,7 @@ test('where calls are free, 100 purchases at once by one client address on two p
 });
 
 test('a run that is over makes room for another, executed, skipped or cancelled', async () => {
-  const it = scheduleWorld();
+  const it = freeWorld();
   const bought: Bought[] = [];
   for (let n = 0; n < SCHEDULE_LIMITS.ticketsPerClient.max; n++) bought.push(await create(it, FREE));
   const more = () => letPass(it.clock, createSchedule(it.deps, every10(), FREE));
