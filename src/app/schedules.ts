@@ -48,7 +48,11 @@ export async function wireSchedules(
     horizonMs: horizonDays * DAY_MS,
     stopping,
     candidates: (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX),
-    sharedClock: new SharedClock({ vault, clock: parts.journal.clock, conditions: new Conditions(parts.journal) }),
+    sharedClock: new SharedClock({
+      vault,
+      clock: parts.journal.clock,
+      conditions: new Conditions(parts.journal),
+    }),
     authorizations: protocol === null ? NOT_PAID : { write: protocol.write, open: protocol.reopen },
     runsAtOnce: Math.max(1, Math.floor(parts.config.rates.maxInFlight * SHARE)),
   };

@@ -11,7 +11,14 @@ import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun, quoteSchedule, timeOf } from '#src/usecases/schedules/quote.ts';
 import { fakeProtocol } from '#test/support/fakes-protocol.ts';
-import { create, FREE, idOf, type ScheduleWorld, scheduleWorld } from '#test/support/fakes-schedules.ts';
+import {
+  create,
+  FREE,
+  freeWorld,
+  idOf,
+  type ScheduleWorld,
+  scheduleWorld,
+} from '#test/support/fakes-schedules.ts';
 import { SCHEDULE_ID, T0 } from '#test/support/given-events.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
@@ -88,12 +95,14 @@ const calls = (known: readonly (readonly [string, string])[], payment: fc.Arbitr
       weight: 3,
       arbitrary: fc
         .tuple(id, paying, fc.boolean())
-        .map(([of, paid, isIts]): Call => [
-          'POST',
-          `/api/schedules/${of}/runs`,
-          '{}',
-          { ...paid, ...bearer(of, isIts) },
-        ]),
+        .map(
+          ([of, paid, isIts]): Call => [
+            'POST',
+            `/api/schedules/${of}/runs`,
+            '{}',
+            { ...paid, ...bearer(of, isIts) },
+          ],
+        ),
     },
     id.map((of): Call => ['GET', `/api/schedules/${of}`, null, {}]),
     fc.tuple(id, fc.boolean()).map(([of, isIts]): Call => {
@@ -115,7 +124,11 @@ const schedulesOver = (
   quoteRun: (row) => quoteRun(it.deps, row),
   async create(request, buyer) {
     const client = `${Math.floor(known.length / 10)}`;
-    const bought = await createSchedule(it.deps, request, mode === 'demo' ? { ...buyer, ...FREE, client } : buyer);
+    const bought = await createSchedule(
+      it.deps,
+      request,
+      mode === 'demo' ? { ...buyer, ...FREE, client } : buyer,
+    );
     if (!isRefused(bought) && bought.cancelToken !== null)
       known.push([bought.schedule.defined.scheduleId, bought.cancelToken]);
     return bought;

@@ -78,7 +78,8 @@ export async function order(market: OrderMarket, random: Random, it: Order): Pro
       : null;
   for (let run = 1; run < it.runs; run++) {
     await scheduler.sleep(random.between(0, 15_000));
-    if ((await purchase(market, random, it, scheduleId, market.isPaid ? null : first.cancelToken)) === null) break;
+    if ((await purchase(market, random, it, scheduleId, market.isPaid ? null : first.cancelToken)) === null)
+      break;
   }
   await cancels;
   while (!market.isCalm() && market.isOpen(it.scheduleIds)) await scheduler.sleep(5000);

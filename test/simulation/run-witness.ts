@@ -185,6 +185,10 @@ export class RunWitness {
       this.#witness.violated('run_started', `a settle call of ${host.name} before its run has started`);
       return;
     }
+    const schedule = log.read(STREAM.schedule(run.scheduleId));
+    const cancelled = schedule.find(({ type }) => type === 'ScheduleCancelled');
+    if (cancelled !== undefined && claimed !== undefined && cancelled.position < claimed.position)
+      this.#witness.violated('cancelled_not_charged', `a settle call of ${host.name} after the cancellation`);
     const dueMs = Date.parse(run.dueAt);
     const earlyMs = dueMs - (this.#exclusive ? host.clock.now() : EPOCH + scheduler.now);
     const toleranceMs = this.#exclusive ? 0 : RUN_TIMES.clockToleranceMs;

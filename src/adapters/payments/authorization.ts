@@ -84,7 +84,8 @@ export async function reopenPayment(deps: ReadDeps, text: string): Promise<Prese
   const form = WrittenForm.safeParse(parsedJson(text));
   if (!form.success) return refuse('invalid_payload', 'it is no payment as it is kept');
   const { network, asset, x402Version, signed, resourceUrl } = form.data;
-  if (network !== deps.terms.network) return refuse('network_mismatch', `the network is ${deps.terms.network}`);
+  if (network !== deps.terms.network)
+    return refuse('network_mismatch', `the network is ${deps.terms.network}`);
   if (asset !== deps.terms.asset) return refuse('asset_mismatch', `the asset is ${deps.terms.asset}`);
   return presentedBy(deps, { x402Version, identifier: null, carried: { signed, resourceUrl } });
 }

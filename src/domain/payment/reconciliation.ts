@@ -3,13 +3,7 @@
 import { sha256, toHex, utf8 } from '../encoding.ts';
 import { type ChainReconciled, chainAccount, identityText, type Unattributed } from '../events/payment.ts';
 import { type EventOf, event, STREAM } from '../events.ts';
-import {
-  type ChainFinding,
-  isSurelyOver,
-  type Payment,
-  paymentSettled,
-  reservationIn,
-} from './state.ts';
+import { type ChainFinding, isSurelyOver, type Payment, paymentSettled, reservationIn } from './state.ts';
 
 /** One asset of one payee: what a comparison is about. Addresses in lower case. */
 export type ChainAccount = { readonly network: string; readonly asset: string; readonly payee: string };

@@ -63,10 +63,7 @@ export type Payment =
     };
 
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
-export type BoundPayment = Exclude<
-  Payment,
-  ReturnedPayment | { status: 'absent' | 'rejected' | 'released' }
->;
+export type BoundPayment = Exclude<Payment, ReturnedPayment | { status: 'absent' | 'rejected' | 'released' }>;
 
 /** Its refund has begun or is recorded: it buys nothing. */
 export type ReturnedPayment = Extract<Payment, { status: 'refunding' | 'refunded' }>;

@@ -21,7 +21,7 @@ export const SCHEDULE_LIMITS = {
   ticketsPerSchedule: {
     max: 100,
     unit: 'runs',
-    meaning: 'Paid runs of one schedule that are not over, whoever has paid.',
+    meaning: 'Paid runs of one schedule that are not over, by any payer.',
     whenExceeded: '429 too_many_in_flight.',
   },
   schedulesPerPayer: {

@@ -16,7 +16,7 @@ export type Schedule =
   | {
       readonly status: 'active' | 'paused' | 'cancelled';
       readonly defined: ScheduleDefined;
-      /** Keyed hash of who bought run 1; null: nobody has. */
+      /** Keyed hash of who bought run 1; null: no one has. */
       readonly holder: string | null;
       /** In the order of their runs. */
       readonly tickets: readonly Ticket[];

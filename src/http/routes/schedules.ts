@@ -102,7 +102,10 @@ export const CancelResponse = Closed({
   status: Type.Literal('cancelled'),
   underWay: Type.Array(
     Closed({ n: Type.Integer({ minimum: 1 }), jobId: Type.String({ pattern: ID_PATTERN.job }) }),
-    { description: 'Runs that had begun: their payment is reserved or they are free. They end, and are charged once.' },
+    {
+      description:
+        'Runs that had begun: their payment is reserved or they are free. They end, and are charged once.',
+    },
   ),
   links: ScheduleLinks,
 });

@@ -46,14 +46,14 @@ import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from
 import {
   type PaymentDeps,
   type Plan,
-  releasePayment,
   reservePayment,
   settlePayment,
   unconfirmed,
   verifyPayment,
 } from './payment-steps.ts';
 import type { Release, Turns } from './process-limits.ts';
-import { demandDue, runOver } from './run-due.ts';
+import { releasePayment } from './release-payment.ts';
+import { demandDue, runOver, startedRun } from './run-due.ts';
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
 
 export type ExecuteDeps = RunDeps &
@@ -315,10 +315,8 @@ async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise
   const { passed, plan, streams } = state;
   const { jobId } = plan;
   const { fingerprint, paymentStream } = call.lookup;
-  if (call.run !== undefined) {
-    const due = await demandDue(deps, call.run, paymentStream);
-    if (isRefused(due)) return due;
-  }
+  const due = await demandDue(deps, call.run, paymentStream);
+  if (isRefused(due)) return due;
   const view = streams.claim;
   const facts = { jobId, fingerprint, paymentStream, claimedAt: isoNow(deps) };
   const claiming = view && claimKey(facts, streams.release, view.state);
@@ -359,7 +357,6 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
   if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();
   const { run } = call;
   const now = deps.clock.now();
-  // Its schedule may have skipped the run by then.
   if (run !== undefined && now > run.notAfter) return runOver('missed');
   const { method, retry, timeoutMs } = read.request;
   const opened = openRequest(deps, call, jobId);
@@ -380,10 +377,7 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
     timeoutMs,
     owner: deps.owner,
     commitments: opened.commitments,
-    schedule:
-      run === undefined
-        ? null
-        : { ...run.schedule, lateByMs: Math.max(0, now - Date.parse(run.schedule.dueAt)) },
+    schedule: run === undefined ? null : startedRun(run, now),
   }).finally(acknowledged);
   if (started.kind === 'closed') return finish(passed, started, opened);
   if (!deadline.hasPassed() || !isAnonymous(call))

@@ -2,13 +2,12 @@
 // money: a payment that is reserved, and whose idempotency key is held, is settled once. Unless the facilitator reports
 // success, the chain decides: it is polled within the call. A settlement fact is never dropped.
 import type { PaymentFacts } from '#src/domain/event-fields.ts';
-import type { PaymentReleased, PaymentSettled } from '#src/domain/events/payment.ts';
-import { type EventOf, event, type PaymentEvent } from '#src/domain/events.ts';
+import type { PaymentSettled } from '#src/domain/events/payment.ts';
+import { type EventOf, event } from '#src/domain/events.ts';
 import { longestRunMs } from '#src/domain/job/retry.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import {
   type BoundPayment,
-  type ChainFinding,
   concludeSettlement,
   type Inconclusive,
   isBound,
@@ -16,7 +15,6 @@ import {
   type Payment,
   paymentSettled,
   reconcile,
-  reservationIn,
   type SettleEnd,
   settlementUnknown,
   surelyOverAt,
@@ -29,7 +27,6 @@ import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import {
   append,
-  decide,
   type JournalDeps,
   load,
   loadSurely,
@@ -39,6 +36,7 @@ import {
 } from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { checkWalletFailures } from './admission.ts';
+import { demandUnused, notVerified, recordEarlierUse } from './earlier-use.ts';
 import { accountOf, type Call, isContract, unprovenPayer } from './execution-call.ts';
 import { findKnown, inProgress, type LookUpDeps } from './idempotency.ts';
 import type { UnconfirmedPayments } from './process-limits.ts';
@@ -74,7 +72,8 @@ export async function verifyPayment(
   const place = await deps.verifies.enter(caller, waitMs, deps.stopping);
   if (isRefused(place)) return place;
   const answer = await deps.payments.verify(call.presented).finally(place);
-  if (answer.outcome === 'valid') return call.run === undefined ? { verified: true } : demandUnused(deps, call);
+  if (answer.outcome === 'valid')
+    return call.run === undefined ? { verified: true } : demandUnused(deps, call);
   if (answer.outcome === 'unavailable') throw notVerified();
   // A later copy fails because the first one has settled: then its stream contains it, and this is no 402.
   const known = await findKnown(deps, call.lookup);
@@ -83,49 +82,6 @@ export async function verifyPayment(
     return { verified: false };
   const { reason } = answer;
   return refused('payment_required', 'The payment is not valid.', { details: { reason } });
-}
-
-const notVerified = () =>
-  new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
-    retryAfterSeconds: 5,
-  });
-
-/**
- * Of a run's payment that is valid: the authorization has lived long, and whatever has used it before this log reserved it
- * pays for nothing here. `verified` false: what the chain shows is recorded.
- */
-async function demandUnused(
-  deps: PaymentDeps,
-  call: Call,
-): Promise<{ readonly verified: boolean } | Refused> {
-  const known = await findKnown(deps, call.lookup);
-  const view = known.kind === 'new' ? known.streams.payment : null;
-  if (view === null) return { verified: known.kind === 'new' };
-  const finding = await recordEarlierUse(deps, view);
-  if (finding === 'paid') return { verified: false };
-  if (finding === 'unavailable') throw notVerified();
-  if (finding === null || finding === 'unused') return { verified: true };
-  const reason = finding === 'cancelled' ? 'authorization_cancelled' : 'authorization_spent_elsewhere';
-  return refused('payment_required', 'The payment is not valid.', { details: { reason } });
-}
-
-/**
- * Of a payment that was rejected, or is pledged to a run and not reserved: its transfer may have been mined, and is
- * recorded then. Returns what the chain shows; null: it is another payment, whose stream decides.
- */
-async function recordEarlierUse(
-  deps: PaymentDeps,
-  view: View<Payment> | null,
-): Promise<ChainFinding['outcome'] | null> {
-  if (view?.state.status !== 'rejected' && view?.state.status !== 'absent') return null;
-  const reserved = reservationIn(view.state);
-  if (reserved === null) return null;
-  const finding = await deps.payments.lookUp(reserved);
-  if (finding.outcome === 'paid') {
-    const settled = paymentSettled({ reserved }, finding.transaction, 'chain', isoNow(deps));
-    await append(deps, PAYMENT, view, [settled]);
-  }
-  return finding.outcome;
 }
 
 /** Appends PaymentReserved. Returns null if there is no payment (demo mode). */
@@ -155,28 +111,6 @@ export async function reservePayment(
     reservedAt: isoNow(deps),
   });
   return deadline.forAppend(append(deps, PAYMENT, view, [reserved]));
-}
-
-/** `reason`: a code. `lostKeyTo`: the job that holds the key; null: this is not why. */
-type ReleaseFacts = Pick<PaymentReleased, 'jobId' | 'reason' | 'lostKeyTo'>;
-
-/**
- * Ends a payment for which no settle call can have been made, and returns what it is then. `from`: `pledged`, that no call
- * has reserved; `reserved`, by a call that was to settle after a check which it has not passed. Beyond that, money may have
- * moved, and nothing is appended.
- */
-export async function releasePayment(
-  deps: JournalDeps,
-  stream: string,
-  from: 'pledged' | 'reserved',
-  facts: ReleaseFacts,
-): Promise<Payment> {
-  const { view } = await decide<Payment, PaymentEvent, null>(deps, PAYMENT, stream, ({ state }) => {
-    const isOpen = state.status === (from === 'pledged' ? 'absent' : 'reserved');
-    if (!isOpen || reservationIn(state)?.jobId !== facts.jobId) return { events: [], answer: null };
-    return { events: [event('PaymentReleased', { ...facts, releasedAt: isoNow(deps) })], answer: null };
-  });
-  return view.state;
 }
 
 // ── settle ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,13 @@ import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { judgeRequest, type ReadRequest, readRequest } from '#src/usecases/decisions/judge-request.ts';
 import { takePaidSlot } from '#src/usecases/execution/admission.ts';
-import { accountOf, authorizedBy, type Call, callOf, unprovenPayer } from '#src/usecases/execution/execution-call.ts';
+import {
+  accountOf,
+  authorizedBy,
+  type Call,
+  callOf,
+  unprovenPayer,
+} from '#src/usecases/execution/execution-call.ts';
 import { findPledge, inProgress, paymentReused } from '#src/usecases/execution/idempotency.ts';
 import { verifyPayment } from '#src/usecases/execution/payment-steps.ts';
 import { eventIn } from '#src/usecases/process/read-events.ts';
@@ -83,12 +89,21 @@ export async function createSchedule(
     const sealed = await deps.vault.put({ name: scheduleId, text, untilMs, seat: null });
     if (sealed === null) throw new Error('a key that is not counted is always stored');
     const cancelToken = tokenOf(deps, scheduleId);
-    const facts = { ...plan.defined, scheduleId, mode: deps.payments.mode, cancelHash: hashOf(cancelToken), sealed };
+    const facts = {
+      ...plan.defined,
+      scheduleId,
+      mode: deps.payments.mode,
+      cancelHash: hashOf(cancelToken),
+      sealed,
+    };
     const { view } = await call.deadline.forAppend(
       decide<Schedule, ScheduleEvent, null>(deps, SCHEDULE, scheduleId, ({ state }) => {
         // A copy of this purchase may have defined it meanwhile.
         const isDefined = state.status !== 'absent';
-        return { events: isDefined ? [] : defineSchedule(facts, order.run, ticket, timeOf(deps)), answer: null };
+        return {
+          events: isDefined ? [] : defineSchedule(facts, order.run, ticket, timeOf(deps)),
+          answer: null,
+        };
       }),
     );
     return boughtOf(view.state, order.run, cancelToken);
@@ -155,7 +170,7 @@ function funding(deps: ScheduleDeps, call: Call, schedule: Schedule, order: Orde
 const notYours = () =>
   refused(
     'schedule_not_yours',
-    'Only the payer of run 1 buys further runs, or whoever sends the token of the schedule (authorization: Bearer).',
+    'Only the payer of run 1 buys further runs, or a caller who sends the token of the schedule (authorization: Bearer).',
   );
 
 function boughtOf(schedule: Schedule, run: PlannedRun, cancelToken: string | null): Bought {
@@ -230,8 +245,12 @@ function fundedRun(events: readonly RecordedEvent[], jobId: string): PlannedRun 
   return null;
 }
 
-/** The same answer as to the first purchase. A settled authorization can be rebuilt from the chain: it proves nobody. */
-function firstBought(deps: ScheduleDeps, { pledge, payment, schedule }: KnownTicket, run: PlannedRun): Bought {
+/** The same answer as to the first purchase. A settled authorization can be rebuilt from the chain: it proves no payer. */
+function firstBought(
+  deps: ScheduleDeps,
+  { pledge, payment, schedule }: KnownTicket,
+  run: PlannedRun,
+): Bought {
   const cancelToken = payment.status === 'absent' ? tokenOf(deps, pledge.scheduleId) : null;
   return boughtOf(schedule, run, cancelToken);
 }
@@ -276,7 +295,8 @@ async function takeTicket(
     if (isRefused(day)) return day;
   }
   const validBefore = presented === null ? null : Number(presented.validBefore);
-  const untilMs = validBefore === null ? keptUntil(order.plan.endsAt) : validBefore * 1000 + RUN_TIMES.endGraceMs;
+  const untilMs =
+    validBefore === null ? keptUntil(order.plan.endsAt) : validBefore * 1000 + RUN_TIMES.endGraceMs;
   const text = presented === null ? '' : deps.authorizations.write(presented);
   const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat: { holder, max: limit.max } });
   if (sealed === null) return tooMany(limit);
@@ -298,7 +318,9 @@ async function takeTicket(
 const keptUntil = (endsAt: string): number => Date.parse(endsAt) + 86_400_000;
 
 const tooMany = ({ max, meaning }: { readonly max: number; readonly meaning: string }) =>
-  refused('too_many_in_flight', `At most ${max} runs that are not over: ${meaning}`, { retryAfterSeconds: 60 });
+  refused('too_many_in_flight', `At most ${max} runs that are not over: ${meaning}`, {
+    retryAfterSeconds: 60,
+  });
 
 function validateRun(deps: ScheduleDeps, { presented }: Call, { run, plan }: Order) {
   const nowMs = deps.clock.now();
@@ -355,7 +377,8 @@ async function pledge(
   const worth = await covered(deps, presented, holder);
   if (isRefused(worth)) return worth;
   const { jobId, fingerprint, scheduleId, run } = order;
-  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } = presented;
+  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
+    presented;
   const deferred = event('PaymentDeferred', {
     ...{ jobId, fingerprint, scheme, network, asset, amount, payTo, payer, nonce },
     ...{ validBefore, payloadHash, x402Version, scheduleId, run: run.run, dueAt: run.dueAt },

@@ -7,7 +7,7 @@ import { cancelSchedule as cancel, catchUpEnd, skipRun } from '#src/domain/sched
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import type { DefinedSchedule, Schedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import { releasePayment } from '#src/usecases/execution/payment-steps.ts';
+import { releasePayment } from '#src/usecases/execution/release-payment.ts';
 import { JOB, load, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { notFound, type ScheduleDeps, timeOf } from './quote.ts';
@@ -29,14 +29,18 @@ export async function endRun(
 ): Promise<View<DefinedSchedule> | null> {
   const { jobId, paymentStream, status } = ticket;
   const facts = { jobId, reason, lostKeyTo: null };
-  const payment =
-    paymentStream === null ? null : await releasePayment(deps, paymentStream, 'pledged', facts);
+  const payment = paymentStream === null ? null : await releasePayment(deps, paymentStream, 'pledged', facts);
   if (status === 'started' && !buysNothing(payment)) {
     if (deps.clock.now() <= catchUpEnd(view.state.defined, ticket) + RUN_TIMES.endGraceMs) return view;
     // Read after the time in which its job may start.
     if ((await load(deps, JOB, jobId)).state.status !== 'absent') return view;
   }
-  const skipped = skipRun(view.state, ticket, payment === null ? reason : endOf(payment, reason), timeOf(deps));
+  const skipped = skipRun(
+    view.state,
+    ticket,
+    payment === null ? reason : endOf(payment, reason),
+    timeOf(deps),
+  );
   const after = definedView(await tryAppend(deps, SCHEDULE, view, [skipped]));
   if (after !== null) await forgetRun(deps, after, ticket);
   return after;
@@ -44,7 +48,9 @@ export async function endRun(
 
 /** The payment has ended, so that no process can start the run's job with it. */
 const buysNothing = (payment: Payment | null): boolean =>
-  payment?.status === 'released' || payment?.status === 'rejected' || (payment !== null && isUsedBefore(payment));
+  payment?.status === 'released' ||
+  payment?.status === 'rejected' ||
+  (payment !== null && isUsedBefore(payment));
 
 /** `unserved`: it was settled, or may have been, and is the operator's to return. */
 function endOf(payment: Payment, reason: string): string {

@@ -24,7 +24,7 @@ export class KeySweep {
     const now = this.#deps.clock.monotonic();
     if (now - this.#sweptAt < SWEEP_MS) return;
     this.#sweptAt = now;
-    this.#sweeping = this.#sweep().catch(failed);
+    this.#sweeping = this.#sweep().catch((cause: unknown) => void failed(cause));
   }
 
   settled(): Promise<void> {

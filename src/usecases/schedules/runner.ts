@@ -1,21 +1,18 @@
 // Starts runs of schedules when they are due. A run is an ordinary call whose key is its schedule and its number: any number
 // of processes may execute it at once, and one job is what becomes of it. Candidates come from rows, the stream decides.
-import { ERRORS } from '#src/domain/error-catalog.ts';
-import { ALLOWED, isRefused, type Refused, reasonOf } from '#src/domain/refusal.ts';
 import { catchUpEnd, moveRun, passUnfunded, startRun } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
-import { readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import { type DefinedSchedule, type Ticket, UNFUNDED } from '#src/domain/schedule/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
-import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { JOB, load, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { type Look, Worker } from '#src/usecases/process/worker.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import { KeySweep } from './key-sweep.ts';
 import { type ScheduleDeps, timeOf } from './quote.ts';
+import { notAfter, RunTries } from './try-run.ts';
 
 export type RunnerDeps = ScheduleDeps & {
   /** Schedules with a run that is due by this time and not known as over: Unix ms. Only candidates: the streams decide. */
@@ -33,26 +30,16 @@ const FULL_MS = 50;
 const LOOKS_AT_ONCE = 32;
 /** A run that another process has started is executed here too when nothing was written for so long. */
 const TAKE_OVER_MS = 45_000;
-/** Between two tries of a run that cannot be executed now. */
-const AGAIN_MS = 5000;
-/** Whose places to be verified all runs share: as many as one client address has. */
-const CLIENT = 'runs of schedules';
-
-/** When a run is tried again, monotonic ms, and why it could not be executed, a code; null: it is not known. */
-type Tried = { readonly again: number; readonly reason: string | null };
-
 export class ScheduleRunner {
   readonly #deps: RunnerDeps;
   readonly #worker: Worker<string>;
   readonly #keys: KeySweep;
-  /** Runs in progress here, by job. */
-  readonly #active = new Map<string, Promise<void>>();
-  /** Runs that were tried here and are not over, by job. */
-  readonly #tried = new Map<string, Tried>();
+  readonly #runs: RunTries;
 
   constructor(deps: RunnerDeps) {
     this.#deps = deps;
     this.#keys = new KeySweep(deps);
+    this.#runs = new RunTries(deps);
     const message = 'a schedule could not be looked at; this is repeated';
     this.#worker = new Worker<string>(deps, {
       pauseMs: () => (this.#isFull() ? FULL_MS : LOOK_MS),
@@ -79,11 +66,11 @@ export class ScheduleRunner {
 
   /** Resolves when no run is in progress here. */
   async settled(): Promise<void> {
-    await Promise.all([...this.#active.values(), this.#keys.settled()]);
+    await Promise.all([this.#runs.settled(), this.#keys.settled()]);
   }
 
   #isFull(): boolean {
-    return this.#active.size >= this.#deps.runsAtOnce;
+    return this.#runs.inProgress >= this.#deps.runsAtOnce;
   }
 
   async #look(scheduleId: string, watch: Pick<StreamWatch, 'unchangedFor'>): Promise<Look> {
@@ -95,7 +82,7 @@ export class ScheduleRunner {
     for (const ticket of tickets) {
       if (view === null || this.#deps.stopping.aborted) break;
       const isDue = Date.parse(ticket.dueAt) <= this.#deps.clock.now();
-      if (this.#active.has(ticket.jobId) || (!isDue && view.state.status !== 'cancelled')) continue;
+      if (this.#runs.isInProgress(ticket.jobId) || (!isDue && view.state.status !== 'cancelled')) continue;
       view = await (ticket.status === 'funded'
         ? this.#lookAtFunded(view, ticket)
         : this.#lookAtStarted(view, ticket, watch));
@@ -116,7 +103,7 @@ export class ScheduleRunner {
     const started = startRun(state, ticket, this.#deps.owner, isoNow(this.#deps));
     if (started === null) return view;
     const after = definedView(await tryAppend(this.#deps, SCHEDULE, view, [started]));
-    if (after !== null) this.#begin(after, ticket);
+    if (after !== null) this.#runs.begin(after, ticket);
     return after;
   }
 
@@ -131,110 +118,23 @@ export class ScheduleRunner {
     if (job.state.status === 'running') return view;
     if (job.state.status === 'completed') {
       await forgetRun(this.#deps, view, ticket);
-      this.#tried.delete(jobId);
+      this.#runs.forget(jobId);
       return view;
     }
     if (view.state.status === 'cancelled') {
       const after = await endRun(this.#deps, view, ticket, 'cancelled');
       if (after !== view) return after;
     }
-    const tried = this.#tried.get(jobId);
+    const tried = this.#runs.tried(jobId);
     if (clock.now() > notAfter(view.state, ticket))
       return endRun(this.#deps, view, ticket, tried?.reason ?? 'missed');
     const isMine =
-      tried === undefined
+      tried === null
         ? exclusive || watch.unchangedFor(view) >= TAKE_OVER_MS
         : clock.monotonic() >= tried.again;
-    if (isMine && !this.#isFull()) this.#begin(view, ticket);
+    if (isMine && !this.#isFull()) this.#runs.begin(view, ticket);
     return view;
   }
-
-  // ── one try ───────────────────────────────────────────────────────────────────────────────────────────
-
-  #begin({ state: { defined } }: View<DefinedSchedule>, ticket: Ticket): void {
-    const { logger } = this.#deps;
-    const { jobId } = ticket;
-    this.#willTry(jobId, null);
-    const done = this.#execute(defined, ticket)
-      .catch((cause: unknown) => {
-        if (!isOutage(cause))
-          logger.bug('a run of a schedule failed; it is tried again while it may start', { jobId, cause });
-      })
-      .finally(() => this.#active.delete(jobId));
-    this.#active.set(jobId, done);
-  }
-
-  #willTry(jobId: string, reason: string | null): void {
-    this.#tried.set(jobId, { again: this.#deps.clock.monotonic() + AGAIN_MS, reason });
-  }
-
-  async #execute(defined: DefinedSchedule['defined'], ticket: Ticket): Promise<void> {
-    const { clock, vault, authorizations, payments } = this.#deps;
-    const { scheduleId } = defined;
-    const { run, jobId, dueAt, sealed } = ticket;
-    const [webhook, signed] = await Promise.all([
-      vault.take(defined.sealed),
-      sealed === null ? null : vault.take(sealed),
-    ]);
-    if (webhook === null || (sealed !== null && signed === null)) return this.#end(ticket, scheduleId, 'lost');
-    const presented = signed === null ? null : await authorizations.open(signed);
-    // A run that nothing pays for is none where calls are charged.
-    const isUnpaid = presented === null && payments.mode !== 'demo';
-    if (isUnpaid || (presented !== null && isRefused(presented)))
-      return this.#end(ticket, scheduleId, 'terms_changed');
-    const payer = presented?.payer ?? 'demo';
-    const execution = await executeWebhook(this.#deps, {
-      request: readSealedRequest(webhook),
-      route: 'execute/webhook',
-      decisionId: null,
-      decisionHash: null,
-      approval: ALLOWED,
-      presented,
-      payer,
-      client: CLIENT,
-      via: null,
-      run: { jobId, schedule: { id: scheduleId, run, dueAt }, notAfter: notAfter({ defined }, ticket) },
-    });
-    if (isRefused(execution)) {
-      this.#willTry(jobId, skipReason(execution));
-      const mayStart = clock.now() <= notAfter({ defined }, ticket);
-      if (isTriedAgain(execution) && mayStart) return;
-      return this.#end(ticket, scheduleId, skipReason(execution));
-    }
-    const view = definedView(await load(this.#deps, SCHEDULE, scheduleId));
-    if (view !== null) await forgetRun(this.#deps, view, ticket);
-    this.#tried.delete(jobId);
-  }
-
-  /** If another process writes to the schedule first, or the run may still start there, a later look ends it. */
-  async #end({ jobId }: Ticket, scheduleId: string, reason: string): Promise<void> {
-    const view = definedView(await load(this.#deps, SCHEDULE, scheduleId));
-    const ticket = view?.state.tickets.find((one) => one.jobId === jobId);
-    const after = view && ticket ? await endRun(this.#deps, view, ticket, reason) : null;
-    if (view === null || ticket === undefined || (after !== null && after !== view)) this.#tried.delete(jobId);
-    else this.#willTry(jobId, reason);
-  }
-}
-
-/** Unix ms: no job of the run starts later. */
-const notAfter = ({ defined }: Pick<DefinedSchedule, 'defined'>, ticket: Ticket): number =>
-  catchUpEnd(defined, ticket) + RUN_TIMES.startGraceMs;
-
-/** A refusal that a repeat may reverse. */
-function isTriedAgain({ refused, details }: Refused): boolean {
-  const isRetryable = typeof details === 'object' && details !== null && 'retryable' in details;
-  return (
-    ERRORS[refused].status === 429 ||
-    refused === 'idempotency_in_progress' ||
-    (isRetryable && details.retryable === true)
-  );
-}
-
-/** Of a run whose execution is refused. */
-function skipReason(refusal: Refused): string {
-  const { refused } = refusal;
-  if (isTriedAgain(refusal)) return 'missed';
-  return refused.startsWith('target_') || refused === 'unsafe_target' ? 'target_refused' : reasonOf(refusal);
 }
 
 /** Its payment is used for the next run, if it lives that long. */

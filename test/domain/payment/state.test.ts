@@ -128,7 +128,12 @@ for (const status of Object.keys(NEXT) as Payment['status'][]) {
         (isReturned && type === 'PaymentMissing') ||
         ((isReturned || status === 'settled') && type === 'SettlementCorrected');
       const isPledged = status === 'absent' && type === 'PaymentDeferred';
-      if (next === status && !learns && !isPledged && !(type in { SettlementUnknown: 1, SettlementRetried: 1 }))
+      if (
+        next === status &&
+        !learns &&
+        !isPledged &&
+        !(type in { SettlementUnknown: 1, SettlementRetried: 1 })
+      )
         assert.equal(after, state);
       if (after.status === 'absent' || state.status === 'absent') continue;
       const bound = type === 'PaymentReserved' && next === 'reserved' && status !== 'reserved';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { releasePayment } from '#src/usecases/execution/payment-steps.ts';
+import { releasePayment } from '#src/usecases/execution/release-payment.ts';
 import { afterOthers, gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';

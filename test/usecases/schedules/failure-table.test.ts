@@ -167,7 +167,10 @@ test('the settlement had no answer and no look-up either: unserved, listed as un
   at(it, dueOf(1));
   const lost = { outcome: 'unknown', cause: 'timeout', transaction: null } as const;
   it.payments.scriptSettle(...Array.from({ length: 200 }, () => lost));
-  it.payments.scriptLookUp(UNUSED, ...Array.from({ length: 200 }, () => ({ outcome: 'unavailable' as const })));
+  it.payments.scriptLookUp(
+    UNUSED,
+    ...Array.from({ length: 200 }, () => ({ outcome: 'unavailable' as const })),
+  );
   for (let ms = 0; ms < 500_000; ms += 20_000) {
     await it.pass();
     it.clock.advance(20_000);

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
-import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { readReceipt, runOf } from '#src/domain/receipt/payload.ts';
 import { Fault, refused } from '#src/domain/refusal.ts';
+import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { JOB, load, PAYMENT } from '#src/usecases/process/stream.ts';

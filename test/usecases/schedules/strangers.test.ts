@@ -27,7 +27,10 @@ import {
 import { callInput } from '#test/support/given-call.ts';
 
 const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now());
-const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [payments.ledger.size, outbound.sent.length];
+const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [
+  payments.ledger.size,
+  outbound.sent.length,
+];
 const codeOf = (answer: object) => (isRefused(answer) ? answer.refused : 'bought');
 const stateOf = async (it: ScheduleWorld, digit: string) =>
   (await load(it, PAYMENT, STREAM.payment(buyerWith(it, digit).presented?.hash ?? ''))).state;
@@ -108,7 +111,7 @@ describe('further runs (N2)', () => {
     assert.deepEqual([it.log.events.length, it.payments.calls.verify], [stored, 1]);
   });
 
-  test('are sold to the payer of run 1, and to whoever sends the token', async () => {
+  test('are sold to the payer of run 1, and to a caller with its token', async () => {
     const it = scheduleWorld();
     const bought = await create(it);
     assert.equal((await fundNext(it, idOf(bought), buyerWith(it, '2'))).run.run, 2);
@@ -132,7 +135,10 @@ describe('a ticket is worth money', () => {
     const answer = await letPass(it.clock, createSchedule(it.deps, every10(), buyerWith(it, digit))).catch(
       (error: unknown) => error as object,
     );
-    return { answer, isStored: it.log.events.length !== before[0] || it.common.vault.keys.size !== before[1] };
+    return {
+      answer,
+      isStored: it.log.events.length !== before[0] || it.common.vault.keys.size !== before[1],
+    };
   };
 
   test('an empty wallet buys nothing, and nothing is stored', async () => {
@@ -238,7 +244,7 @@ describe('a refusal that a repeat may reverse is tried again within the catch-up
     const it = scheduleWorld();
     await create(it);
     at(it, dueOf(1));
-    it.resolver.answer({ outcome: 'failed' });
+    it.resolver.answer({ outcome: 'failed', timedOut: true });
     await it.pass();
     assert.deepEqual(skips(it), []);
     it.resolver.answer({ outcome: 'addresses', addresses: ['93.184.216.34'] });
@@ -262,7 +268,8 @@ test('a ticket without a payment never runs where calls are charged: terms_chang
 test('a key of a caller neither blocks nor replays a run', async () => {
   const it = scheduleWorld();
   const bought = await create(it);
-  const claims = () => it.log.events.filter(({ type }) => type === 'IdempotencyKeyClaimed').map(({ stream }) => stream);
+  const claims = () =>
+    it.log.events.filter(({ type }) => type === 'IdempotencyKeyClaimed').map(({ stream }) => stream);
   const { payer } = buyerWith(it, '5');
   for (const key of [`run:${idOf(bought)}:1`, JSON.stringify([idOf(bought), 1])])
     await letPass(it.clock, executeWebhook(it.deps, { ...callInput({ presented: null, key }), payer }));
@@ -281,6 +288,9 @@ test('a payment whose settlement is refused ends with its code, and is for no ot
   it.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
   await it.pass();
   assert.equal((await stateOf(it, '1')).status, 'rejected');
-  const input = { ...callInput({ presented: buyerWith(it, '1').presented, key: null }), request: every10().webhook };
+  const input = {
+    ...callInput({ presented: buyerWith(it, '1').presented, key: null }),
+    request: every10().webhook,
+  };
   assert.equal(codeOf(await executeWebhook(it.deps, input)), 'payment_reused');
 });
