@@ -123,7 +123,7 @@ export async function fundRun(
       ? buyer.presented !== null && holderOf(deps, buyer) === state.holder
       : hashOf(buyer.token) === state.defined.cancelHash;
   if (!mayFund) return notYours();
-  const asked = await findTicket(deps, buyer);
+  const asked = await orLogFault(findTicket(deps, buyer), UNSETTLED);
   if (asked !== null && !isRefused(asked) && asked.pledge.scheduleId === scheduleId && asked.bought !== null)
     return { schedule: state, run: asked.bought, cancelToken: null };
   const text = await deps.vault.take(state.defined.sealed);
