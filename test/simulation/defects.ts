@@ -495,8 +495,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/usecases/schedules/runner.ts',
-        '    if (after !== null) this.#begin(after, ticket);\n',
-        '    this.#begin(after ?? view, ticket);\n',
+        '    if (after !== null) this.#runs.begin(after, ticket, place);\n    else place();\n',
+        '    this.#runs.begin(after ?? view, ticket, place);\n',
       ),
     ],
   },
@@ -568,18 +568,6 @@ export const DEFECTS: readonly Defect[] = [
         `${EXECUTION}/release-payment.ts`,
         '    if (!isOpen || reservationIn',
         "    if (from === 'pledged' || !isOpen || reservationIn",
-      ),
-    ],
-  },
-  {
-    name: 'cancelled_run_charged',
-    what: 'a run whose payment is reserved after the cancellation is settled',
-    within: 2000,
-    changes: [
-      at(
-        `${EXECUTION}/run-due.ts`,
-        '  if (cancelled === undefined) return ALLOWED;\n',
-        "  if (cancelled === undefined || jobId !== '') return ALLOWED;\n",
       ),
     ],
   },

@@ -20,18 +20,21 @@ export type EndDeps = Pick<
 /**
  * Records that a run is not executed. null: another process wrote to the schedule first; the same view: the run has a job,
  * or may still get one. `reason`: a code; that of the payment's end takes its place if the payment has ended already.
+ * `isAlone`: no other call can start the run's job.
  */
 export async function endRun(
   deps: EndDeps,
   view: View<DefinedSchedule>,
   ticket: Ticket,
   reason: string,
+  isAlone = false,
 ): Promise<View<DefinedSchedule> | null> {
   const { jobId, paymentStream, status } = ticket;
   const facts = { jobId, reason, lostKeyTo: null };
   const payment = paymentStream === null ? null : await releasePayment(deps, paymentStream, 'pledged', facts);
   if (status === 'started' && !buysNothing(payment)) {
-    if (deps.clock.now() <= catchUpEnd(view.state.defined, ticket) + RUN_TIMES.endGraceMs) return view;
+    if (!isAlone && deps.clock.now() <= catchUpEnd(view.state.defined, ticket) + RUN_TIMES.endGraceMs)
+      return view;
     // Read after the time in which its job may start.
     if ((await load(deps, JOB, jobId)).state.status !== 'absent') return view;
   }

@@ -6,19 +6,18 @@ import { type DefinedSchedule, type Ticket, UNFUNDED } from '#src/domain/schedul
 import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { isOutage } from '#src/ports/outage.ts';
+import type { Release } from '#src/usecases/execution/process-limits.ts';
 import { JOB, load, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { type Look, Worker } from '#src/usecases/process/worker.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import { KeySweep } from './key-sweep.ts';
-import { type ScheduleDeps, timeOf } from './quote.ts';
-import { notAfter, RunTries } from './try-run.ts';
+import { timeOf } from './quote.ts';
+import { notAfter, RunTries, type TryDeps } from './try-run.ts';
 
-export type RunnerDeps = ScheduleDeps & {
+export type RunnerDeps = TryDeps & {
   /** Schedules with a run that is due by this time and not known as over: Unix ms. Only candidates: the streams decide. */
   readonly candidates: (untilMs: number) => Promise<readonly string[]>;
-  /** Runs in progress in this process at most: a share of its calls in flight. */
-  readonly runsAtOnce: number;
   /** Aborts when the process is asked to stop: no run is started any more. */
   readonly stopping: AbortSignalLike;
 };
@@ -42,7 +41,7 @@ export class ScheduleRunner {
     this.#runs = new RunTries(deps);
     const message = 'a schedule could not be looked at; this is repeated';
     this.#worker = new Worker<string>(deps, {
-      pauseMs: () => (this.#isFull() ? FULL_MS : LOOK_MS),
+      pauseMs: () => (this.#runs.isFull() ? FULL_MS : LOOK_MS),
       ready: async () => (await deps.recordIsWhole()) && (await deps.sharedClock.agrees()),
       candidates: () => deps.candidates(deps.clock.now()),
       keyOf: (scheduleId) => scheduleId,
@@ -69,10 +68,6 @@ export class ScheduleRunner {
     await Promise.all([this.#runs.settled(), this.#keys.settled()]);
   }
 
-  #isFull(): boolean {
-    return this.#runs.inProgress >= this.#deps.runsAtOnce;
-  }
-
   async #look(scheduleId: string, watch: Pick<StreamWatch, 'unchangedFor'>): Promise<Look> {
     let view = definedView(await load(this.#deps, SCHEDULE, scheduleId));
     if (view === null) return 'over';
@@ -96,15 +91,17 @@ export class ScheduleRunner {
     if (state.status === 'cancelled') return endRun(this.#deps, view, ticket, 'cancelled');
     const now = this.#deps.clock.now();
     if (now > catchUpEnd(state.defined, ticket) + RUN_TIMES.lookMs) return missRun(this.#deps, view, ticket);
-    if (this.#isFull()) return view;
     if (ticket.validBefore !== null && ticket.validBefore <= now / 1000)
       return endRun(this.#deps, view, ticket, UNFUNDED);
     if (await runsAlready(this.#deps, state, ticket)) return endRun(this.#deps, view, ticket, 'overlap');
+    const place = this.#runs.take(state);
+    if (place === null) return view;
     const started = startRun(state, ticket, this.#deps.owner, isoNow(this.#deps));
-    if (started === null) return view;
-    const after = definedView(await tryAppend(this.#deps, SCHEDULE, view, [started]));
-    if (after !== null) this.#runs.begin(after, ticket);
-    return after;
+    const appending = started && tryAppend(this.#deps, SCHEDULE, view, [started]).catch(orGiveBack(place));
+    const after = definedView(await appending);
+    if (after !== null) this.#runs.begin(after, ticket, place);
+    else place();
+    return started === null ? view : after;
   }
 
   async #lookAtStarted(
@@ -132,10 +129,19 @@ export class ScheduleRunner {
       tried === null
         ? exclusive || watch.unchangedFor(view) >= TAKE_OVER_MS
         : clock.monotonic() >= tried.again;
-    if (isMine && !this.#isFull()) this.#runs.begin(view, ticket);
+    const place = isMine ? this.#runs.take(view.state) : null;
+    if (place !== null) this.#runs.begin(view, ticket, place);
     return view;
   }
 }
+
+/** The run does not start: the event log is unavailable. */
+const orGiveBack =
+  (place: Release) =>
+  (cause: unknown): never => {
+    place();
+    throw cause;
+  };
 
 /** Its payment is used for the next run, if it lives that long. */
 async function missRun(

@@ -1,5 +1,6 @@
 // One try after another of runs that have started: each is an ordinary call with the key of its schedule and its number.
 import { ERRORS } from '#src/domain/error-catalog.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { ALLOWED, isRefused, type Refused, reasonOf } from '#src/domain/refusal.ts';
 import { catchUpEnd } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
@@ -7,6 +8,7 @@ import { readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { once, type Release } from '#src/usecases/execution/process-limits.ts';
 import { load, SCHEDULE, type View } from '#src/usecases/process/stream.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
@@ -17,22 +19,52 @@ const AGAIN_MS = 5000;
 const CLIENT = 'runs of schedules';
 
 /** When a run is tried again, monotonic ms, and why it could not be executed, a code; null: it is not known. */
-type Tried = { readonly again: number; readonly reason: string | null };
+type Tried = {
+  readonly again: number;
+  readonly reason: string | null;
+  /** A call has failed, and may continue behind its answer. */
+  readonly continues: boolean;
+};
+
+export type TryDeps = ScheduleDeps & {
+  /** Runs in progress in this process at most: a share of its calls in flight. */
+  readonly runsAtOnce: number;
+};
 
 /** The runs that this process executes. */
 export class RunTries {
-  readonly #deps: ScheduleDeps;
+  readonly #deps: TryDeps;
   /** By job. */
   readonly #active = new Map<string, Promise<void>>();
+  /** Runs in progress, and those that are about to start, by the buyer of their schedule. */
+  readonly #byHolder = new Map<string | null, number>();
+  #taken = 0;
   /** Runs that are not over, by job. */
   readonly #tried = new Map<string, Tried>();
 
-  constructor(deps: ScheduleDeps) {
+  constructor(deps: TryDeps) {
     this.#deps = deps;
   }
 
-  get inProgress(): number {
-    return this.#active.size;
+  isFull(): boolean {
+    return this.#taken >= this.#deps.runsAtOnce;
+  }
+
+  /**
+   * A place for one run; null: there is none. One buyer has as many runs in progress as calls in flight: those of others
+   * are begun meanwhile.
+   */
+  take({ holder }: DefinedSchedule): Release | null {
+    const own = this.#byHolder.get(holder) ?? 0;
+    if (this.isFull() || own >= LIMITS.inFlightPerPayer.max) return null;
+    this.#taken += 1;
+    this.#byHolder.set(holder, own + 1);
+    return once(() => {
+      this.#taken -= 1;
+      const left = (this.#byHolder.get(holder) ?? 1) - 1;
+      if (left > 0) this.#byHolder.set(holder, left);
+      else this.#byHolder.delete(holder);
+    });
   }
 
   isInProgress(jobId: string): boolean {
@@ -53,21 +85,25 @@ export class RunTries {
     await Promise.all(this.#active.values());
   }
 
-  begin({ state: { defined } }: View<DefinedSchedule>, ticket: Ticket): void {
+  begin({ state: { defined } }: View<DefinedSchedule>, ticket: Ticket, place: Release): void {
     const { logger } = this.#deps;
     const { jobId } = ticket;
     this.#willTry(jobId, null);
     const done = this.#execute(defined, ticket)
       .catch((cause: unknown) => {
+        this.#willTry(jobId, null, true);
         if (!isOutage(cause))
           logger.bug('a run of a schedule failed; it is tried again while it may start', { jobId, cause });
       })
-      .finally(() => this.#active.delete(jobId));
+      .finally(() => {
+        this.#active.delete(jobId);
+        place();
+      });
     this.#active.set(jobId, done);
   }
 
-  #willTry(jobId: string, reason: string | null): void {
-    this.#tried.set(jobId, { again: this.#deps.clock.monotonic() + AGAIN_MS, reason });
+  #willTry(jobId: string, reason: string | null, continues = this.tried(jobId)?.continues ?? false): void {
+    this.#tried.set(jobId, { again: this.#deps.clock.monotonic() + AGAIN_MS, reason, continues });
   }
 
   async #execute(defined: DefinedSchedule['defined'], ticket: Ticket): Promise<void> {
@@ -113,7 +149,8 @@ export class RunTries {
   async #end({ jobId }: Ticket, scheduleId: string, reason: string): Promise<void> {
     const view = definedView(await load(this.#deps, SCHEDULE, scheduleId));
     const ticket = view?.state.tickets.find((one) => one.jobId === jobId);
-    const after = view && ticket ? await endRun(this.#deps, view, ticket, reason) : null;
+    const isAlone = this.#deps.exclusive && this.tried(jobId)?.continues !== true;
+    const after = view && ticket ? await endRun(this.#deps, view, ticket, reason, isAlone) : null;
     if (view === null || ticket === undefined || (after !== null && after !== view))
       this.#tried.delete(jobId);
     else this.#willTry(jobId, reason);

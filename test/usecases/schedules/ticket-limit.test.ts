@@ -57,7 +57,7 @@ test('a run that is over makes room for another, executed, skipped or cancelled'
   await cancelSchedule(it.deps, idOf(first), first.cancelToken ?? '');
   assert.deepEqual([await isFull(), await isFull()], [false, true]);
   it.clock.advance(dueOf(1) - T0 + 1000);
-  await it.pass();
+  for (let n = 0; n < 3; n++) await it.pass();
   assert.equal(it.common.vault.keys.size, SCHEDULE_LIMITS.ticketsPerClient.max, 'keys of the requests');
   assert.equal(await isFull(), false);
 });
