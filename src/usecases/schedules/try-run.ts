@@ -8,7 +8,7 @@ import { readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import { once, type Release } from '#src/usecases/execution/process-limits.ts';
+import { inFlightSlots, type Release, type Slots } from '#src/usecases/execution/process-limits.ts';
 import { load, SCHEDULE, type View } from '#src/usecases/process/stream.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
@@ -36,18 +36,18 @@ export class RunTries {
   readonly #deps: TryDeps;
   /** By job. */
   readonly #active = new Map<string, Promise<void>>();
-  /** Runs in progress, and those that are about to start, by the buyer of their schedule. */
-  readonly #byHolder = new Map<string | null, number>();
-  #taken = 0;
+  /** Of runs in progress, and those that are about to start, by the buyer of their schedule. */
+  readonly #places: Slots;
   /** Runs that are not over, by job. */
   readonly #tried = new Map<string, Tried>();
 
   constructor(deps: TryDeps) {
     this.#deps = deps;
+    this.#places = inFlightSlots(deps.runsAtOnce);
   }
 
   isFull(): boolean {
-    return this.#taken >= this.#deps.runsAtOnce;
+    return this.#places.inFlight() >= this.#deps.runsAtOnce;
   }
 
   /**
@@ -55,16 +55,8 @@ export class RunTries {
    * are begun meanwhile.
    */
   take({ holder }: DefinedSchedule): Release | null {
-    const own = this.#byHolder.get(holder) ?? 0;
-    if (this.isFull() || own >= LIMITS.inFlightPerPayer.max) return null;
-    this.#taken += 1;
-    this.#byHolder.set(holder, own + 1);
-    return once(() => {
-      this.#taken -= 1;
-      const left = (this.#byHolder.get(holder) ?? 1) - 1;
-      if (left > 0) this.#byHolder.set(holder, left);
-      else this.#byHolder.delete(holder);
-    });
+    const place = this.#places.take(holder ?? '', LIMITS.inFlightPerPayer.max);
+    return isRefused(place) ? null : place;
   }
 
   isInProgress(jobId: string): boolean {
