@@ -9,18 +9,26 @@ import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import { iso } from '#src/lib/iso.ts';
 import { steadyClock } from '#src/lib/steady-clock.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
-import type { Vault } from '#src/ports/vault.ts';
+import { type Vault, VaultUnavailable } from '#src/ports/vault.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun, quoteSchedule, timeOf } from '#src/usecases/schedules/quote.ts';
 import { ScheduleRunner } from '#src/usecases/schedules/runner.ts';
+import { SharedClock } from '#src/usecases/schedules/shared-clock.ts';
 import type { AppParts } from './app-parts.ts';
 
 const DAY_MS = 86_400_000;
 /** Schedules looked at in one second; those with the earliest runs of the others follow. */
 const CANDIDATES_MAX = 1000;
 const UPCOMING_MAX = 3;
+/** Of MAX_IN_FLIGHT, for runs: calls that are made now keep the rest. */
+const SHARE = 0.25;
+
+const NOT_PAID = {
+  write: () => '',
+  open: async () => refused('payment_required', 'Calls are free now.'),
+};
 
 /** `ended`: resolves when `stopping` has aborted and the runs in progress have ended. */
 export async function wireSchedules(
@@ -39,10 +47,9 @@ export async function wireSchedules(
     horizonMs: horizonDays * DAY_MS,
     stopping,
     candidates: (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX),
-    async readPayment({ name, value }: { readonly name: string; readonly value: string }) {
-      if (protocol === null) return refused('payment_required', 'Calls are free now.');
-      return protocol.read((asked) => (asked.toLowerCase() === name ? value : null));
-    },
+    sharedClock: new SharedClock({ vault, ...parts.journal }),
+    authorizations: protocol === null ? NOT_PAID : { write: protocol.write, open: protocol.reopen },
+    runsAtOnce: Math.max(1, Math.floor(parts.config.rates.maxInFlight * SHARE)),
   };
   const runner = new ScheduleRunner(deps);
   return {
@@ -50,7 +57,7 @@ export async function wireSchedules(
     routes: {
       progress: projector,
       quoteSchedule: async (request) => quoteSchedule(deps, request),
-      quoteRun: (scheduleId) => quoteRun(deps, scheduleId),
+      quoteRun: (row) => quoteRun(deps, row),
       create: (request, buyer) => createSchedule(deps, request, buyer),
       fund: (scheduleId, buyer) => fundRun(deps, scheduleId, buyer),
       cancel: (scheduleId, token) => cancelSchedule(deps, scheduleId, token),
@@ -63,11 +70,29 @@ export async function wireSchedules(
 async function openVault({ config, stores: { readStore }, journal }: AppParts): Promise<Vault> {
   if (readStore.disposable) {
     const { sqliteVault } = await import('#src/adapters/vault/sqlite.ts');
-    return sqliteVault({
-      file: join(config.dataDir, 'vault.db'),
-      now: steadyClock(journal.clock, RUN_TIMES.clockToleranceMs),
-    });
+    const file = join(config.dataDir, 'vault.db');
+    try {
+      return sqliteVault({ file, now: steadyClock(journal.clock, RUN_TIMES.clockToleranceMs) });
+    } catch (cause) {
+      const hint = `It is ${file}: put it back from its backup, or move it away, which skips the runs that are paid for as lost, uncharged; then start again.`;
+      journal.logger.condition('schedules', 'vault_damaged', { hint }, cause);
+      return damagedVault(cause);
+    }
   }
   const { postgresVault } = await import('#src/adapters/vault/postgres.ts');
   return postgresVault({ open: () => readStore.shared() });
+}
+
+/** Calls are executed without it. */
+function damagedVault(cause: unknown): Vault {
+  const unavailable = () => Promise.reject(new VaultUnavailable(cause, { isDamaged: true }));
+  return {
+    put: unavailable,
+    held: unavailable,
+    take: unavailable,
+    remove: unavailable,
+    names: unavailable,
+    now: unavailable,
+    close: async () => undefined,
+  };
 }

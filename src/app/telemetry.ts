@@ -147,6 +147,7 @@ export function tracedPayments(payments: Payments, tracer: Tracer | null): Payme
     verify: traced(tracer, 'payment.verify', payments.verify.bind(payments), OUTCOME),
     settle: traced(tracer, 'payment.settle', payments.settle.bind(payments), OUTCOME),
     lookUp: traced(tracer, 'payment.look_up', payments.lookUp.bind(payments), OUTCOME),
+    balanceOf: (authorization) => payments.balanceOf(authorization),
     health: () => payments.health(),
   };
 }

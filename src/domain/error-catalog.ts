@@ -58,6 +58,11 @@ export const ERRORS = {
     'No payment came, or the payment is refused: the body is that of x402, whose `error` is `payment_required` or `payment_required: <reason>`.',
     'Compare the terms with your limits, sign a payment and send the request again. For a reason, see `paymentReasons`.',
   ),
+  schedule_not_yours: entry(
+    403,
+    'Further runs of a schedule are bought by the payer of its run 1, or with its token.',
+    'Pay with the wallet of run 1, or send the token as `authorization: Bearer`.',
+  ),
   job_not_found: entry(404, 'There is no such job, or it is no longer retained.', ID),
   receipt_not_found: entry(404, 'There is no such receipt, or it is no longer retained.', ID),
   decision_not_found: entry(404, 'There is no such decision.', ID),
@@ -132,6 +137,12 @@ export const ERRORS = {
     'The read models are unavailable or behind the event log.',
     WAIT,
     after(1),
+  ),
+  schedules_unavailable: entry(
+    503,
+    'Runs of schedules are neither sold nor started now: their keys or their clock are not available.',
+    WAIT,
+    after(5),
   ),
   relay_loop: entry(508, 'The request came from a relay: it would call itself.', 'Call the target directly.'),
 } as const satisfies Readonly<Record<ErrorCode, ErrorEntry>>;

@@ -23,6 +23,7 @@ export type RefusalCode =
   | 'decision_expired'
   | 'decision_action_mismatch'
   | 'schedule_ended'
+  | 'schedule_not_yours'
   | 'idempotency_conflict'
   | 'idempotency_in_progress'
   | 'payment_reused'
@@ -40,7 +41,8 @@ export type FaultCode =
   | 'payment_unconfirmed'
   | 'facilitator_unavailable'
   | 'event_log_unavailable'
-  | 'read_models_unavailable';
+  | 'read_models_unavailable'
+  | 'schedules_unavailable';
 
 declare const brand: unique symbol;
 

@@ -59,8 +59,10 @@ export interface PaymentProtocol {
   askedForRun(ticket: TicketOffer): AskedFor;
   /** Whether the request has a payment header, readable or not. */
   isPresented(header: ReadHeader): boolean;
-  /** The header that `read` would read; null: there is none. */
-  headerOf(header: ReadHeader): { readonly name: string; readonly value: string } | null;
+  /** A payment's signed authorization, normalised: what has to be kept to settle it later. Under 1 kB for a signature by a key. */
+  write(payment: PresentedPayment): string;
+  /** Reads what `write` has returned, with the checks of `read`. */
+  reopen(text: string): Promise<PresentedPayment | Refused<'payment_required' | 'invalid_request'>>;
   /**
    * The payment of a request: decoded, its asset and network compared with ours, the signer of a 65-byte signature
    * recovered. Amount and payee are returned as signed. They are compared with the current terms for new payments only

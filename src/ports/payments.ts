@@ -82,6 +82,8 @@ export interface Payments {
     authorization: Authorization,
     options?: { readonly transaction?: string | null; readonly signal?: AbortSignalLike },
   ): Promise<ChainFinding>;
+  /** What the payer has of the asset, atomic units; null: the node gave no usable answer. Takes at most 8 s, never throws. */
+  balanceOf(authorization: Pick<Authorization, 'network' | 'asset' | 'payer'>): Promise<bigint | null>;
   /** Whether paid calls can be accepted now; null if no facilitator is needed. Bounded in time, never throws. */
   health(): Promise<FacilitatorHealth | null>;
 }

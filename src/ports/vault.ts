@@ -33,10 +33,13 @@ export interface Vault {
 
 /** The same request can be repeated, with the same payment header if it has one. */
 export class VaultUnavailable extends Fault {
-  constructor(cause: unknown) {
+  /** Its content cannot be read at all, until the operator has put it back or moved it away. */
+  readonly isDamaged: boolean;
+  constructor(cause: unknown, { isDamaged = false } = {}) {
     const message =
       'The keys of the schedules are unavailable. Repeat the request, with the same payment header if it has one.';
-    super('read_models_unavailable', message, { cause, retryAfterSeconds: 5 });
+    super('schedules_unavailable', message, { cause, retryAfterSeconds: 5 });
     this.name = 'VaultUnavailable';
+    this.isDamaged = isDamaged;
   }
 }

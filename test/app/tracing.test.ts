@@ -33,6 +33,7 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
     mode: 'x402',
     validateTerms: () => ALLOWED,
     validateTicket: () => ({ kind: 'ticket', verifiable: true }),
+    balanceOf: async () => null,
     validateNew: () => refused('payment_required', 'expired'),
     verify: async () => ({ outcome: 'invalid', reason: stranger }),
     settle: async () => ({ outcome: 'unknown', cause: stranger, transaction: stranger }),

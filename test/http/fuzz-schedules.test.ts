@@ -6,11 +6,19 @@ import { isRefused } from '#src/domain/refusal.ts';
 import { upcomingRuns } from '#src/domain/schedule/commands.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import { VaultUnavailable } from '#src/ports/vault.ts';
+import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun, quoteSchedule, timeOf } from '#src/usecases/schedules/quote.ts';
 import { fakeProtocol } from '#test/support/fakes-protocol.ts';
-import { create, FREE, idOf, type ScheduleWorld, scheduleWorld } from '#test/support/fakes-schedules.ts';
+import {
+  create,
+  FREE,
+  freeWorld,
+  idOf,
+  type ScheduleWorld,
+  scheduleWorld,
+} from '#test/support/fakes-schedules.ts';
 import { SCHEDULE_ID, T0 } from '#test/support/given-events.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
@@ -65,6 +73,10 @@ const calls = (known: readonly (readonly [string, string])[], payment: fc.Arbitr
   const paying = payment.map(
     (header): Record<string, string> => (header === '' ? {} : { 'payment-signature': header }),
   );
+  const bearer = (of: string, isIts: boolean): Record<string, string> => {
+    const token = isIts ? known.find(([one]) => one === of)?.[1] : 'x'.repeat(43);
+    return { authorization: `Bearer ${token ?? ''}` };
+  };
   return fc.oneof(
     {
       weight: 5,
@@ -82,13 +94,19 @@ const calls = (known: readonly (readonly [string, string])[], payment: fc.Arbitr
     {
       weight: 3,
       arbitrary: fc
-        .tuple(id, paying)
-        .map(([of, paid]): Call => ['POST', `/api/schedules/${of}/runs`, '{}', paid]),
+        .tuple(id, paying, fc.boolean())
+        .map(
+          ([of, paid, isIts]): Call => [
+            'POST',
+            `/api/schedules/${of}/runs`,
+            '{}',
+            { ...paid, ...bearer(of, isIts) },
+          ],
+        ),
     },
     id.map((of): Call => ['GET', `/api/schedules/${of}`, null, {}]),
     fc.tuple(id, fc.boolean()).map(([of, isIts]): Call => {
-      const token = isIts ? known.find(([one]) => one === of)?.[1] : 'x'.repeat(43);
-      return ['DELETE', `/api/schedules/${of}`, null, { authorization: `Bearer ${token ?? ''}` }];
+      return ['DELETE', `/api/schedules/${of}`, null, bearer(of, isIts)];
     }),
   );
 };
@@ -103,10 +121,14 @@ const schedulesOver = (
 ): SchedulesDeps => ({
   progress: { reachedHead: async () => true },
   quoteSchedule: async (request) => quoteSchedule(it.deps, request),
-  quoteRun: (id) => quoteRun(it.deps, id),
+  quoteRun: (row) => quoteRun(it.deps, row),
   async create(request, buyer) {
     const client = `${Math.floor(known.length / 10)}`;
-    const bought = await createSchedule(it.deps, request, mode === 'demo' ? { ...FREE, client } : buyer);
+    const bought = await createSchedule(
+      it.deps,
+      request,
+      mode === 'demo' ? { ...buyer, ...FREE, client } : buyer,
+    );
     if (!isRefused(bought) && bought.cancelToken !== null)
       known.push([bought.schedule.defined.scheduleId, bought.cancelToken]);
     return bought;
@@ -114,12 +136,18 @@ const schedulesOver = (
   fund: (id, buyer) => fundRun(it.deps, id, buyer),
   cancel: (id, token) => cancelSchedule(it.deps, id, token),
   upcoming: (of) => upcomingRuns(of, timeOf(it.deps), 3),
-  find: async () => null,
+  async find(id) {
+    const { state } = await load(it, SCHEDULE, id);
+    if (state.status === 'absent') return null;
+    const { defined, status, next } = state;
+    const row = { ...defined, status, nextRun: next?.run ?? null, nextDueAt: next?.dueAt ?? null };
+    return { ...row, runs: [], open: state.tickets.length };
+  },
 });
 
 for (const mode of ['demo', 'x402'] as const)
   test(`any call, ${mode}: never 500, and every answer fits the description`, async () => {
-    const it = scheduleWorld();
+    const it = mode === 'demo' ? freeWorld() : scheduleWorld();
     const known: (readonly [string, string])[] = [];
     const schedules = schedulesOver(it, mode, known);
     const payments = mode === 'demo' ? null : fakeProtocol();
@@ -178,7 +206,7 @@ for (const mode of ['demo', 'x402'] as const)
 test('the event log or the vault is unavailable: 503 of the description, with the code of what failed', async () => {
   const hourly = { type: 'interval', everyMinutes: 60, startAt: new Date(T0 + 60_000).toISOString() };
   async function codesWith(fail: (it: ScheduleWorld) => void): Promise<string[]> {
-    const it = scheduleWorld();
+    const it = freeWorld();
     const bought = await create(it, FREE);
     const schedules = { ...schedulesOver(it, 'demo', []), find: () => Promise.reject(unavailable) };
     const client = clientOf(fakeWorld({ schedules }));
@@ -191,7 +219,7 @@ test('the event log or the vault is unavailable: 503 of the description, with th
         webhook: { url: 'https://a.example/' },
         schedule: hourly,
       }),
-      await client.post(`${one}/runs`, {}),
+      await client.post(`${one}/runs`, {}, { authorization }),
       await client.call(one),
       await client.call(one, { method: 'DELETE', headers: { authorization } }),
     ]) {
@@ -201,7 +229,7 @@ test('the event log or the vault is unavailable: 503 of the description, with th
     }
     return codes;
   }
-  const [log, keys] = ['event_log_unavailable', 'read_models_unavailable'];
+  const [log, keys] = ['event_log_unavailable', 'schedules_unavailable'];
   const failing = () => Promise.reject(unavailable);
   const failed = { put: failing, take: failing, held: failing, remove: failing };
   const isVaultGone = ({ deps, common }: ScheduleWorld) =>

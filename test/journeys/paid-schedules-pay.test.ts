@@ -192,6 +192,7 @@ describe('relay pay --schedule', needsAnvil(), () => {
 
   test('the relay refuses midway: exit 1, and the runs that are paid for are named', async () => {
     const key: Hex = generatePrivateKey();
+    await chain.mint([privateKeyToAccount(key).address], PRICE);
     const file = join(world.folder, 'twice.json');
     clocks.setBack();
     const order = {

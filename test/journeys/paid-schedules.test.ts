@@ -1,5 +1,6 @@
-// A stock client of each version buys a schedule of four runs with money for three. Nothing is settled before a run is due;
-// six days later three are settled, each at its time, and the fourth is skipped and not charged.
+// A stock client of each version buys a schedule of four runs: no further one is sold for which its wallet has no money.
+// Nothing is settled before a run is due; three are settled, each at its time, and the fourth, whose money is spent by then, is
+// skipped and not charged.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
@@ -98,16 +99,18 @@ describe('a paid schedule', needsAnvil(), () => {
   for (const version of [2, 1] as const)
     test(`bought by a stock client of version ${version}: three runs settled at their times, the fourth skipped`, async () => {
       const payer = newPayer();
-      await chain.mint([payer.address], 3n * PRICE);
+      await chain.mint([payer.address], 4n * PRICE);
       const path = `/scheduled-${version}`;
       const paying = clientOf(version, payer);
       const startAt = new Date(Date.now() + HOUR).toISOString();
-      const post = async (url: string, body: unknown): Promise<Bought> => {
-        const response = await paying(url, {
+      const send = (url: string, body: unknown) =>
+        paying(url, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body: JSON.stringify(body),
         });
+      const post = async (url: string, body: unknown): Promise<Bought> => {
+        const response = await send(url, body);
         const answer = await response.json();
         assert.equal(response.status, 201, JSON.stringify(answer));
         return answer as Bought;
@@ -124,11 +127,16 @@ describe('a paid schedule', needsAnvil(), () => {
         [1, 2, 3, 4].map((n) => [n, (n - 1) * 2 * DAY]),
       );
       assert.equal(bought.at(-1)?.fundedRuns, 4);
+      assert.equal((await send(first.links.runs, {})).status, 402);
+      assert.equal((await clientOf(2, newPayer())(first.links.runs, { method: 'POST' })).status, 403);
       const hits = () => world.target.requests.filter((request) => request.path === path).length;
-      assert.equal(await chain.balanceOf(payer.address), 3n * PRICE);
+      assert.equal(await chain.balanceOf(payer.address), 4n * PRICE);
       for (const [at, { run }] of bought.entries()) {
         await moveTo(Date.parse(run.dueAt) - 30_000);
-        assert.deepEqual([hits(), await chain.balanceOf(payer.address)], [at, BigInt(3 - at) * PRICE]);
+        assert.deepEqual([hits(), await chain.balanceOf(payer.address)], [at, BigInt(4 - at) * PRICE]);
+        // The money of the fourth run is spent for a call.
+        const call = { url: world.target.url('/other') };
+        if (at === 3) assert.equal((await send(`${service.url}/api/execute/webhook`, call)).status, 200);
         await moveTo(Date.parse(run.dueAt) + 500);
         const over = await waitFor(`run ${run.n}`, async () => {
           const found = (await read(first.links.schedule)).runs.find(({ n }) => n === run.n);
@@ -137,7 +145,7 @@ describe('a paid schedule', needsAnvil(), () => {
         assert.equal(over.state, at < 3 ? 'executed' : 'skipped', JSON.stringify(over));
         assert.deepEqual(
           [hits(), await chain.balanceOf(payer.address)],
-          [Math.min(3, at + 1), BigInt(Math.max(0, 2 - at)) * PRICE],
+          [Math.min(3, at + 1), BigInt(at === 3 ? 0 : 3 - at) * PRICE],
         );
       }
       const { runs } = await read(first.links.schedule);

@@ -495,8 +495,8 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/usecases/schedules/runner.ts',
-        '    if (after !== null) this.#runs.begin(after, ticket);\n',
-        '    this.#runs.begin(after ?? view, ticket);\n',
+        '    if (after !== null) this.#runs.begin(after, ticket, place);\n    else place();\n',
+        '    this.#runs.begin(after ?? view, ticket, place);\n',
       ),
     ],
   },
@@ -507,8 +507,13 @@ export const DEFECTS: readonly Defect[] = [
     changes: [
       at(
         'src/usecases/schedules/runner.ts',
-        '    if (now < begin || this.#runs.isFull()) return view;\n',
-        '    if (now < begin - AHEAD_MS || this.#runs.isFull()) return view;\n',
+        '      const isDue = Date.parse(ticket.dueAt) <= this.#deps.clock.now();\n',
+        '      const isDue = Date.parse(ticket.dueAt) <= this.#deps.clock.now() + 10_000;\n',
+      ),
+      at(
+        'src/usecases/schedules/runner.ts',
+        'deps.candidates(deps.clock.now())',
+        'deps.candidates(deps.clock.now() + 10_000)',
       ),
     ],
   },
@@ -524,7 +529,7 @@ export const DEFECTS: readonly Defect[] = [
       ),
       at(
         'src/usecases/schedules/end-run.ts',
-        "        if (ticket.status === 'funded') view = view && (await endRun(deps, view, ticket, 'cancelled'));\n",
+        "        view = view && (await endRun(deps, view, ticket, 'cancelled'));\n",
         '        void ticket;\n',
       ),
       at(
@@ -556,12 +561,12 @@ export const DEFECTS: readonly Defect[] = [
   },
   {
     name: 'run_executed_under_new_job',
-    what: 'a run that is taken over is executed under another job',
+    what: 'a run is executed under another job than the one of its purchase',
     within: 400,
     changes: [
       at(
         `${EXECUTION}/execute-webhook.ts`,
-        "  const jobId = call.lookup.jobId ?? makeId('job', deps.entropy.bytes(16));\n",
+        "  const jobId = call.run?.jobId ?? makeId('job', deps.entropy.bytes(16));\n",
         "  const jobId = makeId('job', deps.entropy.bytes(16));\n",
       ),
     ],
@@ -572,9 +577,9 @@ export const DEFECTS: readonly Defect[] = [
     within: 400,
     changes: [
       at(
-        'src/usecases/schedules/end-run.ts',
-        "      case 'deferred': {\n",
-        "      case 'deferred':\n        return reason;\n      case 'absent' as never: {\n",
+        `${EXECUTION}/release-payment.ts`,
+        '    if (!isOpen || reservationIn',
+        "    if (from === 'pledged' || !isOpen || reservationIn",
       ),
     ],
   },

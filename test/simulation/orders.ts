@@ -78,7 +78,8 @@ export async function order(market: OrderMarket, random: Random, it: Order): Pro
       : null;
   for (let run = 1; run < it.runs; run++) {
     await scheduler.sleep(random.between(0, 15_000));
-    if ((await purchase(market, random, it, scheduleId)) === null) break;
+    if ((await purchase(market, random, it, scheduleId, market.isPaid ? null : first.cancelToken)) === null)
+      break;
   }
   await cancels;
   while (!market.isCalm() && market.isOpen(it.scheduleIds)) await scheduler.sleep(5000);
@@ -90,6 +91,7 @@ async function purchase(
   random: Random,
   it: Order,
   what: ScheduleRequest | string,
+  token: string | null = null,
 ): Promise<Bought | null> {
   let payment: PresentedPayment | null = null;
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -105,9 +107,9 @@ async function purchase(
       }
       const buyer: Buyer = {
         presented: payment,
-        header: payment && { name: 'payment-signature', value: payment.nonce },
         payer: it.payer,
         client: it.client,
+        token,
       };
       const copies = random.chance(0.8) ? 1 : 2;
       const answers = await Promise.all(

@@ -170,6 +170,12 @@ export function simulatedPayments(
         ? answer
         : { outcome: 'unknown', cause: 'settle_no_answer', transaction: null };
     },
+    balanceOf: () =>
+      host.call(
+        'a balance of the chain',
+        () => (random.chance(weather.nodeUnavailable) ? null : 1_000_000_000_000n),
+        { delays: NODE, counts: true },
+      ),
     lookUp: (authorization) =>
       host.call(
         'a look-up of the chain',

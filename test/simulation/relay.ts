@@ -9,11 +9,11 @@ import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { orderlyEnding, untilIdle } from '#src/app/shutdown.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
-import type { DefinedSchedule } from '#src/domain/schedule/state.ts';
 import { iso } from '#src/lib/iso.ts';
 import { unlessAborted } from '#src/lib/time.ts';
 import type { CheckpointStore } from '#src/ports/checkpoint-store.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
@@ -26,14 +26,15 @@ import {
 } from '#src/usecases/execution/process-limits.ts';
 import { keepRecovering } from '#src/usecases/execution/recover-jobs.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
-import type { JournalDeps } from '#src/usecases/process/stream.ts';
+import { type JournalDeps, load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
-import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
-import { type Quote, quoteRun, quoteSchedule } from '#src/usecases/schedules/quote.ts';
+import { type Cancelled, cancelSchedule } from '#src/usecases/schedules/end-run.ts';
+import { notFound, type Quote, quoteRun, quoteSchedule } from '#src/usecases/schedules/quote.ts';
 import { type RunnerDeps, ScheduleRunner } from '#src/usecases/schedules/runner.ts';
+import { SharedClock } from '#src/usecases/schedules/shared-clock.ts';
 import { activeKeys } from '#src/usecases/signing-keys/active-keys.ts';
 import { activateSigningKeys, keyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import { openCheckpoints } from '#src/usecases/transparency/checkpoints.ts';
@@ -96,7 +97,7 @@ export type Schedules = {
   quote(order: ScheduleRequest | string): Promise<Quote | Refused>;
   create(request: ScheduleRequest, buyer: Buyer): Promise<Bought | Refused>;
   fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
-  cancel(scheduleId: string, token: string): Promise<DefinedSchedule | Refused>;
+  cancel(scheduleId: string, token: string): Promise<Cancelled | Refused>;
 };
 
 /** With quotas of targets. */
@@ -158,19 +159,36 @@ function openSchedules(
   given: ExecuteDeps & Pick<RunnerDeps, 'stopping' | 'candidates'>,
 ): { readonly routes: Schedules; readonly ended: Promise<void> } | null {
   if (tickets === null) return null;
+  const vault = simulatedVault(store, host, weather.vault, exclusive);
   const deps: RunnerDeps = {
     ...given,
-    vault: simulatedVault(store, host, weather.vault, exclusive),
+    vault,
     calendar,
     horizonMs: HORIZON_MS,
-    async readPayment({ value }) {
-      const known = tickets.get(value);
-      if (known === undefined) throw new Error(`there is no payment header ${value}`);
-      return known;
+    sharedClock: new SharedClock({ vault, clock: host.clock, logger: host.logger }),
+    runsAtOnce: 128,
+    authorizations: {
+      write: ({ nonce }) => nonce,
+      async open(nonce) {
+        const known = tickets.get(nonce);
+        if (known === undefined) throw new Error(`there is no authorization ${nonce}`);
+        return known;
+      },
     },
   };
   const routes: Schedules = {
-    quote: async (order) => (typeof order === 'string' ? quoteRun(deps, order) : quoteSchedule(deps, order)),
+    async quote(order) {
+      if (typeof order !== 'string') return quoteSchedule(deps, order);
+      const { state } = await orLogFault(load(deps, SCHEDULE, order), 'repeat the request.');
+      if (state.status === 'absent') return notFound();
+      const { defined, status, next } = state;
+      return quoteRun(deps, {
+        ...defined,
+        status,
+        nextRun: next?.run ?? null,
+        nextDueAt: next?.dueAt ?? null,
+      });
+    },
     create: (request, buyer) => createSchedule(deps, request, buyer),
     fund: (scheduleId, buyer) => fundRun(deps, scheduleId, buyer),
     cancel: (scheduleId, token) => cancelSchedule(deps, scheduleId, token),

@@ -143,7 +143,7 @@ export class RunWitness {
     }
     const startedMs = Date.parse(String(data.startedAt));
     const isPrompt = this.#isSettled(host) && Date.parse(created) - (startedMs - host.wallOffset) < 5000;
-    const lastMs = Date.parse(run.dueAt) + Math.max(defined.catchUpSeconds * 1000, RUN_TIMES.spreadMs);
+    const lastMs = Date.parse(run.dueAt) + defined.catchUpSeconds * 1000 + RUN_TIMES.lookMs;
     if (isPrompt && startedMs > lastMs + 10_000)
       this.#witness.violated(
         'within_catch_up',
@@ -185,6 +185,10 @@ export class RunWitness {
       this.#witness.violated('run_started', `a settle call of ${host.name} before its run has started`);
       return;
     }
+    const schedule = log.read(STREAM.schedule(run.scheduleId));
+    const cancelled = schedule.find(({ type }) => type === 'ScheduleCancelled');
+    if (cancelled !== undefined && claimed !== undefined && cancelled.position < claimed.position)
+      this.#witness.violated('cancelled_not_charged', `a settle call of ${host.name} after the cancellation`);
     const dueMs = Date.parse(run.dueAt);
     const earlyMs = dueMs - (this.#exclusive ? host.clock.now() : EPOCH + scheduler.now);
     const toleranceMs = this.#exclusive ? 0 : RUN_TIMES.clockToleranceMs;
@@ -289,9 +293,9 @@ export class RunWitness {
       witness.violated('keys_deleted', `the payment of ${name} can be read when it is over`);
     if (paymentStream === null) return;
     const payment = witness.payment(paymentStream);
+    if (isOver && payment.status === 'absent')
+      witness.violated('ticket_released', `${name} is over, and its payment is still pledged to it`);
     if (payment.status === 'absent' || payment.reserved.jobId !== jobId) return;
-    if (isOver && payment.status === 'deferred')
-      witness.violated('ticket_released', `${name} is over, and its payment is still bound to it`);
     const isLie = ['refused_and_moved', 'settled_without_transfer'].includes(
       witness.settleKinds.get(paymentStream) ?? '',
     );

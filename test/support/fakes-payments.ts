@@ -51,6 +51,8 @@ type Scripted<T, P = PresentedPayment> = T | ((payment: P) => T | Promise<T>);
 
 export type ScriptedPayments = Payments & {
   readonly calls: { judge: number; verify: number; settle: number; lookUp: number };
+  /** Of every payer; null: the node does not answer. */
+  readonly funds: { balance: bigint | null };
   /** Nonces whose money has moved, with their transaction: never twice. */
   readonly ledger: ReadonlyMap<string, string>;
   /** Moves the money, as a settle that worked did. */
@@ -65,6 +67,7 @@ export type ScriptedPayments = Payments & {
 
 /** Settles once, then says that the nonce is used; the chain shows what has moved. `trace`: gets `settle` and `lookUp`; `steps`: the other calls. */
 export function scriptedPayments(trace: Trace = [], steps: Trace = []): ScriptedPayments {
+  const funds = { balance: 1_000_000_000n as bigint | null };
   const calls = { judge: 0, verify: 0, settle: 0, lookUp: 0 };
   const ledger = new Map<string, string>();
   const terms: ReturnType<Payments['validateTerms']>[] = [];
@@ -80,6 +83,7 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
   };
   return {
     mode: 'x402',
+    funds,
     calls,
     ledger,
     move,
@@ -129,6 +133,7 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
       const transaction = ledger.get(payment.nonce);
       return answer ?? (transaction === undefined ? unused : { outcome: 'paid', transaction });
     },
+    balanceOf: async () => funds.balance,
     health: async () => ({ ok: true }),
   };
 }

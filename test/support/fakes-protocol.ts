@@ -34,7 +34,8 @@ export function fakeProtocol(trace: Trace = []): FakeProtocol {
       'execute/guided-webhook': asked('execute/guided-webhook'),
     },
     askedForRun: () => asked('execute/webhook'),
-    headerOf: () => null,
+    write: ({ nonce }) => nonce,
+    reopen: async () => presentedPayment(),
     isPresented(header) {
       trace.push('isPresented');
       return presentedIn(header) !== null;

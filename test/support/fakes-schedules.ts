@@ -6,9 +6,11 @@ import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Vault } from '#src/ports/vault.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
+import { Conditions } from '#src/usecases/process/condition.ts';
 import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { type RunnerDeps, ScheduleRunner } from '#src/usecases/schedules/runner.ts';
+import { SharedClock } from '#src/usecases/schedules/shared-clock.ts';
 import { letPass } from './fakes.ts';
 import { otherPayment } from './fakes-payments.ts';
 import { type Shared, shared, type World, world } from './fakes-world.ts';
@@ -45,7 +47,7 @@ export function memoryVault(): MemoryVault {
 
 export type ScheduleCommon = Shared & {
   readonly vault: MemoryVault;
-  /** By the value of their header. */
+  /** By nonce. */
   readonly presented: Map<string, PresentedPayment>;
 };
 
@@ -68,16 +70,24 @@ export function scheduleWorld(
 /** The schedules of a process. */
 export function schedulesOf(it: World, common: ScheduleCommon) {
   const stopping = new AbortController();
+  const conditions = new Conditions(it.deps.clock, it.deps.logger);
+  const logger = { ...it.deps.logger, condition: conditions.set.bind(conditions) };
   const deps: RunnerDeps = {
     ...it.deps,
+    logger,
     vault: common.vault,
     calendar: temporalCalendar(),
     horizonMs: 30 * 86_400_000,
     stopping: stopping.signal,
-    async readPayment({ value }) {
-      const known = common.presented.get(value);
-      if (known === undefined) throw new Error('no such payment header');
-      return known;
+    sharedClock: new SharedClock({ vault: common.vault, clock: it.deps.clock, logger }),
+    runsAtOnce: 128,
+    authorizations: {
+      write: ({ nonce }) => nonce,
+      async open(nonce) {
+        const known = common.presented.get(nonce);
+        if (known === undefined) throw new Error('no such authorization');
+        return known;
+      },
     },
     candidates: async () => [
       ...new Set(
@@ -91,6 +101,7 @@ export function schedulesOf(it: World, common: ScheduleCommon) {
   return {
     ...it,
     common,
+    conditions,
     deps,
     runner,
     /** One look, and the runs that it begins, with the time that they take. */
@@ -126,13 +137,20 @@ export function buyerWith(
   it.common.presented.set(nonce, presented);
   return {
     presented,
-    header: { name: 'payment-signature', value: nonce },
     payer: presented.payer,
     client: 'c',
+    token: null,
   };
 }
 
-export const FREE: Buyer = { presented: null, header: null, payer: 'demo', client: 'c' };
+/** One process where calls are free. */
+export function freeWorld(common: ScheduleCommon = commonSchedules()): ScheduleWorld {
+  const it = scheduleWorld(common);
+  Object.assign(it.deps, { payments: { ...it.deps.payments, mode: 'demo' } });
+  return it;
+}
+
+export const FREE: Buyer = { presented: null, payer: 'demo', client: 'c', token: null };
 
 export async function create(
   it: ScheduleWorld,

@@ -59,13 +59,30 @@ export function isPresented(header: ReadHeader): boolean {
   return header(PAYMENT_HEADERS.v2) !== null || header(PAYMENT_HEADERS.v1) !== null;
 }
 
-/** Version 2 takes precedence. */
-export function headerOf(header: ReadHeader): { readonly name: string; readonly value: string } | null {
-  for (const name of [PAYMENT_HEADERS.v2, PAYMENT_HEADERS.v1]) {
-    const value = header(name);
-    if (value !== null) return { name: name.toLowerCase(), value };
-  }
-  return null;
+const WrittenForm = z.object({
+  network: z.string(),
+  asset: z.string(),
+  x402Version: z.union([z.literal(1), z.literal(2)]),
+  resourceUrl: z.string().nullable(),
+  signed: SignedForm,
+});
+
+/** What has to be kept of a payment to settle it later. */
+export function writePayment(payment: PresentedPayment): string {
+  const { network, asset, x402Version } = payment;
+  const written: z.infer<typeof WrittenForm> = { network, asset, x402Version, ...carriedOf(payment) };
+  return JSON.stringify(written);
+}
+
+/** Reads what `writePayment` has returned. */
+export async function reopenPayment(deps: ReadDeps, text: string): Promise<PresentedPayment | Unreadable> {
+  const form = WrittenForm.safeParse(parsedJson(text));
+  if (!form.success) return refuse('invalid_payload', 'it is no payment as it is kept');
+  const { network, asset, x402Version, signed, resourceUrl } = form.data;
+  if (network !== deps.terms.network)
+    return refuse('network_mismatch', `the network is ${deps.terms.network}`);
+  if (asset !== deps.terms.asset) return refuse('asset_mismatch', `the asset is ${deps.terms.asset}`);
+  return presentedBy(deps, { x402Version, identifier: null, carried: { signed, resourceUrl } });
 }
 
 /**
@@ -75,7 +92,7 @@ export function headerOf(header: ReadHeader): { readonly name: string; readonly 
  * contract: the facilitator decides, also if this cannot be found out. Never throws.
  */
 export async function readPayment(
-  { terms, hasCode }: { readonly terms: Terms; readonly hasCode: HasCode },
+  deps: ReadDeps,
   header: ReadHeader,
 ): Promise<PresentedPayment | Unreadable> {
   const v2 = header(PAYMENT_HEADERS.v2);
@@ -84,9 +101,16 @@ export async function readPayment(
     return refuse('payment_required', 'this call is paid: the request has no payment header');
   const parsed = parseHeader(text);
   if (isRefused(parsed)) return parsed;
-  const decoded = readForm(terms, v2 === null ? 1 : 2, parsed.json);
-  if (isRefused(decoded)) return decoded;
-  const { carried, identifier, x402Version } = decoded;
+  const decoded = readForm(deps.terms, v2 === null ? 1 : 2, parsed.json);
+  return isRefused(decoded) ? decoded : presentedBy(deps, decoded);
+}
+
+type ReadDeps = { readonly terms: Terms; readonly hasCode: HasCode };
+
+async function presentedBy(
+  { terms, hasCode }: ReadDeps,
+  { carried, identifier, x402Version }: Decoded,
+): Promise<PresentedPayment | Unreadable> {
   const { authorization } = carried.signed;
   const byKey = withUsualV(carried.signed);
   const isByKey = byKey !== null && recoverSigner(terms, byKey) === authorization.from;

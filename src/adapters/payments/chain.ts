@@ -28,14 +28,32 @@ const RANGE_MS = 2500;
 const AUTHORIZATION_STATE = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
 ]);
+const BALANCE = parseAbi(['function balanceOf(address account) view returns (uint256)']);
 
 export function rpcChain(deps: {
   readonly rpcUrl: string;
   readonly logger: Logger;
-}): Pick<Payments, 'lookUp'> {
+}): Pick<Payments, 'lookUp' | 'balanceOf'> {
   const { rpcUrl, logger } = deps;
   const sizes = rangeSizes(LARGEST_RANGE);
+  const noteProblem = (error: unknown) => {
+    const code = error instanceof NoAnswer ? error.code : 'rpc_failed';
+    if (code !== 'stopped') logger.condition('chainLookUps', 'no_answer', { code });
+  };
   return {
+    async balanceOf({ network, asset, payer }) {
+      try {
+        return await queryNode(rpcUrl, { ms: LOOK_UP_MS }, async (client) => {
+          const call = { address: lowerHex(asset), abi: BALANCE, functionName: 'balanceOf' } as const;
+          const asked = client.readContract({ ...call, args: [payer as Hex] });
+          const [, balance] = await Promise.all([demandNetwork(client, network), asked]);
+          return balance;
+        });
+      } catch (error) {
+        noteProblem(error);
+        return null;
+      }
+    },
     async lookUp(payment, { transaction = null, signal } = {}) {
       try {
         const finding = await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal }, (client, isOver) =>
@@ -44,8 +62,7 @@ export function rpcChain(deps: {
         logger.condition('chainLookUps', null);
         return finding;
       } catch (error) {
-        const code = error instanceof NoAnswer ? error.code : 'rpc_failed';
-        if (code !== 'stopped') logger.condition('chainLookUps', 'no_answer', { code });
+        noteProblem(error);
         return { outcome: 'unavailable' };
       }
     },

@@ -12,6 +12,7 @@ export function demoPayments(): Payments {
     verify: async () => ({ outcome: 'valid' }),
     settle: async () => ({ outcome: 'unknown', cause: 'demo_mode', transaction: null }),
     lookUp: async () => ({ outcome: 'unavailable' }),
+    balanceOf: async () => null,
     health: async () => null,
   };
 }

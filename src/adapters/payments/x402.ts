@@ -7,7 +7,7 @@ import type { Clock } from '#src/ports/clock.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import { headerOf, isPresented, readPayment, termsValidators } from './authorization.ts';
+import { isPresented, readPayment, reopenPayment, termsValidators, writePayment } from './authorization.ts';
 import { rpcChain } from './chain.ts';
 import { chainScan } from './chain-scan.ts';
 import { facilitator } from './facilitator.ts';
@@ -108,7 +108,8 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       askedFor: perRoute(pricing.routes, askedFor),
       askedForRun: (ticket) => askedFor(pricing.ticketOf(ticket)),
       isPresented,
-      headerOf,
+      write: writePayment,
+      reopen: (text) => reopenPayment({ terms, hasCode }, text),
       read: (header) => readPayment({ terms, hasCode }, header),
       challenge: challengeBuilder({ pricing, offerKey, clock }),
       settled: settlementHeaders({ pricing, offerKey }),

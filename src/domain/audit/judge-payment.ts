@@ -13,7 +13,7 @@ import {
   NO_ENTRY,
   type Sums,
 } from '../payment/ledger.ts';
-import { type Charge, isReturned, type Payment } from '../payment/state.ts';
+import { type Charge, isReturned, type Payment, reservationIn } from '../payment/state.ts';
 import { type Fault, fault } from './finding.ts';
 
 /**
@@ -56,9 +56,8 @@ const impossible = (message: string): Fault => fault('payment_event_impossible',
 
 /** The fault of an event that the payment's state allows. */
 function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent): Fault | null {
-  if (event.type === 'PaymentReserved' || event.type === 'PaymentDeferred' || payment.status === 'absent')
-    return null;
-  const { reserved } = payment;
+  const reserved = reservationIn(payment);
+  if (event.type === 'PaymentReserved' || event.type === 'PaymentDeferred' || reserved === null) return null;
   if (event.data.jobId !== reserved.jobId)
     return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);
   if (event.type === 'PaymentRejected' && payment.status === 'missing' && servedBy !== null)
@@ -177,7 +176,7 @@ export function claimFault(
     // The payment is reserved before its key is claimed.
     if (paymentStream === null || hasEnded) return null;
     if (history?.payment.status !== 'absent' && history?.payment.reserved.jobId === jobId) return null;
-    return history === null
+    return history === null || history.payment.status === 'absent'
       ? fault('payment_missing', 'the claim names a payment that the log does not have')
       : fault('payment_mismatch', 'the claim names a payment that was not reserved for its job');
   }

@@ -45,7 +45,7 @@ export const PaymentReserved = declareEvent('payment', 'reservedAt', {
 });
 export type PaymentReserved = EventData<typeof PaymentReserved>;
 
-/** Bound to one run of a schedule: nothing is settled before that run is due, and it buys nothing else. */
+/** Pledged to a run of a schedule: nothing is settled before a run is due, and it buys nothing but runs of that schedule. */
 export const PaymentDeferred = declareEvent('payment', 'deferredAt', {
   ...authorized,
   scheduleId: Text,

@@ -197,7 +197,7 @@ export const CONDITIONS = {
     codes: {
       wrong_clock: error(
         'RelaySchedulesHeld',
-        'The clock of this machine differs by {seconds} s from that of the database, or has jumped: no run of a schedule is sold or started until both agree for a minute.',
+        'The clock of this machine differs by {differsMs} ms from that of the database, or has jumped: no run of a schedule is sold or started until both agree for a minute.',
       ),
       vault_unavailable: warn(
         'RelaySchedulesHeld',

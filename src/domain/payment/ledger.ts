@@ -108,12 +108,11 @@ export function openState({ payment, job, since }: LedgerEntry, nowMs: number): 
 }
 
 /**
- * `deferred`: it is for a run of a schedule that is not due. `settling`: its settlement is under way. `running`: its call is. `served`: its call was made. `self_paid`: by the wallet
+ * `settling`: its settlement is under way. `running`: its call is. `served`: its call was made. `self_paid`: by the wallet
  * that was paid, so that no money came in. `rejected`, `released`: it ended without money moving.
  */
 export type PaymentState =
   | OpenState
-  | 'deferred'
   | 'settling'
   | 'running'
   | 'served'
@@ -130,7 +129,6 @@ export function paymentState(entry: LedgerEntry, nowMs: number): PaymentState {
   if (payment.status === 'settled' && isSelfPaid(payment.reserved)) return 'self_paid';
   if (payment.status === 'settled') return job === 'running' ? 'running' : 'served';
   switch (payment.status) {
-    case 'deferred':
     case 'refunded':
     case 'rejected':
     case 'released':

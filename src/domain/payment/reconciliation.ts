@@ -3,7 +3,7 @@
 import { sha256, toHex, utf8 } from '../encoding.ts';
 import { type ChainReconciled, chainAccount, identityText, type Unattributed } from '../events/payment.ts';
 import { type EventOf, event, STREAM } from '../events.ts';
-import { type ChainFinding, isSurelyOver, type Payment, paymentSettled } from './state.ts';
+import { type ChainFinding, isSurelyOver, type Payment, paymentSettled, reservationIn } from './state.ts';
 
 /** One asset of one payee: what a comparison is about. Addresses in lower case. */
 export type ChainAccount = { readonly network: string; readonly asset: string; readonly payee: string };
@@ -53,8 +53,9 @@ export function judgeTransfer(
   transfer: ChainTransfer,
   at: string,
 ): TransferVerdict {
-  if (payment.status === 'absent') return { kind: 'unattributed' };
-  const { jobId, amount, payTo } = payment.reserved;
+  const reserved = reservationIn(payment);
+  if (reserved === null) return { kind: 'unattributed' };
+  const { jobId, amount, payTo } = reserved;
   // Two authorizations of a payer can have one nonce: only the recorded one pays for the payment.
   if (BigInt(amount) !== transfer.amount || payTo.toLowerCase() !== payee) return { kind: 'unattributed' };
   if ('settled' in payment && isCharged(payment)) {
@@ -64,7 +65,7 @@ export function judgeTransfer(
     const facts = { jobId, recorded, transaction, correctedAt: at };
     return { kind: 'corrects', event: event('SettlementCorrected', facts) };
   }
-  return { kind: 'settles', event: paymentSettled(payment, transfer.transaction, 'chain', at) };
+  return { kind: 'settles', event: paymentSettled({ reserved }, transfer.transaction, 'chain', at) };
 }
 
 /** The books have the charge, and no comparison found it missing. */

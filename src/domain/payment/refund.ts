@@ -61,7 +61,6 @@ export function refundable(
 const NOT_REFUNDABLE: Readonly<Record<Exclude<Payment, RefundablePayment>['status'], BeginRefusal>> = {
   absent: 'not_found',
   rejected: 'not_charged',
-  deferred: 'not_charged',
   released: 'not_charged',
   reserved: 'unconfirmed',
   retried: 'unconfirmed',

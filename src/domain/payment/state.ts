@@ -19,9 +19,8 @@ export type Charge = PaymentSettled & {
 };
 
 export type Payment =
-  | { readonly status: 'absent' }
-  /** Bound to a run of a schedule that is not due yet: nothing was settled, and it buys nothing else. */
-  | { readonly status: 'deferred'; readonly reserved: PaymentReserved; readonly deferred: PaymentDeferred }
+  /** Not reserved so far. `pledge`: it is for runs of one schedule and buys nothing else; null: it is for any call. */
+  | { readonly status: 'absent'; readonly pledge: PaymentDeferred | null }
   /** A settle call may have been made, which a crash hid. */
   | {
       readonly status: 'reserved' | 'unknown' | 'retried';
@@ -64,18 +63,19 @@ export type Payment =
     };
 
 /** Reserved for a job and not ended: the job is the only one that this payment may ever buy. */
-export type BoundPayment = Exclude<
-  Payment,
-  ReturnedPayment | { status: 'absent' | 'deferred' | 'rejected' | 'released' }
->;
+export type BoundPayment = Exclude<Payment, ReturnedPayment | { status: 'absent' | 'rejected' | 'released' }>;
 
 /** Its refund has begun or is recorded: it buys nothing. */
 export type ReturnedPayment = Extract<Payment, { status: 'refunding' | 'refunded' }>;
 
-export const absentPayment: Payment = { status: 'absent' };
+export const absentPayment: Payment = { status: 'absent', pledge: null };
 
 export const isBound = (payment: Payment): payment is BoundPayment =>
-  !['absent', 'deferred', 'refunding', 'refunded', 'rejected', 'released'].includes(payment.status);
+  !['absent', 'refunding', 'refunded', 'rejected', 'released'].includes(payment.status);
+
+/** Its money moved before this log has reserved it for a run: the log may lack events, so that it executes nothing. */
+export const isUsedBefore = (payment: Payment): boolean =>
+  payment.status === 'settled' && payment.reserved.owner === UNRESERVED;
 
 export const isReturned = (payment: Payment): payment is ReturnedPayment =>
   payment.status === 'refunding' || payment.status === 'refunded';
@@ -94,16 +94,17 @@ export const isSelfPaid = ({ payer, payTo }: Pick<PaymentReserved, 'payer' | 'pa
 export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   if (isReturned(payment)) return evolveReturned(payment, event);
   if (event.type === 'PaymentDeferred') {
-    if (isBound(payment) || payment.status === 'deferred') return payment;
-    return { status: 'deferred', reserved: reservationOf(event.data), deferred: event.data };
+    const isFree = payment.status === 'absent' ? payment.pledge === null : !isBound(payment);
+    return isFree ? { status: 'absent', pledge: event.data } : payment;
   }
   if (event.type === 'PaymentReserved') {
     if (isBound(payment)) return payment;
-    // Only the run that it is bound to.
-    if (payment.status === 'deferred' && payment.reserved.jobId !== event.data.jobId) return payment;
+    // Only the run that it is pledged to.
+    if (payment.status === 'absent' && payment.pledge !== null && payment.pledge.jobId !== event.data.jobId)
+      return payment;
     return { status: 'reserved', reserved: event.data, owner: event.data.owner, transaction: null };
   }
-  if (payment.status === 'absent') return payment;
+  if (payment.status === 'absent') return evolvePledged(payment, event);
   if (payment.status === 'settled') return evolveSettled(payment, event);
   const { reserved } = payment;
   // The money of this authorization is in, whatever was concluded before and whichever job's call moved it.
@@ -111,12 +112,11 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
     const before = payment.status === 'missing' ? payment.settled : null;
     return { status: 'settled', reserved, settled: chargeOf(event.data, before) };
   }
-  if (!isBound(payment) && payment.status !== 'deferred') return payment;
+  if (!isBound(payment)) return payment;
   // Nothing was sent for it, and it can never be paid: it is over.
   if (event.type === 'PaymentRejected') return { status: 'rejected', reserved, reason: event.data.reason };
   if (event.type === 'PaymentReleased' && payment.status !== 'missing')
     return { status: 'released', reserved, reason: event.data.reason };
-  if (payment.status === 'deferred') return payment;
   if (payment.status === 'missing') {
     const { settled, missing } = payment;
     return event.type === 'RefundBegun'
@@ -143,11 +143,39 @@ export function evolvePayment(payment: Payment, event: PaymentEvent): Payment {
   }
 }
 
-/** As the run will reserve it. */
-function reservationOf(deferred: PaymentDeferred): PaymentReserved {
-  const { scheduleId: _, run: __, dueAt: ___, deferredAt, ...authorized } = deferred;
-  return { ...authorized, v: 1, owner: '', reservedAt: deferredAt };
+/** A payment for runs that no call has reserved: it ends with its last run, or its money moves without us. */
+function evolvePledged(payment: Extract<Payment, { status: 'absent' }>, event: PaymentEvent): Payment {
+  if (payment.pledge === null) return payment;
+  const reserved = reservationOf(payment.pledge);
+  if (event.type === 'PaymentSettled')
+    return { status: 'settled', reserved, settled: chargeOf(event.data, null) };
+  if (event.type !== 'PaymentReleased' && event.type !== 'PaymentRejected') return payment;
+  const status = event.type === 'PaymentReleased' ? 'released' : 'rejected';
+  return { status, reserved, reason: event.data.reason };
 }
+
+const UNRESERVED = '';
+
+/** What was reserved, or would be by the run that the payment is pledged to; null: neither. */
+export const reservationIn = (payment: Payment): PaymentReserved | null =>
+  payment.status === 'absent' ? payment.pledge && reservationOf(payment.pledge) : payment.reserved;
+
+function reservationOf(pledge: PaymentDeferred): PaymentReserved {
+  const { scheduleId: _, run: __, dueAt: ___, deferredAt, ...authorized } = pledge;
+  return { ...authorized, v: 1, owner: UNRESERVED, reservedAt: deferredAt };
+}
+
+/** What one authorization moves, to whom and until when. `payloadHash` null: every signature counts. */
+export type Authorized = Pick<PaymentReserved, 'amount' | 'payTo' | 'validBefore'> & {
+  readonly payloadHash: string | null;
+};
+
+/** Whether this is the authorization that was recorded: another one may have the same nonce. */
+export const isRecorded = (authorized: Authorized, recorded: PaymentReserved | PaymentDeferred): boolean =>
+  authorized.amount === recorded.amount &&
+  authorized.payTo === recorded.payTo &&
+  authorized.validBefore === recorded.validBefore &&
+  (authorized.payloadHash === null || authorized.payloadHash === recorded.payloadHash);
 
 function evolveSettled(payment: Extract<Payment, { status: 'settled' }>, event: PaymentEvent): Payment {
   switch (event.type) {

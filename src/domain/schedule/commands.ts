@@ -45,6 +45,12 @@ export function nextToFund(
   return { run: next, passed: [skipped(schedule, facts, time)] };
 }
 
+/** The run itself if it is still to come, else the next one that is; null: there is none. */
+export const laterRun = (plan: Plan, planned: PlannedRun, time: Time): PlannedRun | null =>
+  Date.parse(planned.dueAt) > time.now
+    ? planned
+    : runAfter(plan, planned.run + 1, dueAfter(plan.schedule, time.now, time.calendar), time);
+
 export type Funding = Pick<RunFunded, 'jobId' | 'paymentStream' | 'validBefore' | 'holder' | 'sealed'>;
 
 export function defineSchedule(

@@ -18,6 +18,30 @@ export const SCHEDULE_LIMITS = {
     meaning: 'Paid runs of one payer that are not over.',
     whenExceeded: '429 too_many_in_flight.',
   },
+  ticketsPerSchedule: {
+    max: 100,
+    unit: 'runs',
+    meaning: 'Paid runs of one schedule that are not over, by any payer.',
+    whenExceeded: '429 too_many_in_flight.',
+  },
+  schedulesPerPayer: {
+    max: 50,
+    unit: 'schedules a day',
+    meaning: 'New schedules of one payer.',
+    whenExceeded: '429 rate_limited.',
+  },
+  schedulesPerClient: {
+    max: 200,
+    unit: 'schedules a day',
+    meaning: 'New schedules of one client address.',
+    whenExceeded: '429 rate_limited.',
+  },
+  requestBytes: {
+    max: 16_384,
+    unit: 'bytes',
+    meaning: 'The webhook of a schedule as JSON, which is stored until its last run.',
+    whenExceeded: '400 invalid_request.',
+  },
   ticketsPerClient: {
     max: 10,
     unit: 'runs',
@@ -44,12 +68,14 @@ export const RUN_TIMES = {
   authorizationMarginSeconds: 120,
   /** A payment is taken if it lives at least this long after its run is due. */
   authorizationLeastSeconds: 60,
-  /** No job of a run starts later than this after its catch-up has ended. */
+  /** A run starts at the first look after it is due: no later than this after its catch-up has ended. */
+  lookMs: 10_000,
+  /** No job of a run starts later than this after its catch-up has ended: its payment is settled first. */
   startGraceMs: 30_000,
   /** A run that may still be starting elsewhere is ended this long after its catch-up. */
   endGraceMs: 120_000,
-  /** Due runs are spread over at most this. */
-  spreadMs: 10_000,
-  /** The runner's clock and that of the store may differ by this. */
+  /** The clocks of the process and of the store may differ by this. */
   clockToleranceMs: 5000,
+  /** After a larger difference they have to agree for so long. */
+  clockAgreesMs: 60_000,
 } as const;

@@ -16,6 +16,8 @@ export type Schedule =
   | {
       readonly status: 'active' | 'paused' | 'cancelled';
       readonly defined: ScheduleDefined;
+      /** Keyed hash of who bought run 1; null: no one has. */
+      readonly holder: string | null;
       /** In the order of their runs. */
       readonly tickets: readonly Ticket[];
       /** Runs without a payment, the last ones in a row. */
@@ -36,7 +38,8 @@ export function evolveSchedule(schedule: Schedule, event: ScheduleEvent): Schedu
   if (schedule.status === 'absent') {
     if (event.type !== 'ScheduleDefined') return schedule;
     const { next } = event.data;
-    return { status: 'active', defined: event.data, tickets: [], unfundedInARow: 0, lastDueAt: null, next };
+    const started = { tickets: [], unfundedInARow: 0, lastDueAt: null, holder: null };
+    return { status: 'active', defined: event.data, ...started, next };
   }
   switch (event.type) {
     case 'ScheduleDefined':
@@ -71,6 +74,7 @@ function fund(schedule: DefinedSchedule, funded: RunFunded): Schedule {
   return {
     ...schedule,
     status: 'active',
+    holder: schedule.holder ?? funded.holder,
     tickets: [...schedule.tickets, ticket],
     unfundedInARow: 0,
     lastDueAt: dueAt,

@@ -26,8 +26,6 @@ export type PaymentGate = {
   identify(request: Request): Promise<Payer | Refused<'payment_required' | 'invalid_request'>>;
   /** Every `payment_required`, wherever it was said, is a 402 that can be paid; others have the error body. */
   refuse(refusal: RouteRefused, ticket?: TicketOffer): Promise<Response>;
-  /** The header that brought the payment; null: there is none. */
-  headerOf(request: Request): { readonly name: string; readonly value: string } | null;
   /** Of an execution that was paid for by the payer of this very call, now or before. */
   settled(execution: Execution, presented: PresentedPayment | null): Promise<WireHeaders>;
 };
@@ -46,7 +44,6 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
       const presented = await payments.read(readerOf(request));
       return isRefused(presented) ? presented : { presented, payer: presented.payer };
     },
-    headerOf: (request) => payments.headerOf(readerOf(request)),
     async refuse(refusal, ticket) {
       if (refusal.refused !== 'payment_required') return refusalAnswer(refusal);
       const { hints = [] } = refusal;
@@ -83,7 +80,6 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
 
 const nobodyPays: PaymentGate = {
   isOpen: () => true,
-  headerOf: () => null,
   identify: async () => ({ presented: null, payer: 'demo' }),
   refuse: async (refusal) => refusalAnswer(refusal),
   settled: async () => ({}),

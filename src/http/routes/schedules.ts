@@ -30,14 +30,15 @@ import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import type { TicketOffer } from '#src/ports/payment-protocol.ts';
 import type { Bought, Buyer } from '#src/usecases/schedules/buy-run.ts';
+import type { Cancelled } from '#src/usecases/schedules/end-run.ts';
 import { notFound, type Quote } from '#src/usecases/schedules/quote.ts';
 
 export type SchedulesDeps = {
   quoteSchedule(request: ScheduleRequest): Promise<Quote | Refused>;
-  quoteRun(scheduleId: string): Promise<Quote | Refused>;
+  quoteRun(row: ScheduleRecord): Quote | Refused;
   create(request: ScheduleRequest, buyer: Buyer): Promise<Bought | Refused>;
   fund(scheduleId: string, buyer: Buyer): Promise<Bought | Refused>;
-  cancel(scheduleId: string, token: string): Promise<{ readonly status: string } | Refused>;
+  cancel(scheduleId: string, token: string): Promise<Cancelled | Refused>;
   upcoming(schedule: Bought['schedule']): ReturnType<typeof upcomingRuns>;
   /** Throws `Fault` if the read models are unavailable. */
   find(scheduleId: string): Promise<ScheduleRecord | null>;
@@ -100,6 +101,13 @@ export const ScheduleResponse = Closed({
 export const CancelResponse = Closed({
   scheduleId: Id,
   status: Type.Literal('cancelled'),
+  underWay: Type.Array(
+    Closed({ n: Type.Integer({ minimum: 1 }), jobId: Type.String({ pattern: ID_PATTERN.job }) }),
+    {
+      description:
+        'Runs that had begun: their payment is reserved or they are free. They end, and are charged once.',
+    },
+  ),
   links: ScheduleLinks,
 });
 
@@ -134,12 +142,15 @@ async function admit(deps: Deps, request: Request, id: string): Promise<Allowed 
 
 const ID = { description: 'Identifier of the schedule.', pattern: ID_PATTERN.schedule };
 
-const buyerOf = (
-  deps: Deps,
-  request: Request,
-  payer: Pick<Buyer, 'presented' | 'payer'>,
-  header: Buyer['header'],
-): Buyer => ({ ...payer, header, client: deps.clientKey(countedAs(contextOf(request).client)) });
+/** The token of a schedule that the request sends; null: none. */
+const tokenIn = ({ headers }: Request): string | null =>
+  /^Bearer ([A-Za-z0-9_-]{43})$/i.exec(headers.get('authorization') ?? '')?.[1] ?? null;
+
+const buyerOf = (deps: Deps, request: Request, payer: Pick<Buyer, 'presented' | 'payer'>): Buyer => ({
+  ...payer,
+  token: tokenIn(request),
+  client: deps.clientKey(countedAs(contextOf(request).client)),
+});
 
 const PAID_ERRORS = {
   ...BODY_ERRORS,
@@ -178,7 +189,7 @@ function createEndpoint(deps: Deps, links: Links): Endpoint {
     if (isRefused(parsed)) return refuse(parsed, 'body' in parsed ? parsed.body : null);
     const unkeyed = refuseKey(request.headers);
     if (isRefused(unkeyed)) return unkeyed;
-    const bought = await deps.create(parsed.body, buyerOf(deps, request, parsed, gate.headerOf(request)));
+    const bought = await deps.create(parsed.body, buyerOf(deps, request, parsed));
     return isRefused(bought) ? refuse(bought, parsed.body) : json(201, shown(deps, links, bought));
   });
 }
@@ -187,7 +198,8 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
   const gate = paymentGate(deps, 'execute/webhook');
   async function refuse(refusal: RouteRefused, id: string): Promise<Response> {
     if (refusal.refused !== 'payment_required') return gate.refuse(refusal);
-    const quote = await deps.quoteRun(id);
+    const found = await findSurely(deps, id);
+    const quote = isRefused(found) ? found : deps.quoteRun(found);
     if (isRefused(quote)) return gate.refuse(quote);
     const { run, maxTimeoutSeconds } = quote;
     return gate.refuse(refusal, {
@@ -204,7 +216,11 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
     id: ID,
     answers: { 201: [ROUTES.fundRun.description, BoughtResponse] },
     paidUsd: usd(deps.settings.offer),
-    errors: { ...PAID_ERRORS, 404: 'No such schedule.' },
+    errors: {
+      ...PAID_ERRORS,
+      403: 'Neither the payer of run 1 nor the token of the schedule: nothing was stored.',
+      404: 'No such schedule.',
+    },
   } as const;
   return endpoint(ROUTES.fundRun, operation, async ({ request, id }) => {
     const admitted = await admit(deps, request, id);
@@ -217,7 +233,7 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
     if (isRefused(payer)) return refuse(payer, id);
     const unkeyed = refuseKey(request.headers);
     if (isRefused(unkeyed)) return unkeyed;
-    const bought = await deps.fund(id, buyerOf(deps, request, payer, gate.headerOf(request)));
+    const bought = await deps.fund(id, buyerOf(deps, request, payer));
     return isRefused(bought) ? refuse(bought, id) : json(201, shown(deps, links, bought));
   });
 }
@@ -241,6 +257,14 @@ function shown(
   };
 }
 
+const findSurely = (deps: Deps, id: string) =>
+  findForSure(
+    deps.progress,
+    () => deps.find(id),
+    notFound(),
+    () => false,
+  );
+
 function readEndpoint(deps: Deps, links: Links): Endpoint {
   const operation = {
     id: ID,
@@ -250,12 +274,7 @@ function readEndpoint(deps: Deps, links: Links): Endpoint {
   return endpoint(ROUTES.schedule, operation, async ({ request, id }) => {
     const admitted = await admit(deps, request, id);
     if (isRefused(admitted)) return admitted;
-    const found = await findForSure(
-      deps.progress,
-      () => deps.find(id),
-      notFound(),
-      () => false,
-    );
+    const found = await findSurely(deps, id);
     return isRefused(found) ? found : scheduleShown(found, links);
   });
 }
@@ -304,14 +323,14 @@ function cancelEndpoint(deps: Deps, links: Links): Endpoint {
   return endpoint(ROUTES.cancelSchedule, operation, async ({ request, id }) => {
     const admitted = await admit(deps, request, id);
     if (isRefused(admitted)) return admitted;
-    const [, token = ''] =
-      /^Bearer ([A-Za-z0-9_-]{43})$/i.exec(request.headers.get('authorization') ?? '') ?? [];
-    if (token === '') return notFound();
+    const token = tokenIn(request);
+    if (token === null) return notFound();
     const cancelled = await deps.cancel(id, token);
     if (isRefused(cancelled)) return cancelled;
     return {
       scheduleId: id,
       status: 'cancelled',
+      underWay: cancelled.underWay.map(({ run: n, jobId }) => ({ n, jobId })),
       links: scheduleLinks(links, id),
     } satisfies typeof CancelResponse.static;
   });

@@ -67,10 +67,6 @@ export function fingerprint(
   return toHex(keyedHash.mac('fingerprint', fingerprintText(request, route, decisionId)));
 }
 
-/** Of all runs of one schedule; a payment for one of them is for no other request. */
-export const runFingerprint = (keyedHash: KeyedHash, request: NormalRequest, scheduleId: string): string =>
-  toHex(keyedHash.mac('run', `${scheduleId} ${fingerprintText(request, 'execute/webhook', null)}`));
-
 /** `payer` null if it is unknown who will pay (policy check): then only the host's quota is read. */
 export async function judgeRequest(
   deps: JudgeDeps,

@@ -74,10 +74,10 @@ const confirmFirst = () =>
 /** The payment of a run is judged by the terms of its purchase: of today's, only the payee counts. */
 export function validatePayment(
   { payments, clock }: { readonly payments: Payments; readonly clock: Pick<Clock, 'now'> },
-  { ticket }: Pick<ExecuteInput, 'ticket'>,
+  { run }: Pick<ExecuteInput, 'run'>,
   presented: PresentedPayment,
 ): Allowed | Refused {
-  if (ticket === undefined) return payments.validateNew(presented, clock.now());
+  if (run === undefined) return payments.validateNew(presented, clock.now());
   const terms = payments.validateTerms(presented);
   if (!isRefused(terms) || reasonOf(terms) === 'amount_mismatch') return ALLOWED;
   return refused('payment_required', terms.message, { details: { reason: 'terms_changed' } });

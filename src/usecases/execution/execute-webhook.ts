@@ -43,8 +43,10 @@ import {
   unprovenPayer,
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
-import { type PaymentDeps, releasePayment, reservePayment, verifyPayment } from './payment-steps.ts';
+import { type PaymentDeps, reservePayment, verifyPayment } from './payment-steps.ts';
 import type { Release, Turns } from './process-limits.ts';
+import { releasePayment } from './release-payment.ts';
+import { demandDue, runOver, startedRun } from './run-due.ts';
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
 import { type Plan, settlePayment, unconfirmed } from './settle-payment.ts';
 
@@ -295,7 +297,7 @@ async function verify(deps: ExecuteDeps, call: Call, state: At<'verify'>): Promi
 /** PaymentReserved: from here on the payment buys this job and no other. */
 async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Promise<State> {
   const { streams } = state.known;
-  const jobId = call.lookup.jobId ?? makeId('job', deps.entropy.bytes(16));
+  const jobId = call.run?.jobId ?? makeId('job', deps.entropy.bytes(16));
   const payment = await reservePayment(deps, call, streams.payment, jobId);
   const { presented } = call;
   const plan = { jobId, paymentStream: call.lookup.paymentStream, payment, presented, first: true };
@@ -303,15 +305,19 @@ async function reserve(deps: ExecuteDeps, call: Call, state: At<'reserve'>): Pro
 }
 
 /** IdempotencyKeyClaimed: the last append before the settle call. A call that loses the key gives its payment up. */
-async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise<State> {
+async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise<State | Refused> {
   const { passed, plan, streams } = state;
   const { jobId } = plan;
   const { fingerprint, paymentStream } = call.lookup;
+  const due = await demandDue(deps, call.run, paymentStream);
+  if (isRefused(due)) return due;
   const view = streams.claim;
   const facts = { jobId, fingerprint, paymentStream, claimedAt: isoNow(deps) };
   const claiming = view && claimKey(facts, streams.release, view.state);
   if (claiming?.kind === 'lost') {
-    await releasePayment(deps, call, jobId, claiming.holder.jobId);
+    const facts = { jobId, reason: 'key_lost', lostKeyTo: claiming.holder.jobId };
+    if (paymentStream !== null)
+      await call.deadline.forAppend(releasePayment(deps, paymentStream, 'reserved', facts));
     return { step: 'lookUp', passed };
   }
   const isNew = claiming !== null && claiming.events.length > 0;
@@ -343,10 +349,9 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
   const { passed, jobId, paymentStream, payment } = state;
   const { deadline, lookup, read } = call;
   if (deadline.hasPassed() && isAnonymous(call)) throw new EventLogUnavailable();
-  const { ticket } = call;
+  const { run } = call;
   const now = deps.clock.now();
-  // Its schedule may have skipped the run by then.
-  if (ticket !== undefined && now > ticket.startBefore) return inProgress(null);
+  if (run !== undefined && now > run.notAfter) return runOver('missed');
   const { method, retry, timeoutMs } = read.request;
   const opened = openRequest(deps, call, jobId);
   const acknowledged = deadline.limitAppend();
@@ -366,10 +371,7 @@ async function start(deps: ExecuteDeps, call: Call, state: At<'start'>): Promise
     timeoutMs,
     owner: deps.owner,
     commitments: opened.commitments,
-    schedule:
-      ticket === undefined
-        ? null
-        : { ...ticket.schedule, lateByMs: Math.max(0, now - Date.parse(ticket.schedule.dueAt)) },
+    schedule: run === undefined ? null : startedRun(run, now),
   }).finally(acknowledged);
   if (started.kind === 'closed') return finish(passed, started, opened);
   if (!deadline.hasPassed() || !isAnonymous(call))

@@ -6,6 +6,7 @@ import { STREAM } from '#src/domain/events.ts';
 import type { FailureReason } from '#src/domain/failure-reasons.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import type { Authorized } from '#src/domain/payment/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { type Allowed, Fault, type Refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -14,7 +15,7 @@ import { logFault } from '#src/ports/outage.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { KeyedHash, Signer } from '#src/ports/signer.ts';
-import { fingerprint, type ReadRequest, runFingerprint } from '#src/usecases/decisions/judge-request.ts';
+import { fingerprint, type ReadRequest } from '#src/usecases/decisions/judge-request.ts';
 import type { ResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { type DiscloseDeps, discloseRequest, type RequestDisclosures } from './disclosures.ts';
 import type { Lookup } from './idempotency.ts';
@@ -38,15 +39,16 @@ export type ExecuteInput = {
   /** The Via header of the caller's request. */
   readonly via: string | null;
   /** Absent: it is no run of a schedule. */
-  readonly ticket?: RunTicket;
+  readonly run?: RunInput;
 };
 
-/** A run of a schedule: the job that it is, decided before it was due. */
-export type RunTicket = {
+/** A run of a schedule: its key is its schedule and its number, and no key of a caller names it. */
+export type RunInput = {
+  /** The job that it becomes, decided when it was bought. */
   readonly jobId: string;
   readonly schedule: Omit<ScheduledRun, 'lateByMs'>;
   /** No job starts later: Unix ms. */
-  readonly startBefore: number;
+  readonly notAfter: number;
 };
 
 /** What an execution returns, whether it was run now, replayed, resumed or closed after an interruption. */
@@ -99,7 +101,7 @@ export function callOf(
 
 /** What the event log knows the call by. */
 export function lookupOf(keyedHash: KeyedHash, input: ExecuteInput, { request }: ReadRequest): Lookup {
-  const { presented, payer, route, decisionId, ticket } = input;
+  const { presented, payer, route, decisionId, run } = input;
   // One decision approves one execution per payer: without an idempotency key the decision is the key. The payment's
   // identifier is the key of a request that has neither; as it is no part of the request, each copy of a payment finds
   // its job, whatever its header contains beside it.
@@ -109,18 +111,26 @@ export function lookupOf(keyedHash: KeyedHash, input: ExecuteInput, { request }:
   return {
     paymentStream: presented === null ? null : STREAM.payment(presented.hash),
     claimStream:
-      key === null || ticket !== undefined
-        ? null
-        : STREAM.claim(toHex(keyedHash.mac('claim', JSON.stringify([payer, key])))),
-    fingerprint:
-      ticket === undefined
-        ? fingerprint(keyedHash, request, route, decisionId)
-        : runFingerprint(keyedHash, request, ticket.schedule.id),
-    jobId: ticket?.jobId ?? null,
-    authorization: presented,
-    payloadHash: presented?.signer === 'contract' ? presented.payloadHash : null,
+      run === undefined
+        ? key && claimOf(keyedHash, 'claim', [payer, key])
+        : claimOf(keyedHash, 'run-claim', [run.schedule.id, run.schedule.run]),
+    fingerprint: fingerprint(keyedHash, request, route, decisionId),
+    scheduleId: run?.schedule.id ?? null,
+    authorization: presented && authorizedBy(presented),
   };
 }
+
+const claimOf = (
+  keyedHash: KeyedHash,
+  scope: 'claim' | 'run-claim',
+  key: readonly (string | number)[],
+): string => STREAM.claim(toHex(keyedHash.mac(scope, JSON.stringify(key))));
+
+/** A payer's own key signs one authorization in one way; of a contract wallet, each signature counts as another payment. */
+export const authorizedBy = (presented: PresentedPayment): Authorized => {
+  const { amount, payTo, validBefore, signer, payloadHash } = presented;
+  return { amount, payTo, validBefore, payloadHash: signer === 'contract' ? payloadHash : null };
+};
 
 /** Who sent a contract wallet's signature is known only after the facilitator has verified it. */
 export const isContract = ({ presented }: Call): boolean => presented?.signer === 'contract';
@@ -137,7 +147,7 @@ export const unprovenPayer = (call: Call): string =>
 
 /** Has neither a payment nor a key by which its caller could find it again. */
 export const isAnonymous = ({ lookup }: Call): boolean =>
-  lookup.paymentStream === null && lookup.claimStream === null && lookup.jobId === null;
+  lookup.paymentStream === null && lookup.claimStream === null;
 
 // ── what it sends ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,20 +1,24 @@
 // What the event log already contains of a request: by its payment, then by its idempotency key. Streams decide, never
 // a read model.
 
-import type { IdempotencyKeyClaimed, PaymentReserved } from '#src/domain/events/payment.ts';
+import { decodeEvent } from '#src/domain/event-codec.ts';
+import type { IdempotencyKeyClaimed, PaymentDeferred } from '#src/domain/events/payment.ts';
 import type { CompletedJob } from '#src/domain/job/state.ts';
 import { type Claim, type ReleaseReason, retentionOver } from '#src/domain/payment/claim.ts';
 import {
+  type Authorized,
   type BoundPayment,
   isBound,
+  isRecorded,
   isReturned,
+  isUsedBefore,
   type Payment,
   type ReturnedPayment,
 } from '#src/domain/payment/state.ts';
-import { type Refused, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { CLAIM, JOB, load, PAYMENT, type View } from '#src/usecases/process/stream.ts';
+import { CLAIM, JOB, type Loaded, load, PAYMENT, type View } from '#src/usecases/process/stream.ts';
 import type { GuessLimit } from './process-limits.ts';
 import type { Recovery } from './recover-jobs.ts';
 
@@ -30,16 +34,11 @@ export type Lookup = {
   readonly paymentStream: string | null;
   readonly claimStream: string | null;
   readonly fingerprint: string;
-  /** Of a run of a schedule, whose job was decided before it was due; null: it is none. */
-  readonly jobId: string | null;
-  /** Of the payment presented: another authorization may have the same nonce. null: none is presented. */
+  /** Whose run it is; null: of no schedule. */
+  readonly scheduleId: string | null;
+  /** Of the payment presented, what network, asset, payer and nonce do not name; null: none is presented. */
   readonly authorization: Authorized | null;
-  /** What a known payment's must equal; null: the payer's own key signed, so every copy is the payer's. */
-  readonly payloadHash: string | null;
 };
-
-/** What one authorization moves, to whom and until when: network, asset, payer and nonce name its stream. */
-type Authorized = Pick<PaymentReserved, 'amount' | 'payTo' | 'validBefore'>;
 
 /** The streams as read, for the appends that follow. */
 export type Streams = {
@@ -67,9 +66,8 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
     paymentStream === null ? null : load(deps, PAYMENT, paymentStream),
     claimStream === null ? null : load(deps, CLAIM, claimStream),
   ]);
-  if (lookup.jobId !== null) return byRun(deps, lookup, lookup.jobId, payment);
-  if (payment?.state.status === 'deferred')
-    return { kind: 'refused', by: 'payment', refusal: paymentReused() };
+  const pledged = payment === null ? ALLOWED : judgePledge(payment, lookup.scheduleId);
+  if (isRefused(pledged)) return { kind: 'refused', by: 'payment', refusal: pledged };
   if (payment !== null && (isBound(payment.state) || isReturned(payment.state))) {
     return byPayment(deps, lookup, { ...payment, state: payment.state }, claim);
   }
@@ -79,24 +77,28 @@ export async function findKnown(deps: LookUpDeps, lookup: Lookup): Promise<Known
   return byClaim(deps, lookup, payment, { ...claim, state: claim.state });
 }
 
-/** Of a run of a schedule: its job, and its payment as long as it is bound to that job. */
-async function byRun(
-  deps: LookUpDeps,
-  lookup: Lookup,
-  jobId: string,
-  payment: View<Payment> | null,
-): Promise<Known> {
-  const job = await findJob(deps, jobId);
-  if (job !== null) return { ...job, by: 'payment' };
-  const streams = { payment, claim: null, release: null };
-  if (payment === null) return { kind: 'new', streams };
-  const { state } = payment;
-  if (state.status === 'absent' || state.reserved.jobId !== jobId)
-    return { kind: 'refused', by: 'payment', refusal: paymentReused() };
-  if (state.status === 'deferred') return { kind: 'new', streams };
-  if (isBound(state)) return byPayment(deps, lookup, { ...payment, state }, null);
-  return { kind: 'refused', by: 'payment', refusal: paymentReused() };
+/** The schedule's run that a payment was pledged to, whatever became of it since; null: it is for any call. */
+export function findPledge({ events }: Pick<Loaded<Payment>, 'events'>): PaymentDeferred | null {
+  for (const recorded of events) {
+    const event = decodeEvent(recorded);
+    if (event?.type === 'PaymentDeferred') return event.data;
+  }
+  return null;
 }
+
+/** A payment buys runs of the schedule that it was pledged to, or calls, and never both. */
+function judgePledge(payment: Loaded<Payment>, scheduleId: string | null): Allowed | Refused {
+  if ((findPledge(payment)?.scheduleId ?? null) !== scheduleId) return paymentReused();
+  const { state } = payment;
+  if (scheduleId === null) return ALLOWED;
+  const isOver = state.status === 'rejected' || state.status === 'released';
+  if (isOver) return paymentOver(state.reason);
+  return isUsedBefore(state) ? paymentOver('unserved') : ALLOWED;
+}
+
+/** Of a run: its payment buys nothing any more. `reason`: a code. */
+export const paymentOver = (reason: string) =>
+  refused('payment_required', 'The payment of this run buys nothing any more.', { details: { reason } });
 
 async function byPayment(
   deps: LookUpDeps,
@@ -111,7 +113,7 @@ async function byPayment(
   // Closed: right and wrong requests get the same answer. An unfinished job is still owed to the right request.
   if (job?.kind === 'completed' && deps.guesses.isClosed(payment.stream)) return reused;
   // A request without a copy of the payment learns nothing by it: it is no guess and must not close the payment.
-  if (!isCopy(lookup, reserved)) return reused;
+  if (lookup.authorization === null || !isRecorded(lookup.authorization, reserved)) return reused;
   if (reserved.fingerprint !== lookup.fingerprint) {
     deps.guesses.count(payment.stream);
     return reused;
@@ -120,17 +122,6 @@ async function byPayment(
   // A payment in refund buys nothing; a result that it bought before is replayed.
   if (isReturned(state)) return { kind: 'refused', by: 'payment', refusal: paymentReturned(state.status) };
   return resume(deps, { ...payment, state }, claim);
-}
-
-/** The authorization that was recorded, and by a signature that only its payer can have made. */
-function isCopy({ authorization, payloadHash }: Lookup, reserved: PaymentReserved): boolean {
-  return (
-    authorization !== null &&
-    authorization.amount === reserved.amount &&
-    authorization.payTo === reserved.payTo &&
-    authorization.validBefore === reserved.validBefore &&
-    (payloadHash === null || payloadHash === reserved.payloadHash)
-  );
 }
 
 /** May take a key that has become free, and gives itself up for a lost one only if nothing can be settled yet. */
@@ -255,7 +246,7 @@ const keyLost = () =>
     'This payment is in and not served, and another job of yours holds its idempotencyKey.',
   );
 
-const paymentReused = () =>
+export const paymentReused = () =>
   refused(
     'payment_reused',
     'This payment was made for another request: repeat that one, or sign a new payment.',

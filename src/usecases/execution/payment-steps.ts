@@ -1,15 +1,16 @@
 // What the paid execution does with a payment before money moves: verify, reserve, release.
 import { event } from '#src/domain/events.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { type Payment, paymentSettled } from '#src/domain/payment/state.ts';
-import { ALLOWED, Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import type { Payment } from '#src/domain/payment/state.ts';
+import { ALLOWED, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
-import { append, type JournalDeps, load, PAYMENT, type View } from '#src/usecases/process/stream.ts';
+import { append, type JournalDeps, PAYMENT, type View } from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { checkWalletFailures } from './admission.ts';
+import { demandUnused, notVerified, recordEarlierUse } from './earlier-use.ts';
 import { type Call, isContract, unprovenPayer } from './execution-call.ts';
 import { findKnown, type LookUpDeps } from './idempotency.ts';
 import type { UnconfirmedPayments } from './process-limits.ts';
@@ -45,29 +46,16 @@ export async function verifyPayment(
   const place = await deps.verifies.enter(caller, waitMs, deps.stopping);
   if (isRefused(place)) return place;
   const answer = await deps.payments.verify(call.presented).finally(place);
-  if (answer.outcome === 'valid') return { verified: true };
-  if (answer.outcome === 'unavailable') {
-    throw new Fault('facilitator_unavailable', 'The payment could not be verified: nothing was charged.', {
-      retryAfterSeconds: 5,
-    });
-  }
+  if (answer.outcome === 'valid')
+    return call.run === undefined ? { verified: true } : demandUnused(deps, call);
+  if (answer.outcome === 'unavailable') throw notVerified();
   // A later copy fails because the first one has settled: then its stream contains it, and this is no 402.
   const known = await findKnown(deps, call.lookup);
   if (known.kind !== 'new' && (!isContract(call) || known.by === 'payment')) return { verified: false };
-  if (known.kind === 'new' && (await recordLateTransfer(deps, known.streams.payment)))
+  if (known.kind === 'new' && (await recordEarlierUse(deps, known.streams.payment)) === 'paid')
     return { verified: false };
   const { reason } = answer;
   return refused('payment_required', 'The payment is not valid.', { details: { reason } });
-}
-
-/** Of a payment that was rejected, or is for a run: its transfer may have been mined meanwhile. Returns false if the chain shows none. */
-async function recordLateTransfer(deps: PaymentDeps, view: View<Payment> | null): Promise<boolean> {
-  if (view?.state.status !== 'rejected' && view?.state.status !== 'deferred') return false;
-  const finding = await deps.payments.lookUp(view.state.reserved);
-  if (finding.outcome !== 'paid') return false;
-  const settled = paymentSettled(view.state, finding.transaction, 'chain', isoNow(deps));
-  await append(deps, PAYMENT, view, [settled]);
-  return true;
 }
 
 /** Appends PaymentReserved. Returns null if there is no payment (demo mode). */
@@ -97,26 +85,4 @@ export async function reservePayment(
     reservedAt: isoNow(deps),
   });
   return deadline.forAppend(append(deps, PAYMENT, view, [reserved]));
-}
-
-/**
- * Only what is still reserved: the key is held before the settle call, so nothing was settled under a key that this job
- * never had. Beyond that, money may have moved.
- */
-export async function releasePayment(
-  deps: PaymentDeps,
-  { lookup, deadline }: Pick<Call, 'lookup' | 'deadline'>,
-  jobId: string,
-  lostKeyTo: string,
-): Promise<void> {
-  if (lookup.paymentStream === null) return;
-  const view = await load(deps, PAYMENT, lookup.paymentStream);
-  if (view.state.status !== 'reserved' || view.state.reserved.jobId !== jobId) return;
-  const released = event('PaymentReleased', {
-    jobId,
-    reason: 'key_lost',
-    lostKeyTo,
-    releasedAt: isoNow(deps),
-  });
-  await deadline.forAppend(append(deps, PAYMENT, view, [released]));
 }

@@ -1,65 +1,65 @@
-// Buys runs of schedules: a payment is verified and bound to one run, and nothing is settled before that run is due.
-import { toHex } from '#src/domain/encoding.ts';
-import { type EventOf, event, STREAM } from '#src/domain/events.ts';
+// Buys runs of schedules: a payment is verified and pledged to a schedule, and nothing is settled before its run is due. What
+// is refused stores nothing.
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { type EventOf, event, type PaymentEvent, type ScheduleEvent, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
-import type { Payment } from '#src/domain/payment/state.ts';
-import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
-import {
-  defineSchedule,
-  type Funding,
-  firstRun,
-  fundRun as fund,
-  over,
-} from '#src/domain/schedule/commands.ts';
+import { isRecorded, type Payment } from '#src/domain/payment/state.ts';
+import { ALLOWED, type Allowed, Fault, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
+import { defineSchedule, firstRun, fundRun as fund, over } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
-import { type PaymentHeader, readSealedRequest } from '#src/domain/schedule/sealed.ts';
+import { readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import type { DefinedSchedule, PlannedRun, Schedule } from '#src/domain/schedule/state.ts';
 import { iso } from '#src/lib/iso.ts';
-import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import {
-  judgeRequest,
-  type ReadRequest,
-  readRequest,
-  runFingerprint,
-} from '#src/usecases/decisions/judge-request.ts';
+import { judgeRequest, type ReadRequest, readRequest } from '#src/usecases/decisions/judge-request.ts';
 import { takePaidSlot } from '#src/usecases/execution/admission.ts';
-import { accountOf, type Call, callOf, unprovenPayer } from '#src/usecases/execution/execution-call.ts';
-import { inProgress } from '#src/usecases/execution/idempotency.ts';
+import {
+  accountOf,
+  authorizedBy,
+  type Call,
+  callOf,
+  unprovenPayer,
+} from '#src/usecases/execution/execution-call.ts';
+import { findPledge, inProgress, paymentReused } from '#src/usecases/execution/idempotency.ts';
 import { verifyPayment } from '#src/usecases/execution/payment-steps.ts';
 import { eventIn } from '#src/usecases/process/read-events.ts';
-import { append, load, PAYMENT, SCHEDULE, type View } from '#src/usecases/process/stream.ts';
+import { decide, load, PAYMENT, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
-import { hashOf, releasePayment, tokenOf } from './end-run.ts';
-import {
-  nextOf,
-  noRun,
-  notFound,
-  type Quote,
-  quoteOf,
-  readPlan,
-  type ScheduleDeps,
-  timeOf,
-} from './quote.ts';
+import { hashOf, tokenOf } from './end-run.ts';
+import { nextOf, noRun, notFound, quoteOf, readPlan, type ScheduleDeps, timeOf } from './quote.ts';
+import { covered, holderOf, takeDay } from './ticket-worth.ts';
 
 export type Buyer = {
   /** null: calls are free. */
   readonly presented: PresentedPayment | null;
-  readonly header: PaymentHeader | null;
   readonly payer: string;
   /** An opaque key of the client address. */
   readonly client: string;
+  /** The token of the schedule that a further run is bought for; null: none was sent. */
+  readonly token: string | null;
 };
 
 export type Bought = {
   readonly schedule: DefinedSchedule;
   readonly run: PlannedRun;
-  /** null: the schedule was defined before, or its first payment is used. */
+  /** null: the schedule was defined before, or its first payment may be settled. */
   readonly cancelToken: string | null;
+};
+
+/** What a payment is, or is to be, pledged to. */
+type Order = {
+  readonly scheduleId: string;
+  readonly jobId: string;
+  /** Of the schedule: keyed hash. */
+  readonly fingerprint: string;
+  readonly run: PlannedRun;
+  readonly plan: Pick<DefinedSchedule['defined'], 'catchUpSeconds' | 'endsAt'>;
+  /** The payment is pledged to it already: an earlier purchase was cut off. */
+  readonly isPledged: boolean;
 };
 
 // ── purchases ───────────────────────────────────────────────────────────────────────────────────────────
@@ -72,29 +72,18 @@ export async function createSchedule(
 ): Promise<Bought | Refused> {
   const plan = readPlan(deps, request);
   if (isRefused(plan)) return plan;
-  const ids = {
-    scheduleId: makeId('sch', deps.entropy.bytes(16)),
-    jobId: makeId('job', deps.entropy.bytes(16)),
-  };
+  const { fingerprint } = plan.defined;
   return purchase(deps, buyer, plan.read, async (call) => {
-    const known = await knownTicket(deps, call);
+    const known = await findTicket(deps, buyer);
     if (known !== null && isRefused(known)) return known;
-    if (known !== null && known.schedule.state.status !== 'absent') {
-      const { state } = known.schedule;
-      if (state.defined.fingerprint !== plan.defined.fingerprint || known.run.run !== 1) return reused();
-      const isUnused = known.payment.state.status === 'deferred';
-      const cancelToken = isUnused ? tokenOf(deps, state.defined.scheduleId) : null;
-      return { schedule: state, run: known.run, cancelToken };
-    }
-    const run = known?.run ?? firstRun(plan.defined, timeOf(deps));
+    if (known !== null && known.pledge.fingerprint !== fingerprint) return paymentReused();
+    if (known?.bought != null) return firstBought(deps, known, known.bought);
+    const run = known === null ? firstRun(plan.defined, timeOf(deps)) : runOf(known.pledge);
     if (run === null) return noRun();
-    const { scheduleId, jobId } = known ?? ids;
-    const fingerprint = runFingerprint(deps.keyedHash, plan.read.request, scheduleId);
-    if (known !== null && known.payment.state.reserved.fingerprint !== fingerprint) return reused();
-    const quote = quoteOf(deps.clock.now(), run, plan.defined);
-    const order = { scheduleId, jobId, fingerprint, quote, endsAt: plan.defined.endsAt };
-    const funding = await payFor(deps, call, { buyer, order, isBound: known !== null });
-    if (isRefused(funding)) return funding;
+    const order = orderOf(deps, known, { fingerprint, run, plan: plan.defined });
+    const { scheduleId } = order;
+    const ticket = await takeTicket(deps, call, order, buyer, { isNew: true });
+    if (ticket === null || isRefused(ticket)) return ticket;
     const text = JSON.stringify(plan.webhook);
     const untilMs = keptUntil(plan.defined.endsAt);
     const sealed = await deps.vault.put({ name: scheduleId, text, untilMs, seat: null });
@@ -107,76 +96,100 @@ export async function createSchedule(
       cancelHash: hashOf(cancelToken),
       sealed,
     };
-    const view = await load(deps, SCHEDULE, scheduleId);
-    // A copy of this purchase has defined it meanwhile.
-    if (view.state.status !== 'absent') throw new WrongExpectedVersion(view.stream, 'no_stream', null);
-    const events = defineSchedule(facts, run, funding, timeOf(deps));
-    const defined = await call.deadline.forAppend(append(deps, SCHEDULE, view, events));
-    return boughtOf(defined.state, run, cancelToken);
+    const { view } = await call.deadline.forAppend(
+      decide<Schedule, ScheduleEvent, null>(deps, SCHEDULE, scheduleId, ({ state }) => {
+        // A copy of this purchase may have defined it meanwhile.
+        const isDefined = state.status !== 'absent';
+        return {
+          events: isDefined ? [] : defineSchedule(facts, order.run, ticket, timeOf(deps)),
+          answer: null,
+        };
+      }),
+    );
+    return boughtOf(view.state, order.run, cancelToken);
   });
 }
 
-/** One more run: the first without a payment. */
+/** One more run: the first without a payment. By the payer of run 1, or with the schedule's token. */
 export async function fundRun(
   deps: ScheduleDeps,
   scheduleId: string,
   buyer: Buyer,
 ): Promise<Bought | Refused> {
-  const view = await orLogFault(load(deps, SCHEDULE, scheduleId), UNSETTLED);
-  if (view.state.status === 'absent') return notFound();
-  const text = await deps.vault.take(view.state.defined.sealed);
-  if (text === null) return over(view.state.status === 'cancelled' ? 'cancelled' : 'complete');
+  const { state } = await orLogFault(load(deps, SCHEDULE, scheduleId), UNSETTLED);
+  if (state.status === 'absent') return notFound();
+  const mayFund =
+    buyer.token === null
+      ? buyer.presented !== null && holderOf(deps, buyer) === state.holder
+      : hashOf(buyer.token) === state.defined.cancelHash;
+  if (!mayFund) return notYours();
+  const asked = await orLogFault(findTicket(deps, buyer), UNSETTLED);
+  if (asked !== null && !isRefused(asked) && asked.pledge.scheduleId === scheduleId && asked.bought !== null)
+    return { schedule: state, run: asked.bought, cancelToken: null };
+  const text = await deps.vault.take(state.defined.sealed);
+  if (text === null) return over(state.status === 'cancelled' ? 'cancelled' : 'complete');
   const read = readRequest(readSealedRequest(text), '/webhook');
   if (isRefused(read)) return read;
-  const newJobId = makeId('job', deps.entropy.bytes(16));
   return purchase(deps, buyer, read, async (call) => {
-    const before = await load(deps, SCHEDULE, scheduleId);
-    const { state } = before;
-    if (state.status === 'absent') return notFound();
-    const known = await knownTicket(deps, call);
+    const before = (await load(deps, SCHEDULE, scheduleId)).state;
+    if (before.status === 'absent') return notFound();
+    const known = await findTicket(deps, buyer);
     if (known !== null && isRefused(known)) return known;
-    if (known !== null && known.scheduleId !== scheduleId) return reused();
-    const isRecorded = known !== null && state.tickets.some(({ jobId }) => jobId === known.jobId);
-    if (known !== null && (isRecorded || known.payment.state.status !== 'deferred'))
-      return { schedule: state, run: known.run, cancelToken: null };
-    const next = nextOf(deps, state);
+    if (known !== null && known.pledge.scheduleId !== scheduleId) return paymentReused();
+    if (known?.bought != null) return { schedule: before, run: known.bought, cancelToken: null };
+    const next = nextOf(deps, before);
     if (isRefused(next)) return next;
-    const { run, passed } = next;
-    // Bound before a crash: by now another run may be the first without a payment.
-    if (known !== null && known.run.run !== run.run) {
-      await releasePayment(deps, known.payment.stream, known.jobId, 'run_taken');
-      throw new WrongExpectedVersion(known.payment.stream, 'no_stream', null);
-    }
-    const order = {
-      scheduleId,
-      jobId: known?.jobId ?? newJobId,
-      fingerprint: runFingerprint(deps.keyedHash, read.request, scheduleId),
-      quote: quoteOf(deps.clock.now(), run, state.defined),
-      endsAt: state.defined.endsAt,
-    };
-    const funding = await payFor(deps, call, { buyer, order, isBound: known !== null });
-    if (isRefused(funding)) return funding;
-    const events = [...passed, fund(state, run, funding, timeOf(deps))];
-    const after = await call.deadline.forAppend(append(deps, SCHEDULE, before, events));
-    return boughtOf(after.state, run, null);
+    const { defined, tickets } = before;
+    if (tickets.length >= SCHEDULE_LIMITS.ticketsPerSchedule.max)
+      return tooMany(SCHEDULE_LIMITS.ticketsPerSchedule);
+    const facts = { scheduleId, fingerprint: defined.fingerprint, run: next.run, plan: defined };
+    const order = orderOf(deps, known, facts);
+    const ticket = await takeTicket(deps, call, order, buyer, { isNew: false });
+    if (ticket === null || isRefused(ticket)) return ticket;
+    const { view, answer } = await call.deadline.forAppend(
+      decide<Schedule, ScheduleEvent, PlannedRun | Refused>(deps, SCHEDULE, scheduleId, (now) => {
+        const again = now.state.status === 'absent' ? notFound() : fundedRun(now.events, order.jobId);
+        if (again !== null) return { events: [], answer: again };
+        return funding(deps, call, now.state, order, ticket);
+      }),
+    );
+    if (isRefused(answer)) await deps.vault.remove([order.jobId]);
+    return isRefused(answer) ? answer : boughtOf(view.state, answer, null);
   });
 }
+
+/** The first run without a payment is the one that is funded: another buyer may have taken the one that was quoted. */
+function funding(deps: ScheduleDeps, call: Call, schedule: Schedule, order: Order, ticket: Ticket) {
+  const next = schedule.status === 'absent' ? notFound() : nextOf(deps, schedule);
+  if (schedule.status === 'absent' || isRefused(next)) return { events: [], answer: next as Refused };
+  const valid = validateRun(deps, call, { ...order, run: next.run });
+  if (isRefused(valid)) return { events: [], answer: valid };
+  return { events: [...next.passed, fund(schedule, next.run, ticket, timeOf(deps))], answer: next.run };
+}
+
+const notYours = () =>
+  refused(
+    'schedule_not_yours',
+    'Only the payer of run 1 buys further runs, or a caller who sends the token of the schedule (authorization: Bearer).',
+  );
 
 function boughtOf(schedule: Schedule, run: PlannedRun, cancelToken: string | null): Bought {
   if (schedule.status === 'absent') throw new Error('a schedule that was appended to is defined');
   return { schedule, run, cancelToken };
 }
 
-const DAY_MS = 86_400_000;
-const MAX_TRIES = 10;
+const runOf = ({ run, dueAt }: PlannedRun): PlannedRun => ({ run, dueAt });
+
 const UNSETTLED = 'nothing was settled. Repeat with the same payment header.';
 
-/** Repeats `work` while others write first; answers within the response deadline. */
+const MAX_TRIES = 10;
+
+/** Answers within the response deadline. `work` returns null if a copy of the purchase was first: it is repeated. */
 async function purchase(
   deps: ScheduleDeps,
   { presented, payer, client }: Buyer,
   read: ReadRequest,
-  work: (call: Call) => Promise<Bought | Refused>,
+  work: (call: Call) => Promise<Bought | Refused | null>,
 ): Promise<Bought | Refused> {
   const input = {
     request: { url: read.target.href },
@@ -192,124 +205,141 @@ async function purchase(
   return answerInTime(deps, UNSETTLED, async (deadline) => {
     const call = callOf(deps, input, read, deadline);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      try {
-        return await work(call);
-      } catch (error) {
-        if (!(error instanceof WrongExpectedVersion)) throw error;
-      }
+      const done = await work(call);
+      if (done !== null) return done;
     }
     return inProgress(null);
   });
 }
 
+// ── a payment that was pledged before ───────────────────────────────────────────────────────────────────
+
 type KnownTicket = {
-  readonly scheduleId: string;
-  readonly jobId: string;
-  readonly run: PlannedRun;
-  readonly payment: View<Exclude<Payment, { status: 'absent' }>>;
-  readonly schedule: View<Schedule>;
+  readonly pledge: EventOf<'PaymentDeferred'>['data'];
+  readonly payment: Payment;
+  readonly schedule: Schedule;
+  /** The run that it was bought for; null: the purchase was cut off before. */
+  readonly bought: PlannedRun | null;
 };
 
-/** The run that this payment was bound to; null: it is new, or its last use has ended. */
-async function knownTicket(deps: ScheduleDeps, call: Call): Promise<KnownTicket | null | Refused> {
-  const { paymentStream, authorization, payloadHash } = call.lookup;
-  if (paymentStream === null || authorization === null) return null;
-  const payment = await load(deps, PAYMENT, paymentStream);
-  const { state } = payment;
-  if (state.status === 'absent' || state.status === 'rejected' || state.status === 'released') return null;
-  const { reserved } = state;
-  const isCopy =
-    reserved.amount === authorization.amount &&
-    reserved.payTo === authorization.payTo &&
-    reserved.validBefore === authorization.validBefore &&
-    (payloadHash === null || payloadHash === reserved.payloadHash);
-  const deferred = await findDeferred(deps, paymentStream, reserved.jobId);
-  if (!isCopy || deferred === null) return reused();
-  const { scheduleId, jobId, run, dueAt } = deferred;
-  const schedule = await load(deps, SCHEDULE, scheduleId);
-  return { scheduleId, jobId, run: { run, dueAt }, payment: { ...payment, state }, schedule };
+/** What this payment was pledged to, whatever became of it; null: it is new. */
+async function findTicket(
+  deps: ScheduleDeps,
+  { presented }: Pick<Buyer, 'presented'>,
+): Promise<KnownTicket | null | Refused> {
+  if (presented === null) return null;
+  const payment = await load(deps, PAYMENT, STREAM.payment(presented.hash));
+  const pledge = findPledge(payment);
+  if (pledge === null) return payment.expected === 'no_stream' ? null : paymentReused();
+  if (!isRecorded(authorizedBy(presented), pledge)) return paymentReused();
+  const schedule = await load(deps, SCHEDULE, pledge.scheduleId);
+  const bought = fundedRun(schedule.events, pledge.jobId);
+  return { pledge, payment: payment.state, schedule: schedule.state, bought };
 }
 
-async function findDeferred(
-  { log }: ScheduleDeps,
-  stream: string,
-  jobId: string,
-): Promise<EventOf<'PaymentDeferred'>['data'] | null> {
-  for (const recorded of (await log.readStream(stream)).reverse()) {
+function fundedRun(events: readonly RecordedEvent[], jobId: string): PlannedRun | null {
+  for (const recorded of events) {
     const { type, data } = eventIn(recorded);
-    if (type === 'PaymentDeferred' && data.jobId === jobId) return data;
+    if (type === 'RunFunded' && data.jobId === jobId) return runOf(data);
   }
   return null;
 }
 
-const reused = () =>
-  refused('payment_reused', 'This payment was made for another request: sign a new payment.');
+/** The same answer as to the first purchase. A settled authorization can be rebuilt from the chain: it proves no payer. */
+function firstBought(
+  deps: ScheduleDeps,
+  { pledge, payment, schedule }: KnownTicket,
+  run: PlannedRun,
+): Bought {
+  const cancelToken = payment.status === 'absent' ? tokenOf(deps, pledge.scheduleId) : null;
+  return boughtOf(schedule, run, cancelToken);
+}
 
-type Order = {
-  readonly scheduleId: string;
-  readonly jobId: string;
-  readonly fingerprint: string;
-  readonly quote: Quote;
-  /** Of the schedule: RFC 3339. */
-  readonly endsAt: string;
-};
+function orderOf(
+  deps: ScheduleDeps,
+  known: KnownTicket | null,
+  facts: Pick<Order, 'fingerprint' | 'run' | 'plan'> & { readonly scheduleId?: string },
+): Order {
+  if (known !== null) {
+    const { scheduleId, jobId } = known.pledge;
+    return { ...facts, scheduleId, jobId, isPledged: true };
+  }
+  const scheduleId = facts.scheduleId ?? makeId('sch', deps.entropy.bytes(16));
+  return { ...facts, scheduleId, jobId: makeId('job', deps.entropy.bytes(16)), isPledged: false };
+}
+
+// ── a new ticket ────────────────────────────────────────────────────────────────────────────────────────
+
+type Ticket = Parameters<typeof fund>[2];
 
 /**
- * Binds the payment to the run, unless it is, and seals its header: the key is durable before the run is recorded as funded,
- * and is one of the few that its holder may have.
+ * Judges the target and the payment, seals the authorization and pledges the payment. The key is durable before the run is
+ * recorded as funded, and is one of the few that its holder may have; it is deleted again if the purchase is refused.
  */
-async function payFor(
+async function takeTicket(
   deps: ScheduleDeps,
   call: Call,
-  { buyer, order, isBound }: { readonly buyer: Buyer; readonly order: Order; readonly isBound: boolean },
-): Promise<Funding | Refused> {
-  const { presented, header, payer, client } = buyer;
+  order: Order,
+  buyer: Buyer,
+  { isNew }: { readonly isNew: boolean },
+): Promise<Ticket | Refused | null> {
+  const { presented } = buyer;
   const { jobId } = order;
+  const holder = holderOf(deps, buyer);
   const limit = presented === null ? SCHEDULE_LIMITS.ticketsPerClient : SCHEDULE_LIMITS.ticketsPerPayer;
-  const holder = toHex(deps.keyedHash.mac('ticket-holder', presented === null ? `client ${client}` : payer));
-  const tooMany = () =>
-    refused('too_many_in_flight', `At most ${limit.max} runs that are not over: ${limit.meaning}`, {
-      retryAfterSeconds: 60,
-    });
-  if (!isBound) {
-    if ((await deps.vault.held(holder)) >= limit.max) return tooMany();
-    const bound = await bindPayment(deps, call, order);
-    if (isRefused(bound)) return bound;
+  if (!order.isPledged) {
+    if ((await deps.vault.held(holder)) >= limit.max) return tooMany(limit);
+    const judged = await judgeOrder(deps, call, order);
+    if (judged === null || isRefused(judged)) return judged;
+    const day = isNew ? await takeDay(deps, buyer) : ALLOWED;
+    if (isRefused(day)) return day;
   }
+  const validBefore = presented === null ? null : Number(presented.validBefore);
   const untilMs =
-    presented === null
-      ? keptUntil(order.endsAt)
-      : Number(presented.validBefore) * 1000 + RUN_TIMES.endGraceMs;
-  const text = JSON.stringify(header);
+    validBefore === null ? keptUntil(order.plan.endsAt) : validBefore * 1000 + RUN_TIMES.endGraceMs;
+  const text = presented === null ? '' : deps.authorizations.write(presented);
   const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat: { holder, max: limit.max } });
-  const paymentStream = presented === null ? null : STREAM.payment(presented.hash);
-  if (sealed === null) {
-    if (paymentStream !== null) await releasePayment(deps, paymentStream, jobId, 'too_many_in_flight');
-    return tooMany();
+  if (sealed === null) return tooMany(limit);
+  const pledged = order.isPledged
+    ? ALLOWED
+    : await pledge(deps, call, order, holder).catch(async (cause: unknown) => {
+        if (cause instanceof Fault) await deps.vault.remove([jobId]);
+        throw cause;
+      });
+  if (pledged === null || isRefused(pledged)) {
+    await deps.vault.remove([jobId]);
+    return pledged;
   }
-  if (presented === null) return { jobId, paymentStream, validBefore: null, holder, sealed: null };
-  return { jobId, paymentStream, validBefore: Number(presented.validBefore), holder, sealed };
+  const { paymentStream } = call.lookup;
+  return { jobId, paymentStream, validBefore, holder, sealed: presented === null ? null : sealed };
 }
 
 /** Until when the keys of a schedule are kept that have no earlier end: Unix ms. */
-const keptUntil = (endsAt: string): number => Date.parse(endsAt) + DAY_MS;
+const keptUntil = (endsAt: string): number => Date.parse(endsAt) + 86_400_000;
 
-/** Judges the target and the payment, and appends PaymentDeferred. Nothing is appended where calls are free. */
-async function bindPayment(deps: ScheduleDeps, call: Call, order: Order): Promise<Allowed | Refused> {
+const tooMany = ({ max, meaning }: { readonly max: number; readonly meaning: string }) =>
+  refused('too_many_in_flight', `At most ${max} runs that are not over: ${meaning}`, {
+    retryAfterSeconds: 60,
+  });
+
+function validateRun(deps: ScheduleDeps, { presented }: Call, { run, plan }: Order) {
+  const nowMs = deps.clock.now();
+  if (presented === null) return { kind: 'ticket', verifiable: false } as const;
+  const { untilMs } = quoteOf(nowMs, run, plan);
+  return deps.payments.validateTicket(presented, { nowMs, dueMs: Date.parse(run.dueAt), untilMs });
+}
+
+/** Whether the target may be called, and the payment is good as far as this is known before its run. null: it is known by now. */
+async function judgeOrder(deps: ScheduleDeps, call: Call, order: Order): Promise<Allowed | Refused | null> {
   await demandWholeRecord(deps, 'nothing was sent, and no run is sold');
   demandSigningKey(deps);
-  const { presented, payer } = call;
-  const { quote, scheduleId, jobId, fingerprint } = order;
-  const verdict = await judgeRequest(deps, call.read.target, payer);
+  if (!(await deps.sharedClock.agrees())) throw clockDiffers();
+  const verdict = await judgeRequest(deps, call.read.target, call.payer);
   if (isRefused(verdict)) return verdict;
+  const { presented } = call;
   const { paymentStream } = call.lookup;
   if (presented === null || paymentStream === null) return ALLOWED;
-  const dueMs = Date.parse(quote.run.dueAt);
-  const ticket = deps.payments.validateTicket(presented, {
-    nowMs: deps.clock.now(),
-    dueMs,
-    untilMs: quote.untilMs,
-  });
+  const ticket = validateRun(deps, call, order);
   if (isRefused(ticket)) return ticket;
   const slot = await takePaidSlot(deps, {
     caller: unprovenPayer(call),
@@ -321,19 +351,44 @@ async function bindPayment(deps: ScheduleDeps, call: Call, order: Order): Promis
   try {
     const verified = ticket.verifiable ? await verifyPayment(deps, call) : { verified: true };
     if (isRefused(verified)) return verified;
-    const view = await load(deps, PAYMENT, paymentStream);
-    const { status } = view.state;
-    if (!verified.verified || !['absent', 'rejected', 'released'].includes(status))
-      throw new WrongExpectedVersion(paymentStream, 'no_stream', null);
-    const { scheme, network, asset, amount, payTo, nonce, validBefore, payloadHash, x402Version } = presented;
-    const deferred = event('PaymentDeferred', {
-      ...{ jobId, fingerprint, scheme, network, asset, amount, payTo, payer: presented.payer, nonce },
-      ...{ validBefore, payloadHash, x402Version, scheduleId, ...quote.run },
-      deferredAt: iso(deps.clock.now()),
-    });
-    await call.deadline.forAppend(append(deps, PAYMENT, view, [deferred]));
-    return ALLOWED;
+    return verified.verified ? ALLOWED : null;
   } finally {
     slot();
   }
+}
+
+const clockDiffers = () =>
+  new Fault(
+    'schedules_unavailable',
+    'The clock of this service and that of its database differ: no run is sold until they agree.',
+    { retryAfterSeconds: 60 },
+  );
+
+/** Appends PaymentDeferred if the payer's balance covers its open runs, this one included. null: a copy was first. */
+async function pledge(
+  deps: ScheduleDeps,
+  call: Call,
+  order: Order,
+  holder: string,
+): Promise<Allowed | Refused | null> {
+  const { presented } = call;
+  const { paymentStream } = call.lookup;
+  if (presented === null || paymentStream === null) return ALLOWED;
+  const worth = await covered(deps, presented, holder);
+  if (isRefused(worth)) return worth;
+  const { jobId, fingerprint, scheduleId, run } = order;
+  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
+    presented;
+  const deferred = event('PaymentDeferred', {
+    ...{ jobId, fingerprint, scheme, network, asset, amount, payTo, payer, nonce },
+    ...{ validBefore, payloadHash, x402Version, scheduleId, run: run.run, dueAt: run.dueAt },
+    deferredAt: iso(deps.clock.now()),
+  });
+  const { answer } = await call.deadline.forAppend(
+    decide<Payment, PaymentEvent, boolean>(deps, PAYMENT, paymentStream, ({ expected }) => {
+      const isFirst = expected === 'no_stream';
+      return { events: isFirst ? [deferred] : [], answer: isFirst };
+    }),
+  );
+  return answer ? ALLOWED : null;
 }

@@ -20,11 +20,11 @@ export class KeySweep {
   }
 
   /** Begins a look at the schedules that have a key, at most every 10 minutes: longer than a purchase takes. */
-  sweepIfDue(failed: (cause: unknown) => void): void {
+  sweepIfDue(failed: (cause: unknown) => unknown): void {
     const now = this.#deps.clock.monotonic();
     if (now - this.#sweptAt < SWEEP_MS) return;
     this.#sweptAt = now;
-    this.#sweeping = this.#sweep().catch(failed);
+    this.#sweeping = this.#sweep().catch((cause: unknown) => void failed(cause));
   }
 
   settled(): Promise<void> {

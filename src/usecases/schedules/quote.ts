@@ -1,26 +1,43 @@
 // What a run of a schedule costs and when it is due: the order as it is read, and what its payment has to live up to.
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
-import { toHex } from '#src/domain/encoding.ts';
+import { toHex, utf8 } from '#src/domain/encoding.ts';
 import type { ScheduleDefined } from '#src/domain/events/schedule.ts';
 import { fingerprintText, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { Calendar } from '#src/domain/schedule/calendar.ts';
-import { catchUpEnd, firstRun, nextToFund, over } from '#src/domain/schedule/commands.ts';
+import { catchUpEnd, firstRun, laterRun, nextToFund, over } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { checkedSchedule, type ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { DefinedSchedule, PlannedRun } from '#src/domain/schedule/state.ts';
 import { iso } from '#src/lib/iso.ts';
-import { orLogFault } from '#src/ports/outage.ts';
+import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Vault } from '#src/ports/vault.ts';
 import { type ReadRequest, readRequest } from '#src/usecases/decisions/judge-request.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
-import { load, SCHEDULE } from '#src/usecases/process/stream.ts';
+import type { SharedClock } from './shared-clock.ts';
 
 export type ScheduleDeps = ExecuteDeps & {
   readonly vault: Vault;
   readonly calendar: Calendar;
   /** No run of a schedule is due later than this after its definition. */
   readonly horizonMs: number;
+  readonly sharedClock: Pick<SharedClock, 'agrees'>;
+  readonly authorizations: Authorizations;
+};
+
+/** Signed authorizations as they are sealed: nothing else of the header that brought them. */
+export type Authorizations = {
+  write(payment: PresentedPayment): string;
+  /** Reads it again as a payment header; refused: it is no payment to this service any more. */
+  open(text: string): Promise<PresentedPayment | Refused>;
+};
+
+/** What the read models show of a schedule: enough for a quote, never for a decision. */
+export type PlanRow = Pick<ScheduleDefined, 'schedule' | 'catchUpSeconds' | 'endsAt'> & {
+  readonly status: DefinedSchedule['status'];
+  /** The first run without a payment; null: there is none. */
+  readonly nextRun: number | null;
+  readonly nextDueAt: string | null;
 };
 
 /** What one payment for a run has to live up to. */
@@ -71,18 +88,19 @@ export function quoteSchedule(
   return first === null ? noRun() : quoteOf(deps.clock.now(), first, plan.defined);
 }
 
-/** Of the first run without a payment. */
-export async function quoteRun(
-  deps: ScheduleDeps,
-  scheduleId: string,
-): Promise<Quote | Refused<'schedule_not_found' | 'schedule_ended'>> {
-  const { state } = await orLogFault(load(deps, SCHEDULE, scheduleId), 'repeat the request.');
-  if (state.status === 'absent') return notFound();
-  const next = nextOf(deps, state);
-  return isRefused(next) ? next : quoteOf(deps.clock.now(), next.run, state.defined);
+/** Of the first run without a payment. It costs no read of the event log: a quote is free. */
+export function quoteRun(
+  deps: Pick<ScheduleDeps, 'clock' | 'calendar'>,
+  row: PlanRow,
+): Quote | Refused<'schedule_ended'> {
+  const { nextRun, nextDueAt } = row;
+  if (row.status === 'cancelled') return over('cancelled');
+  const planned = nextRun === null || nextDueAt === null ? null : { run: nextRun, dueAt: nextDueAt };
+  const run = planned && laterRun(row, planned, timeOf(deps));
+  return run === null ? over('complete') : quoteOf(deps.clock.now(), run, row);
 }
 
-export function nextOf(deps: ScheduleDeps, schedule: DefinedSchedule) {
+export function nextOf(deps: Pick<ScheduleDeps, 'clock' | 'calendar'>, schedule: DefinedSchedule) {
   if (schedule.status === 'cancelled') return over('cancelled');
   return nextToFund(schedule, timeOf(deps)) ?? over('complete');
 }
@@ -101,6 +119,12 @@ export function readPlan(
 ): Plan | Refused<'invalid_request' | 'invalid_schedule'> {
   const read = readRequest(webhook, '/webhook');
   if (isRefused(read)) return read;
+  const { max } = SCHEDULE_LIMITS.requestBytes;
+  if (utf8(JSON.stringify(webhook)).length > max) {
+    return refused('invalid_request', 'The request is invalid: see details.', {
+      details: [{ path: '/webhook', message: `Expected at most ${max} bytes of JSON` }],
+    });
+  }
   const schedule = checkedSchedule(given, deps.calendar);
   if ('kind' in schedule) {
     const { path, message } = schedule;

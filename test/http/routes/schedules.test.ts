@@ -13,7 +13,7 @@ import { BASE, fakeWorld } from '#test/support/http-deps.ts';
 const never = async () => refused('route_not_found', 'none');
 const schedules: SchedulesDeps = {
   quoteSchedule: never,
-  quoteRun: never,
+  quoteRun: () => refused('route_not_found', 'none'),
   create: never,
   fund: never,
   cancel: never,
@@ -156,7 +156,7 @@ test('the keys of the schedules cannot be read or written: 503, to be repeated, 
   const { error } = (await response.json()) as { error: { code: string; message: string } };
   assert.deepEqual(
     [response.status, error.code, response.headers.get('retry-after')],
-    [503, 'read_models_unavailable', '5'],
+    [503, 'schedules_unavailable', '5'],
   );
   assert.doesNotMatch(error.message, /no disk/);
 });

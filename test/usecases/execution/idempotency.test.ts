@@ -31,10 +31,13 @@ const whole: Lookup = {
   paymentStream: PAYMENT_STREAM,
   claimStream: CLAIM_STREAM,
   fingerprint: hex('f'),
-  jobId: null,
-  authorization: paymentReserved().data,
-  payloadHash: null,
+  scheduleId: null,
+  authorization: { ...paymentReserved().data, payloadHash: null },
 };
+const signedBy = (payloadHash: string): Lookup => ({
+  ...whole,
+  authorization: { ...paymentReserved().data, payloadHash },
+});
 const byKey: Lookup = { ...whole, paymentStream: null };
 const byPayment: Lookup = { ...whole, claimStream: null };
 const otherPayment: Lookup = { ...whole, paymentStream: `payment-${hex('4')}` };
@@ -395,8 +398,8 @@ test('payment_reused: a known payment whose signed payload must be the same, and
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved());
   const { payloadHash } = paymentReserved().data;
-  await knows(it, { ...whole, payloadHash }, ['resume', JOB_ID]);
-  await knows(it, { ...whole, payloadHash: hex('0') }, ['payment_reused', null]);
+  await knows(it, signedBy(payloadHash), ['resume', JOB_ID]);
+  await knows(it, signedBy(hex('0')), ['payment_reused', null]);
 });
 
 for (const [status, events] of [
@@ -409,7 +412,7 @@ for (const [status, events] of [
     const it = world();
     await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
     const { amount, payTo, validBefore } = paymentReserved().data;
-    const recorded = { amount, payTo, validBefore };
+    const recorded = { amount, payTo, validBefore, payloadHash: null };
     const others = [
       { ...recorded, amount: '2999' },
       { ...recorded, payTo: `0x${'3'.repeat(40)}` },
@@ -433,11 +436,11 @@ test('only a copy of the payment can guess: a signed payload that is another clo
   await job(it, [...completed]);
   const { payloadHash } = paymentReserved().data;
   for (let i = 0; i < 12; i++) {
-    await knows(it, { ...whole, ...otherRequest, payloadHash: hex('0') }, ['payment_reused', null]);
+    await knows(it, { ...signedBy(hex('0')), ...otherRequest }, ['payment_reused', null]);
   }
-  await knows(it, { ...whole, payloadHash }, ['completed', JOB_ID]);
+  await knows(it, signedBy(payloadHash), ['completed', JOB_ID]);
   for (let i = 0; i < 10; i++) {
-    await knows(it, { ...whole, ...otherRequest, payloadHash }, ['payment_reused', null]);
+    await knows(it, { ...signedBy(payloadHash), ...otherRequest }, ['payment_reused', null]);
   }
-  await knows(it, { ...whole, payloadHash }, ['payment_reused', null]);
+  await knows(it, signedBy(payloadHash), ['payment_reused', null]);
 });

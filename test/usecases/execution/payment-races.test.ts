@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { releasePayment } from '#src/usecases/execution/payment-steps.ts';
-import { startResponseDeadline } from '#src/usecases/response-deadline.ts';
+import { releasePayment } from '#src/usecases/execution/release-payment.ts';
 import { afterOthers, gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
@@ -267,8 +266,8 @@ for (const [why, payment] of [
     const it = world();
     await given(it, PAYMENT_STREAM, ...payment);
     const before = await paymentTypes(it);
-    const deadline = startResponseDeadline(it.clock);
-    await releasePayment(it.deps, { lookup: lookupOf(), deadline }, JOB_ID, 'job_holder');
+    const facts = { jobId: JOB_ID, reason: 'key_lost', lostKeyTo: 'job_holder' };
+    await releasePayment(it.deps, PAYMENT_STREAM, 'reserved', facts);
     assert.deepEqual(await paymentTypes(it), before);
   });
 }

@@ -39,20 +39,20 @@ const resolve = (it: ReconciledWorld, id: string) =>
   );
 
 describe('a payment for a run', () => {
-  test('that is not due is listed as deferred: not open, in no sum, and no round and no command changes it', async () => {
+  test('that is not due is not listed: it is in no sum, and no round and no command changes it', async () => {
     const it = reconciledWorld();
     const { stream } = await ticket(it, '1');
     it.pass(600);
     const { round } = await made(it.round());
     assert.deepEqual([round.settledFound, round.missing, round.unattributed], [0, 0, []]);
-    assert.deepEqual([await statesOf(it), await it.states()], [['deferred'], {}]);
+    assert.deepEqual([await statesOf(it), await it.states()], [[], {}]);
     const { charged, open, received, balanced } = await it.balance();
     assert.deepEqual([charged, open, received, balanced], ['0', '0', '0', true]);
-    assert.equal((await resolve(it, stream)).kind, 'confirmed');
+    assert.equal((await resolve(it, stream)).kind, 'nothing_to_resolve');
     const findTransfers = () => assert.fail('it is not charged');
     const options = { includeServed: true, statement: 'certain' };
     const begun = await beginPaymentRefund({ ...it.deps, findTransfers }, stream, options);
-    assert.deepEqual(begun, { outcome: 'refused', id: stream, reason: 'not_charged' });
+    assert.deepEqual(begun, { outcome: 'refused', id: stream, reason: 'not_found' });
     assert.deepEqual(await it.types({ stream }), ['PaymentDeferred']);
   });
 
@@ -73,7 +73,7 @@ describe('a payment for a run', () => {
     it.pass(600);
     const { round } = await made(it.round());
     assert.deepEqual([round.settledFound, round.received, round.unattributed], [0, '0', []]);
-    assert.deepEqual([await statesOf(it), await it.states()], [['deferred', 'deferred'], {}]);
+    assert.deepEqual([await statesOf(it), await it.states()], [[], {}]);
   });
 
   for (const isFirst of [true, false])

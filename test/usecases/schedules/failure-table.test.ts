@@ -27,8 +27,10 @@ import {
   skips,
 } from '#test/support/fakes-schedules.ts';
 import { targetRules } from '#test/support/fakes-world.ts';
+import { T0 } from '#test/support/given-events.ts';
 
 const PAYMENT_1 = STREAM.payment(otherPayment('1', { nonce: `0x${'1'.repeat(64)}` }).hash);
+const UNUSED = { outcome: 'unused', chainTimeSeconds: T0 / 1000 } as const;
 const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now());
 
 /** Reason of each skipped run, state of the payment, charges, calls, and keys that the vault has of payment headers. */
@@ -87,7 +89,7 @@ describe('the settlement is refused, and the chain shows that the authorization'
       await create(it);
       at(it, dueOf(1));
       it.payments.scriptSettle({ outcome: 'unknown', cause: 'nonce_used', transaction: null });
-      it.payments.scriptLookUp(finding, finding);
+      it.payments.scriptLookUp(UNUSED, finding, finding);
       await it.pass();
       const { state } = await load(it, PAYMENT, PAYMENT_1);
       assert.ok(state.status === 'rejected');
@@ -112,13 +114,6 @@ describe('the target is refused when the run is due: target_refused, before sett
         }),
     ],
     ['DNS', (it) => it.resolver.answer({ outcome: 'not_found' })],
-    [
-      'quota',
-      (it) => {
-        Object.assign(it.deps, { rules: { ...targetRules, mode: 'blocklist-quota' } });
-        it.quota.exhaust('target', 1000);
-      },
-    ],
   ] as readonly (readonly [string, (it: ScheduleWorld) => void])[])
     test(by, async () => {
       const it = scheduleWorld();
@@ -186,13 +181,32 @@ test('the settlement had no answer and no look-up either: unserved, listed as un
   at(it, dueOf(1));
   const lost = { outcome: 'unknown', cause: 'timeout', transaction: null } as const;
   it.payments.scriptSettle(...Array.from({ length: 200 }, () => lost));
-  it.payments.scriptLookUp(...Array.from({ length: 200 }, () => ({ outcome: 'unavailable' as const })));
+  it.payments.scriptLookUp(
+    UNUSED,
+    ...Array.from({ length: 200 }, () => ({ outcome: 'unavailable' as const })),
+  );
   for (let ms = 0; ms < 500_000; ms += 20_000) {
     await it.pass();
     it.clock.advance(20_000);
   }
   assert.deepEqual(await outcome(it), [['1 unserved'], 'unknown', 0, 0, 0]);
   assert.deepEqual(await openOf(it), ['unknown']);
+});
+
+test('the quota of the target is used up: tried again within the catch-up, then missed, not charged', async () => {
+  const it = scheduleWorld();
+  await create(it, buyerWith(it, '1', dueOf(1) + 420_000));
+  Object.assign(it.deps, { rules: { ...targetRules, mode: 'blocklist-quota' } });
+  it.quota.exhaust('target', 1000);
+  at(it, dueOf(1));
+  await it.pass();
+  assert.deepEqual(skips(it), []);
+  for (let ms = 0; ms < 500_000; ms += 20_000) {
+    it.clock.advance(20_000);
+    it.quota.exhaust('target', 1000);
+    await it.pass();
+  }
+  assert.deepEqual(await outcome(it), [['1 missed'], 'released', 0, 0, 0]);
 });
 
 test('too many calls are in flight until the run may not start any more: missed, not charged', async () => {

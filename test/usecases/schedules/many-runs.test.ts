@@ -13,6 +13,7 @@ import {
   dueOf,
   every10,
   FREE,
+  freeWorld,
   idOf,
   type ScheduleWorld,
   scheduleWorld,
@@ -21,7 +22,7 @@ import { callInput } from '#test/support/given-call.ts';
 import { T0 } from '#test/support/given-events.ts';
 
 test('150 runs are due at once: 128 are in progress, a call that is made meanwhile is served, then the others run', async () => {
-  const it = scheduleWorld();
+  const it = freeWorld();
   Object.assign(it.deps, { slots: inFlightSlots(512) });
   for (let n = 0; n < 150; n++) await create(it, { ...FREE, client: `client ${n}` });
   const held = Promise.withResolvers<void>();
@@ -43,6 +44,29 @@ test('150 runs are due at once: 128 are in progress, a call that is made meanwhi
   await letPass(it.clock, it.runner.settled());
   await it.pass();
   assert.equal(it.outbound.sent.length, 151);
+});
+
+test('9 runs of one buyer are due before one of another: 4 of them are in progress, and that one is executed meanwhile', async () => {
+  const it = freeWorld();
+  for (let n = 0; n < 9; n++) await create(it, { ...FREE, client: 'many' });
+  await create(it, { ...FREE, client: 'one' });
+  const held = Promise.withResolvers<void>();
+  it.outbound.script(
+    ...Array.from({ length: 4 }, () => async () => {
+      await held.promise;
+      return succeeding();
+    }),
+  );
+  it.clock.advance(dueOf(1) - T0 + 1000);
+  await it.runner.pass();
+  for (let n = 0; n < 2000 && it.outbound.sent.length < 5; n++) await quiet();
+  assert.equal(it.outbound.sent.length, 5);
+  await it.runner.pass();
+  assert.equal(it.outbound.sent.length, 5);
+  held.resolve();
+  await letPass(it.clock, it.runner.settled());
+  for (let n = 0; n < 3; n++) await it.pass();
+  assert.equal(it.outbound.sent.length, 10);
 });
 
 test('100 purchases at once with one payment on two processes: one schedule, one run, one token', async () => {

@@ -15,6 +15,7 @@ import {
   dueOf,
   every10,
   FREE,
+  freeWorld,
   idOf,
   type ScheduleCommon,
   scheduleWorld,
@@ -27,7 +28,7 @@ const fundedIn = ({ log }: ScheduleCommon) => log.events.filter(({ type }) => ty
 
 test('where calls are free, 100 purchases at once by one client address on two processes: 10 runs', async () => {
   const common = commonSchedules();
-  const worlds = [scheduleWorld(common), scheduleWorld(common)] as const;
+  const worlds = [freeWorld(common), freeWorld(common)] as const;
   const bought = await Promise.all(
     Array.from({ length: 100 }, (_, n) => {
       const it = worlds[n % 2 === 0 ? 0 : 1];
@@ -45,7 +46,7 @@ test('where calls are free, 100 purchases at once by one client address on two p
 });
 
 test('a run that is over makes room for another, executed, skipped or cancelled', async () => {
-  const it = scheduleWorld();
+  const it = freeWorld();
   const bought: Bought[] = [];
   for (let n = 0; n < SCHEDULE_LIMITS.ticketsPerClient.max; n++) bought.push(await create(it, FREE));
   const more = () => letPass(it.clock, createSchedule(it.deps, every10(), FREE));
@@ -56,7 +57,7 @@ test('a run that is over makes room for another, executed, skipped or cancelled'
   await cancelSchedule(it.deps, idOf(first), first.cancelToken ?? '');
   assert.deepEqual([await isFull(), await isFull()], [false, true]);
   it.clock.advance(dueOf(1) - T0 + 1000);
-  await it.pass();
+  for (let n = 0; n < 3; n++) await it.pass();
   assert.equal(it.common.vault.keys.size, SCHEDULE_LIMITS.ticketsPerClient.max, 'keys of the requests');
   assert.equal(await isFull(), false);
 });

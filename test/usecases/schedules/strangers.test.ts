@@ -1,0 +1,296 @@
+// Schedules against strangers and faults: each test is a fault that was reproduced on real processes (N1 to N11).
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { STREAM } from '#src/domain/events.ts';
+import { isRefused } from '#src/domain/refusal.ts';
+import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
+import { load, PAYMENT, SCHEDULE } from '#src/usecases/process/stream.ts';
+import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
+import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
+import { letPass, quiet } from '#test/support/fakes.ts';
+import { dies } from '#test/support/fakes-log.ts';
+import {
+  buyerWith,
+  commonSchedules,
+  create,
+  dueOf,
+  every10,
+  FREE,
+  freeWorld,
+  fundNext,
+  idOf,
+  type ScheduleWorld,
+  scheduleWorld,
+  skips,
+} from '#test/support/fakes-schedules.ts';
+import { callInput } from '#test/support/given-call.ts';
+
+const at = (it: ScheduleWorld, ms: number) => it.clock.advance(ms - it.clock.now());
+const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [
+  payments.ledger.size,
+  outbound.sent.length,
+];
+const codeOf = (answer: object) => (isRefused(answer) ? answer.refused : 'bought');
+const stateOf = async (it: ScheduleWorld, digit: string) =>
+  (await load(it, PAYMENT, STREAM.payment(buyerWith(it, digit).presented?.hash ?? ''))).state;
+
+describe('a schedule that is cancelled after its run has started (N1)', () => {
+  test('and before the payment is reserved: the run ends at once, uncharged, and no later try charges it', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    at(it, dueOf(1));
+    it.payments.scriptVerify({ outcome: 'unavailable' });
+    await it.pass();
+    const cancelled = await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+    assert.ok(!isRefused(cancelled));
+    assert.deepEqual(cancelled.underWay, []);
+    assert.deepEqual(skips(it), ['1 cancelled']);
+    for (let n = 0; n < 10; n++) {
+      it.clock.advance(20_000);
+      await it.pass();
+    }
+    assert.deepEqual(chargedAndSent(it), [0, 0]);
+    assert.equal(it.common.vault.keys.size, 0);
+  });
+
+  test('while the payment is verified: nothing is settled', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    at(it, dueOf(1));
+    it.payments.scriptVerify(async () => {
+      await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+      return { outcome: 'valid' };
+    });
+    await it.pass();
+    assert.deepEqual([chargedAndSent(it), skips(it)], [[0, 0], ['1 cancelled']]);
+  });
+
+  test('and a payment that is reserved after the cancellation is released, whichever process finds it', async () => {
+    const common = commonSchedules();
+    const [a, b] = [scheduleWorld(common), scheduleWorld(common)];
+    const bought = await create(a);
+    for (const it of [a, b]) at(it, dueOf(1));
+    // The process dies between its reservation and its check; the cancellation is stored in between.
+    common.log.onNext('PaymentReserved', async (store) => {
+      const { stream, expected } = await load(common, SCHEDULE, idOf(bought));
+      await common.log.append(stream, expected, [cancelledEvent(idOf(bought))]);
+      return dies('after')(store);
+    });
+    await a.pass();
+    for (let n = 0; n < 4; n++) {
+      await b.pass();
+      b.clock.advance(20_000);
+    }
+    assert.deepEqual([common.payments.ledger.size, b.outbound.sent.length], [0, 0]);
+    assert.deepEqual(skips(b), ['1 cancelled']);
+  });
+});
+
+const cancelledEvent = (scheduleId: string) => ({
+  id: crypto.randomUUID(),
+  type: 'ScheduleCancelled',
+  data: { v: 1, scheduleId, cancelledAt: new Date(dueOf(1)).toISOString() },
+  metadata: {},
+});
+
+describe('further runs (N2)', () => {
+  const stranger = (it: ScheduleWorld) => {
+    const { presented, ...buyer } = buyerWith(it, '7');
+    const payer = `0x${'9'.repeat(40)}`;
+    return { ...buyer, payer, presented: presented && { ...presented, payer } };
+  };
+
+  test('are refused to a stranger, and nothing is stored', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    const stored = it.log.events.length;
+    assert.equal(codeOf(await fundRun(it.deps, idOf(bought), stranger(it))), 'schedule_not_yours');
+    const wrong = { ...stranger(it), token: 'x'.repeat(43) };
+    assert.equal(codeOf(await fundRun(it.deps, idOf(bought), wrong)), 'schedule_not_yours');
+    assert.deepEqual([it.log.events.length, it.payments.calls.verify], [stored, 1]);
+  });
+
+  test('are sold to the payer of run 1, and to a caller with its token', async () => {
+    const it = scheduleWorld();
+    const bought = await create(it);
+    assert.equal((await fundNext(it, idOf(bought), buyerWith(it, '2'))).run.run, 2);
+    const friend = { ...stranger(it), token: bought.cancelToken };
+    assert.equal((await fundNext(it, idOf(bought), friend)).run.run, 3);
+  });
+
+  test('are sold by token only where calls are free', async () => {
+    const it = freeWorld();
+    const bought = await create(it, FREE);
+    assert.equal(codeOf(await fundRun(it.deps, idOf(bought), FREE)), 'schedule_not_yours');
+    const token = bought.cancelToken;
+    assert.equal((await fundNext(it, idOf(bought), { ...FREE, token })).run.run, 2);
+  });
+});
+
+describe('a ticket is worth money', () => {
+  const sell = async (it: ScheduleWorld, balance: bigint | null, digit = '1') => {
+    it.payments.funds.balance = balance;
+    const before = [it.log.events.length, it.common.vault.keys.size];
+    const answer = await letPass(it.clock, createSchedule(it.deps, every10(), buyerWith(it, digit))).catch(
+      (error: unknown) => error as object,
+    );
+    return {
+      answer,
+      isStored: it.log.events.length !== before[0] || it.common.vault.keys.size !== before[1],
+    };
+  };
+
+  test('an empty wallet buys nothing, and nothing is stored', async () => {
+    const it = scheduleWorld();
+    const { answer, isStored } = await sell(it, 0n);
+    assert.deepEqual([codeOf(answer), isStored], ['payment_required', false]);
+  });
+
+  test('the balance covers all open runs of the payer', async () => {
+    const it = scheduleWorld();
+    assert.equal(codeOf((await sell(it, 6000n, '1')).answer), 'bought');
+    assert.equal(codeOf((await sell(it, 6000n, '2')).answer), 'bought');
+    assert.deepEqual(await sell(it, 6000n, '3').then(({ isStored }) => isStored), false);
+  });
+
+  test('no answer of the node: 503, and nothing is stored', async () => {
+    const it = scheduleWorld();
+    const { answer, isStored } = await sell(it, null);
+    assert.deepEqual(['code' in answer && answer.code, isStored], ['facilitator_unavailable', false]);
+  });
+
+  test('an authorization that is used already buys nothing', async () => {
+    const it = scheduleWorld();
+    const buyer = buyerWith(it, '1');
+    if (buyer.presented !== null) it.payments.move(buyer.presented);
+    it.payments.scriptVerify({ outcome: 'valid' });
+    const { answer, isStored } = await sell(it, 6000n);
+    assert.deepEqual([codeOf(answer), isStored], ['payment_required', false]);
+  });
+});
+
+describe('the same payment again (N7)', () => {
+  test('is the same answer after the run, a skip and a cancellation, at either route', async () => {
+    const it = scheduleWorld();
+    const [first, second] = [buyerWith(it, '1'), buyerWith(it, '2')];
+    const bought = await create(it, first);
+    const more = await fundNext(it, idOf(bought), second);
+    at(it, dueOf(1));
+    await it.pass();
+    const token = bought.cancelToken ?? '';
+    await cancelSchedule(it.deps, idOf(bought), token);
+    assert.deepEqual(skips(it), ['2 cancelled']);
+    const again = await create(it, first);
+    assert.deepEqual([idOf(again), again.run, again.cancelToken], [idOf(bought), bought.run, null]);
+    assert.deepEqual((await fundNext(it, idOf(bought), second)).run, more.run);
+    assert.equal(it.log.events.filter(({ type }) => type === 'ScheduleDefined').length, 1);
+    assert.deepEqual(chargedAndSent(it), [1, 1]);
+  });
+
+  test('buys no call after its run was skipped', async () => {
+    const it = scheduleWorld();
+    const buyer = buyerWith(it, '1');
+    const bought = await create(it, buyer);
+    await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+    const input = { ...callInput({ presented: buyer.presented, key: null }), request: every10().webhook };
+    assert.equal(codeOf(await executeWebhook(it.deps, input)), 'payment_reused');
+  });
+
+  test('returns the token while it is not settled, and never afterwards', async () => {
+    const it = scheduleWorld();
+    const buyer = buyerWith(it, '1');
+    const { cancelToken } = await create(it, buyer);
+    assert.equal((await create(it, buyer)).cancelToken, cancelToken);
+    at(it, dueOf(1));
+    await it.pass();
+    assert.equal((await create(it, buyer)).cancelToken, null);
+  });
+});
+
+describe('bounds (N8)', () => {
+  test('50 new schedules of a payer a day, and 200 of a client address', async () => {
+    const it = freeWorld();
+    const take = async (client: string) => {
+      const bought = await letPass(it.clock, createSchedule(it.deps, every10(), { ...FREE, client }));
+      if (!isRefused(bought)) await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+      return codeOf(bought);
+    };
+    for (let n = 0; n < SCHEDULE_LIMITS.schedulesPerClient.max; n++) assert.equal(await take('c'), 'bought');
+    assert.deepEqual([await take('c'), await take('d')], ['rate_limited', 'bought']);
+  });
+
+  test('the stored request is at most 16 kB', async () => {
+    const it = scheduleWorld();
+    const webhook = { url: 'https://target.example/', body: { text: 'x'.repeat(16_384) } };
+    assert.equal(
+      codeOf(await createSchedule(it.deps, every10({ webhook }), buyerWith(it, '1'))),
+      'invalid_request',
+    );
+  });
+
+  test('a purchase that is cancelled before its first run leaves at most 4 kB in the log, of a request of 1 kB', async () => {
+    const it = scheduleWorld();
+    const webhook = { url: 'https://target.example/', body: { text: 'x'.repeat(900) } };
+    const bought = await create(it, buyerWith(it, '1'), every10({ webhook }));
+    await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+    const bytes = JSON.stringify(it.log.events.map(({ type, data }) => [type, data])).length;
+    assert.ok(bytes <= 5000, String(bytes));
+  });
+});
+
+describe('a refusal that a repeat may reverse is tried again within the catch-up (N9)', () => {
+  test('DNS does not answer for 6 s: executed late', async () => {
+    const it = scheduleWorld();
+    await create(it);
+    at(it, dueOf(1));
+    it.resolver.answer({ outcome: 'failed', timedOut: true });
+    await it.pass();
+    assert.deepEqual(skips(it), []);
+    it.resolver.answer({ outcome: 'addresses', addresses: ['93.184.216.34'] });
+    it.clock.advance(6000);
+    await it.pass();
+    assert.deepEqual([chargedAndSent(it), skips(it)], [[1, 1], []]);
+  });
+});
+
+test('a ticket without a payment never runs where calls are charged: terms_changed (N11)', async () => {
+  const common = commonSchedules();
+  await create(freeWorld(common), FREE);
+  const it = scheduleWorld(common);
+  at(it, dueOf(1));
+  await it.pass();
+  at(it, dueOf(1) + 430_000);
+  await it.pass();
+  assert.deepEqual([chargedAndSent(it), skips(it)], [[0, 0], ['1 terms_changed']]);
+});
+
+test('a key of a caller neither blocks nor replays a run', async () => {
+  const it = scheduleWorld();
+  const bought = await create(it);
+  const claims = () =>
+    it.log.events.filter(({ type }) => type === 'IdempotencyKeyClaimed').map(({ stream }) => stream);
+  const { payer } = buyerWith(it, '5');
+  for (const key of [`run:${idOf(bought)}:1`, JSON.stringify([idOf(bought), 1])])
+    await letPass(it.clock, executeWebhook(it.deps, { ...callInput({ presented: null, key }), payer }));
+  const before = claims();
+  at(it, dueOf(1));
+  await it.pass();
+  await quiet();
+  assert.equal(it.outbound.sent.filter(({ target }) => target.href.includes('/hook')).length > 0, true);
+  assert.equal(new Set(claims()).size, before.length + 1);
+});
+
+test('a payment whose settlement is refused ends with its code, and is for no other call', async () => {
+  const it = scheduleWorld();
+  await create(it);
+  at(it, dueOf(1));
+  it.payments.scriptSettle({ outcome: 'rejected', reason: 'insufficient_funds' });
+  await it.pass();
+  assert.equal((await stateOf(it, '1')).status, 'rejected');
+  const input = {
+    ...callInput({ presented: buyerWith(it, '1').presented, key: null }),
+    request: every10().webhook,
+  };
+  assert.equal(codeOf(await executeWebhook(it.deps, input)), 'payment_reused');
+});
