@@ -92,7 +92,16 @@ export function wireHealth(
       witnesses: witnesses?.status() ?? null,
     });
   }
-  return { settings, health, witnesses: () => witnesses?.status() ?? null, operators: { exposition } };
+  return {
+    settings,
+    health,
+    wrong: () =>
+      conditions
+        .list()
+        .flatMap(({ part, message }) => (HEALTH_PARTS.some((one) => one === part) ? [message] : [])),
+    witnesses: () => witnesses?.status() ?? null,
+    operators: { exposition },
+  };
 }
 
 /** In words. */

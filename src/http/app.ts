@@ -117,7 +117,7 @@ function endpointsOf(
     ...paced(canaryRoutes(decisions)),
     ...paced(documentRoutes(facts, openapi)),
     ...counted(frontPageRoutes(reads, facts)),
-    ...counted(statusPageRoutes(reads, facts, summaries)),
+    ...counted(statusPageRoutes({ ...reads, ...health }, facts, summaries)),
     ...paced(verifyPageRoutes(reads, facts)),
     ...paced(libraryRoutes(log, facts)),
     ...counted(transparencyRoutes(log)),

@@ -21,7 +21,7 @@ const needs = needsAnvil();
 const once = (one: Sample) => (sample: Sample) =>
   sample === one ? { calls: 1, charges: 1 } : { calls: 0, charges: 0 };
 const KEY = canaryFor('statickey');
-const REFUSED = 'the facilitator refuses our login';
+const REFUSED = 'The facilitator refuses our login';
 const REFUSED_HEALTH = {
   ok: false,
   reason: 'login_refused',
@@ -106,7 +106,7 @@ describe('a facilitator with a login', needs, () => {
 
     const { code, stdout, stderr } = await service.stop();
     assert.deepEqual([code, stderr], [0, '']);
-    const lines = logLines(stdout).filter(({ msg }) => String(msg).includes('our login'));
+    const lines = logLines(stdout).filter(({ condition }) => condition === 'login_refused');
     assert.deepEqual(
       lines.map(({ level, operation, code: cause }) => [level, operation, cause]),
       [

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
+import { CONDITIONS, sentenceOf } from '#src/domain/monitoring/conditions.ts';
 import { filesBelow, wordsIn } from '#test/support/canaries.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { assertAskedToPay, assertDelivered, assertSaid, GUIDED } from '#test/support/paid-call.ts';
@@ -249,9 +250,9 @@ describe('secrets of payments', needs, () => {
     assert.deepEqual([ended.code, ended.stderr], [0, '']);
     const messages = logLines(ended.stdout).map(({ msg }) => msg);
     for (const message of [
-      'the chain gave no usable answer about a payment',
-      'the facilitator gave no usable answer',
-      'the facilitator accepts our login again',
+      sentenceOf('chainLookUps', 'no_answer'),
+      sentenceOf('facilitator', 'failing'),
+      CONDITIONS.facilitator.over,
     ])
       assert.ok(messages.includes(message), messages.join());
     assert.deepEqual(search(signatureNeedles, headerNeedles, nonceNeedles)(ended.stdout), []);

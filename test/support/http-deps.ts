@@ -369,6 +369,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     jwks: async () => ({ keys: [] }),
     transparency: noTransparency,
     checkpointStanding: () => null,
+    wrong: () => [],
     witnesses: () => null,
     executionsInFlight: () => 0,
     verifyScript: '// the verifier',

@@ -19,6 +19,8 @@ export type FacilitatorWatch = {
   problem(): FacilitatorProblem | null;
 };
 
+const CHECK_LOGIN =
+  'Check X402_FACILITATOR_AUTH with CDP_API_KEY_ID and CDP_API_KEY_SECRET, or X402_FACILITATOR_HEADERS_FILE, and the clock of this machine.';
 /** An outage fails thousands of calls for one cause. */
 const LOGGED_EVERY_MS = 60_000;
 
@@ -45,7 +47,8 @@ export function facilitatorWatch({
     failed(operation, { problem, cause: code }, why = null) {
       if (problem === null) return logOwnFailure(operation, code);
       if (operation !== 'supported') last = problem;
-      logger.condition('facilitator', problem, { operation, code, ...(why === null ? {} : { why }) });
+      const hint = problem === 'login_refused' ? { hint: CHECK_LOGIN } : {};
+      logger.condition('facilitator', problem, { operation, code, ...hint, ...(why !== null && { why }) });
     },
     worked(operation) {
       if (operation === 'supported' || last === null) return;

@@ -3,6 +3,8 @@ import { connect, createServer } from 'node:net';
 import type { Config } from '#src/config.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { shapeCheck } from '#src/domain/shape-check.ts';
+import { HealthResponse } from '#src/http/routes/health.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { urlHost } from '#src/lib/url-host.ts';
 import { type Checked, fine, problem } from './finding.ts';
@@ -27,10 +29,28 @@ const isOurs = (body: unknown): boolean =>
 
 const ANSWER_MS = 2000;
 
+/** Of `/health`: the sentences of the parts that are not ok, as the service states them. null: it does not answer. */
+async function askHealth(host: string, port: number): Promise<readonly string[] | null> {
+  const url = `http://${urlHost(LOOPBACK[host] ?? host)}:${port}/health`;
+  const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) })
+    .then(async (given) => parsedJson(await given.text()))
+    .catch(() => null);
+  if (!isHealth(answer)) return null;
+  return Object.entries(answer.checks).flatMap(([part, state]) =>
+    state === null || state.ok ? [] : [`${part}: ${state.message ?? state.reason ?? 'not ok'}`],
+  );
+}
+
+const isHealth = shapeCheck(HealthResponse);
+
 export async function checkListen({ listen: { host, port } }: Config): Promise<Checked> {
   if (port !== 0) {
-    if ((await askLiving(host, port, ANSWER_MS)).lives)
-      return fine(`a service answers at ${host}, port ${port}`);
+    if ((await askLiving(host, port, ANSWER_MS)).lives) {
+      const text = `a service answers at ${host}, port ${port}`;
+      const wrong = await askHealth(host, port);
+      if (wrong === null) return problem(`${text}, and its /health does not, or is of another release`);
+      return wrong.length === 0 ? fine(text) : problem(`${text}, and its /health states: ${wrong.join(' ')}`);
+    }
     if (await isTaken(LOOPBACK[host] ?? host, port))
       return problem(
         `another program listens at ${host}, port ${port}, or the service there does not answer: end it, or set another PORT`,

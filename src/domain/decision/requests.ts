@@ -21,8 +21,9 @@ export const BuyerPolicyRequest = Type.Object(
     requireIdempotencyKey: Type.Optional(Type.Boolean({ default: DEFAULTS.requireIdempotencyKey })),
     minTrustScore: Type.Optional(Type.Number({ minimum: 0, maximum: 100, default: DEFAULTS.minTrustScore })),
     allowedNetworks: Type.Optional(
-      Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
-        maxItems: 32,
+      // Each is recorded permanently: as long as CAIP-2 has them, one byte a character.
+      Type.Array(Type.String({ pattern: '^[-_:A-Za-z0-9]{1,41}$' }), {
+        maxItems: 24,
         description: 'CAIP-2 ids, as the network of the price has one.',
       }),
     ),

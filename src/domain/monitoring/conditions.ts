@@ -123,7 +123,7 @@ export const CONDITIONS = {
       no_answer: warn('RelayFacilitatorDown', `The facilitator does not answer: ${UNCHARGED}.`),
       login_refused: error(
         'RelayFacilitatorRefusesLogin',
-        `The facilitator refuses our login: ${UNCHARGED}. Check X402_FACILITATOR_AUTH with CDP_API_KEY_ID and CDP_API_KEY_SECRET, or X402_FACILITATOR_HEADERS_FILE, and the clock of this machine.`,
+        `The facilitator refuses our login: ${UNCHARGED}.`,
       ),
       failing: warn('RelayFacilitatorDown', `The facilitator gives no usable answer: ${UNCHARGED}.`),
       unsupported: error(

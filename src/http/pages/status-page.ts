@@ -4,10 +4,12 @@ import { scaleLinear, scaleUtc } from 'd3-scale';
 import type { Facts } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
 import { ATTENTION, type AttentionReason } from '#src/domain/monitoring/alert-rules.ts';
+import { sentenceOf } from '#src/domain/monitoring/conditions.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
 import { readInteger } from '#src/http/request/validation.ts';
 import { figure, type Moment } from '#src/http/response/response-cache.ts';
+import type { HealthDeps } from '#src/http/routes/health.ts';
 import {
   bucketMs,
   type MonitoringResponse,
@@ -191,18 +193,28 @@ const REASONS: Readonly<Record<AttentionReason, string>> = {
   failure_rate: `More than ${percent(ATTENTION.failureRate)} of the executions that finished in this window failed.`,
   overdue_job: 'An execution has been running for longer than it may.',
   unverified_receipt: 'A stored receipt does not verify.',
-  projection_lag: `The records are more than ${duration(ATTENTION.lagMs)} behind the event log: these figures may be old.`,
+  projection_lag: sentenceOf('projections', 'lagging'),
   checkpoint_refused:
     'No checkpoint of the transparency log is signed: the event log contradicts one that was published, or its record is damaged.',
-  checkpoint_overdue: 'Receipts have waited over a minute for a checkpoint of the transparency log.',
+  checkpoint_overdue: sentenceOf('transparencyLog', 'checkpoint_overdue'),
 };
 
-export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summaries): Endpoint[] {
+export function statusPageRoutes(
+  deps: Moment & Pick<HealthDeps, 'wrong'>,
+  facts: Facts,
+  summaries: Summaries,
+): Endpoint[] {
   const pages = pagesFrom(facts.baseUrl);
   const drawn = figure(deps, async (windowMs: number) => {
     const summary = await summaries.of(windowMs);
     const title = summary.ok ? 'Status: ok' : 'Status: attention';
-    const page = { title, content: statusOf(summary), description: DESCRIPTION, path, wide: true };
+    const page = {
+      title,
+      content: statusOf(summary, deps.wrong()),
+      description: DESCRIPTION,
+      path,
+      wide: true,
+    };
     return pages.prepared(page, CACHE_BRIEFLY);
   });
   return [
@@ -232,12 +244,14 @@ export function statusPageRoutes(deps: Moment, facts: Facts, summaries: Summarie
   ];
 }
 
-function statusOf(summary: MonitoringResponse): Markup {
+/** `wrong`: sentences of the parts that are not ok. */
+function statusOf(summary: MonitoringResponse, wrong: readonly string[]): Markup {
   const { attention, windowMs: shown, lastUpdatedAt } = { ...summary, ...summary.stats };
+  const texts = [...new Set([...attention.map((reason) => REASONS[reason]), ...wrong])];
   const reasons =
-    attention.length === 0
+    texts.length === 0
       ? markup`<p class="lead">Executions, receipts and records are in order.</p>`
-      : markup`<ul class="lead">${attention.map((reason) => markup`<li>${REASONS[reason]}</li>`)}</ul>`;
+      : markup`<ul class="lead">${texts.map((text) => markup`<li>${text}</li>`)}</ul>`;
   const last =
     lastUpdatedAt === null ? 'No event is recorded yet.' : `Last event: ${timeText(lastUpdatedAt)}.`;
   return markup`<h1>Status: <span class="${summary.status}">${summary.status}</span></h1>

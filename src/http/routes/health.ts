@@ -66,6 +66,8 @@ export const HealthResponse = Closed({
 export type HealthDeps = Settings<'mode' | 'egressExemption' | 'metricsPublic'> & {
   /** Never throws. */
   health(): Promise<HealthReport>;
+  /** What was found wrong with these parts lately, in sentences: without asking them again. */
+  wrong(): readonly string[];
   /** null: the transparency log has none. Never throws. */
   witnesses(): WitnessesStatus | null;
   readonly operators: {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
+import { sentenceOf } from '#src/domain/monitoring/conditions.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { duration, percent } from '#src/http/pages/status-page.ts';
 import { clientOf } from '#test/support/http-client.ts';
@@ -109,9 +110,22 @@ test('status: each reason for attention in plain words', async () => {
     'More than 25 % of the executions that finished in this window failed.',
     'An execution has been running for longer than it may.',
     'A stored receipt does not verify.',
-    'The records are more than 30 s behind the event log: these figures may be old.',
+    'The read models lag the event log by over 30 s: new jobs and receipts are not shown.',
   ])
     assert.ok(text.includes(`<li>${words}</li>`), words);
+});
+
+test('status: what is wrong with a part is stated once, in the sentence of its condition', async () => {
+  const lagging = sentenceOf('projections', 'lagging');
+  const chain = sentenceOf('chain', 'no_answer');
+  const { text } = await asked(
+    world({
+      progress: { lag: () => ({ lagEvents: null, lagMs: 30_001 }) },
+      wrong: () => [lagging, chain],
+    }),
+  );
+  for (const sentence of [lagging, chain])
+    assert.equal(text.split(`<li>${sentence}</li>`).length, 2, sentence);
 });
 
 test('status: a service that has done nothing says so', async () => {
