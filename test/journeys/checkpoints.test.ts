@@ -155,7 +155,7 @@ describe('the transparency log', () => {
     assert.doesNotMatch(page.body, /records are in order/);
     const errors = logLines(service.stdout()).filter(({ level }) => level === 'error');
     assert.deepEqual(
-      errors.map(({ problem: named }) => named),
+      errors.map(({ condition }) => condition),
       ['checkpoint_forgotten'],
     );
     assert.ok(

@@ -68,6 +68,7 @@ describe('one webhook', () => {
       decisionId: null,
       responseStatus: 202,
       errorCategory: null,
+      reason: null,
       createdAt,
       completedAt,
     });
@@ -302,6 +303,7 @@ describe('one webhook', () => {
             projections: { ok: true },
             facilitator: null,
             chain: null,
+            schedules: null,
           },
         },
       ],

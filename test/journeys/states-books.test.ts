@@ -46,7 +46,10 @@ describe('the balance of the payee and the transfers', needsAnvil(), () => {
         reason: 'books_differ_from_chain',
         message: /differ by \d+ units in the blocks \d+ to \d+: .*calls are executed/,
         alert: 'RelayBooksDifferFromChain',
-        logged: { level: 'error', msg: /does not agree with the transfers that the node shows/ },
+        logged: {
+          level: 'error',
+          msg: /balance of X402_PAY_TO and the transfers that the node shows differ/,
+        },
         call: [200],
       },
       repaired: 'running',

@@ -53,7 +53,7 @@ export const FORGOTTEN: Seen = {
   reason: 'checkpoint_forgotten',
   message: /lacks events that this relay acknowledged.+until the operator decides/,
   alert: 'RelayEventsMissing',
-  logged: { level: 'error', msg: /no longer contains a checkpoint that it contained/ },
+  logged: { level: 'error', msg: /lacks events that this relay acknowledged/ },
   call: [503, 'event_log_unavailable', /lacks events that this relay has acknowledged/],
 };
 const NODE_DOWN: Seen = {
@@ -67,13 +67,13 @@ const NODE_DOWN: Seen = {
 };
 const NODE_DOWN_AT_START: Seen = {
   ...NODE_DOWN,
-  logged: { level: 'warn', msg: /X402_RPC_URL does not answer: paid calls are answered 503 until it does/ },
+  logged: { level: 'warn', msg: /given no usable answer about the asset since the start/ },
   call: [503, 'facilitator_unavailable'],
 };
 const OTHER_CHAIN: Seen = {
   ...NODE_DOWN,
   reason: 'other_chain',
-  message: /of another chain/,
+  message: /serves another chain/,
   alert: 'RelayChainNodeWrong',
   logged: { level: 'error', msg: /X402_RPC_URL/, cause: /other_chain/ },
 };
@@ -83,14 +83,14 @@ const LOGIN_REFUSED: Seen = {
   reason: 'login_refused',
   message: /refuses our login: paid calls answer 503, nothing is charged/,
   alert: 'RelayFacilitatorRefusesLogin',
-  logged: { level: 'error', msg: /refuses our login.+check X402_FACILITATOR_AUTH/, cause: /status_401/ },
+  logged: { level: 'error', msg: /refuses our login.+Check X402_FACILITATOR_AUTH/, cause: /status_401/ },
 };
 const FACILITATOR_DOWN: Seen = {
   ...unpaid,
   reason: 'no_answer',
   message: /does not answer: paid calls answer 503, nothing is charged/,
   alert: 'RelayFacilitatorDown',
-  logged: { level: 'warn', msg: /facilitator gave no usable answer/, cause: /ECONNREFUSED/ },
+  logged: { level: 'warn', msg: /facilitator does not answer/, cause: /ECONNREFUSED/ },
 };
 /** What the tiers differ in. */
 export type StatesTier = {

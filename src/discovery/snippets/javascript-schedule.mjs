@@ -13,11 +13,12 @@ const order = {
   catchUpSeconds,
 };
 
-async function buyRun(n, url, body) {
+// `token`: of a run after the first, which its payer buys, or who has the schedule's token.
+async function buyRun(n, url, body, token) {
   // Until the run is due, as late as it may start, and 120 s for its settlement; the clocks may differ by a minute.
   const longest = n * hour + catchUpSeconds + 120 + 60;
   const paid = wrapFetchWithPayment(fetch, buyerClient(url, longest));
-  const headers = { 'content-type': 'application/json' };
+  const headers = { 'content-type': 'application/json', ...(token && { authorization: 'Bearer ' + token }) };
   const answer = await paid(url, { method: 'POST', headers, body: JSON.stringify(body) });
   if (answer.status !== 201) throw new Error(answer.status + ' ' + (await answer.text()));
   const bought = await answer.json();
@@ -32,4 +33,4 @@ const { scheduleId, cancelToken } = await buyRun(1, 'https://relay.example/api/s
 const schedule = 'https://relay.example/api/schedules/' + scheduleId;
 // Keep both: GET shows the runs, DELETE with the token in `authorization: Bearer` cancels those to come.
 console.log(schedule, cancelToken);
-for (const n of [2, 3]) await buyRun(n, schedule + '/runs', {});
+for (const n of [2, 3]) await buyRun(n, schedule + '/runs', {}, cancelToken);

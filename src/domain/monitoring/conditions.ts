@@ -166,7 +166,7 @@ export const CONDITIONS = {
       ),
       books_differ_from_chain: error(
         'RelayBooksDifferFromChain',
-        'The balance of X402_PAY_TO and the transfers that the node shows differ by {units} units in the blocks {fromBlock} to {toBlock}: these blocks do not count, and are read again. Compare with another node.',
+        'The balance of X402_PAY_TO and the transfers that the node shows differ by {units} units in the blocks {fromBlock} to {toBlock}: these blocks do not count, and are read again; calls are executed. Compare with another node.',
       ),
       not_compared: warn(
         'RelayNotReconciled',
