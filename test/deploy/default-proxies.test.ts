@@ -194,10 +194,11 @@ describe('a paid route', () => {
       ] as const)
         test(`is paid by ${kind}`, async () => {
           for (const { path, body, status } of await orders(url, `${name}-${kind.replaceAll(' ', '-')}`)) {
-            const answer = await pay(payerOf(), url + path, body);
+            const payer = payerOf();
+            const answer = await pay(payer, url + path, body);
             assert.equal(answer.status, status, `${path}: ${JSON.stringify(answer.body)}`);
             if (path !== CREATE) continue;
-            const more = await pay(payerOf(), `${url}/api/schedules/${answer.body.scheduleId}/runs`, {});
+            const more = await pay(payer, `${url}/api/schedules/${answer.body.scheduleId}/runs`, {});
             assert.equal(more.status, 201, JSON.stringify(more.body));
           }
         });

@@ -61,7 +61,7 @@ test('operating: its table of requests is that of the declarations', () => {
 const never = async () => refused('route_not_found', 'none');
 const schedules: SchedulesDeps = {
   quoteSchedule: never,
-  quoteRun: never,
+  quoteRun: () => refused('route_not_found', 'none'),
   create: never,
   fund: never,
   cancel: never,

@@ -52,7 +52,7 @@ const INDEX_DAMAGED: Seen = {
   alert: 'RelayEventLogDown',
   logged: {
     level: 'error',
-    msg: /^the event log accepts no events: no call is executed$/,
+    msg: /^The (?:file of the )?event log (?:is damaged|accepts no events): no call is executed\./,
     cause: /its index lacks revision 0 of stream claim-/,
   },
   call: [503, 'event_log_unavailable', /nothing was sent/],

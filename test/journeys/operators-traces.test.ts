@@ -121,7 +121,7 @@ describe('traces', () => {
 describe('a collector that fails', () => {
   const modes = ['away', 'hang', 'refuse'] as const;
   const CAUSES = { away: /ECONNREFUSED|ConnectionRefused/i, hang: /time/i, refuse: /400|Bad Request/i };
-  const LINE = 'the trace collector does not accept spans; they are dropped';
+  const LINE = 'The trace collector does not accept spans: they are dropped.';
 
   test('unavailable, hanging or refusing: calls are answered, one line is logged, the process ends', async () => {
     await Promise.all(modes.map(judge));

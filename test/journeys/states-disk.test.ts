@@ -68,8 +68,8 @@ async function watched(folder: string): Promise<Watched> {
 function assertLoggedOnce({ service }: Watched, from: number): void {
   const lines = logLines(service.stdout().slice(from)).filter(({ level }) => level === 'error');
   assert.deepEqual(
-    lines.map(({ msg, problem }) => [msg, problem]),
-    [['the event log accepts no events: no call is executed', 'not_writable']],
+    lines.map(({ msg, condition }) => [msg, condition]),
+    [['The event log accepts no events: no call is executed.', 'not_writable']],
   );
 }
 

@@ -68,7 +68,7 @@ testStates('over EventStoreDB and PostgreSQL', {
         message: /accepts no events: no call is executed/,
         logged: {
           level: 'error',
-          msg: /the event log answers, and accepts no events: no call is executed/,
+          msg: /The event log accepts no events: no call is executed/,
           cause: /refuses an append.*time-?out/i,
         },
       },

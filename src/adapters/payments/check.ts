@@ -82,7 +82,9 @@ export async function judgeFacilitator(x402: X402Settings, clock: Clock): Promis
     warn: note,
     error: note,
     bug: () => undefined,
-    condition: (_, __, facts) => note('', facts),
+    condition(_, code, facts) {
+      if (code !== null) note('', facts);
+    },
   };
   const asset = assetOf(x402);
   const terms = paymentTerms(x402, asset, asset.known ?? UNKNOWN);

@@ -25,7 +25,7 @@ import { waitFor } from '#test/support/service.ts';
 const HASTY = { timeLimitMs: 150 };
 const CLOSER = new URL('../../../support/event-log-eventstoredb-close.ts', import.meta.url).href;
 
-const ACCEPTS_NOTHING = 'error: the event log answers, and accepts no events: no call is executed';
+const ACCEPTS_NOTHING = 'error: The event log accepts no events: no call is executed.';
 
 /** Writers that repeat each call until its result is known, and the number of acknowledged events. */
 async function write(log: EventLog, prefix: string, appends: number): Promise<number> {
@@ -252,7 +252,7 @@ test('eventstoredb: a server that refuses appends is logged once with the cause,
       server.faults.refuseAppends(0);
       await log.append(stream, 'no_stream', newEvents(1));
       assert.deepEqual(await log.health(), { ok: true });
-      assert.deepEqual(lines(), [ACCEPTS_NOTHING, 'info: the event log accepts events']);
+      assert.deepEqual(lines(), [ACCEPTS_NOTHING, 'info: the event log accepts events again']);
     },
     { logger },
   );
