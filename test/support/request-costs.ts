@@ -120,7 +120,7 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
     cost: 'reads the stream of the schedule, of at most 1,000 runs',
   },
   {
-    routes: [ROUTES.mcp],
+    routes: [ROUTES.mcp, ROUTES.mcpSlash],
     counted: GENEROUS,
     takes: 'what the route of its tool takes, by the bounds of that route',
     cost: 'the message',

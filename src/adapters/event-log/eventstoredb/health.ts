@@ -61,7 +61,9 @@ export function eventStoreHealth(
     probe,
     kindOf: (cause) => (cause instanceof AcceptsNothing ? cause.problem : 'no_answer'),
     changed(failure) {
-      logger?.condition('eventLog', failure && problemOf(failure.cause), {}, failure?.cause);
+      // A server that does not answer is reported by the connection.
+      if (failure === null || failure.cause instanceof AcceptsNothing)
+        logger?.condition('eventLog', failure && problemOf(failure.cause), {}, failure?.cause);
     },
   });
 }

@@ -210,7 +210,7 @@ test('eventstoredb: over TLS only the client with the right password is admitted
       assert.deepEqual(await log.health(), { ok: true });
       const { port } = server;
       const [, ca = ''] = server.url.split('tlsCAFile=');
-      const [refused, silent] = ['does not answer: no call is executed', 'does not answer'];
+      const [refused, silent] = ['does not answer', 'does not answer'];
       for (const [url, message, cause] of [
         [`esdb://admin:wrong@localhost:${port}?tlsCAFile=${ca}`, refused, 'access-denied'],
         [`esdb://localhost:${port}?tlsCAFile=${ca}`, refused, 'access-denied'],
@@ -229,7 +229,7 @@ test('eventstoredb: over TLS only the client with the right password is admitted
         await stranger.close();
         assert.deepEqual(
           logger.lines.map((line) => [line.message, rootCause(line)]),
-          [[`the event log ${message}`, cause]],
+          [[`The event log ${message}: no call is executed.`, cause]],
         );
       }
       assert.equal(server.appends(), 1);
