@@ -34,7 +34,7 @@ const NOT_WRITABLE: Seen = {
   alert: 'RelayEventLogDown',
   logged: {
     level: 'error',
-    msg: /the event log accepts no events/,
+    msg: /^The event log accepts no events/,
     cause: /disk is full|disk I\/O error|readonly/,
   },
   call: [503, 'event_log_unavailable', /nothing was sent/],

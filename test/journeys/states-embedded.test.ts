@@ -56,7 +56,7 @@ testStates('one process with embedded stores', {
       },
       seen: {
         ...LOG_DOWN,
-        logged: { level: 'error', msg: /the event log accepts no events/, cause: /locked/ },
+        logged: { level: 'error', msg: /the event log accepts no events/i, cause: /locked/ },
       },
       repaired: 'running',
       repair: () => unlock(),
@@ -72,7 +72,7 @@ testStates('one process with embedded stores', {
         message: /removed or replaced while the service runs: no call is executed until/,
         logged: {
           level: 'error',
-          msg: /the event log accepts no events/,
+          msg: /the event log accepts no events/i,
           cause: /was removed or replaced while it was open/,
         },
       },

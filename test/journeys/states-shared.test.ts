@@ -53,7 +53,7 @@ testStates('over EventStoreDB and PostgreSQL', {
       make: () => log.faults.freeze(),
       seen: {
         ...LOG_DOWN,
-        logged: { level: 'warn', msg: /the event log does not answer/, cause: /no answer|deadline/i },
+        logged: { level: 'warn', msg: /the event log does not answer/i, cause: /no answer|deadline/i },
       },
       repaired: 'running',
       repair: () => log.faults.thaw(),

@@ -7,8 +7,7 @@ curl -sS --fail-with-body https://relay.example/api/schedules/preview \
   "webhook": {
     "url": "https://example.com/hook",
     "method": "POST",
-    "body": {"event": "order.paid", "order": 17},
-    "idempotencyKey": "order-17"
+    "body": {"event": "order.paid", "order": 17}
   },
   "schedule": {
     "type": "daily",
