@@ -34,6 +34,7 @@ const UNCHARGED = 'paid calls answer 503, nothing is charged';
 const NO_CALL = 'no call is executed';
 const UNSIGNED = 'no checkpoint is signed';
 const OTHER_PART = { none: 'what follows for callers is the condition of another part' };
+const OTHER_PROOF = { none: 'a restored log is found by witnesses and by other generations too' };
 const AT_START = { none: 'the next start tries again; nothing follows before' };
 
 export const CONDITIONS = {
@@ -271,15 +272,15 @@ export const CONDITIONS = {
     over: 'the newest checkpoint is kept again',
     codes: {
       foreign: warn(
-        { none: 'a restored log is found by witnesses and by other generations too' },
+        OTHER_PROOF,
         'The file of the newest checkpoint contains none of this transparency log: it is left unchanged, and none is kept.',
       ),
       unreadable: warn(
-        { none: 'a restored log is found by witnesses and by other generations too' },
+        OTHER_PROOF,
         'The file of the newest checkpoint cannot be read: it cannot prove that the event log was restored from a backup.',
       ),
       unwritable: warn(
-        { none: 'a restored log is found by witnesses and by other generations too' },
+        OTHER_PROOF,
         'The file of the newest checkpoint cannot be written: the newest checkpoint is not kept.',
       ),
     },

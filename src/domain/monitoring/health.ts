@@ -1,5 +1,5 @@
-// What the service states about itself: facts in, what is wrong with each part out, as `conditions.ts` declares it. A part is ok if what callers need of it worked within the last 30 s, or was tried and worked just
-// now. No message contains a path, an address or a key.
+// What the service states about itself: facts in, what is wrong with each part out, as `conditions.ts` declares it. A part is
+// ok if what callers need of it worked within the last 30 s, or was tried and worked just now. No message contains a path, an address or a key.
 import { type Damage, damagedPlace } from '#src/domain/damage.ts';
 import type { CheckpointProblem } from '#src/domain/transparency/checkpoint.ts';
 import { ATTENTION } from './alert-rules.ts';

@@ -132,6 +132,13 @@ export const authorizedBy = (presented: PresentedPayment): Authorized => {
   return { amount, payTo, validBefore, payloadHash: signer === 'contract' ? payloadHash : null };
 };
 
+/** What the events of a payment record of it: its signature is not stored. */
+export function recordedOf(presented: PresentedPayment) {
+  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
+    presented;
+  return { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version };
+}
+
 /** Who sent a contract wallet's signature is known only after the facilitator has verified it. */
 export const isContract = ({ presented }: Call): boolean => presented?.signer === 'contract';
 

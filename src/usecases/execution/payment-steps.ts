@@ -11,7 +11,7 @@ import { append, type JournalDeps, PAYMENT, type View } from '#src/usecases/proc
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { checkWalletFailures } from './admission.ts';
 import { demandUnused, notVerified, recordEarlierUse } from './earlier-use.ts';
-import { type Call, isContract, unprovenPayer } from './execution-call.ts';
+import { type Call, isContract, recordedOf, unprovenPayer } from './execution-call.ts';
 import { findKnown, type LookUpDeps } from './idempotency.ts';
 import type { UnconfirmedPayments } from './process-limits.ts';
 import type { VerifyLimit } from './verify-limit.ts';
@@ -66,21 +66,10 @@ export async function reservePayment(
   jobId: string,
 ): Promise<View<Payment> | null> {
   if (presented === null || view === null) return null;
-  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
-    presented;
   const reserved = event('PaymentReserved', {
     jobId,
     fingerprint: lookup.fingerprint,
-    scheme,
-    network,
-    asset,
-    amount,
-    payTo,
-    payer,
-    nonce,
-    validBefore,
-    payloadHash,
-    x402Version,
+    ...recordedOf(presented),
     owner: deps.owner,
     reservedAt: isoNow(deps),
   });

@@ -223,10 +223,15 @@ export async function appendUnlessOvertaken(
   events: readonly NewEvent[],
   { repeats = true } = {},
 ): Promise<Appended | null> {
+  return orNull(
+    repeats ? appendUntilKnown(deps, stream, expected, events) : deps.log.append(stream, expected, events),
+  );
+}
+
+/** null: another process was first. */
+async function orNull<T>(appending: Promise<T>): Promise<T | null> {
   try {
-    return await (repeats
-      ? appendUntilKnown(deps, stream, expected, events)
-      : deps.log.append(stream, expected, events));
+    return await appending;
   } catch (error) {
     if (error instanceof WrongExpectedVersion) return null;
     throw error;
@@ -248,19 +253,12 @@ export async function append<S, E extends DomainEvent>(
 }
 
 /** As `append`, but returns null if another process was first. */
-export async function tryAppend<S, E extends DomainEvent>(
+export const tryAppend = <S, E extends DomainEvent>(
   deps: JournalDeps,
   kind: StreamKind<S, E>,
   view: View<NoInfer<S>>,
   events: readonly NoInfer<E>[],
-): Promise<View<S> | null> {
-  try {
-    return await append(deps, kind, view, events);
-  } catch (error) {
-    if (error instanceof WrongExpectedVersion) return null;
-    throw error;
-  }
-}
+): Promise<View<S> | null> => orNull(append(deps, kind, view, events));
 
 /** What a command decides: events to append, if any, and its answer once they are stored. */
 export type Decision<E, R> = { readonly events: readonly E[]; readonly answer: R };

@@ -20,6 +20,7 @@ import {
   authorizedBy,
   type Call,
   callOf,
+  recordedOf,
   unprovenPayer,
 } from '#src/usecases/execution/execution-call.ts';
 import { findPledge, inProgress, paymentReused } from '#src/usecases/execution/idempotency.ts';
@@ -377,11 +378,13 @@ async function pledge(
   const worth = await covered(deps, presented, holder);
   if (isRefused(worth)) return worth;
   const { jobId, fingerprint, scheduleId, run } = order;
-  const { scheme, network, asset, amount, payTo, payer, nonce, validBefore, payloadHash, x402Version } =
-    presented;
   const deferred = event('PaymentDeferred', {
-    ...{ jobId, fingerprint, scheme, network, asset, amount, payTo, payer, nonce },
-    ...{ validBefore, payloadHash, x402Version, scheduleId, run: run.run, dueAt: run.dueAt },
+    jobId,
+    fingerprint,
+    ...recordedOf(presented),
+    scheduleId,
+    run: run.run,
+    dueAt: run.dueAt,
     deferredAt: iso(deps.clock.now()),
   });
   const { answer } = await call.deadline.forAppend(

@@ -1,4 +1,5 @@
-// What a ticket is worth when it is bought: its payer's balance covers all of its open runs, and no payer and no client address takes more than a share.
+// What a ticket is worth when it is bought: its payer's balance covers all of its open runs, and no payer and no client
+// address takes more than a share.
 import { toHex } from '#src/domain/encoding.ts';
 import { ALLOWED, type Allowed, Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';

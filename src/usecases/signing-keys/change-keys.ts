@@ -127,7 +127,8 @@ export type Retirement =
   | { readonly outcome: 'only_key'; readonly purpose: KeyPurpose };
 
 /**
- * Retires one key, effective in ten minutes, or ten minutes after the last time that it has signed for. `compromisedAt`: Unix ms, from which nothing that it signed is trusted;
+ * Retires one key, effective in ten minutes, or ten minutes after the last time that it has signed for.
+ * `compromisedAt`: Unix ms, from which nothing that it signed is trusted;
  * null: it is only no longer needed. `unchanged`: it had ended as early already. Throws `KeyMismatch`, `LogTakesNothing`,
  * or what the key store throws.
  */

@@ -183,5 +183,3 @@ export function activation(
   const { keyId, x } = key;
   return event('SigningKeyActivated', { keyId, purpose, alg: 'EdDSA', x, secretCheck, activatedAt });
 }
-
-/** `ms`: Unix. */
