@@ -5,7 +5,7 @@ import type { ChainedEvent } from '#src/domain/receipt/payload.ts';
 import { type ReceiptRecord, receiptRecord } from '#src/domain/receipt/record.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { type JobFacts, type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
-import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
+import { Fault, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
@@ -22,6 +22,8 @@ export type ReceiptRows = {
   jobOfReceipt(id: string): Promise<string | null>;
   job(id: string): Promise<(StoredJob & { readonly receiptId: string | null }) | null>;
 };
+
+const NO_RECEIPT = refused('receipt_not_found', 'There is no such receipt.');
 
 export function storedReceipts(rows: ReceiptRows, deps: VerifyDeps) {
   const verify = storedReceiptVerifier(deps);
@@ -42,16 +44,14 @@ export function storedReceipts(rows: ReceiptRows, deps: VerifyDeps) {
     },
     async verifyJob(jobId: string) {
       const job = await rows.job(jobId);
-      if (job === null) return notFound('job_not_found');
+      if (job === null) return refused('job_not_found', 'There is no such job, or it is no longer retained.');
       if (job.receiptId === null) return refused('receipt_not_ready', 'The job has no receipt yet.');
       const receipt = await receiptOf(job.receiptId);
-      return receipt === null ? notFound('receipt_not_found') : verify(receipt, job);
+      return receipt === null ? NO_RECEIPT : verify(receipt, job);
     },
     async verifyReceipt(receiptId: string) {
       const receipt = await receiptOf(receiptId);
-      return receipt === null
-        ? notFound('receipt_not_found')
-        : verify(receipt, await rows.job(receipt.jobId));
+      return receipt === null ? NO_RECEIPT : verify(receipt, await rows.job(receipt.jobId));
     },
   };
 }
@@ -75,10 +75,6 @@ async function loggedReceipt(log: EventLog, jobId: string, id: string): Promise<
     if (event?.type === 'ReceiptSigned' && event.data.receiptId === id) return receiptRecord(event.data);
   }
   return null;
-}
-
-function notFound<C extends 'job_not_found' | 'receipt_not_found'>(code: C): Refused<C> {
-  return refused(code, 'There is no such job or receipt, or it is no longer retained.');
 }
 
 // ── verification: what cannot change is verified once ───────────────────────────────────────────────
