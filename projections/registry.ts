@@ -77,11 +77,18 @@ export const MODELS = declared({
     needs: { payments: 'rows', receipts: 'whole' },
   },
   transparency: {
-    version: 2,
+    version: 3,
     tables: [transparencyTree, transparencyTiles, transparencyLeaves, transparencyCheckpoint],
     project: projectTransparency,
     queries: transparencyQueries,
-    needs: { tree: 'rows', tile: 'rows', leafIndex: 'rows', checkpoint: 'rows', cosigned: 'rows' },
+    needs: {
+      tree: 'rows',
+      tile: 'rows',
+      leafIndex: 'rows',
+      jobOf: 'rows',
+      checkpoint: 'rows',
+      cosigned: 'rows',
+    },
   },
   decision: {
     version: 1,

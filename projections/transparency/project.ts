@@ -54,7 +54,8 @@ export function projectTransparency(
     ...leaf.entries.map(({ level, index, hash }) => tileChange(level, index, hash)),
   ];
   if (event.type !== 'ReceiptSigned') return changes;
-  const row: LeafRow = { id: event.data.receiptId, leafIndex: leaf.index };
+  const { receiptId, jobId } = event.data;
+  const row: LeafRow = { id: receiptId, leafIndex: leaf.index, jobId };
   return [...changes, { table: 'transparency_leaves', key: row.id, apply: (stored) => stored ?? row }];
 }
 

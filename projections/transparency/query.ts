@@ -46,7 +46,7 @@ export function transparencyQueries(db: PgDatabase<PgQueryResultHKT>) {
   );
   const leaf = once(() =>
     db
-      .select({ leafIndex: transparencyLeaves.leafIndex })
+      .select({ leafIndex: transparencyLeaves.leafIndex, jobId: transparencyLeaves.jobId })
       .from(transparencyLeaves)
       .where(eq(transparencyLeaves.id, sql.placeholder('id')))
       .prepare('transparency_leaf'),
@@ -82,6 +82,11 @@ export function transparencyQueries(db: PgDatabase<PgQueryResultHKT>) {
     async leafIndex(receiptId: string): Promise<number | null> {
       const [row] = await leaf().execute({ id: receiptId });
       return row?.leafIndex ?? null;
+    },
+    /** The job that a receipt is of, also of one that is purged; null where it is not logged. */
+    async jobOf(receiptId: string): Promise<string | null> {
+      const [row] = await leaf().execute({ id: receiptId });
+      return row?.jobId ?? null;
     },
     /** The newest checkpoint; null where none was ever signed. */
     checkpoint: () => find('last'),

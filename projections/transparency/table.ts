@@ -25,11 +25,13 @@ export const transparencyTiles = pgTable('transparency_tiles', {
   position: text().notNull(),
 });
 
-/** The leaf index of a receipt. It never changes, because the tree only grows. */
+/** A receipt's index among the leaves, and its job. They never change, because the tree only grows, and are not purged. */
 export const transparencyLeaves = pgTable('transparency_leaves', {
   /** The receipt's id. The first leaf of an id stays: another one is a finding for the audit. */
   id: text().primaryKey(),
   leafIndex: bigint('leaf_index', { mode: 'number' }).notNull(),
+  /** Its stream has the receipt, also when the row of the receipt is purged. */
+  jobId: text('job_id').notNull(),
   position: text().notNull(),
 });
 

@@ -96,8 +96,12 @@ function wireReads(
   tree: Transparency,
 ): AppDeps['reads'] {
   const { log, clock, logger } = journal;
-  const { job, receipt, proof, monitoring, trust, store } = models;
-  const rows = { receipt: receipt.find, job: job.findForVerification };
+  const { job, receipt, proof, monitoring, trust, transparency, store } = models;
+  const rows = {
+    receipt: receipt.find,
+    job: job.findForVerification,
+    jobOfReceipt: transparency.jobOf,
+  };
   const stored = storedReceipts(rows, {
     log,
     keys: keys.directory,

@@ -64,7 +64,7 @@ export const ERRORS = {
     'Pay with the wallet of run 1, or send the token as `authorization: Bearer`.',
   ),
   job_not_found: entry(404, 'There is no such job, or it is no longer retained.', ID),
-  receipt_not_found: entry(404, 'There is no such receipt, or it is no longer retained.', ID),
+  receipt_not_found: entry(404, 'There is no such receipt.', ID),
   decision_not_found: entry(404, 'There is no such decision.', ID),
   schedule_not_found: entry(404, 'There is no such schedule, or the token is not that of its buyer.', ID),
   route_not_found: entry(404, 'There is nothing at this path.', 'See /openapi.json for every operation.'),

@@ -3,12 +3,12 @@ import type { decisionQueries } from '#projections/decision/query.ts';
 import type { jobQueries } from '#projections/job/query.ts';
 import type { monitoringQueries } from '#projections/monitoring/query.ts';
 import type { proofQueries } from '#projections/proof/query.ts';
-import type { ReceiptRecord } from '#projections/receipt/query.ts';
+import type { RecordedReceipt } from '#projections/receipt/query.ts';
 import type { trustQueries } from '#projections/trust/query.ts';
 import type { Deployment } from '#src/discovery/facts.ts';
 
 /** `checkpoint`: the newest one that contains the receipt, a signed note; null: none does yet. */
-export type ReceiptFound = ReceiptRecord & { readonly checkpoint: string | null };
+export type ReceiptFound = RecordedReceipt & { readonly checkpoint: string | null };
 
 /** Each throws `Fault('read_models_unavailable')` if the read models do not answer within its own time limit. */
 export type Reads = {

@@ -26,15 +26,24 @@ export const recordEndpoint = (
     {
       id: { description: `Identifier of the ${kind}.`, pattern: ID_PATTERN[kind] },
       answers: { 200: [`The ${kind}.`, body] },
-      errors: { 404: `No such ${kind}.`, 503: 'The read models are unavailable or not up to date.' },
+      errors: {
+        404: `No such ${kind}.`,
+        503: `The read models${kind === 'receipt' ? ' or the event log' : ''} are unavailable or not up to date.`,
+      },
     },
     ({ id }) => answer(id),
   );
 
 export const isIdOf = (kind: Kind, id: string): boolean => IDS[kind].test(id);
 
-export const notFound = (kind: Kind) =>
-  refused(`${kind}_not_found`, `There is no such ${kind}, or it is no longer retained.`);
+/** Receipts are answered from the log after their retention. */
+export const notFound = (kind: Kind) => {
+  const missing = `There is no such ${kind}`;
+  return refused(
+    `${kind}_not_found`,
+    kind === 'receipt' ? `${missing}.` : `${missing}, or it is no longer retained.`,
+  );
+};
 
 /** As `findForSure`; an id of another form names no record. */
 export async function findById<T extends object>(

@@ -1,4 +1,5 @@
-// A job older than RETENTION_JOBS_DAYS, through the real service: removed from the answers, kept in its receipt and the totals.
+// A job older than RETENTION_JOBS_DAYS, through the real service: removed from the answers, kept in its receipt and the totals; a receipt older
+// than RETENTION_RECEIPTS_DAYS is answered from the log.
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
@@ -29,14 +30,18 @@ describe('retention', () => {
   });
   after(() => world.end());
 
-  test('older jobs are removed, a newer one is kept; receipts have their own retention', async () => {
+  test('older jobs are removed, a newer one is kept; every receipt is answered, from the rows or from the log', async () => {
     const missing = await get<ErrorBody>(`${service.url}/api/jobs/${jobIdOf(1)}`);
     assert.deepEqual([missing.status, missing.body.error.code], [404, 'job_not_found']);
     assert.equal(await status(`/api/verify/jobs/${jobIdOf(2)}`), 404);
     assert.equal(await status(`/api/jobs/${jobIdOf(3)}`), 200);
-    assert.equal(await status(`/api/receipts/${receiptIdOf(1)}`), 404);
-    assert.equal(await status(`/api/receipts/${receiptIdOf(2)}`), 200);
-    assert.equal(await status(`/api/verify/receipts/${receiptIdOf(2)}`), 200);
+    // The row of the first receipt is gone, that of the second is not.
+    for (const seed of [1, 2]) {
+      const receipt = await get<{ id: string }>(`${service.url}/api/receipts/${receiptIdOf(seed)}`);
+      assert.deepEqual([receipt.status, receipt.body.id], [200, receiptIdOf(seed)]);
+      assert.equal(await status(`/api/verify/receipts/${receiptIdOf(seed)}`), 200);
+    }
+    assert.equal(await status(`/api/receipts/${receiptIdOf(4)}`), 404);
   });
 
   test('the totals include purged jobs; the stored ones are counted separately', async () => {

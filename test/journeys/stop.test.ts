@@ -61,13 +61,17 @@ describe('the longest job', () => {
         );
         const { code, stdout, stderr } = await service.ended;
         assert.deepEqual([code, stderr], [0, '']);
-        const messages = logLines(stdout).map(({ level, msg }) => [level, msg]);
-        assert.deepEqual(messages.slice(-3), [
-          ['info', 'listening'],
-          ['info', 'the service stops: it finishes what is in flight'],
-          ['info', 'the service has ended'],
-        ]);
-        assert.equal(messages.filter(([level]) => level === 'info').length, 3);
+        const lines = logLines(stdout);
+        assert.deepEqual(
+          lines.filter(({ level }) => level === 'error'),
+          [],
+        );
+        // A condition may begin and end on a slow machine.
+        const said = lines.filter(({ level, condition }) => level === 'info' && condition === undefined);
+        assert.deepEqual(
+          said.map(({ msg }) => msg),
+          ['listening', 'the service stops: it finishes what is in flight', 'the service has ended'],
+        );
         assert.equal(other.target.requests.length, before + CALLS);
         await assertAllThere(answers.map(({ body }) => body));
       });

@@ -123,7 +123,8 @@ test('purge: in an embedded store the space of what is gone is used again', asyn
   assert.ok((await pages()) <= full, `${await pages()} bytes, ${full} before`);
 });
 
-test('purge: of a job that is gone its receipt is verified alone, and a repeat still gets the stored result', async () => {
+/** A job that was executed two days ago, and what is stored of it after the purge. */
+async function purged(keepDays: { readonly jobs: number; readonly receipts: number }) {
   const it = world();
   const first = await execute(it, DEMO);
   assert.ok(first.kind === 'ran');
@@ -132,12 +133,16 @@ test('purge: of a job that is gone its receipt is verified alone, and a repeat s
   const now = it.clock.now() + 2 * DAY_MS;
   const runner = runnerOver(it.log, store, {
     now: () => now,
-    retentionMs: { jobs: DAY_MS, receipts: 30 * DAY_MS },
+    retentionMs: { jobs: keepDays.jobs * DAY_MS, receipts: keepDays.receipts * DAY_MS },
   });
   const models = servedBy(runner);
   const list = () => [it.key.record];
-  const rows = { receipt: models.receipt.find, job: models.job.findForVerification };
-  const { verifyJob, verifyReceipt } = storedReceipts(rows, {
+  const rows = {
+    receipt: models.receipt.find,
+    job: models.job.findForVerification,
+    jobOfReceipt: models.transparency.jobOf,
+  };
+  const stored = storedReceipts(rows, {
     log: it.log,
     keys: { list, refresh: async () => list() },
     primitives,
@@ -145,8 +150,18 @@ test('purge: of a job that is gone its receipt is verified alone, and a repeat s
     clock: it.clock,
     reachedHead: runner.reachedHead,
   });
-  await waitFor('the purge', async () => (await retentionOf(await runner.open())).jobsPurged === 1);
+  await waitFor('the purge', async () => {
+    const { jobsPurged, receiptsPurged } = await retentionOf(await runner.open());
+    return jobsPurged === Number(keepDays.jobs < 2) && receiptsPurged === Number(keepDays.receipts < 2);
+  });
+  return { it, job, receipt, now, runner, models, ...stored };
+}
 
+test('purge: of a job that is gone its receipt is verified alone, and a repeat still gets the stored result', async () => {
+  const { it, job, receipt, now, runner, models, verifyJob, verifyReceipt } = await purged({
+    jobs: 1,
+    receipts: 30,
+  });
   assert.equal(await models.job.find(job.id), null);
   const refusal = await verifyJob(job.id);
   assert.ok(isRefused(refusal) && refusal.refused === 'job_not_found');
@@ -167,6 +182,39 @@ test('purge: of a job that is gone its receipt is verified alone, and a repeat s
   assert.ok(again.kind === 'replayed');
   assert.deepEqual([again.execution.job.id, again.execution.receipt.jws], [job.id, receipt.jws]);
   assert.equal(it.outbound.sent.length, 1);
+});
+
+test('purge: a receipt that is gone is answered from the log, and verified like the others', async () => {
+  const { job, receipt, runner, models, find, verifyJob, verifyReceipt } = await purged({
+    jobs: 1,
+    receipts: 1,
+  });
+  assert.deepEqual([await models.receipt.find(receipt.id), await models.job.find(job.id)], [null, null]);
+  const found = await find(receipt.id);
+  assert.deepEqual([found?.jws, found?.jobId, found?.verified], [receipt.jws, job.id, true]);
+  assert.equal(found?.payload?.receiptId, receipt.id);
+  const report = await verifyReceipt(receipt.id);
+  assert.ok(!isRefused(report));
+  assert.equal(report.ok, true);
+  assert.deepEqual(
+    report.checks.map(({ name }) => name),
+    RECEIPT_CHECKS,
+  );
+  const refusal = await verifyJob(job.id);
+  assert.ok(isRefused(refusal) && refusal.refused === 'job_not_found');
+  assert.equal(await find(receipt.id.replace(/.$/, (last) => (last === '0' ? '1' : '0'))), null);
+  await runner.stop();
+});
+
+test('purge: a job that outlives its receipt is verified in all checks, with the receipt of the log', async () => {
+  const { job, receipt, runner, models, verifyJob, verifyReceipt } = await purged({ jobs: 30, receipts: 1 });
+  assert.equal(await models.receipt.find(receipt.id), null);
+  for (const report of [await verifyJob(job.id), await verifyReceipt(receipt.id)]) {
+    assert.ok(!isRefused(report));
+    assert.equal(report.ok, true);
+    assert.ok(report.checks.length > RECEIPT_CHECKS.length);
+  }
+  await runner.stop();
 });
 
 test('purge: nothing to delete moves no horizon', async () => {

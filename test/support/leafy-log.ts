@@ -146,11 +146,13 @@ function tileRows(leaves: readonly Leaf[]) {
 }
 
 function leafRows(leaves: readonly Leaf[]) {
-  const rows = new Map<string, { id: string; leaf_index: number; position: string }>();
+  const rows = new Map<string, { id: string; leaf_index: number; job_id: string; position: string }>();
   for (const [index, { given, position }] of leaves.entries()) {
-    if (given.type !== 'ReceiptSigned' || !('receiptId' in given.data)) continue;
-    const id = String(given.data.receiptId);
-    rows.set(id, { id, leaf_index: rows.get(id)?.leaf_index ?? index, position });
+    const { data } = given;
+    if (given.type !== 'ReceiptSigned' || !('receiptId' in data && 'jobId' in data)) continue;
+    const id = String(data.receiptId);
+    const first = rows.get(id) ?? { leaf_index: index, job_id: String(data.jobId) };
+    rows.set(id, { id, leaf_index: first.leaf_index, job_id: first.job_id, position });
   }
   return [...rows.values()].sort(byId);
 }

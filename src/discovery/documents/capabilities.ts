@@ -163,6 +163,7 @@ const RECEIPT_RULES = [
 
 const RETENTION_RULES = [
   'Reads of a job answer 404 after its retention; its receipt still verifies, with the checks that need no job.',
+  'Receipts are never purged from the event log: after their retention they are answered and verified from it.',
   'Repeats of a payment are always answered from the event log, also after retention; repeats of a key are while the key is in use.',
   'Keep receipt.jws and disclosures yourself: with the published keys they verify without this service.',
 ];

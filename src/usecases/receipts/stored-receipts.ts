@@ -1,9 +1,11 @@
 // What is returned of a stored receipt: itself with the verdict of now, and the verification of a receipt or of a job.
+import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { ChainedEvent } from '#src/domain/receipt/payload.ts';
+import { type ReceiptRecord, receiptRecord } from '#src/domain/receipt/record.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { type JobFacts, type LogFacts, verifyReceipt } from '#src/domain/receipt/verify.ts';
-import { Fault, type Refused, refused } from '#src/domain/refusal.ts';
+import { Fault, refused } from '#src/domain/refusal.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
@@ -14,33 +16,42 @@ import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 
 /** Each throws `Fault('read_models_unavailable')` if the read models are unavailable; null: not retained. */
-export type ReceiptRows<R extends StoredReceipt> = {
-  receipt(id: string): Promise<R | null>;
+export type ReceiptRows = {
+  receipt(id: string): Promise<ReceiptRecord | null>;
+  /** Of every receipt in the log, also of one whose row is purged; null: there is none. */
+  jobOfReceipt(id: string): Promise<string | null>;
   job(id: string): Promise<(StoredJob & { readonly receiptId: string | null }) | null>;
 };
 
-export function storedReceipts<R extends StoredReceipt>(rows: ReceiptRows<R>, deps: VerifyDeps) {
+const NO_RECEIPT = refused('receipt_not_found', 'There is no such receipt.');
+
+export function storedReceipts(rows: ReceiptRows, deps: VerifyDeps) {
   const verify = storedReceiptVerifier(deps);
+  /** Receipts are retained in the rows for some time, and in the log always. */
+  const receiptOf = async (id: string): Promise<ReceiptRecord | null> => {
+    const row = await rows.receipt(id);
+    if (row !== null) return row;
+    const jobId = await rows.jobOfReceipt(id);
+    return jobId === null ? null : loggedReceipt(deps.log, jobId, id).catch(failed);
+  };
   return {
     /** `verified` by the published keys as they are now, not as it was found when the receipt was recorded. */
     async find(id: string) {
-      const receipt = await rows.receipt(id);
+      const receipt = await receiptOf(id);
       if (receipt === null) return null;
       const report = await verify(receipt, null);
       return { ...receipt, verified: report.ok, checkpoint: await checkpointOf(report, deps.transparency) };
     },
     async verifyJob(jobId: string) {
       const job = await rows.job(jobId);
-      if (job === null) return notFound('job_not_found');
+      if (job === null) return refused('job_not_found', 'There is no such job, or it is no longer retained.');
       if (job.receiptId === null) return refused('receipt_not_ready', 'The job has no receipt yet.');
-      const receipt = await rows.receipt(job.receiptId);
-      return receipt === null ? notFound('receipt_not_found') : verify(receipt, job);
+      const receipt = await receiptOf(job.receiptId);
+      return receipt === null ? NO_RECEIPT : verify(receipt, job);
     },
     async verifyReceipt(receiptId: string) {
-      const receipt = await rows.receipt(receiptId);
-      return receipt === null
-        ? notFound('receipt_not_found')
-        : verify(receipt, await rows.job(receipt.jobId));
+      const receipt = await receiptOf(receiptId);
+      return receipt === null ? NO_RECEIPT : verify(receipt, await rows.job(receipt.jobId));
     },
   };
 }
@@ -57,8 +68,13 @@ async function checkpointOf(
   return isIn ? newest : covering(details.index);
 }
 
-function notFound<C extends 'job_not_found' | 'receipt_not_found'>(code: C): Refused<C> {
-  return refused(code, 'There is no such job or receipt, or it is no longer retained.');
+/** The first of an id in its job's stream, as the rows have it. Throws what the log throws. */
+async function loggedReceipt(log: EventLog, jobId: string, id: string): Promise<ReceiptRecord | null> {
+  for (const recorded of await log.readStream(STREAM.job(jobId))) {
+    const event = decodeEvent(recorded);
+    if (event?.type === 'ReceiptSigned' && event.data.receiptId === id) return receiptRecord(event.data);
+  }
+  return null;
 }
 
 // ── verification: what cannot change is verified once ───────────────────────────────────────────────

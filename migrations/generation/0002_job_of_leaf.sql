@@ -1,0 +1,1 @@
+ALTER TABLE "transparency_leaves" ADD COLUMN "job_id" text NOT NULL;
