@@ -84,7 +84,7 @@ test('at most eight addresses are dialled', async () => {
 /** How many connections a queue of length 1 holds under Linux. */
 const QUEUED = 2;
 
-/** Listens, says so when it is about to stop for ever, and accepts nothing: what the queue does not hold waits. */
+/** Listens, says so immediately before it blocks, and accepts nothing: what the queue does not hold waits. */
 const DEAF = `const server = require('node:net').createServer();
 server.listen({ host: process.argv[1], port: Number(process.argv[2]), backlog: 1 }, () => {
   setImmediate(() => {
