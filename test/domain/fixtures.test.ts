@@ -22,6 +22,7 @@ import { primitives } from '#test/support/primitives.ts';
 const FROZEN = {
   'events-v1.json': 'e4da6d5f028dcf3ddc5c519468ccded8367fb48905fc1c7091dbc2ba2cb27162',
   'events-v2.json': '4ab80672a3e255b73c684b5093b71186c51e9daa2e1f92330db7470d5fbe603b',
+  'events-v3.json': 'a7a65ec3e53f0171b6bf59c29ce880fedc037f0660bbfbffd6c660ca8d34a8a5',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',
   'receipts-v3.json': 'aea008eccec44e6f85d468e5b2c08563e9f090366f4f9e39b1fa34ce3a4c9fdd',
@@ -57,12 +58,12 @@ for (const [name, digest] of Object.entries(FROZEN)) {
 
 test('there is one event of every version of every type', () => {
   const declared = (version: number) => EVENT_TYPES.filter((type) => version in EVENTS[type].versions);
-  for (const version of [1, 2])
+  for (const version of [1, 2, 3])
     assert.deepEqual(
       eventsOf(version).map(({ type }) => type),
       declared(version),
     );
-  assert.deepEqual(declared(3), []);
+  assert.deepEqual(declared(4), []);
 });
 
 /** What version 2 adds to the data of version 1. */
@@ -93,23 +94,35 @@ test('version 1 of PaymentSettled by a used nonce alone was by the facilitatorâ€
   assert.deepEqual(decodeEvent({ ...recorded, data }), { type: 'PaymentSettled', data: upcast });
 });
 
-for (const event of [...eventsOf(1), ...eventsOf(2)]) {
-  if (event.data.v === 1 && (event.type === 'DecisionRecorded' || event.type in UPCAST)) continue;
+for (const event of [1, 2, 3].flatMap(eventsOf)) {
+  if (event.type === 'DecisionRecorded' ? event.data.v !== 3 : event.data.v === 1 && event.type in UPCAST)
+    continue;
   test(`version ${event.data.v} of ${event.type} is decoded as it was written`, () => {
     assert.deepEqual(decodeEvent(event), { type: event.type, data: event.data });
   });
 }
 
-test('version 1 of DecisionRecorded is upcast; its hash is of the recorded event', () => {
+/** What version 3 adds to the facts of each version before. */
+const DECISION_FACTS = {
+  1: { measured: true, contentTypeDiffers: false },
+  2: { contentTypeDiffers: false },
+};
+for (const [version, added] of Object.entries(DECISION_FACTS))
+  test(`version ${version} of DecisionRecorded is upcast, and stays as recorded`, () => {
+    const recorded = eventsOf(Number(version)).find(({ type }) => type === 'DecisionRecorded');
+    assert.ok(recorded !== undefined);
+    const { facts, ...data } = recorded.data as { facts: object };
+    const frozen = structuredClone(recorded);
+    assert.deepEqual(decodeEvent(recorded), {
+      type: 'DecisionRecorded',
+      data: { ...data, v: 3, facts: { ...facts, ...added } },
+    });
+    assert.deepEqual(recorded, frozen);
+  });
+
+test('the hash of a decision is of the event as recorded', () => {
   const recorded = eventsOf(1).find(({ type }) => type === 'DecisionRecorded');
   assert.ok(recorded !== undefined);
-  const { facts, ...data } = recorded.data as { facts: object };
-  const frozen = structuredClone(recorded);
-  assert.deepEqual(decodeEvent(recorded), {
-    type: 'DecisionRecorded',
-    data: { ...data, v: 2, facts: { ...facts, measured: true } },
-  });
-  assert.deepEqual(recorded, frozen);
   const payload = parseJws(receipt.jws)?.payload as ReceiptPayload;
   assert.equal(hashOfDecision(recorded.data), payload.decisionHash);
 });

@@ -372,6 +372,7 @@ export const decisionRecorded = sample('DecisionRecorded', {
     idempotencyKeyPresent: true,
     strippedHeaders: 0,
     measured: true,
+    contentTypeDiffers: false,
   },
   createdAt: at(0),
   expiresAt: at(86_400_000),

@@ -1,4 +1,5 @@
 // What a buyer is recommended to do, from recorded facts and its own policy alone: the event suffices to repeat it.
+import { BODY_IS_JSON } from '#src/domain/job/webhook-request.ts';
 import { microUsd, showUsd } from '#src/domain/payment/price.ts';
 import type { DecisionRecorded } from '../events/decision.ts';
 import type { BuyerPolicy } from './requests.ts';
@@ -98,6 +99,9 @@ const headers: Check = ({ strippedHeaders }) =>
     ? null
     : warning('headers_stripped', `Headers of the action that will not be forwarded: ${strippedHeaders}.`);
 
+const body: Check = ({ contentTypeDiffers }) =>
+  contentTypeDiffers ? warning(BODY_IS_JSON.code, BODY_IS_JSON.message) : null;
+
 const trust: Check = ({ trustScore, measured }, { minTrustScore }) => {
   if (!measured) {
     const message = 'The trust score and recent failures are unknown: the read models were unavailable.';
@@ -137,6 +141,7 @@ const CHECKS: readonly Check[] = [
   target,
   idempotencyKey,
   headers,
+  body,
   trust,
   recentFailures,
   receipt,

@@ -57,6 +57,8 @@ const decision = {
 
 /** false: the read models did not answer, and the trust score, the failure rate and the jobs are unknown. */
 const measured = Type.Boolean();
+/** Whether the body is sent as JSON although the header content-type of the action says otherwise. */
+const contentTypeDiffers = Type.Boolean();
 
 export const DecisionRecorded = declareVersions(
   'decision',
@@ -65,7 +67,15 @@ export const DecisionRecorded = declareVersions(
     // Of the time when decisions were made only while the read models answered.
     1: { ...decision, facts: Type.Object(facts, strict) },
     2: { ...decision, facts: Type.Object({ ...facts, measured }, strict) },
+    // Of the time since which a decision warns of a body that the target may read otherwise.
+    3: { ...decision, facts: Type.Object({ ...facts, measured, contentTypeDiffers }, strict) },
   },
-  { 1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true } }) },
+  {
+    1: (recorded) => ({
+      ...recorded,
+      facts: { ...recorded.facts, measured: true, contentTypeDiffers: false },
+    }),
+    2: (recorded) => ({ ...recorded, facts: { ...recorded.facts, contentTypeDiffers: false } }),
+  },
 );
 export type DecisionRecorded = EventData<typeof DecisionRecorded>;

@@ -3,7 +3,7 @@ import { FormatRegistry, type Static, Type } from '@sinclair/typebox';
 import { canonicalJson, type Json } from '#src/domain/canonical-json.ts';
 import { Method, type Route } from '#src/domain/event-fields.ts';
 import { LIMITS } from '#src/domain/limits.ts';
-import { type Warning, warningsIf } from '#src/domain/refusal.ts';
+import type { Warning } from '#src/domain/refusal.ts';
 
 const { retryAttempts: attempts, retryBackoffMs: backoffMs, timeoutMs } = LIMITS;
 
@@ -90,16 +90,21 @@ export function normaliseRequest(request: WebhookRequest, href: string): NormalR
   };
 }
 
-/** Remarks on a body that the target may read otherwise than its headers say. */
-export function bodyWarnings({ headers = {}, body }: BodyAndHeaders): readonly Warning[] {
+/** Whether the target may read the body otherwise than it is sent: as JSON, whatever the headers say. */
+export function contentTypeDiffers({ headers = {}, body }: BodyAndHeaders): boolean {
   const [, type = 'application/json'] =
     Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
-  return warningsIf([
-    body !== undefined && !/^((application|text)\/|[^;]+\+)json\s*(;|$)/i.test(String(type)),
-    'body_is_json',
-    'The body is sent as JSON, a text in its quotes, although the header content-type says otherwise.',
-  ]);
+  return body !== undefined && !/^((application|text)\/|[^;]+\+)json\s*(;|$)/i.test(String(type));
 }
+
+export const BODY_IS_JSON: Warning = {
+  code: 'body_is_json',
+  message: 'The body is sent as JSON, a text in its quotes, although the header content-type says otherwise.',
+};
+
+/** Remarks on a body that the target may read otherwise than its headers say. */
+export const bodyWarnings = (request: BodyAndHeaders): readonly Warning[] =>
+  contentTypeDiffers(request) ? [BODY_IS_JSON] : [];
 
 type BodyAndHeaders = { readonly headers?: WebhookRequest['headers']; readonly body?: unknown };
 

@@ -7,7 +7,7 @@ import type { Mode } from '#src/domain/event-fields.ts';
 import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { makeId } from '#src/domain/ids.ts';
-import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { contentTypeDiffers, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { TIMES } from '#src/domain/limits.ts';
 import {
   type CheckpointStatus,
@@ -112,6 +112,7 @@ function factsOf(
     idempotencyKeyPresent: request.idempotencyKey !== null,
     strippedHeaders: headers.stripped.length,
     measured,
+    contentTypeDiffers: contentTypeDiffers(request),
   };
 }
 

@@ -965,10 +965,15 @@ var decision = {
   expiresAt: Instant
 };
 var measured = Type.Boolean();
+var contentTypeDiffers = Type.Boolean();
 var DecisionRecorded = declareVersions("decision", "createdAt", {
   1: { ...decision, facts: Type.Object(facts, strict) },
-  2: { ...decision, facts: Type.Object({ ...facts, measured }, strict) }
-}, { 1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true } }) });
+  2: { ...decision, facts: Type.Object({ ...facts, measured }, strict) },
+  3: { ...decision, facts: Type.Object({ ...facts, measured, contentTypeDiffers }, strict) }
+}, {
+  1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true, contentTypeDiffers: false } }),
+  2: (recorded) => ({ ...recorded, facts: { ...recorded.facts, contentTypeDiffers: false } })
+});
 
 // src/domain/events/job.ts
 var start = {

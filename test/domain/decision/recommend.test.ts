@@ -78,6 +78,7 @@ for (const [code, changes] of [
   ['target_unresolved_now', { facts: { policyVerdict: 'target_unresolved_now' } }],
   ['idempotency_key_missing', { facts: { idempotencyKeyPresent: false } }],
   ['headers_stripped', { facts: { strippedHeaders: 1 } }],
+  ['body_is_json', { facts: { contentTypeDiffers: true } }],
   ['trust_score_under_minimum', { facts: { trustScore: 54.9 }, policy: { minTrustScore: 55 } }],
   ['trust_score_under_minimum', { facts: { trustScore: 0 }, policy: { minTrustScore: 0.1 } }],
   ['recent_failures_high', { facts: { recentFailureRate: 0.2501, recentFinishedJobs: 20 } }],
@@ -177,6 +178,7 @@ const anyFacts: fc.Arbitrary<DecisionFacts> = fc.record({
   method: fc.constantFrom('POST', 'PUT', 'PATCH', 'DELETE'),
   idempotencyKeyPresent: fc.boolean(),
   strippedHeaders: fc.nat(3),
+  contentTypeDiffers: fc.boolean(),
   measured: fc.constantFrom(true, true, true, false),
 });
 const anyPolicy: fc.Arbitrary<BuyerPolicy> = fc.record({

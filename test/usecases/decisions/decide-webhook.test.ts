@@ -53,7 +53,7 @@ test('the facts are those of the action, of the offer and of the read models', a
   const action = plainAction({
     method: 'DELETE',
     idempotencyKey: undefined,
-    headers: { Host: 'a', Via: 'b', 'X-C': 'c' },
+    headers: { Host: 'a', Via: 'b', 'Content-Type': 'application/x-www-form-urlencoded' },
   });
   const market = { trustScore: null, recentFailureRate: 0.75, recentFinishedJobs: 100 };
   const offer = { price: '$1.5', network: 'eip155:1', payTo: null };
@@ -66,6 +66,7 @@ test('the facts are those of the action, of the offer and of the read models', a
     idempotencyKeyPresent: false,
     strippedHeaders: 2,
     measured: true,
+    contentTypeDiffers: true,
   });
 });
 
