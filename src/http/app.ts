@@ -6,6 +6,7 @@ import { refused } from '#src/domain/refusal.ts';
 import { type McpDeps, mcpRoutes } from '#src/http/mcp/endpoint.ts';
 import { docsPageRoutes } from '#src/http/pages/docs-page.ts';
 import { frontPageRoutes } from '#src/http/pages/front-page.ts';
+import { isBrowser, nothingHere, pagesFrom } from '#src/http/pages/page.ts';
 import { type ProofPageDeps, proofPageRoutes } from '#src/http/pages/proof-page.ts';
 import { statusPageRoutes } from '#src/http/pages/status-page.ts';
 import { verifyPageRoutes } from '#src/http/pages/verify-page.ts';
@@ -65,12 +66,14 @@ export function createApp(deps: AppDeps): App {
   const limits = readLimits(deps.request);
   const endpoints = endpointsOf(deps, limits, meter, route);
   const logFailure = failureLog(deps.request);
+  const pages = pagesFrom(deps.reads.settings.baseUrl);
   // One code path on both runtimes: not the Bun adapter that Elysia picks under Bun.
   const router = new Elysia({ adapter: WebStandardAdapter, normalize: false, strictPath: true }).onError(
     ({ code, error, request }) => {
       if (code === 'NOT_FOUND') {
         const paced = limits.pace();
-        return paced instanceof Promise ? paced.then(routeNotFound) : routeNotFound();
+        const missing = () => (isBrowser(request) ? nothingHere(pages) : routeNotFound());
+        return paced instanceof Promise ? paced.then(missing) : missing();
       }
       logFailure(contextOf(request).id, error);
       return faultAnswer(error);

@@ -270,3 +270,14 @@ test('a method that no Request can be made of is method_not_allowed, on a short 
     }
   }
 });
+
+test('an unknown path is a page with links for a browser that reads it, and the error body for any other client', async () => {
+  const client = clientOf(fakeWorld());
+  const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const page = await client.call('/nowhere', { headers: { accept } });
+  assert.deepEqual([page.status, page.headers.get('content-type')], [404, 'text/html; charset=utf-8']);
+  const text = await page.text();
+  for (const link of ['/', '/docs', '/verify', '/status']) assert.ok(text.includes(`href="${link}"`), link);
+  const { status, code } = await errorOf(await client.call('/nowhere', { headers: { accept: '*/*' } }));
+  assert.deepEqual([status, code], [404, 'route_not_found']);
+});

@@ -52,19 +52,27 @@ const DESCRIPTION =
 const openingOf = (facts: Facts): Markup => markup`<h1>One HTTPS call, with a receipt anyone can verify</h1>
 <p class="lead">${SERVICE.name} makes one HTTPS request for an AI agent and hands back a signed receipt: what was sent, when, and how it ended. There is no account; ${priceInShort(facts)}</p>`;
 
-/** The newest receipt that verifies, and the call that makes one. */
+/** The newest receipt that verifies, of a call that succeeded, and the call that makes one. */
 function firstReceipt(facts: Facts, proofs: readonly ProofRecord[] | null): Markup {
-  const proof = proofs?.find(({ receiptId, receiptVerified }) => receiptId !== null && receiptVerified);
+  const proof = proofs?.find(
+    ({ receiptId, receiptVerified, status }) =>
+      receiptId !== null && receiptVerified && status === 'succeeded',
+  );
   const { receiptId = null } = proof ?? {};
   const newest =
     proof === undefined || receiptId === null
-      ? markup`<p>There is none to show yet. This call makes one:</p>`
+      ? markup`<p>There is none to show yet. ${nextStep(facts)}</p>`
       : markup`<dl class="facts"><dt>Receipt</dt><dd><a href="${ROUTES.proofPage.path.replace(/:\w+/, () => receiptId)}"><code>${receiptId}</code></a></dd>
 <dt>It proves</dt><dd>${proof.method}${outcome(proof)}, ${proof.status}</dd>
 <dt>Issued</dt><dd><time datetime="${proof.updatedAt}">${readable(proof.updatedAt)}</time></dd></dl>
-<p>Open it and your own browser verifies it. This call makes one of yours:</p>`;
+<p>Open it and your own browser verifies it. ${nextStep(facts)}</p>`;
   return markup`<section class="own" aria-labelledby="newest-receipt"><h2 id="newest-receipt">A receipt of this relay</h2>${newest}${snippetCode(snippet(facts, 'curl-execute'))}</section>`;
 }
+
+const nextStep = (facts: Facts): Markup =>
+  isDemo(facts)
+    ? markup`This call makes one of yours:`
+    : markup`This call is answered with <code>402</code> and the terms of payment; a client that pays them gets a receipt of its own: <a href="${ROUTES.snippets.path}">programs that pay</a>.`;
 
 const isDemo = ({ mode }: Facts) => mode === 'demo';
 

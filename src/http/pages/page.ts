@@ -98,6 +98,14 @@ export function unreadable(pages: Pages, problem: string, path: string): Respons
   return pages.answer(400, { title, description: title, content }, { 'cache-control': 'no-store' });
 }
 
+/** The answer to a browser at a path where there is nothing. */
+export function nothingHere(pages: Pages): Response {
+  const title = 'There is nothing at this address';
+  const content = markup`<h1>${title}</h1>
+<p class="lead">The address may be mistyped. What there is: <a href="${ROUTES.frontPage.path}">what this service does</a>, <a href="${ROUTES.docsPage.path}">its whole interface</a>, <a href="${ROUTES.verifyPage.path}">a page that verifies receipts</a> and <a href="${ROUTES.statusPage.path}">its status</a>.</p>`;
+  return pages.answer(STATUS.route_not_found, { title, description: title, content });
+}
+
 export const isBrowser = ({ headers }: Request): boolean =>
   /\btext\/html\b/.test(headers.get('accept') ?? '');
 

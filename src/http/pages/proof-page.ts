@@ -77,8 +77,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
           logFailure(contextOf(request).id, cause);
           return null;
         });
-        const state = standing === null || isRefused(standing) ? 'unknown' : standing.state;
-        return badgeAnswer(state);
+        return badgeAnswer(standing === null || isRefused(standing) ? 'unknown' : badgeState(standing));
       },
       () => badgeAnswer('unknown'),
     ),
@@ -225,7 +224,18 @@ curl -sf ${proof} &gt; receipt.tlog-proof
 relay verify receipt.json --keys jwks.json --proof receipt.tlog-proof</code></pre>
 <p class="note">A receipt is in the transparency log some seconds after its issue: before, <code>curl</code> fails, and there is no proof to give yet.</p>`;
 
-const COLOURS = { verified: '#2da44e', failed: '#cf222e', running: '#bf8700', unknown: '#6e7781' } as const;
+/** A failed call whose receipt verifies is no fault of the receipt. */
+const badgeState = ({ state, report }: Standing) =>
+  state === 'failed' && report?.ok === true ? CALL_FAILED : state;
+
+const CALL_FAILED = 'verified: call failed';
+const COLOURS = {
+  verified: '#2da44e',
+  [CALL_FAILED]: '#bf8700',
+  failed: '#cf222e',
+  running: '#bf8700',
+  unknown: '#6e7781',
+} as const;
 
 const BADGE_HEADERS = {
   'content-type': ROUTES.proofBadge.mediaType,

@@ -48,9 +48,15 @@ export type Plot = {
 export function windowPlots({ windowMs, series }: MonitoringResponse): Markup {
   if (series.every((bucket) => finishedIn(bucket) === 0))
     return markup`<p class="muted">No execution finished in this window.</p>`;
+  const busy = series.filter((bucket) => finishedIn(bucket) > 0).length;
+  // A few bars, each a pixel wide, show nothing.
+  if (busy < PLOTTED_FROM) return figuresTable(series);
   const size = bucketMs(windowMs);
-  return markup`<div class="plots">${PLOTS.map((drawn) => plot(series, size, drawn))}</div>${table(series)}`;
+  return markup`<div class="plots">${PLOTS.map((drawn) => plot(series, size, drawn))}</div><details><summary>Figures as a table</summary>${figuresTable(series)}</details>`;
 }
+
+/** Parts of the window in which executions finished: from so many on they are drawn. */
+const PLOTTED_FROM = 8;
 
 const finishedIn = ({ succeeded, failed }: Bucket) => succeeded + failed;
 
@@ -138,16 +144,16 @@ function clock(time: Date): string {
   return hours === '00:00' ? `${Number(day)} ${month}` : (hours ?? '');
 }
 
-function table(series: readonly Bucket[]): Markup {
+function figuresTable(series: readonly Bucket[]): Markup {
   const rows = series.filter((bucket) => finishedIn(bucket) > 0);
   const columns = ['Succeeded', 'Failed', 'Median', '95th percentile'];
-  return markup`<details><summary>Figures as a table</summary><table>
+  return markup`<table>
 <thead><tr><th scope="col">From</th>${columns.map((name) => markup`<th scope="col" class="num">${name}</th>`)}</tr></thead>
 <tbody>${rows.map(({ at, succeeded, failed, durationMs }) => {
     const { p50, p95 } = durationMs ?? {};
     const cells = [succeeded, failed, ...[p50, p95].map((ms) => (ms === undefined ? '' : duration(ms)))];
     return markup`<tr><th scope="row"><time datetime="${at}">${timeText(at)}</time></th>${cells.map((text) => markup`<td class="num">${text}</td>`)}</tr>`;
-  })}</tbody></table></details>`;
+  })}</tbody></table>`;
 }
 
 const MINUTE_MS = 60_000;
@@ -258,7 +264,7 @@ function statusOf(summary: MonitoringResponse, wrong: readonly string[]): Markup
 ${reasons}${windowLinks(shown)}${tiles(summary)}
 <h2>Executions</h2><p class="muted">Of all processes, over the last ${windowName(shown)}. Times are UTC. ${last}</p>
 ${windowPlots(summary)}
-<h2>Recent failures</h2>${failures(summary)}
+<h2>Targets that failed</h2>${failures(summary)}
 <p class="note">The same figures for machines: <a href="${ROUTES.monitoring.path}?windowMs=${shown}">${ROUTES.monitoring.path}</a>.
 Part by part: <a href="${ROUTES.health.path}">${ROUTES.health.path}</a>.</p>`;
 }

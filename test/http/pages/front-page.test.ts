@@ -48,11 +48,13 @@ test('it lists the newest proofs as the read models contain them, each linked to
   assert.ok(!later.text.includes(JOB));
 });
 
-test('it begins with the newest receipt that verifies, and with the call that makes one', async () => {
+test('it begins with the newest receipt that verifies, of a call that succeeded, and with the call that makes one', async () => {
   const unverified = proofRecord({ receiptVerified: false, receiptId: 'rcpt_unverified' });
+  const failed = proofRecord({ receiptId: 'rcpt_failed' });
+  const succeeded = proofRecord({ status: 'succeeded' });
   const cases = [
-    [[unverified, proofRecord()], `<a href="/proof/${RECEIPT}">`],
-    [[unverified], 'There is none to show yet'],
+    [[unverified, failed, succeeded], `<a href="/proof/${RECEIPT}">`],
+    [[unverified, failed], 'There is none to show yet'],
     [[], 'There is none to show yet'],
   ] as const;
   for (const [proofs, words] of cases) {
@@ -60,6 +62,14 @@ test('it begins with the newest receipt that verifies, and with the call that ma
     const [first = ''] = text.split('<h2>How a call goes');
     for (const part of [words, 'curl', '/api/execute/webhook']) assert.ok(first.includes(part), part);
   }
+});
+
+test('the next step works: on a service that charges the call is answered with 402, and programs that pay are linked', async () => {
+  const [first = ''] = (await shown(fakeWorld({ settings: { mode: 'x402' } }))).text.split(
+    '<h2>How a call goes',
+  );
+  assert.match(first, /answered with <code>402<\/code>.*<a href="\/api\/snippets">/s);
+  assert.doesNotMatch(first, /This call makes one/);
 });
 
 test('it says in words how each call ended', async () => {
@@ -92,7 +102,9 @@ test('with the read models away it stands all the same and says that the list is
 test('the content of records is shown as text', async () => {
   const evil = `"><img src=x onerror="alert('1')">`;
   const { text } = await shown(
-    withProofs(async () => [proofRecord({ jobId: evil, createdAt: evil, method: evil as 'POST' })]),
+    withProofs(async () => [
+      proofRecord({ status: 'succeeded', jobId: evil, createdAt: evil, method: evil as 'POST' }),
+    ]),
   );
   assert.ok(!text.includes('<img'));
   // Twice the id, twice the time, and the method in the list and beside the newest receipt.

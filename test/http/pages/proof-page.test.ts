@@ -174,13 +174,13 @@ test('a running job has a page and no report yet; a receipt outlives its job', a
   assert.match(alone.text, /The job is no longer retained/);
 });
 
-test('the badge says one word, always with 200', async () => {
+test('the badge says the state, and that a failed call has a receipt that verifies, always with 200', async () => {
   const failed = job({ status: 'failed', responseOk: false });
   const cases = [
     [fakeWorld(), JOB, 'verified'],
     [fakeWorld(), RECEIPT, 'verified'],
     [fakeWorld({ reads: { job: { find: async () => running() } } }), JOB, 'running'],
-    [fakeWorld({ reads: { job: { find: async () => failed } } }), JOB, 'failed'],
+    [fakeWorld({ reads: { job: { find: async () => failed } } }), JOB, 'verified: call failed'],
     [fakeWorld({ verifyJob: async () => report({ ok: false }) }), JOB, 'failed'],
     [fakeWorld(), 'nonsense', 'unknown'],
     [fakeWorld({ reads: { job: { find: async () => null } } }), JOB, 'unknown'],
