@@ -1,6 +1,6 @@
 // The trust model: how many receipts there are, how many verified, and when the last one did; and how many payments were
 // charged, refunded and are open.
-// It leaves the score to src/domain/trust.ts, and rates of jobs to monitoring.
+// It leaves the score to src/domain/monitoring/trust.ts, and rates of jobs to monitoring.
 import { bigint, boolean, index, integer, pgTable, text } from 'drizzle-orm/pg-core';
 
 /** One row, `all`. */
