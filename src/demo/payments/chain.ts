@@ -18,7 +18,7 @@ import { startAnvil } from './anvil-process.ts';
 import contracts from './contracts.json' with { type: 'json' };
 
 /** Base's id: clients and facilitators accept only chains that they know. */
-const CHAIN_ID = 8453;
+export const CHAIN_ID = 8453;
 /** USDC on Base (https://developers.circle.com/stablecoins/usdc-contract-addresses). */
 export const TOKEN: Address = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 /** Address of Multicall3 on every chain; facilitators call it to find out why a transfer would fail. */
@@ -53,12 +53,19 @@ export type LocalChain = {
 
 /** Starts a new chain; `blockSeconds` as for `startAnvil`. Rejects if anvil is missing; check with `anvilPath()` first. */
 export async function startLocalChain(blockSeconds: number | null = null): Promise<LocalChain> {
-  const anvil = await startAnvil(CHAIN_ID, blockSeconds);
-  const client = chainClient(anvil.url);
+  return localChainOn(await startAnvil(CHAIN_ID, blockSeconds), 'anvil');
+}
+
+/** The chain of a node that was started empty, with `CHAIN_ID` and anvil's accounts; `mode`: whose methods it has. */
+export async function localChainOn(
+  node: Pick<LocalChain, 'url' | 'stop'>,
+  mode: 'anvil' | 'hardhat' | 'ganache',
+): Promise<LocalChain> {
+  const client = chainClient(node.url, mode);
   try {
     await placeContracts(client);
   } catch (cause) {
-    await anvil.stop();
+    await node.stop();
     throw new Error('the local chain does not answer (does a proxy of the environment cover 127.0.0.1?)', {
       cause,
     });
@@ -68,7 +75,7 @@ export async function startLocalChain(blockSeconds: number | null = null): Promi
   );
   const token = { address: TOKEN, abi: tokenAbi } as const;
   return {
-    url: anvil.url,
+    url: node.url,
     balanceOf: (owner) => client.readContract({ ...token, functionName: 'balanceOf', args: [owner] }),
     async mint(owners, amount) {
       const calls = owners.map((to) => ({
@@ -82,7 +89,7 @@ export async function startLocalChain(blockSeconds: number | null = null): Promi
       const { status } = await mined(client, hash);
       if (status !== 'success') throw new Error('the local chain refused the transaction');
     },
-    stop: anvil.stop,
+    stop: node.stop,
   };
 }
 
@@ -100,9 +107,9 @@ export const viemChain = (url: string) =>
     rpcUrls: { default: { http: [url] } },
   });
 
-const chainClient = (url: string) =>
+const chainClient = (url: string, mode: 'anvil' | 'hardhat' | 'ganache') =>
   createTestClient({
-    mode: 'anvil',
+    mode,
     account: OPERATOR,
     chain: viemChain(url),
     transport: http(url),
