@@ -104,8 +104,8 @@ function buildIn(deps: ProjectorDeps, options: RebuildOptions, schema: string, h
       progress: null,
       purge: null,
       isCurrent,
-      onDamage(damage) {
-        throw damage;
+      onBarrier(barrier) {
+        throw barrier;
       },
       onBatch(events, position) {
         state.events += events;
