@@ -140,6 +140,15 @@ export async function checkpointsElsewhere(
   return notes;
 }
 
+/** Whether rows of the generation were taken out of use, which others take the place of; until they are pruned. */
+export async function hasRetired(shared: Db, { id }: Generation): Promise<boolean> {
+  const found = await rowsOf(
+    shared,
+    sql`select from ${generations} where "generation" = ${id} and "state" in ('lost', 'incomplete') limit 1`,
+  );
+  return found.length > 0;
+}
+
 export async function markUsed(shared: Db, schema: string): Promise<void> {
   await shared.execute(sql`update ${generations} set "used_at" = now() where "schema" = ${schema}`);
 }
