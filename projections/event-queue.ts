@@ -1,8 +1,9 @@
 // Events that the log has delivered and no batch has projected yet: a bounded queue with backpressure on the log.
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { newerKind } from '#src/domain/event-versions.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { EventDamaged, type EventLog, LogDamaged } from '#src/ports/event-log.ts';
+import { type EventLog, EventOfNewerRelease, EventUnreadable, LogDamaged } from '#src/ports/event-log.ts';
 
 type Log = Pick<EventLog, 'subscribeAll'>;
 
@@ -16,15 +17,18 @@ export type QueueOptions = {
   readonly onChange: () => void;
 };
 
+/** What no event behind it is projected over: damage of the log, or an event of a newer release. */
+export type Barrier = EventUnreadable | LogDamaged;
+
 export class EventQueue {
-  /** The log's head, as it was at some time after the start, has been delivered. false at a damaged event. */
+  /** The log's head, as it was at some time after the start, has been delivered. false at a barrier. */
   isComplete = false;
   /** The log's connection was lost and has returned: what is queued, and what follows, may be of another history. */
   isInterrupted = false;
   /** Why the subscription ended; null: it has not. */
   failure: unknown = null;
   /** Behind the events that are queued: none is projected over a gap, or the rows would contradict the log. */
-  damage: EventDamaged | LogDamaged | null = null;
+  barrier: Barrier | null = null;
   readonly #items: { readonly event: RecordedEvent; readonly arrivedAt: number }[] = [];
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #options: QueueOptions;
@@ -53,9 +57,9 @@ export class EventQueue {
     return this.#items[0]?.arrivedAt ?? null;
   }
 
-  /** The damage before which the rows stop; null: they do not, or have not come so far. */
-  get stoppedAt(): EventDamaged | LogDamaged | null {
-    return this.size === 0 ? this.damage : null;
+  /** Before which the rows stop; null: they do not, or have not come so far. */
+  get stoppedAt(): Barrier | null {
+    return this.size === 0 ? this.barrier : null;
   }
 
   /** Position of the newest event; null: there is none. */
@@ -91,6 +95,8 @@ export class EventQueue {
           return onChange();
         } else {
           const { event } = message;
+          const newer = newerKind(event);
+          if (newer !== null) throw new EventOfNewerRelease(newer, event);
           while (!this.#closing.aborted && this.isFull) await this.#room();
           // Another process may have received and projected it before.
           if (this.#closing.aborted || event.position <= this.#dropped) continue;
@@ -101,8 +107,8 @@ export class EventQueue {
       }
       this.failure ??= new Error('the subscription to the event log has ended');
     } catch (error) {
-      if (error instanceof EventDamaged || error instanceof LogDamaged) {
-        this.damage = error;
+      if (error instanceof EventUnreadable || error instanceof LogDamaged) {
+        this.barrier = error;
         this.isComplete = false;
       } else this.failure = error;
     }

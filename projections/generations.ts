@@ -1,9 +1,11 @@
 // Generations of read models. A generation is one complete set of tables in a schema of its own, named by the log's first
-// event, the migrations and the models' versions: another release or another log never shares a table with this one.
+// event, the migrations, the models' versions and the events' versions that are read: another release or another log never
+// shares a table with this one.
 import { sql } from 'drizzle-orm';
 import { pgTable, text, timestamp, uniqueIndex } from 'drizzle-orm/pg-core';
 import type { Damage } from '../src/domain/damage.ts';
 import type { RecordedEvent } from '../src/domain/event-codec.ts';
+import { READ_VERSIONS } from '../src/domain/event-versions.ts';
 import { EventDamaged, type EventLog } from '../src/ports/event-log.ts';
 import type { ReadStore } from '../src/ports/read-store.ts';
 import type { ReadModel } from './model.ts';
@@ -34,7 +36,7 @@ export const generations = pgTable(
 const PROJECTOR_VERSION = 4;
 
 export type Generation = {
-  /** Equal for equal log, migrations and models. */
+  /** Equal for equal log, migrations, models and events' versions. */
   readonly id: string;
   /** Id of the log's first event. */
   readonly log: string;
@@ -44,9 +46,13 @@ export function generationOf(
   firstEventId: string,
   migrations: string,
   models: readonly Pick<ReadModel, 'name' | 'version'>[],
+  events = READ_VERSIONS,
 ): Generation {
   const versions = models.map(({ name, version }) => `${name}:${version}`).sort();
-  return { id: [firstEventId, migrations, PROJECTOR_VERSION, ...versions].join(' '), log: firstEventId };
+  return {
+    id: [firstEventId, migrations, PROJECTOR_VERSION, ...versions, events].join(' '),
+    log: firstEventId,
+  };
 }
 
 /** The schema that holds the generation's rows; null if there is none yet. */
@@ -132,6 +138,15 @@ export async function checkpointsElsewhere(
     notes.push(...found.map(({ note }) => note));
   }
   return notes;
+}
+
+/** Whether rows of the generation were taken out of use, which others take the place of; until they are pruned. */
+export async function hasRetired(shared: Db, { id }: Generation): Promise<boolean> {
+  const found = await rowsOf(
+    shared,
+    sql`select from ${generations} where "generation" = ${id} and "state" in ('lost', 'incomplete') limit 1`,
+  );
+  return found.length > 0;
 }
 
 export async function markUsed(shared: Db, schema: string): Promise<void> {

@@ -3,7 +3,7 @@
 import { LIMITS } from '#src/domain/limits.ts';
 import { Cancel, succeedsByClock } from '#src/lib/time.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
-import type { EventQueue } from './event-queue.ts';
+import type { Barrier } from './event-queue.ts';
 import type { Progress } from './progress.ts';
 import { unavailable } from './read-models.ts';
 import type { Db } from './rows.ts';
@@ -15,8 +15,8 @@ export type ProjectorState =
   | Between
   /** Rows that were read before are gone, and those that replace them have not caught up. */
   | 'rebuilding'
-  /** The rows stop before a damaged event. */
-  | 'damaged';
+  /** The rows stop before a damaged event, or one of a newer release. */
+  | 'stopped_before';
 
 const STOP_MS = 5000;
 /** Rows that were read within this time are readable. */
@@ -48,7 +48,7 @@ export class Projector {
 
   get state(): ProjectorState {
     if (this.#progress.isTakenBack && this.#sessions.between !== 'store_failed') return 'rebuilding';
-    if (this.stoppedAt() !== null) return 'damaged';
+    if (this.stoppedAt() !== null) return 'stopped_before';
     return this.#sessions.current?.role ?? this.#sessions.between;
   }
 
@@ -77,8 +77,8 @@ export class Projector {
     return this.#sessions.compared.wait(LIMITS.answerWaitMs.max);
   }
 
-  /** The damage of the log before which the rows stop; null: there is none. */
-  stoppedAt(): EventQueue['stoppedAt'] {
+  /** Damage of the log, or an event of a newer release, before which the rows stop; null: there is none. */
+  stoppedAt(): Barrier | null {
     return this.#sessions.current?.queue.stoppedAt ?? null;
   }
 

@@ -11,6 +11,7 @@ import {
   type GenerationStore,
   generationOf,
   generations,
+  hasRetired,
   logHolds,
   markUsed,
   pruneGenerations,
@@ -48,7 +49,15 @@ export type RebuildResult = {
   readonly rows: Readonly<Record<string, number>>;
   /** Of a comparison: the tables that differ. */
   readonly different: readonly TableComparison[];
+  /** Of a comparison; null: no rows were lost. */
+  readonly healing: Healing | null;
 };
+
+/**
+ * What a running service does about rows that were lost. `deleted`: they are noted as missing, and all are built again.
+ * `behind`: those that took their place have not reached the end of the event log, as it was when the comparison began.
+ */
+export type Healing = 'deleted' | 'behind';
 
 const BATCH_EVENTS = 4096;
 const INDEX = /^\s*CREATE INDEX /;
@@ -68,14 +77,27 @@ export async function rebuild(deps: ProjectorDeps, options: RebuildOptions = {})
   if (first === undefined) throw new CannotRebuild('the event log is empty: nothing to rebuild');
   const generation = generationOf(first.id, store.layout.version, models);
   return alone(deps, generation, async () => {
+    const goal = await log.head();
     const current = await validCurrent(deps, generation);
-    if (check && current === null)
-      throw new CannotRebuild('this release has no read models of this event log yet: nothing to compare');
+    if (check && current === null) throw new CannotRebuild(await whyNone(store, generation));
     const schema = await scratchSchema(deps, generation, models, check);
     const build = buildIn(deps, options, schema, await headIn(store, schema));
-    return check && current !== null ? compared(build, current) : flipped(build, generation);
+    if (!check || current === null) return flipped(build, generation);
+    return compared(build, generation, current, goal).catch(async (cause: unknown) => {
+      const isHere = (await currentSchema(await store.shared(), generation)) === current;
+      throw isHere ? cause : new CannotRebuild(REPLACED, { cause });
+    });
   });
 }
+
+const REPLACED =
+  'the read models were incomplete, or contained events that the event log lacks, and were replaced: a running service builds new ones; run it again when readModels is ok in /health';
+
+/** Why a generation has no current rows. */
+const whyNone = async (store: GenerationStore, generation: Generation): Promise<string> =>
+  (await hasRetired(await store.shared(), generation))
+    ? REPLACED
+    : 'this release has no read models of this event log yet: nothing to compare';
 
 type Build = ReturnType<typeof buildIn>;
 
@@ -104,8 +126,8 @@ function buildIn(deps: ProjectorDeps, options: RebuildOptions, schema: string, h
       progress: null,
       purge: null,
       isCurrent,
-      onDamage(damage) {
-        throw damage;
+      onBarrier(barrier) {
+        throw barrier;
       },
       onBatch(events, position) {
         state.events += events;
@@ -243,7 +265,13 @@ async function flipped(build: Build, generation: Generation): Promise<RebuildRes
   });
   const { counts } = await headIn(store, schema);
   const rows = tableShapes(models).map(({ name }) => [name, counts[name] ?? 0]);
-  return { outcome: 'built', events: build.events(), rows: Object.fromEntries(rows), different: [] };
+  return {
+    outcome: 'built',
+    events: build.events(),
+    rows: Object.fromEntries(rows),
+    different: [],
+    healing: null,
+  };
 }
 
 /** Position of the rows in `schema`, which stand still until the transaction `tx` ends. */
@@ -281,8 +309,13 @@ async function applyHorizon({ deps: { store }, schema }: Build, { id, log }: Gen
   });
 }
 
-/** In one snapshot, taken while the current rows stand still at the position of the others. */
-async function compared(build: Build, current: string): Promise<RebuildResult> {
+/** In one snapshot, taken while the current rows stand still at the position of the others. `goal`: the log's head before. */
+async function compared(
+  build: Build,
+  generation: Generation,
+  current: string,
+  goal: string | null,
+): Promise<RebuildResult> {
   const { deps, schema } = build;
   const shared = await deps.store.shared();
   // What is left for the lock is little, since it holds up the projector of the current rows.
@@ -305,6 +338,8 @@ async function compared(build: Build, current: string): Promise<RebuildResult> {
     return { comparing };
   });
   const found = 'comparing' in tables ? await tables.comparing : tables;
+  const head = await headIn(deps.store, current);
+  const isBehind = isBefore(head.position, goal) && (await hasRetired(shared, generation));
   await drop(shared, schema);
   const different = found.filter(({ differing }) => differing > 0);
   return {
@@ -312,6 +347,7 @@ async function compared(build: Build, current: string): Promise<RebuildResult> {
     events: build.events(),
     rows: Object.fromEntries(found.map(({ table, rows }) => [table, rows])),
     different,
+    healing: head.loss !== null ? 'deleted' : isBehind ? 'behind' : null,
   };
 }
 

@@ -19,7 +19,7 @@ export type TimingDeps = {
   readonly purge: Purge | null;
 };
 
-type Queue = Pick<EventQueue, 'size' | 'oldestArrival' | 'last' | 'failure' | 'damage'>;
+type Queue = Pick<EventQueue, 'size' | 'oldestArrival' | 'last' | 'failure' | 'barrier'>;
 
 /** `check`: of what no event says. `follow`: read how far another process has come. */
 type Step = 'check' | 'purge' | 'batch' | 'follow';
@@ -122,10 +122,10 @@ export class SessionTiming {
     return Math.min(this.#checkAt, this.#batchAt(queue), this.#followAt(queue), purgeAt);
   }
 
-  #batchAt({ oldestArrival, last, failure, damage, size }: Queue): number {
+  #batchAt({ oldestArrival, last, failure, barrier, size }: Queue): number {
     if (oldestArrival === null || last === null) return Number.POSITIVE_INFINITY;
     const { batchSize, progress, until } = this.#deps;
-    if (failure !== null || damage !== null || last === until) return 0;
+    if (failure !== null || barrier !== null || last === until) return 0;
     const gathered = size >= batchSize ? 0 : oldestArrival + this.#lingerMs;
     const at = this.role === 'projects' ? gathered : Math.max(oldestArrival, this.#movedAt) + CHECK_MS;
     return progress?.isAwaited(last) ? Math.min(at, this.#restsUntil) : at;

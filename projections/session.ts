@@ -1,7 +1,7 @@
 // One session of a projector: the rows of a generation, and the events after their position, projected batch after batch by
 // this process or by another. It ends with the first failure; to begin again is the projector's decision.
 import type { Clock } from '#src/ports/clock.ts';
-import { EventQueue } from './event-queue.ts';
+import { type Barrier, EventQueue } from './event-queue.ts';
 import type { GenerationStore } from './generations.ts';
 import { type OpenRows, RowsDoubted } from './live-generation.ts';
 import type { Progress } from './progress.ts';
@@ -13,8 +13,8 @@ export type SessionDeps = TimingDeps &
   SharedRowsDeps & {
     /** null: of a rebuild. */
     readonly progress: Pick<Progress, 'position' | 'isAwaited' | 'moved' | 'noteCaughtUp'> | null;
-    /** Called once: no event at or behind this damage is projected. */
-    readonly onDamage: (damage: NonNullable<EventQueue['stoppedAt']>) => void;
+    /** Called once: no event at or behind this is projected. */
+    readonly onBarrier: (barrier: Barrier) => void;
     /** Called after each batch with its number of events and the position of the last. */
     readonly onBatch: (events: number, position: string) => void;
     /** Called once a second: every table can be read, and no row is missing. */
@@ -98,7 +98,7 @@ export class Session {
         return;
       case null:
         if (queue.size === 0) this.#noteMoved(0);
-        if (queue.stoppedAt !== null && !this.#isStopped) this.#deps.onDamage(queue.stoppedAt);
+        if (queue.stoppedAt !== null && !this.#isStopped) this.#deps.onBarrier(queue.stoppedAt);
         this.#isStopped = queue.stoppedAt !== null;
         return this.#schedule.untilDue(queue, this.#isOver);
     }

@@ -3,8 +3,9 @@
 import { isDefect } from '#src/lib/defect.ts';
 import { type Latch, latch } from '#src/lib/latch.ts';
 import { Cancel, unlessAborted } from '#src/lib/time.ts';
-import { EventLogUnavailable } from '#src/ports/event-log.ts';
+import { EventLogUnavailable, EventOfNewerRelease } from '#src/ports/event-log.ts';
 import { repeated } from '#src/usecases/process/worker.ts';
+import type { Barrier } from './event-queue.ts';
 import { type GenerationDeps, LiveGeneration, RowsDoubted, RowsMoved } from './live-generation.ts';
 import type { ReadModel } from './model.ts';
 import { isBefore, Progress } from './progress.ts';
@@ -38,8 +39,6 @@ export type Between =
   | 'stopped';
 
 const BATCH_SIZE = 500;
-const STOPPED =
-  'the read models stop before damage in the event log: later events are not shown; put back a backup and restart';
 
 export class Sessions {
   /** null: none runs, and `between` says why. */
@@ -81,7 +80,7 @@ export class Sessions {
       progress: this.progress,
       purge: makePurge(deps, retentionMs),
       isCurrent: (rows) => this.generation.isCurrent(rows),
-      onDamage: (cause) => deps.logger.error(STOPPED, { cause }),
+      onBarrier: (cause) => deps.logger.error(stoppedBy(cause), { cause }),
       onBatch: () => this.#endFailures(false),
       onCheck: ({ isComplete, size }) => {
         this.readAt = deps.clock.monotonic();
@@ -161,6 +160,11 @@ export class Sessions {
     this.progress.lost();
   }
 }
+
+const stoppedBy = (barrier: Barrier): string =>
+  barrier instanceof EventOfNewerRelease
+    ? 'the read models stop before an event of a newer release: later events are not shown; start that release'
+    : 'the read models stop before damage in the event log: later events are not shown; put back a backup and restart';
 
 /** `session`: what failed; null: the rows could not be opened. */
 function stateAfter(error: unknown, session: Session | null): Between {

@@ -1,16 +1,18 @@
 // The health of each part, and the figures for operators.
 import type { Projector } from '#projections/projector.ts';
-import { damagedPlace } from '#src/domain/damage.ts';
+import { damagedPlace, shortPosition } from '#src/domain/damage.ts';
+import { newerText } from '#src/domain/event-versions.ts';
 import type { CodeOf } from '#src/domain/monitoring/conditions.ts';
 import {
   HEALTH_PARTS,
   healthReport,
+  type ProjectionBarrier,
   type ReadModelHealth,
   type Wrong,
   wrongParts,
 } from '#src/domain/monitoring/health.ts';
 import type { AppDeps } from '#src/http/app.ts';
-import { EventDamaged } from '#src/ports/event-log.ts';
+import { EventDamaged, EventOfNewerRelease } from '#src/ports/event-log.ts';
 import type { Reconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import type { AppParts, Shared } from './app-parts.ts';
 import type { Paying } from './execution.ts';
@@ -61,7 +63,7 @@ export function wireHealth(
       signingKey: keys.health(),
       checkpoint: standing && { problem: standing.problem, waitingMs: standing.ageMs },
       readModels: rows,
-      projection: { ...projector.lag(), stoppedAt: stoppedAt(projector.stoppedAt()) },
+      projection: { ...projector.lag(), barrier: barrierOf(projector.stoppedAt()) },
       facilitator,
       chain: compared,
       schedules: config.schedules === null ? null : { wrong: schedulesNow() },
@@ -104,10 +106,15 @@ export function wireHealth(
   };
 }
 
-/** In words. */
-function stoppedAt(damage: ReturnType<Projector['stoppedAt']>): string | null {
-  if (damage === null) return null;
-  return damage instanceof EventDamaged
-    ? `the damaged event at ${damagedPlace(damage.damage)}`
-    : 'damage of the event log';
+function barrierOf(barrier: ReturnType<Projector['stoppedAt']>): ProjectionBarrier | null {
+  if (barrier === null) return null;
+  if (barrier instanceof EventOfNewerRelease) {
+    const { kind, position } = barrier;
+    return { problem: 'newer_release', place: `${newerText(kind)} at position ${shortPosition(position)}` };
+  }
+  const place =
+    barrier instanceof EventDamaged
+      ? `the damaged event at ${damagedPlace(barrier.damage)}`
+      : 'damage of the event log';
+  return { problem: 'stopped', place };
 }

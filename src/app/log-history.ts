@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { logMemoryFile } from '#src/adapters/event-log/log-memory-file.ts';
 import { keyFileMemory, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { LogConfig } from '#src/config.ts';
-import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { type KeyRecord, strictestOf } from '#src/domain/signing-keys/keys.ts';
 import {
@@ -20,6 +19,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import { findEvent } from '#src/usecases/process/read-events.ts';
 import type { JournalDeps } from '#src/usecases/process/stream.ts';
 import { demandMatch, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { startError } from './start-errors.ts';
@@ -200,7 +200,7 @@ function noteEvidence(path: string): readonly LogEvidence[] {
 
 async function originIn(log: EventLog): Promise<string | null> {
   const [first] = await log.readStream(STREAM.receiptLog, { max: 1 });
-  const event = first === undefined ? null : decodeEvent(first);
+  const event = first === undefined ? null : findEvent(first);
   return event?.type === 'CheckpointSigned' ? event.data.origin : null;
 }
 

@@ -4,7 +4,7 @@ import { userName } from '#src/config-checks.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import { systemCode } from '#src/lib/system-error.ts';
-import { EventDamaged, EventLogUnavailable, LogDamaged } from '#src/ports/event-log.ts';
+import { EventLogUnavailable, EventUnreadable, LogDamaged } from '#src/ports/event-log.ts';
 
 /** Errors of the system that concern the environment. ENOENT only of a folder: no file is named that a start needs and does not make. */
 const PROBLEMS: Readonly<Record<string, (user: string) => string>> = {
@@ -35,7 +35,7 @@ const missing = (error: Error) =>
  */
 export function startError(error: unknown, place: string | null = null): unknown {
   if (error instanceof OperatorError || !(error instanceof Error)) return error;
-  if (error instanceof EventDamaged || error instanceof LogDamaged)
+  if (error instanceof EventUnreadable || error instanceof LogDamaged)
     return new OperatorError(error.message, { cause: error });
   const code = systemCode(error);
   const problem = code === null ? undefined : code === 'ENOENT' ? missing(error) : PROBLEMS[code];

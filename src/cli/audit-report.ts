@@ -25,14 +25,18 @@ export function findingTable() {
   };
 }
 
-/** What an audit prints: its findings and then its summary. From the first finding on, the exit status is 1. */
+/**
+ * What an audit prints: its findings and then its summary. From the first finding on, the exit status is 1; if all there is
+ * to find is that a newer release has to audit the rest, it is 2.
+ */
 export function auditReport(json: boolean) {
   const findings = findingTable();
   return {
     found(finding: Finding): void {
       findings.add(finding);
       // At once: it remains if the rest cannot be read.
-      process.exitCode = EXIT.foundWrong;
+      const isUnfinished = finding.kind === 'event_of_newer_release' && process.exitCode !== EXIT.foundWrong;
+      process.exitCode = isUnfinished ? EXIT.couldNotRun : EXIT.foundWrong;
       if (json) print(jsonText({ finding }));
     },
     total: findings.total,

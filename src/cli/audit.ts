@@ -52,11 +52,14 @@ read the retirement (checkpoint_signature_invalid): the exit status stays 1. Wit
 compromise, receipts of that key beyond it that state an earlier time are reported too (receipt_date_unproven).
 Comparisons with the chain and refunds are the operator's statement, except with
   --rpc         a node of the chain: every block, transfer and refund that the record names must be on it
+A record that a newer release has continued is audited up to the first event of a version that this one does not read: one
+finding (event_of_newer_release). Run the audit of that release.
 Damaged events are findings (event_damaged), and what the record lacks without them may be too. Only
   --integrity   looks for all damage: it compares each event with its checksum, looks it up in its stream, and runs the
                 check of the storage engine (EventStoreDB checks its own files). No receipt is verified.
 With --json each finding is a line, {"finding":{…}}, and the last line is {"summary":{…}}.
-Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed.`;
+Exit status: 0 no finding, 1 at least one finding, 2 the audit could not be completed, or event_of_newer_release is the only
+finding.`;
 
 export function addAudit(program: Command): void {
   program
@@ -99,8 +102,11 @@ async function audit(options: Options): Promise<void> {
     else await take(eventsOfFile(file, found, progress));
     const summary = await auditor.finish();
     progress.end();
+    // Charges behind an event that is not read are not known.
     const chain =
-      options.rpc === undefined ? null : await againstChain(options.rpc, auditor, found, json === true);
+      options.rpc === undefined || summary.newer > 0
+        ? null
+        : await againstChain(options.rpc, auditor, found, json === true);
     const of = file === undefined ? 'the log' : nameOf(file);
     const evidence = {
       of,
@@ -218,12 +224,15 @@ type Audited = AuditSummary & {
 };
 
 function summaryLines(audited: Audited): readonly string[] {
-  const { of, findings, keysFrom, checkpointsFrom, notes, damaged } = audited;
+  const { of, findings, keysFrom, checkpointsFrom, notes, damaged, newer } = audited;
   const { events, streams, jobs, receipts, keys, checkpoints, treeSize, root, head } = audited;
+  const problems = newer > 0 ? findings - 1 : findings;
+  const found =
+    problems === 1 ? '1 problem was found' : `${problems === 0 ? 'No' : problems} problems were found`;
   const verdict =
     findings === 0
       ? `${mark(true)} ${paint('green', 'No problem was found.')}`
-      : `${mark(false)} ${paint('red', findings === 1 ? '1 problem was found.' : `${findings} problems were found.`)}`;
+      : `${mark(false)} ${paint('red', newer > 0 ? `Not completed: a newer release has written here. ${found} before that.` : `${found}.`)}`;
   return [
     verdict,
     `  source       ${plain(of)}: ${numbered(events, 'event')} of ${numbered(streams, 'stream')}, up to ${shown(head ?? 'nothing')}`,
@@ -236,6 +245,11 @@ function summaryLines(audited: Audited): readonly string[] {
     ...(damaged === 0
       ? []
       : [`  damage       ${numbered(damaged, 'event')}; other problems may follow from that`]),
+    ...(newer === 0
+      ? []
+      : [
+          `  release      ${numbered(newer, 'event')} written by a newer release: from the first on, only order, ids and damage are audited, and nothing is compared with the chain; run the audit of that release`,
+        ]),
     ...noteLines(notes),
   ];
 }

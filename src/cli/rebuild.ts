@@ -1,11 +1,11 @@
 // relay rebuild: builds the read models of this release from the event log while services read theirs; or compares, or
 // drops generations that no process uses.
 import type { Command } from 'commander';
-import { CannotRebuild, type RebuildResult } from '#projections/rebuild.ts';
+import { CannotRebuild, type Healing, type RebuildResult } from '#projections/rebuild.ts';
 import { type Config, readConfig } from '../config.ts';
 import { EventLogUnavailable } from '../ports/event-log.ts';
 import { ReadStoreInUse } from '../ports/read-store.ts';
-import { CannotRun, exiting, oneLine, rootOf } from './exit.ts';
+import { CannotRun, EXIT, exiting, oneLine, rootOf } from './exit.ts';
 import { shareOf } from './operator.ts';
 import { mark, numbered, plain, print, printer, printJson, showProgress } from './terminal.ts';
 
@@ -14,7 +14,8 @@ type Options = { readonly check?: true; readonly prune?: true; readonly json?: t
 const HELP = `
 Run it before a release is deployed: the release then starts with complete read models. Reads continue meanwhile.
 Embedded read models are rebuilt while no service has them. A rebuild that was interrupted can be run again.
---check changes nothing and exits with 1 if rows differ.`;
+--check changes nothing and exits with 1 if rows differ, and with 3 if those that took the place of lost rows are equal so
+far, and lack events.`;
 
 export function addRebuild(program: Command): void {
   program
@@ -36,6 +37,7 @@ async function rebuild(options: Options): Promise<unknown> {
   const result = await run(readConfig(), options);
   if (options.json) printJson(result);
   else print(...linesOf(result));
+  if (result.outcome === 'equal' && result.healing !== null) process.exitCode = EXIT.open;
   return result.outcome !== 'different';
 }
 
@@ -86,19 +88,26 @@ function cannotRun(cause: unknown, { databaseUrl }: Config): unknown {
 const isOfDatabase = (error: unknown): boolean =>
   error instanceof Error && (error.name === 'PostgresError' || error.cause !== undefined || 'code' in error);
 
-function linesOf({ outcome, events, rows, different }: RebuildResult): readonly string[] {
+function linesOf({ outcome, events, rows, different, healing }: RebuildResult): readonly string[] {
   const counted = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const tables = Object.keys(rows).length;
   const scope = `${numbered(counted, 'row')} in ${numbered(tables, 'table')} from ${numbered(events, 'event')}`;
   if (outcome === 'built') return [`${mark(true)} Rebuilt: ${scope}.`];
-  if (outcome === 'equal') return [`${mark(true)} Equal: ${scope}.`];
+  if (outcome === 'equal' && healing === null) return [`${mark(true)} Equal: ${scope}.`];
   const lines = different.flatMap(({ table, differing, first }) => [
     `${mark(false)} ${table}: ${differing === 1 ? '1 row differs' : `${differing} rows differ`} from the event log`,
     ...first.map(({ key, kind, columns }) => `  ${plain(key)}: ${WORDS[kind]}${columns.join(', ')}`),
     ...(differing > first.length ? [`  and ${differing - first.length} more`] : []),
   ]);
-  return [...lines, 'Run relay rebuild to correct them.'];
+  if (outcome === 'equal') lines.push(`Equal so far: ${scope}.`);
+  return [...lines, healing === null ? 'Run relay rebuild to correct them.' : HEALING[healing]];
 }
+
+const HEALING: Readonly<Record<Healing, string>> = {
+  deleted: 'Rows were deleted. A running service builds all rows again; without one, run relay rebuild.',
+  behind:
+    'Rows were lost, and are being built again: these lack events. Run it again when readModels is ok in /health.',
+};
 
 const WORDS = {
   missing: 'is missing',

@@ -28,8 +28,8 @@ export function damagedCount({ from, to }: Pick<Damage, 'from' | 'to'>): number 
 export function damagedPlace({ from, to, stream, revision }: Omit<Damage, 'problem'>): string {
   const named = stream === null ? '' : `revision ${revision} of stream ${stream}, `;
   return from === to
-    ? `${named}position ${shortened(from)}`
-    : `positions ${shortened(from)} to ${shortened(to)}`;
+    ? `${named}position ${shortPosition(from)}`
+    : `positions ${shortPosition(from)} to ${shortPosition(to)}`;
 }
 
 export const DAMAGE_CAUSE: Readonly<Record<DamageProblem, string>> = {
@@ -45,5 +45,5 @@ export const REMEDY = {
 } as const;
 
 /** Numbers of a fixed width are easier to read without their zeros. */
-const shortened = (position: string): string =>
+export const shortPosition = (position: string): string =>
   /^\d{20}$/.test(position) ? String(BigInt(position)) : position;

@@ -2,6 +2,7 @@
 
 import { DAMAGE_CAUSE, type Damage, damagedPlace, REMEDY } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
+import { type NewerKind, newerText } from '#src/domain/event-versions.ts';
 import type { LogHealth } from '#src/domain/monitoring/health.ts';
 import type { JsonObject } from '../domain/canonical-json.ts';
 
@@ -114,8 +115,11 @@ export class LogDamaged extends EventLogUnavailable {
   }
 }
 
+/** This process cannot use one event: what needs it fails until the operator acts, and the rest of the log is available. */
+export abstract class EventUnreadable extends EventLogUnavailable {}
+
 /** A stored event cannot be read as it was written. What needs it fails until the operator has put it back. */
-export class EventDamaged extends EventLogUnavailable {
+export class EventDamaged extends EventUnreadable {
   readonly damage: Damage;
   constructor(damage: Damage, options: { cause?: unknown } = {}) {
     super(
@@ -124,5 +128,22 @@ export class EventDamaged extends EventLogUnavailable {
     );
     this.name = 'EventDamaged';
     this.damage = damage;
+  }
+}
+
+/** A release that is newer than this one has written the event. What needs it works in a process of that release. */
+export class EventOfNewerRelease extends EventUnreadable {
+  readonly kind: NewerKind;
+  /** Of the event. */
+  readonly position: string;
+  /** The message names no id: one cause is one log line, however many streams have it. */
+  constructor(kind: NewerKind, { stream, position }: Pick<RecordedEvent, 'stream' | 'position'>) {
+    super(
+      {},
+      `an event of ${stream.split('-')[0]} was written by a newer release: ${newerText(kind)}; start that release`,
+    );
+    this.name = 'EventOfNewerRelease';
+    this.kind = kind;
+    this.position = position;
   }
 }

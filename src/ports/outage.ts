@@ -1,8 +1,15 @@
 // The errors by which the parts of the service say that they are unavailable.
 
 import { damagedPlace } from '#src/domain/damage.ts';
+import { newerText } from '#src/domain/event-versions.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { EventDamaged, EventLogUnavailable, LogDamaged } from './event-log.ts';
+import {
+  EventDamaged,
+  EventLogUnavailable,
+  EventOfNewerRelease,
+  EventUnreadable,
+  LogDamaged,
+} from './event-log.ts';
 
 /** Anything else that reaches the end of a piece of work is a defect of this program: `Logger.bug`. */
 export const isOutage = (error: unknown): boolean =>
@@ -23,13 +30,17 @@ export function logFault(
   outcome: string,
   details: Readonly<Record<string, string>> | null = null,
 ): Fault {
-  const problem =
-    cause instanceof EventDamaged
-      ? `The event log is damaged at ${damagedPlace(cause.damage)}, until its operator has put it back`
-      : cause instanceof LogDamaged
-        ? 'The event log is damaged, until its operator has put it back'
-        : 'The event log is unavailable';
-  const retryAfterSeconds = cause instanceof EventDamaged || cause instanceof LogDamaged ? 60 : 5;
+  const isLasting = cause instanceof EventUnreadable || cause instanceof LogDamaged;
+  const retryAfterSeconds = isLasting ? 60 : 5;
   const options = { cause, retryAfterSeconds, ...(details !== null && { details }) };
-  return new Fault('event_log_unavailable', `${problem}: ${outcome}`, options);
+  return new Fault('event_log_unavailable', `${problemOf(cause)}: ${outcome}`, options);
+}
+
+function problemOf(cause: unknown): string {
+  if (cause instanceof EventDamaged)
+    return `The event log is damaged at ${damagedPlace(cause.damage)}, until its operator has put it back`;
+  if (cause instanceof LogDamaged) return 'The event log is damaged, until its operator has put it back';
+  if (cause instanceof EventOfNewerRelease)
+    return `A newer release has written ${newerText(cause.kind)} here, which this process cannot read`;
+  return 'The event log is unavailable';
 }

@@ -58,6 +58,28 @@ test('a problem: exit 1, and a table with kind, stream, revision, job and descri
   assert.match(stdout, /✗ \d problems were found\./);
 });
 
+test('a newer release has continued the record: exit 2, one finding; with a problem before that, exit 1', async () => {
+  const [, , third = ''] = jobsIn(history.events);
+  const from = history.events.findIndex(({ stream }) => stream === STREAM.job(third));
+  const isTampered = (n: number, v: unknown) => (n === from - 1 ? 0 : v);
+  const continued = (change = (_: number, v: unknown) => v) =>
+    history.events.map((event, n) => {
+      const { v } = event.data;
+      return { ...event, data: { ...event.data, v: n < from ? change(n, v) : 99 } } as typeof event;
+    });
+  const { code, stdout } = await audit('--events', saved('continued.ndjson', exportOf(continued())));
+  assert.equal(code, 2, stdout);
+  assert.match(stdout, /^event_of_newer_release +job-/m);
+  assert.equal(stdout.match(/^event_/gm)?.length, 1);
+  assert.match(
+    stdout,
+    /✗ Not completed: a newer release has written here\. No problems were found before that\./,
+  );
+  const both = await audit('--events', saved('both.ndjson', exportOf(continued(isTampered))));
+  assert.equal(both.code, 1, both.stdout);
+  assert.match(both.stdout, /1 problem was found before that\./);
+});
+
 test('--json: a line for each finding, and the summary last', async () => {
   const [jobId = ''] = jobsIn(history.events);
   const tampered = without(history.events, ofJob(jobId, 'ReceiptSigned'));

@@ -1,8 +1,16 @@
-import { deepEqual, rejects } from 'node:assert/strict';
+import { deepEqual, notEqual, rejects } from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkpointsElsewhere, logHolds } from '#projections/generations.ts';
+import { checkpointsElsewhere, generationOf, logHolds } from '#projections/generations.ts';
 import type { Db } from '#projections/rows.ts';
+import { READ_VERSIONS } from '#src/domain/event-versions.ts';
 import { EventDamaged } from '#src/ports/event-log.ts';
+
+test('generations: releases that read other versions of events never share one', () => {
+  const models = [{ name: 'job', version: 3 }];
+  const named = (...events: string[]) => generationOf('first', 'migrations', models, ...events).id;
+  notEqual(named('JobStarted:1,2'), named('JobStarted:1,2,3'));
+  deepEqual(named(), named(READ_VERSIONS));
+});
 
 const generation = { id: 'id', log: 'log' };
 

@@ -153,7 +153,7 @@ test('runner: rows stop before a damaged event, which is logged once; what they 
   await until(() => lines.length > 0);
   assert.equal(await runner.caughtUp(lost?.position ?? '', 50), false);
   assert.deepEqual([runner.position(), runner.readable(), runner.lag().lagEvents], [whole, true, null]);
-  assert.equal(runner.state, 'damaged');
+  assert.equal(runner.state, 'stopped_before');
   assert.equal((runner.stoppedAt() as EventDamaged).damage.from, lost?.position);
   await runner.open();
   assert.deepEqual(
@@ -161,6 +161,24 @@ test('runner: rows stop before a damaged event, which is logged once; what they 
     [],
   );
   assert.equal(lines.length, 1);
+  await runner.stop();
+});
+
+test('runner: rows stop before an event of a newer release, which is logged; what they have is read', async () => {
+  const store = await harness.fresh();
+  const log = memoryLog();
+  await appendAll(log, jobAppends(PLAN));
+  const whole = (await log.head()) ?? '';
+  await log.append('job-newer', 'no_stream', [newEvent({ type: 'JobStarted', data: { v: 99 } })]);
+  const lines: string[] = [];
+  const note = (message: string) => void lines.push(message);
+  const logger = { info: note, warn: note, error: note, bug: note, condition: () => undefined };
+  const runner = new Projector({ store, log, clock: systemClock(), logger, judgeReceipt: judgeBySignature });
+  await until(() => runner.stoppedAt() !== null && lines.length > 0);
+  assert.deepEqual([runner.position(), runner.state], [whole, 'stopped_before']);
+  assert.match(String(runner.stoppedAt()), /newer release: JobStarted version 99/);
+  assert.match(lines.join(), /^the read models stop before an event of a newer release/);
+  assert.equal(await runner.reachedHead(), false);
   await runner.stop();
 });
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { type SQL, StringChunk, sql } from 'drizzle-orm';
+import { retire } from '#projections/generations.ts';
 import { purgeOnce } from '#projections/purge.ts';
 import { CannotRebuild, prune, type RebuildOptions, rebuild } from '#projections/rebuild.ts';
 import { READ_MODELS } from '#projections/registry.ts';
@@ -180,6 +181,31 @@ function suite(harness: ReadStoreHarness): void {
       assert.deepEqual(await allRows(await rowsFor(log, store)), before);
       await rebuilt(log, store);
       assert.equal((await rebuilt(log, store, { check: true })).outcome, 'equal');
+    });
+
+    test('--check says that rows which were lost are built again', async () => {
+      const store = await harness.fresh();
+      const log = await logOf(4);
+      const db = await project(log, store);
+      const checked = async () => {
+        const { outcome, healing } = await rebuilt(log, store, { check: true });
+        return [outcome, healing];
+      };
+      await db.execute(sql`delete from proofs where job_id = ${jobIdOf(2)}`);
+      assert.deepEqual(await checked(), ['different', 'deleted']);
+      // As a service does that finds it, before it builds new ones.
+      const schema = (await schemaOf(log, store)) ?? assert.fail();
+      await (await store.shared()).transaction((tx) => retire(tx, schema, 'incomplete'));
+      await assert.rejects(
+        checked(),
+        (error) => error instanceof CannotRebuild && /replaced/.test(`${error}`),
+      );
+      await project(log, store);
+      assert.deepEqual(await checked(), ['equal', null]);
+      await appendAll(log, jobAppends({ ...PLAN, seed: 60 }));
+      assert.deepEqual(await checked(), ['equal', 'behind']);
+      await project(log, store);
+      assert.deepEqual(await checked(), ['equal', null]);
     });
 
     test('what the purge took away does not come back, and is counted', async () => {

@@ -76,7 +76,7 @@ async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): 
       progress: { position: null, isAwaited, moved: () => {}, noteCaughtUp: () => {} },
       purge: null,
       isCurrent: async () => true,
-      onDamage: assert.fail,
+      onBarrier: assert.fail,
       onCheck: () => {},
       onBatch: (events) => void batches.push(events),
     },

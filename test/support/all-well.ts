@@ -6,7 +6,7 @@ export const ALL_WELL: HealthFacts = {
   signingKey: { ok: true },
   checkpoint: { problem: null, waitingMs: 0 },
   readModels: { ok: true },
-  projection: { lagMs: 0, stoppedAt: null },
+  projection: { lagMs: 0, barrier: null },
   facilitator: null,
   chain: null,
   schedules: null,

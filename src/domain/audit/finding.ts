@@ -23,8 +23,10 @@ export type FindingKind =
   | 'storage_damaged'
   /** Two events have one id. */
   | 'event_id_repeated'
-  /** Unknown type or version, or data that does not fit the type. */
+  /** Data that does not fit the type, or a version that no release has. */
   | 'event_unreadable'
+  /** Written by a newer release: no inconsistency. From the first such event on, only order, ids and damage are audited. */
+  | 'event_of_newer_release'
   /** A type that does not belong in a stream of this name. */
   | 'event_misplaced'
   /** The event names another job, decision, payment or key than its stream. */

@@ -110,7 +110,11 @@ export const CONDITIONS = {
     codes: {
       stopped: error(
         'RelayProjectionLag',
-        `The read models stop before {damage}: what was recorded later is not shown. ${MEND}`,
+        `The read models stop before {place}: what was recorded later is not shown. ${MEND}`,
+      ),
+      newer_release: error(
+        'RelayProjectionLag',
+        'The read models stop before {place}, which a newer release has written: what was recorded later is not shown, and what needs such an event is answered 503. Start the newer release.',
       ),
       lagging: warn(
         'RelayProjectionLag',

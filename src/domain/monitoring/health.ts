@@ -64,6 +64,12 @@ export type ReadModelHealth =
   /** `refusal`: of the server, in its words. */
   | { readonly ok: false; readonly problem: ReadModelProblem; readonly refusal?: string };
 
+/**
+ * What no event behind it is projected over. `stopped`: damage of the log; `newer_release`: an event that a newer release
+ * has written. `place`: in words.
+ */
+export type ProjectionBarrier = { readonly problem: 'stopped' | 'newer_release'; readonly place: string };
+
 /** `reason`: a code; `message`: for people. */
 export type PartHealth =
   | { readonly ok: true }
@@ -76,8 +82,7 @@ export type HealthFacts = {
   readonly checkpoint: { readonly problem: CheckpointProblem | null; readonly waitingMs: number } | null;
   /** `rebuilding`: rows that were lost, or of a history that the log no longer has, are built again. */
   readonly readModels: ReadModelHealth;
-  /** `stoppedAt`: the damage of the log that no event behind it is projected over, in words; null: there is none. */
-  readonly projection: { readonly lagMs: number; readonly stoppedAt: string | null };
+  readonly projection: { readonly lagMs: number; readonly barrier: ProjectionBarrier | null };
   /** null: none is needed (demo mode). */
   readonly facilitator: FacilitatorHealth | null;
   /** null: none is needed (demo mode). */
@@ -174,8 +179,8 @@ function wrongCheckpoint(checkpoint: HealthFacts['checkpoint']): Wrong<'transpar
   return waitingMs <= CHECKPOINT_WAIT_MS ? null : { code: 'checkpoint_overdue' };
 }
 
-function wrongProjection({ lagMs, stoppedAt }: HealthFacts['projection']): Wrong<'projections'> | null {
-  if (stoppedAt !== null) return { code: 'stopped', facts: { damage: stoppedAt } };
+function wrongProjection({ lagMs, barrier }: HealthFacts['projection']): Wrong<'projections'> | null {
+  if (barrier !== null) return { code: barrier.problem, facts: { place: barrier.place } };
   return lagMs <= ATTENTION.lagMs ? null : { code: 'lagging' };
 }
 

@@ -17,6 +17,7 @@ import {
 import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
 import type { Damage } from '#src/domain/damage.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
+import { newerKind, newerText } from '#src/domain/event-versions.ts';
 import {
   type DomainEvent,
   isClaimEvent,
@@ -61,6 +62,7 @@ export class Auditor {
   readonly #deps: AuditDeps;
   readonly #parts: Parts;
   readonly #verifications: Promise<void>[] = [];
+  readonly #newer = newerEvents();
   #findings = 0;
 
   constructor(deps: AuditDeps) {
@@ -82,6 +84,10 @@ export class Auditor {
     this.#report(faults, location);
     this.#deps.scratch.note(id, `${revision} ${stream}`);
     if (faults.some(({ kind }) => kind === 'event_unreadable')) return;
+    const newer = newerKind(recorded);
+    if (newer !== null) this.#newer.note(newerText(newer), location);
+    // What follows from an event that is not read is not known.
+    if (this.#newer.count() > 0) return;
     const event = readEvent(recorded);
     const misplaced = event === null ? UNREADABLE : streamFault(event, stream);
     if (misplaced !== null) this.#report([misplaced], location);
@@ -108,8 +114,11 @@ export class Auditor {
   async finish() {
     await this.#settle(0);
     const { order, jobs, chain, refunds, keys, tree, money, witnesses } = this.#parts;
-    for await (const { fault, location } of endFindings(this.#parts, this.#deps))
-      this.#report([fault], location);
+    for (const { fault, location } of this.#newer.found()) this.#report([fault], location);
+    if (this.#newer.count() === 0)
+      for await (const { fault, location } of endFindings(this.#parts, this.#deps))
+        this.#report([fault], location);
+    for (const { fault, location } of repeatedIds(this.#deps.scratch)) this.#report([fault], location);
     const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
     return {
       ...order.counts,
@@ -120,6 +129,8 @@ export class Auditor {
       ...logged,
       witnessed: witnesses.summary(),
       findings: this.#findings,
+      /** Events that only a newer release reads: from the first on, only order, ids and damage were audited. */
+      newer: this.#newer.count(),
       /** Facts that are no findings. */
       notes: { openJobs: jobs.open(), ...money.open(), uncoveredLeaves, unfitCheckpoints },
     };
@@ -224,7 +235,7 @@ const largerOf = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? (a ?? b) : Math.max(a, b);
 
 /** What only the whole record shows. */
-async function* endFindings(parts: Parts, { kept: evidence, scratch }: AuditDeps): AsyncGenerator<Found> {
+async function* endFindings(parts: Parts, { kept: evidence }: AuditDeps): AsyncGenerator<Found> {
   const { keys, kept, tree, witnesses, money, refunds, chain, jobs } = parts;
   const nowhere = (faults: Iterable<Fault>) => [...faults].map((fault) => ({ fault, location: NOWHERE }));
   yield* jobs.unfinished();
@@ -234,16 +245,19 @@ async function* endFindings(parts: Parts, { kept: evidence, scratch }: AuditDeps
   yield* nowhere(await kept.faults(evidence?.keys ?? keys.list(), tree.factsOf));
   yield* nowhere(await witnesses.kept(evidence?.checkpoints ?? [], kept.isContinued));
   yield* jobs.unproven((time) => largerOf(kept.before(time), witnesses.before(time)));
-  // Ids are random: an honest relay writes none twice.
+  yield* nowhere(money.unbalanced());
+  yield* nowhere(refunds.void());
+  yield* nowhere(chain.unbalanced(money.books()));
+}
+
+/** Ids are random: an honest relay writes none twice. */
+function* repeatedIds(scratch: AuditDeps['scratch']): Generator<Found> {
   for (const { value, place } of scratch.repeated()) {
     const space = place.indexOf(' ');
     const [revision, stream] = [place.slice(0, space), place.slice(space + 1)];
     const location = { stream, revision, jobId: jobOfStream(stream), position: null };
     yield { fault: fault('event_id_repeated', `another event has its id, ${value}`), location };
   }
-  yield* nowhere(money.unbalanced());
-  yield* nowhere(refunds.void());
-  yield* nowhere(chain.unbalanced(money.books()));
 }
 
 /**
@@ -253,3 +267,26 @@ async function* endFindings(parts: Parts, { kept: evidence, scratch }: AuditDeps
 const VERIFICATIONS = 64;
 
 const UNREADABLE: Fault = fault('event_unreadable', 'no released event type and version has such data');
+
+/** Of the events that only a newer release reads, the first, their number, and their types and versions. */
+function newerEvents() {
+  const kinds = new Set<string>();
+  let first: EventLocation | null = null;
+  let count = 0;
+  return {
+    count: () => count,
+    note(text: string, location: EventLocation): void {
+      first ??= location;
+      count++;
+      kinds.add(text);
+    },
+    found: (): readonly Found[] =>
+      first === null ? [] : [{ fault: newerFault([...kinds].sort().join(', '), count), location: first }],
+  };
+}
+
+const newerFault = (kinds: string, count: number): Fault =>
+  fault(
+    'event_of_newer_release',
+    `${count === 1 ? 'the event was' : `this event is the first of ${count} that were`} written by a newer release (${kinds}): what follows is audited by that release only`,
+  );

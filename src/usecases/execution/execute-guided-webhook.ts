@@ -1,7 +1,6 @@
 // The decision-first execution: a recorded decision, read from its stream, approves the action or not. Everything else is
 // the paid execution's, which judges the approval for new calls only.
 import { actionHash, decisionHash, judgeApproval } from '#src/domain/decision/approval.ts';
-import { decodeEvent } from '#src/domain/event-codec.ts';
 import type { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
@@ -9,6 +8,7 @@ import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import { readRequest } from '#src/usecases/decisions/judge-request.ts';
+import { eventIn } from '#src/usecases/process/read-events.ts';
 import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import { type ExecuteDeps, executeWebhook } from './execute-webhook.ts';
 import type { ExecuteInput, Execution } from './execution-call.ts';
@@ -60,7 +60,7 @@ async function findDecision({ log }: { readonly log: EventLog }, decisionId: str
   if (!WELL_FORMED.test(decisionId)) return null;
   const [recorded] = await log.readStream(STREAM.decision(decisionId), { max: 1 });
   if (recorded === undefined) return null;
-  const event = decodeEvent(recorded);
-  if (event?.type !== 'DecisionRecorded') throw new Error('an event of a decision cannot be read');
+  const event = eventIn(recorded);
+  if (event.type !== 'DecisionRecorded') throw new Error('an event of a decision cannot be read');
   return { decision: event.data, hash: decisionHash(recorded.data) };
 }

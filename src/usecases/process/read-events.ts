@@ -1,19 +1,28 @@
 // Reads events of some types in the order of the event log, page by page.
 import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
+import { newerKind } from '#src/domain/event-versions.ts';
 import type { DomainEvent, EventOf, EventType } from '#src/domain/events.ts';
-import type { EventLog } from '#src/ports/event-log.ts';
+import { type EventLog, EventOfNewerRelease } from '#src/ports/event-log.ts';
 
-/** Throws for an event that this release cannot read. */
-export function eventIn(recorded: RecordedEvent): DomainEvent {
+/** null for a malformed event, which no release has written. Throws `EventOfNewerRelease`. */
+export function findEvent(recorded: RecordedEvent): DomainEvent | null {
   const event = decodeEvent(recorded);
+  const newer = event === null ? newerKind(recorded) : null;
+  if (newer !== null) throw new EventOfNewerRelease(newer, recorded);
+  return event;
+}
+
+/** As `findEvent`, but throws for a malformed event. No id: a worker logs each cause once, however many streams have it. */
+export function eventIn(recorded: RecordedEvent): DomainEvent {
+  const event = findEvent(recorded);
   if (event !== null) return event;
-  throw new Error(`an event of ${recorded.stream} cannot be read: ${recorded.type} ${recorded.revision}`);
+  throw new Error(`an event of ${recorded.stream.split('-')[0]} cannot be read: ${recorded.type}`);
 }
 
 /** In a process that serves, a page blocks the thread for about two milliseconds. */
 const PAGE = 128;
 
-/** All events of these types after a position, in the log's order. Throws for an event that this release cannot read. */
+/** All events of these types after a position, in the log's order. Throws as `eventIn`. */
 export async function* eventsOf<T extends EventType>(
   log: Pick<EventLog, 'readAll'>,
   types: readonly T[],

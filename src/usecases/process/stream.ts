@@ -1,7 +1,7 @@
 // Streams as the use cases read and write them: folded to their state, and appended to at the revision that was read. A
 // use case decides on a state; who else writes to the stream meanwhile is known here only.
 import type { JsonObject } from '#src/domain/canonical-json.ts';
-import { decodeEvent, type RecordedEvent } from '#src/domain/event-codec.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import {
   type DomainEvent,
   type EventType,
@@ -23,14 +23,15 @@ import type { Clock, Entropy } from '#src/ports/clock.ts';
 import {
   type AbortSignalLike,
   type Appended,
-  EventDamaged,
   type EventLog,
   EventLogUnavailable,
+  EventUnreadable,
   type ExpectedRevision,
   type NewEvent,
   WrongExpectedVersion,
 } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import { eventIn } from './read-events.ts';
 
 export type JournalDeps = {
   readonly log: EventLog;
@@ -123,7 +124,7 @@ export type View<S> = Place & { readonly state: S };
 export type Loaded<S> = View<S> & { readonly events: readonly RecordedEvent[] };
 export type JobView = Loaded<Job>;
 
-/** Throws for an event that this release cannot read. */
+/** Throws as `eventIn`. */
 export async function load<S, E extends DomainEvent>(
   { log }: Pick<JournalDeps, 'log'>,
   kind: StreamKind<S, E>,
@@ -133,22 +134,17 @@ export async function load<S, E extends DomainEvent>(
   const events = await log.readStream(stream);
   let state = kind.absent;
   for (const recorded of events) {
-    const event = decodeEvent(recorded);
-    // Without ids: a worker logs each cause once, however many streams have it.
-    if (event === null) throw unreadable(`${stream.split('-')[0]}`, recorded.type);
+    const event = eventIn(recorded);
     if (kind.isEvent(event)) state = kind.evolve(state, event);
   }
   return { stream, state, expected: events.at(-1)?.revision ?? 'no_stream', events };
 }
 
-const unreadable = (stream: string, event: string) =>
-  new Error(`an event of ${stream} cannot be read: ${event}`);
-
 const REREAD_MS = 500;
 
 /**
- * For facts that cannot wait for the caller: repeats the read while the event log is unavailable. Throws `EventDamaged`: the
- * job stays open, and recovery closes it when the event is put back.
+ * For facts that cannot wait for the caller: repeats the read while the event log is unavailable. Throws `EventUnreadable`:
+ * the job stays open, and recovery closes it when the event is put back, or in a process of the newer release.
  */
 export async function loadSurely<S, E extends DomainEvent>(
   deps: JournalDeps,
@@ -159,7 +155,7 @@ export async function loadSurely<S, E extends DomainEvent>(
     try {
       return await load(deps, kind, id);
     } catch (error) {
-      const isTransient = error instanceof EventLogUnavailable && !(error instanceof EventDamaged);
+      const isTransient = error instanceof EventLogUnavailable && !(error instanceof EventUnreadable);
       if (!isTransient || deps.ending?.aborted) throw error;
       await deps.clock.sleep(REREAD_MS, deps.ending);
     }

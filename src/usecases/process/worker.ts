@@ -2,7 +2,7 @@
 // the streams, so any number of processes may look at the same item.
 import { anyOf, Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import { type AbortSignalLike, EventDamaged, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { type AbortSignalLike, EventLogUnavailable, EventUnreadable } from '#src/ports/event-log.ts';
 import type { LogFields, Logger } from '#src/ports/logger.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { type StreamWatch, streamWatch } from './watch.ts';
@@ -127,7 +127,7 @@ export class Worker<T> {
     }
   }
 
-  /** Items whose look failed at the last try, other than by an unavailable part; damaged events count. */
+  /** Items whose look failed at the last try, other than by an unavailable part; unreadable events count. */
   get failing(): number {
     return this.#failures.size;
   }
@@ -147,7 +147,7 @@ export class Worker<T> {
       this.#failures.forget(key);
       return found;
     } catch (cause) {
-      if (isOutage(cause) && !(cause instanceof EventDamaged)) throw cause;
+      if (isOutage(cause) && !(cause instanceof EventUnreadable)) throw cause;
       // Cut off by the end of the process.
       if (this.#isStopping()) return 'later';
       // One item that fails does not keep the others from being looked at.

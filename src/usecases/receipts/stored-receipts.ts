@@ -1,5 +1,4 @@
 // What is returned of a stored receipt: itself with the verdict of now, and the verification of a receipt or of a job.
-import { decodeEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { ChainedEvent } from '#src/domain/receipt/payload.ts';
 import { type ReceiptRecord, receiptRecord } from '#src/domain/receipt/record.ts';
@@ -12,6 +11,7 @@ import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type EventLog, EventLogUnavailable } from '#src/ports/event-log.ts';
 import { logFault } from '#src/ports/outage.ts';
+import { findEvent } from '#src/usecases/process/read-events.ts';
 import type { KeyDirectory } from '#src/usecases/signing-keys/key-ring.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 
@@ -71,7 +71,7 @@ async function checkpointOf(
 /** The first of an id in its job's stream, as the rows have it. Throws what the log throws. */
 async function loggedReceipt(log: EventLog, jobId: string, id: string): Promise<ReceiptRecord | null> {
   for (const recorded of await log.readStream(STREAM.job(jobId))) {
-    const event = decodeEvent(recorded);
+    const event = findEvent(recorded);
     if (event?.type === 'ReceiptSigned' && event.data.receiptId === id) return receiptRecord(event.data);
   }
   return null;

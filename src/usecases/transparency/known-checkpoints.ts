@@ -1,9 +1,10 @@
 // What this process knows of the checkpoints: read from the event log, and from what is kept outside of it.
 import { toBase64 } from '#src/domain/encoding.ts';
-import { decodeEvent } from '#src/domain/event-codec.ts';
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { findEvent } from '#src/usecases/process/read-events.ts';
 import {
   type CheckpointFact,
   evolveCheckpoints,
@@ -99,9 +100,9 @@ const ELSEWHERE = 'another generation of the read models, which `relay rebuild -
 const PUT_BACK = 'put the event log back from its newest backup';
 const CONTRADICTED = 'continues a history that every published checkpoint contradicts';
 
-/** null if this version cannot read the event, or if its note differs from the event. */
-function storedNote(recorded: Parameters<typeof decodeEvent>[0]): StoredNote | null {
-  const event = decodeEvent(recorded);
+/** null if the event is malformed, or its note differs from it. Throws `EventOfNewerRelease`. */
+function storedNote(recorded: RecordedEvent): StoredNote | null {
+  const event = findEvent(recorded);
   if (event?.type !== 'CheckpointSigned') return null;
   const { note, origin, size, root, signedAt } = event.data;
   const head = parseCheckpoint(note);

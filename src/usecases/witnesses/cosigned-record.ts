@@ -1,10 +1,10 @@
 // What a quorum of witnesses has cosigned, as the stream `log-witnesses` has it.
 import { fromBase64, toBase64 } from '#src/domain/encoding.ts';
-import { decodeEvent } from '#src/domain/event-codec.ts';
 import { type EventOf, event, STREAM } from '#src/domain/events.ts';
 import { sameHash } from '#src/domain/transparency/merkle.ts';
 import type { PolicyCosignature, QuorumPolicy } from '#src/domain/transparency/witness-policy.ts';
 import { isoNow } from '#src/lib/iso.ts';
+import { findEvent } from '#src/usecases/process/read-events.ts';
 import { appendUnlessOvertaken, envelope, type JournalDeps } from '#src/usecases/process/stream.ts';
 import type { StoredNote } from '#src/usecases/transparency/checkpoint-state.ts';
 
@@ -17,7 +17,7 @@ export class CosignedRecord {
     this.#deps = deps;
   }
 
-  /** As last read; null: there is none, or this release cannot read it. */
+  /** As last read; null: there is none that can be read. */
   get last(): EventOf<'CheckpointCosigned'>['data'] | null {
     return this.#last;
   }
@@ -26,7 +26,7 @@ export class CosignedRecord {
   async read(): Promise<void> {
     const [last] = await this.#deps.log.readStream(STREAM.logWitnesses, { direction: 'backwards', max: 1 });
     if (last === undefined) return;
-    const found = decodeEvent(last);
+    const found = findEvent(last);
     this.#expected = last.revision;
     this.#last = found?.type === 'CheckpointCosigned' ? found.data : null;
   }

@@ -85,20 +85,29 @@ test('leaves that wait over a minute for a checkpoint, and rows that lag by over
     ['transparencyLog: checkpoint_overdue'],
     true,
   ]);
-  assert.deepEqual(wrong({ projection: { lagMs: 30_000, stoppedAt: null } }), [[], true]);
-  assert.deepEqual(wrong({ projection: { lagMs: 30_001, stoppedAt: null } }), [
-    ['projections: lagging'],
-    true,
-  ]);
+  assert.deepEqual(wrong({ projection: { lagMs: 30_000, barrier: null } }), [[], true]);
+  assert.deepEqual(wrong({ projection: { lagMs: 30_001, barrier: null } }), [['projections: lagging'], true]);
 });
 
 test('rows that stop before a damaged event: not ok, and the event is named', () => {
-  const projection = { lagMs: 0, stoppedAt: 'the damaged event at revision 3 of stream job-1' };
+  const projection = {
+    lagMs: 0,
+    barrier: { problem: 'stopped', place: 'the damaged event at revision 3 of stream job-1' } as const,
+  };
   assert.deepEqual(wrong({ projection }), [['projections: stopped'], true]);
   assert.match(
     JSON.stringify(healthReport({ ...WELL, projection }).checks.projections),
     /revision 3 of stream job-1/,
   );
+});
+
+test('rows that stop before an event of a newer release: not ok, the event is named, and no damage is stated', () => {
+  const place = 'JobStarted version 3 at position 7';
+  const projection = { lagMs: 0, barrier: { problem: 'newer_release', place } as const };
+  assert.deepEqual(wrong({ projection }), [['projections: newer_release'], true]);
+  const text = JSON.stringify(healthReport({ ...WELL, projection }).checks.projections);
+  assert.match(text, /JobStarted version 3 at position 7, which a newer release has written/);
+  assert.doesNotMatch(text, /damage|back/);
 });
 
 test('read models, facilitator or node unavailable: not ok, and a balancer still sends calls', () => {

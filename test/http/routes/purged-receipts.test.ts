@@ -5,7 +5,8 @@ import { storedReceipts } from '#src/usecases/receipts/stored-receipts.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { execute } from '#test/support/given-call.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { fakeWorld } from '#test/support/http-deps.ts';
+import { fakeWorld, RECEIPT as NEWER } from '#test/support/http-deps.ts';
+import { newEvent } from '#test/support/job-histories.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { RECEIPT_CHECKS } from '#test/support/service-receipts.ts';
@@ -20,7 +21,7 @@ async function purged() {
   const rows = {
     receipt: async () => null,
     job: async () => null,
-    jobOfReceipt: async (id: string) => (id === receipt.id ? job.id : null),
+    jobOfReceipt: async (id: string) => (id === receipt.id ? job.id : id === NEWER ? 'newer' : null),
   };
   const stored = storedReceipts(rows, {
     log: it.log,
@@ -62,6 +63,19 @@ test('a purged receipt is verified by the checks of the receipt alone', async ()
     report.checks.map(({ name }) => name),
     RECEIPT_CHECKS,
   );
+});
+
+test('a purged receipt that a newer release has written is 503, with the time to repeat it, never 404', async () => {
+  const { it, client } = await purged();
+  const data = { v: 99, receiptId: NEWER };
+  await it.log.append('job-newer', 'no_stream', [newEvent({ type: 'ReceiptSigned', data })]);
+  for (const path of ['/api/receipts/', '/api/verify/receipts/']) {
+    const answer = await client.call(`${path}${NEWER}`);
+    assert.equal(answer.headers.get('retry-after'), '60');
+    const { status, code, message } = await errorOf(answer);
+    assert.deepEqual([status, code], [503, 'event_log_unavailable']);
+    assert.match(message, /^A newer release has written ReceiptSigned version 99 here/);
+  }
 });
 
 test('without the log a purged receipt is 503, never 404; an id of none is 404', async () => {

@@ -110,8 +110,8 @@ describe('the order of the record', () => {
     assert.deepEqual(await kinds(borrowed), ['event_id_repeated']);
   });
   for (const [what, change] of [
-    ['unknown type', { type: 'JobPaused' }],
-    ['unknown version', { data: { ...of('DecisionRecorded').data, v: 3 } }],
+    ['unknown type without a version', { type: 'JobPaused', data: { jobId: 'job_1' } }],
+    ['a version that no release has', { data: { ...of('DecisionRecorded').data, v: 0 } }],
     ['other shape', { data: { ...of('DecisionRecorded').data, confidence: 'none' } }],
   ] as const) {
     finds(
@@ -120,6 +120,28 @@ describe('the order of the record', () => {
       [`event_unreadable ${of('DecisionRecorded').stream} 0`, `decision_missing ${jobStream(2)} 0`],
     );
   }
+  for (const [what, change] of [
+    ['an unknown type', { type: 'JobPaused' }],
+    ['a higher version', { data: { ...of('DecisionRecorded').data, v: 99 } }],
+  ] as const)
+    finds(
+      `${what} is of a newer release: one finding, and none that only follows from it`,
+      () => replaced(of('DecisionRecorded'), { ...of('DecisionRecorded'), ...change }),
+      [`event_of_newer_release ${of('DecisionRecorded').stream} 0`],
+    );
+  const continued = (all: Events) =>
+    all.map((event) =>
+      event.position < of('JobStarted', 2).position ? event : { ...event, data: { ...event.data, v: 99 } },
+    );
+  finds(
+    'a record that a newer release has continued: one finding, however many its events and their types',
+    () => continued(events),
+    [`event_of_newer_release ${jobStream(2)} 0`],
+  );
+  finds('what was done to the record before a newer release has continued it is found too', () => {
+    const decision = of('DecisionRecorded');
+    return continued(replaced(decision, { ...decision, data: { ...decision.data, confidence: 'none' } }));
+  }, [`event_unreadable ${of('DecisionRecorded').stream} 0`, `event_of_newer_release ${jobStream(2)} 0`]);
   finds(
     'a name that no log can hold is named',
     () => replaced(of('DecisionRecorded'), { ...of('DecisionRecorded'), stream: 'decision-\ud800' }),

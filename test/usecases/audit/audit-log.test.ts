@@ -158,6 +158,7 @@ test('an honest record of every shape is clean', async () => {
       head: events.at(-1)?.position,
       witnessed: null,
       findings: 0,
+      newer: 0,
       notes: {
         openJobs: 0,
         unservedPayments: 0,

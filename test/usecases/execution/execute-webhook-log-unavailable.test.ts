@@ -10,6 +10,7 @@ import { audited, given, shared, type World, world } from '#test/support/fakes-w
 import { DEMO, execute, paidWith } from '#test/support/given-call.ts';
 import { jobStarted } from '#test/support/given-events.ts';
 import { outcomeOf, replayed } from '#test/support/given-payment.ts';
+import { newEvent } from '#test/support/job-histories.ts';
 
 const ANSWER_BUDGET_MS = 110_000;
 
@@ -219,6 +220,24 @@ test('a defect behind the answer is logged with the id of its job', async () => 
   await pass(it, 1);
   const fields = { jobId, cause };
   assert.deepEqual(it.logger.lines, [{ level: 'bug', message: 'an execution failed', fields }]);
+});
+
+test('a newer release has written to the key, or to the payment: 503 with the event, nothing is sent or charged', async () => {
+  for (const prefix of ['claim-', 'payment-']) {
+    const it = world();
+    await letPass(it.clock, execute(it));
+    const { stream = '' } = it.log.events.find((event) => event.stream.startsWith(prefix)) ?? {};
+    const { length } = await it.log.readStream(stream);
+    const newer = newEvent({ type: 'PaymentPaused', data: { v: 1 } });
+    await it.log.append(stream, BigInt(length - 1), [newer]);
+    const [before, sent] = [it.log.events.length, it.outbound.sent.length];
+    const fault = await faultOf(it, execute(it));
+    assert.deepEqual([fault.code, fault.retryAfterSeconds], ['event_log_unavailable', 60]);
+    assert.match(fault.message, /^A newer release has written PaymentPaused version 1 .*nothing was sent/);
+    assert.deepEqual([it.log.events.length, it.outbound.sent.length], [before, sent]);
+    const other = await letPass(it.clock, execute(it, paidWith(otherPayment('f1'), { key: 'other' })));
+    assert.equal(other.kind, 'ran');
+  }
 });
 
 test('a damaged event of the key, or of the payment: the call is answered 503 with its place, nothing is sent or charged', async () => {

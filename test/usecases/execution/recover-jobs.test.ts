@@ -20,6 +20,7 @@ import {
 } from '#test/support/fakes-world.ts';
 import { DEMO, execute } from '#test/support/given-call.ts';
 import { attemptRetried, JOB_ID, jobStarted, OTHER_JOB_ID } from '#test/support/given-events.ts';
+import { newEvent } from '#test/support/job-histories.ts';
 
 const STREAM = `job-${JOB_ID}`;
 const LEASE = leaseMs(1, 12_000);
@@ -331,6 +332,20 @@ test('a damaged event keeps its own job open, named in the log, and no other', a
   const [{ level, fields } = assert.fail()] = it.logger.lines.filter(({ level }) => level !== 'warn');
   assert.deepEqual([level, String(Object(fields).jobId)], ['error', JOB_ID]);
   assert.match(String(Object(fields).cause), /revision 0 of stream job-/);
+});
+
+test('a job that a newer release has started stays open, named in the log, and no other', async () => {
+  const common = await orphan();
+  await common.log.append('job-newer', 'no_stream', [newEvent({ type: 'JobStarted', data: { v: 99 } })]);
+  const it = recoverer(common, ['newer', JOB_ID]);
+  await it.recovery.sweep();
+  it.clock.advance(WATCH);
+  assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
+  assert.equal(it.recovery.unclosable(), 1);
+  const [{ level, fields } = assert.fail()] = it.logger.lines.filter(({ level }) => level !== 'warn');
+  assert.deepEqual([level, String(Object(fields).jobId)], ['error', 'newer']);
+  assert.match(String(Object(fields).cause), /newer release: JobStarted version 99/);
+  assert.deepEqual(await typesIn(common, 'job-newer'), ['JobStarted']);
 });
 
 test('a job that a caller has found running is closed after its lease although the rows are unavailable', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { event } from '#src/domain/events.ts';
 import { EventLogUnavailable, WrongExpectedVersion } from '#src/ports/event-log.ts';
+import { isOutage, orLogFault } from '#src/ports/outage.ts';
 import {
   append,
   appendUnlessOvertaken,
@@ -128,6 +129,19 @@ test('an event that cannot be read is a fault, which names its type and nothing 
     load(it, JOB, JOB_ID),
     (error: Error) => /AttemptMade/.test(error.message) && !/canary|job_/.test(error.message),
   );
+});
+
+test('an event of a newer release is an outage of what needs it, unlike a malformed one', async () => {
+  const it = world();
+  await given(it, STREAM, jobStarted(), { type: 'AttemptMade', data: { v: 99 } });
+  await assert.rejects(orLogFault(load(it, JOB, JOB_ID), 'nothing was sent.'), {
+    code: 'event_log_unavailable',
+    retryAfterSeconds: 60,
+    message: /^A newer release has written AttemptMade version 99/,
+  });
+  const other = world();
+  await given(other, STREAM, jobStarted(), { type: 'AttemptMade', data: { v: 0 } });
+  await assert.rejects(load(other, JOB, JOB_ID), (error) => !isOutage(error));
 });
 
 test('a command decides again on the state that another process has written meanwhile', async () => {
