@@ -204,6 +204,11 @@ export const VARIABLES = {
     '30',
     'days after its definition up to which runs of a schedule can be paid for',
   ),
+  WEB_BOT_AUTH: optional(
+    values.oneOf({ on: true, off: false } as const),
+    '`on` where `PUBLIC_BASE_URL` is https',
+    '`off`: outbound requests have no message signature (RFC 9421), by which bot filters recognise this relay',
+  ),
   LOG_LEVEL: variable(values.oneOf(LOG_LEVELS), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
     values.serviceUrl,

@@ -115,6 +115,11 @@ function configOf(read: Read, fault: Fault) {
     /** At the facilitator; null: none. */
     login,
   };
+  const publicBaseUrl = read('PUBLIC_BASE_URL');
+  const isHttps = publicBaseUrl?.startsWith('https:') ?? false;
+  const webBotAuth = read('WEB_BOT_AUTH') ?? isHttps;
+  if (webBotAuth && !isHttps)
+    fault('WEB_BOT_AUTH', 'needs a PUBLIC_BASE_URL with https, where targets find the keys');
   const horizonDays = read('SCHEDULE_HORIZON_DAYS');
   const paid = mode === 'x402' && payTo !== null && facilitatorUrl !== null && rpcUrl !== null;
   return {
@@ -122,7 +127,9 @@ function configOf(read: Read, fault: Fault) {
     /** `port` 0: any free one. */
     listen,
     /** An origin; null: `baseUrl` derives it, once the port is known. */
-    publicBaseUrl: read('PUBLIC_BASE_URL'),
+    publicBaseUrl,
+    /** Whether outbound requests have a message signature. */
+    webBotAuth,
     ...log,
     databaseUrl,
     /** null in demo mode. */

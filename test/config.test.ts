@@ -41,6 +41,7 @@ test('config: nothing set is one process in demo mode, everything embedded', () 
     mode: 'demo',
     listen: { host: '127.0.0.1', port: 3402 },
     publicBaseUrl: null,
+    webBotAuth: false,
     dataDir: resolve('data'),
     eventStoreUrl: null,
     databaseUrl: null,
@@ -75,6 +76,7 @@ test('config: every variable is read into its value', () => {
     HOST: '::',
     PORT: '0',
     PUBLIC_BASE_URL: 'https://Relay.example/',
+    WEB_BOT_AUTH: 'off',
     DATA_DIR: '/var/lib/relay',
     EVENTSTORE_URL: 'esdb://admin:changeit@log.example:2113?tls=true',
     DATABASE_URL: 'postgres://relay:pw@db.example:5432/relay',
@@ -112,6 +114,7 @@ test('config: every variable is read into its value', () => {
     mode: 'x402',
     listen: { host: '::', port: 0 },
     publicBaseUrl: 'https://relay.example',
+    webBotAuth: false,
     dataDir: '/var/lib/relay',
     eventStoreUrl: 'esdb://admin:changeit@log.example:2113?tls=true',
     databaseUrl: 'postgres://relay:pw@db.example:5432/relay',
@@ -263,6 +266,7 @@ const WRONG: Record<string, readonly string[]> = {
   RETENTION_RECEIPTS_DAYS: ['-1'],
   WITNESS_POLICY_FILE: ['/nowhere/policy'],
   WITNESS_INTERVAL_SECONDS: ['1', '61', '10s'],
+  WEB_BOT_AUTH: ['true', 'ON'],
   SCHEDULES: ['true', 'ON'],
   SCHEDULE_HORIZON_DAYS: ['0', '367'],
   LOG_LEVEL: ['loud', 'INFO'],
@@ -398,4 +402,18 @@ test('config: a command on the log alone needs no more than where the log is', (
     () => readLogConfig({ EVENTSTORE_URL: 'http://log.example' }),
     (error: unknown) => error instanceof ConfigError && error.faults[0]?.variable === 'EVENTSTORE_URL',
   );
+});
+
+test('config: outbound requests are signed where PUBLIC_BASE_URL is https, unless it is switched off', () => {
+  const signs = (env: Readonly<Record<string, string>>) => readConfig(env).webBotAuth;
+  const https = { PUBLIC_BASE_URL: 'https://relay.example' };
+  assert.deepEqual(
+    [signs({}), signs({ PUBLIC_BASE_URL: 'http://relay.example' }), signs(https)],
+    [false, false, true],
+  );
+  assert.deepEqual(
+    [signs({ ...https, WEB_BOT_AUTH: 'on' }), signs({ ...https, WEB_BOT_AUTH: 'off' })],
+    [true, false],
+  );
+  assert.throws(() => readConfig({ WEB_BOT_AUTH: 'on' }), /WEB_BOT_AUTH needs a PUBLIC_BASE_URL with https/);
 });

@@ -75,6 +75,8 @@ export async function wireApp(
       transparency: tree,
       library: publishedLibrary,
       jwks: async () => ({ keys: keys.directory.list().map(toJwk) }),
+      agentKeys: () => (config.webBotAuth ? keys.agentSigner.published() : []),
+      entropy,
     },
     health: wireHealth(parts, shared, paying, reconciler),
     ...(schedules && { schedules: schedules.routes }),

@@ -25,7 +25,7 @@ export function wireExecution(
   transparency: Pick<Transparency, 'latest'>,
 ): { readonly routes: AppDeps['execute']; readonly execution: ExecuteDeps } {
   const { log, clock, entropy, logger, ending } = journal;
-  const { signer, keyedHash } = keys;
+  const { signer, agentSigner, keyedHash } = keys;
   const { tracer } = parts.telemetry;
   const execution = {
     log,
@@ -36,6 +36,7 @@ export function wireExecution(
     owner,
     baseUrl,
     signer,
+    agentSigner: config.webBotAuth ? agentSigner : null,
     keyedHash,
     receiptLog: parts.receiptLog,
     rules: targets.rules,

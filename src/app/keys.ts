@@ -53,6 +53,7 @@ export async function wireKeys(
     logId,
     signer: own.signer,
     checkpointSigner: own.checkpointSigner,
+    agentSigner: own.agentSigner,
     health: own.health,
     keyedHash: hmacKeyedHash(hmacSecret),
     directory,

@@ -1,6 +1,8 @@
 // The route table: every address of the service, declared once. The HTTP room serves these routes and no others, and all
 // documents are built from this table.
 
+import { DIRECTORY_TYPE } from '#src/domain/destination/message-signature.ts';
+
 /** The tags of the operations, with their descriptions in the interface description. */
 export const TAGS = {
   execution: 'One outbound HTTPS request, executed at once and receipted. Paid where payment is enforced.',
@@ -101,6 +103,11 @@ export const WELL_KNOWN_ROUTES = {
   mcpWellKnown: discovery.aside('/.well-known/mcp.json', 'MCP manifest'),
   jwks: verification.aside('/.well-known/jwks.json', 'Public keys that verify receipts (RFC 7517)'),
   did: verification.aside('/.well-known/did.json', 'The same keys as a DID document (did:web)'),
+  agentDirectory: verification.aside(
+    '/.well-known/http-message-signatures-directory',
+    'Public keys that verify outbound requests (RFC 9421, Web Bot Auth)',
+    DIRECTORY_TYPE,
+  ),
   robots: discovery.aside('/robots.txt', 'Rules for crawlers (RFC 9309)', TEXT_TYPE),
   favicon: service.aside('/favicon.svg', 'Icon', 'image/svg+xml'),
   faviconIco: service.aside('/favicon.ico', 'Icon', 'image/vnd.microsoft.icon'),

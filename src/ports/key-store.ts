@@ -1,8 +1,9 @@
 // The private keys of this process and its HMAC secret: the key file.
 import type { HeldKey } from '#src/domain/signing-keys/keys.ts';
-import type { SigningKey } from './signer.ts';
+import type { PublishedKey, SigningKey } from './signer.ts';
 
-export type StoredKey = HeldKey & SigningKey;
+/** `agentKey`: derived from a receipt key, signs outbound requests (RFC 9421); null for a key of another purpose. */
+export type StoredKey = HeldKey & SigningKey & { readonly agentKey: PublishedKey | null };
 
 export type KeyStoreContent = {
   /** In the order of the file: the first active one of a purpose signs before the others. */

@@ -20,8 +20,28 @@ export interface Signer {
   former(at: number): SigningKey | null;
 }
 
+export type CheckpointKey = PublishedKey;
+
+/**
+ * The keys by which this relay signs its outbound requests (RFC 9421). Each is derived from a receipt key of the key file, and
+ * is rotated, retired and compromised with it.
+ */
+export interface AgentSigner {
+  /** null: this process has no receipt key that is valid now. */
+  current(): PublishedKey | null;
+  /** Those that verify what was signed a moment ago or will be signed soon. */
+  published(): readonly AgentKeyRecord[];
+}
+
 /** `x`: public key, 32 bytes, base64url. */
-export type CheckpointKey = SigningKey & { readonly x: string };
+export type PublishedKey = SigningKey & { readonly x: string };
+
+/** Unix seconds; `notAfter` null: not retired. */
+export type AgentKeyRecord = {
+  readonly key: PublishedKey;
+  readonly notBefore: number;
+  readonly notAfter: number | null;
+};
 
 export interface CheckpointSigner {
   /** null: this process has no checkpoint key that is valid now. */

@@ -22,6 +22,7 @@ const GUIDES = [
   'src/OPERATING.md',
   'src/CHARGING.md',
   'src/DECISIONS.md',
+  'src/IMPLEMENTING.md',
   'src/verify/README.md',
   'projections/README.md',
 ]

@@ -19,7 +19,7 @@ export function fixedPrivateKey(byte: number): KeyObject {
 function fixedKey(purpose: string, byte: number): StoredKey {
   const privateKey = fixedPrivateKey(byte);
   const x = publicX(privateKey);
-  return { ...ed25519SigningKey(thumbprint(x), privateKey), x, purpose, status: 'active' };
+  return { ...ed25519SigningKey(thumbprint(x), privateKey), x, purpose, status: 'active', agentKey: null };
 }
 
 /** As `src/app/keys.ts` reads them of the key file: a backup of the event log may lack the newest. */

@@ -310,6 +310,7 @@ async function open(
     baseUrl: `https://${ORIGIN_HOST}`,
     pseudonym: ORIGIN_HOST,
     signer: own.signer,
+    agentSigner: null,
     keyedHash,
     receiptLog: checkpoints.promised,
     rules: RULES,

@@ -26,7 +26,7 @@ const sha256 = (...parts: readonly (Buffer | string)[]): Buffer => {
   return hash.digest();
 };
 
-const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
+export const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SPKI_HEAD = Buffer.from('302a300506032b6570032100', 'hex');
 
 /** `seed`: 32 bytes; random unless given. */

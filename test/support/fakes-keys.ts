@@ -8,7 +8,8 @@ import { testKey } from './primitives.ts';
 
 export function storedKey(purpose = 'receipt', changes: Partial<StoredKey> = {}): StoredKey {
   const { keyId, x, sign } = testKey();
-  return { keyId, x, sign, purpose, status: 'active', ...changes };
+  const agentKey = purpose === 'receipt' ? testKey() : null;
+  return { keyId, x, sign, purpose, status: 'active', agentKey, ...changes };
 }
 
 export const activationOf = ({ keyId, x, purpose }: StoredKey, ms = -60_000): DomainEvent =>

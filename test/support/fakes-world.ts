@@ -90,6 +90,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     outbound,
     keyedHash,
     signer: signerOf(key),
+    agentSigner: null,
     receiptLog: () => null,
     payments,
     owner,

@@ -367,6 +367,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     verifyReceipt: async (id) =>
       id === RECEIPT ? report() : refused('receipt_not_found', 'no such receipt'),
     jwks: async () => ({ keys: [] }),
+    agentKeys: () => [],
     transparency: noTransparency,
     checkpointStanding: () => null,
     wrong: () => [],

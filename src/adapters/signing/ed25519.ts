@@ -1,9 +1,18 @@
 // Ed25519 (RFC 8032) with node:crypto and cached key objects.
-import { createHash, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
+import {
+  createHash,
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  hash,
+  type KeyObject,
+  sign,
+  verify,
+} from 'node:crypto';
 import { toBase64url } from '#src/domain/encoding.ts';
 import { thumbprintText } from '#src/domain/signing-keys/keys.ts';
 import { deleteOldest } from '#src/lib/delete-oldest.ts';
-import type { SigningKey } from '#src/ports/signer.ts';
+import type { PublishedKey, SigningKey } from '#src/ports/signer.ts';
 
 export const ed25519SigningKey = (keyId: string, privateKey: KeyObject): SigningKey => ({
   keyId,
@@ -13,6 +22,21 @@ export const ed25519SigningKey = (keyId: string, privateKey: KeyObject): Signing
 /** RFC 7638 thumbprint (SHA-256, base64url) of the Ed25519 public key `x` (RFC 8037: base64url, 32 bytes). */
 export function thumbprint(x: string): string {
   return toBase64url(createHash('sha256').update(thumbprintText(x), 'utf8').digest());
+}
+
+/** An Ed25519 private key (RFC 8410 §7) up to its 32 bytes. */
+const PKCS8_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+/**
+ * Another key of the owner of `d` (RFC 8037: base64url), for one use. Its seed is the HMAC-SHA-256 of the use under `d`: who
+ * has it learns nothing about `d`, and nothing is stored.
+ */
+export function derivedKey(d: string, use: string): PublishedKey {
+  const seed = createHmac('sha256', Buffer.from(d, 'base64url')).update(use).digest();
+  const der = Buffer.concat([PKCS8_HEAD, seed]);
+  const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+  const x = publicX(privateKey);
+  return { x, ...ed25519SigningKey(thumbprint(x), privateKey) };
 }
 
 /** The public half's `x` (RFC 8037). */

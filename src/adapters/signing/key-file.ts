@@ -13,7 +13,7 @@ import { KnownLog } from '#src/domain/signing-keys/known-log.ts';
 import { acquireFileLock } from '#src/lib/files/file-lock.ts';
 import type { KeyFileChange, KeyStore, KeyStoreContent, StoredKey } from '#src/ports/key-store.ts';
 import type { LogMemory } from '#src/ports/log-memory.ts';
-import { ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
+import { derivedKey, ed25519SigningKey, publicX, thumbprint } from './ed25519.ts';
 import { secretCheck } from './hash.ts';
 import {
   asKeyFileError,
@@ -175,12 +175,16 @@ function freshKey(purpose: string): PrivateJwk & { use: 'sig'; alg: 'EdDSA' } {
   }
 }
 
+/** Another text gives other keys: it never changes. */
+const AGENT_USE = 'web-bot-auth/1';
+
 /** null if `d` is not the private key of `x`, or `kid` not its thumbprint: its signatures would not verify. */
 function storedKey({ kid, x, d, purpose, status }: PrivateJwk): StoredKey | null {
   try {
     const privateKey = createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', x, d }, format: 'jwk' });
     if (publicX(privateKey) !== x || thumbprint(x) !== kid) return null;
-    return { purpose, status, x, ...ed25519SigningKey(kid, privateKey) };
+    const agentKey = purpose === 'receipt' ? derivedKey(d, AGENT_USE) : null;
+    return { purpose, status, x, ...ed25519SigningKey(kid, privateKey), agentKey };
   } catch {
     return null;
   }

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
+import { checkAgentDirectory } from './agent-directory.ts';
 import { type Checked, type Finding, fine, problem, reasonOf, skipped, warning } from './finding.ts';
 import { checkListen } from './listen.ts';
 import {
@@ -30,6 +31,7 @@ const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checke
   chain: checkChain,
   facilitator: checkFacilitator,
   public_address: checkPublicAddress,
+  web_bot_auth: checkAgentDirectory,
   witnesses: checkWitnesses,
 };
 

@@ -1,10 +1,11 @@
 # Verify a receipt offline with Python
 # One file: verifies a receipt, its inclusion in the transparency log, and that the log continues a checkpoint that you kept, from saved files and without a network. Needs the package cryptography.
 # Save:  curl -sfO https://relay.example/verifier/verify.py && pip install cryptography
-# Run:   python3 verify.py receipt receipt.json --keys jwks.json [--proof receipt.tlog-proof] [--disclose execution.json]
+# Run:   python3 verify.py receipt receipt.json --keys jwks.json [--proof receipt.tlog-proof] [--disclose execution.json] [--payment payment.json]
 #        python3 verify.py consistency old.checkpoint new.checkpoint --keys jwks.json [--proof consistency.json]
 # Files: /api/receipts/{id}, an execution response or a bare JWS; /.well-known/jwks.json, from a source that you trust;
 #        /log/proof/{id}; /log/checkpoint or an execution response; /log/consistency?from=&to= with both sizes.
+#        payment.json: the signed payment that the receipt states, an x402 payload or its {authorization, signature}.
 # Exits with 0 if every check holds, 1 if one does not, 2 if a file cannot be read.
 import argparse
 import base64
@@ -22,6 +23,7 @@ MEMBERS = {
     "outcome": "status responseStatus errorCategory responseBytes truncated _sd",
     "stream": "id revision chain",
 }
+MORE_MEMBERS = {1: set(), 2: {"log"}, 3: {"log"}, 4: {"log", "schedule"}}
 
 
 class Unreadable(Exception):
@@ -106,16 +108,20 @@ def json_part(part):
 
 
 def is_payload(payload, text):
-    """Whether it has one form and the members of a known version. Types of members are not checked."""
-    if not isinstance(payload, dict) or payload.get("v") not in (1, 2, 3):
+    """Whether it has one form and the members of a known version. Types of most members are not checked."""
+    version = payload.get("v") if isinstance(payload, dict) else None
+    if type(version) is not int or version not in MORE_MEMBERS:
         return False
     if json.dumps(payload, separators=(",", ":"), ensure_ascii=False) != text:
         return False
     for path, names in MEMBERS.items():
         part = payload[path] if path else payload
-        expected = set(names.split()) | ({"log"} if path == "" and payload["v"] > 1 else set())
+        expected = set(names.split()) | (MORE_MEMBERS[version] if path == "" else set())
         if not isinstance(part, dict) or set(part) != expected:
             return False
+    unknown = payload["outcome"]["truncated"] == "unknown"
+    if (version < 3 and unknown) or (version == 3 and not unknown):
+        return False
     sd = [payload["request"]["_sd"], payload["outcome"]["_sd"]]
     return all(isinstance(one, list) for one in sd) and type(payload["iat"]) is int
 
@@ -153,20 +159,48 @@ def is_open(key, at):
     return key["purpose"] == "receipt" and key.get("nbf", 0) <= at and ends
 
 
+REQUEST_NAMES = "target_url target_origin header_names request_body_sha256 idempotency_key".split()
+
+
 def open_disclosures(texts, payload):
-    """Yields (name, value, ok) of each: ok if the receipt commits to it where its name belongs."""
+    """Yields (name, value, problem) of each: problem is None if the receipt commits to it where its name belongs."""
+    names = set()
     for text in texts:
-        data = from_base64url(text)
-        parts = None if data is None else parse_json(data.decode("utf-8", "replace"))
-        if not isinstance(parts, list) or len(parts) != 3 or not isinstance(parts[1], str):
-            yield "a text", None, False
-            continue
-        name, value = parts[1], parts[2]
-        attempt = re.fullmatch(r"attempt_([1-9]\d*)_(leaf_sha256|address)", name)
-        place = payload["outcome"] if name == "response_body_sha256" else payload["request"]
-        if attempt:
-            place = next((one for one in payload["attempts"] if one["n"] == int(attempt[1])), {"_sd": []})
-        yield name, value, to_base64url(sha256(text.encode())) in place["_sd"]
+        name, value, problem = open_one(text, payload)
+        if problem is None and name in names:
+            problem = "repeated"
+        elif problem is None:
+            names.add(name)
+        yield name, value, problem
+
+
+def open_one(text, payload):
+    data = from_base64url(text)
+    parts = None if data is None else parse_json(data.decode("utf-8", "replace"))
+    if not isinstance(parts, list) or len(parts) != 3 or not isinstance(parts[1], str):
+        return "a text", None, "malformed"
+    salt, name, value = parts
+    if len(from_base64url(salt) or b"") != 16:
+        return name, value, "malformed"
+    lists = {one: payload["request"] for one in REQUEST_NAMES}
+    lists["response_body_sha256"] = payload["outcome"]
+    for attempt in payload["attempts"]:
+        for kind in ("leaf_sha256", "address"):
+            lists[f"attempt_{attempt['n']}_{kind}"] = attempt
+    commitment = to_base64url(sha256(text.encode()))
+    if name in lists and commitment in lists[name]["_sd"]:
+        return name, value, None
+    everywhere = [payload["request"], payload["outcome"], *payload["attempts"]]
+    return name, value, "misplaced" if any(commitment in one["_sd"] for one in everywhere) else "not_committed"
+
+
+def payment_matches(authorization, signature, payload):
+    """Whether the receipt states the hash of this signed payment: SHA-256 of the JCS of both, in lower case."""
+    lower = {name: str(value).lower() for name, value in authorization.items()}
+    signed = {"authorization": lower, "signature": str(signature).lower()}
+    text = json.dumps(signed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    stated = payload["payment"] if payload is not None else None
+    return stated is not None and stated["payloadHash"] == sha256(text.encode()).hex()
 
 
 # The transparency log: RFC 6962, C2SP tlog-checkpoint and tlog-proof.
@@ -314,6 +348,15 @@ def note_in(path):
     return read_json(path, "checkpoint", str)["checkpoint"]
 
 
+def payment_in(path):
+    """The authorization and the signature in the file: an x402 payload, or its inner payload."""
+    value = parse_json(read(path))
+    value = value.get("payload", value) if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(value.get("authorization"), dict) or "signature" not in value:
+        raise Unreadable(f"{path} has no authorization and signature")
+    return value["authorization"], value["signature"]
+
+
 def run_receipt(options):
     jwks = read_json(options.keys, "keys", list)
     proof = None if options.proof is None else read(options.proof)
@@ -323,8 +366,11 @@ def run_receipt(options):
         print(payload["receiptId"], payload["jobId"], payload["mode"], outcome["status"], outcome["responseStatus"])
     if options.disclose is not None and payload is not None:
         texts = read_json(options.disclose, "disclosures", list)["disclosures"]
-        for name, value, ok in open_disclosures(texts, payload):
-            checks.append((f"disclosure {name}: {json.dumps(value)}", ok))
+        for name, value, problem in open_disclosures(texts, payload):
+            reason = "" if problem is None else f" ({problem})"
+            checks.append((f"disclosure {name}: {json.dumps(value)}{reason}", problem is None))
+    if options.payment is not None:
+        checks.append(("payment_hash", payment_matches(*payment_in(options.payment), payload)))
     return checks
 
 
@@ -340,6 +386,7 @@ def main():
     receipt = commands.add_parser("receipt")
     receipt.add_argument("file")
     receipt.add_argument("--disclose")
+    receipt.add_argument("--payment")
     receipt.set_defaults(run=run_receipt)
     consistency = commands.add_parser("consistency")
     consistency.add_argument("old")

@@ -4,6 +4,7 @@
 import { concatBytes, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { LIMITS, SERVICE } from '#src/domain/limits.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
+import { type MessageKey, requestSignature, type SignedRequest } from './message-signature.ts';
 
 export type HeaderPair = readonly [name: string, value: string];
 
@@ -121,14 +122,25 @@ export type CallFacts = {
 /** 64-byte Ed25519 signature with the relay's published key. */
 export type SignBytes = (message: Uint8Array) => Promise<Uint8Array>;
 
-/** All headers of one attempt but Host, Content-Length and Connection; names in lower case, each once. */
+/** What signs the request as a whole (RFC 9421), beside the delivery's own signature. */
+export type AgentSigning = Pick<SignedRequest, 'method' | 'authority' | 'path' | 'nonce'> & {
+  readonly key: MessageKey;
+};
+
+/**
+ * All headers of one attempt but Host, Content-Length and Connection; names in lower case, each once. `agent` null: without a
+ * message signature.
+ */
 export async function buildOutboundHeaders(
   headers: JudgedHeaders,
   call: CallFacts,
   sign: SignBytes,
+  agent: AgentSigning | null = null,
 ): Promise<readonly HeaderPair[]> {
   const given = new Set(headers.forwarded.map(([name]) => name));
   const unlessGiven = (name: string, value: string): HeaderPair[] => (given.has(name) ? [] : [[name, value]]);
+  const { baseUrl, body, timestampSeconds } = call;
+  const request = agent && { ...agent, body, agent: baseUrl, created: timestampSeconds };
   return [
     ...headers.forwarded,
     ...(call.body === null ? [] : unlessGiven('content-type', 'application/json')),
@@ -137,6 +149,7 @@ export async function buildOutboundHeaders(
     ['via', `1.1 ${call.pseudonym}`],
     ['accept-encoding', 'identity'],
     ...(given.has('webhook-signature') ? [] : await webhookSignature(call, sign)),
+    ...(request === null ? [] : await requestSignature(headers.forwarded, request, request.key)),
   ];
 }
 

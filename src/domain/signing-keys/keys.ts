@@ -250,6 +250,20 @@ export function validFrom(
   return later.length === 0 ? null : Math.min(...later);
 }
 
+/** The keys for `purpose` that sign `at` this time (Unix seconds), will sign, or have signed within the `seconds` before. */
+export const recentKeys = <K extends HeldKey>(
+  held: readonly K[],
+  announced: readonly KeyRecord[],
+  purpose: KeyPurpose,
+  { at, seconds }: { readonly at: number; readonly seconds: number },
+): readonly { readonly key: K; readonly record: KeyRecord }[] =>
+  held.flatMap((key) => {
+    const record = key.purpose === purpose ? recordOf(key, announced) : null;
+    const isPast =
+      record?.compromisedAt !== null || (record.notAfter !== null && record.notAfter < at - seconds);
+    return record === null || isPast ? [] : [{ key, record }];
+  });
+
 /** The key's record in the event log; null if the log has no key with this id, public key and purpose. */
 export const recordOf = (key: HeldKey, announced: readonly KeyRecord[]): KeyRecord | null =>
   announced.find(({ keyId, x, purpose }) => keyId === key.keyId && x === key.x && purpose === key.purpose) ??

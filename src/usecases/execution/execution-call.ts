@@ -1,6 +1,6 @@
 // One call of the paid execution: what it asks for, what it is known by, what it sends, and what it returns.
 import { buildOutboundHeaders } from '#src/domain/destination/headers.ts';
-import { toHex, utf8 } from '#src/domain/encoding.ts';
+import { toBase64, toHex, utf8 } from '#src/domain/encoding.ts';
 import type { ErrorCategory, Mode, PaymentFacts, Route, ScheduledRun } from '#src/domain/event-fields.ts';
 import { STREAM } from '#src/domain/events.ts';
 import type { FailureReason } from '#src/domain/failure-reasons.ts';
@@ -9,12 +9,12 @@ import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import type { Authorized } from '#src/domain/payment/state.ts';
 import type { Disclosure } from '#src/domain/receipt/disclosures.ts';
 import { type Allowed, Fault, type Refused } from '#src/domain/refusal.ts';
-import type { Clock } from '#src/ports/clock.ts';
+import type { Clock, Entropy } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { logFault } from '#src/ports/outage.ts';
 import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
-import type { KeyedHash, Signer } from '#src/ports/signer.ts';
+import type { AgentSigner, KeyedHash, Signer } from '#src/ports/signer.ts';
 import { fingerprint, type ReadRequest } from '#src/usecases/decisions/judge-request.ts';
 import type { ResponseDeadline } from '#src/usecases/response-deadline.ts';
 import { type DiscloseDeps, discloseRequest, type RequestDisclosures } from './disclosures.ts';
@@ -161,24 +161,37 @@ export const isAnonymous = ({ lookup }: Call): boolean =>
 export type SendDeps = {
   readonly clock: Pick<Clock, 'now'>;
   readonly signer: Signer;
+  /** Signs the request as a whole; null: off. */
+  readonly agentSigner: Pick<AgentSigner, 'current'> | null;
+  readonly entropy: Pick<Entropy, 'bytes'>;
   /** PUBLIC_BASE_URL. */
   readonly baseUrl: string;
   /** Our own name in the Via header. */
   readonly pseudonym: string;
 };
 
+/** As verifiers of Web Bot Auth require. */
+const NONCE_BYTES = 64;
+
 /** The outbound request of one attempt; its timestamp is signed, so it is made once per attempt. */
 export async function outboundRequest(
-  { clock, signer, baseUrl, pseudonym }: SendDeps,
+  { clock, signer, agentSigner, entropy, baseUrl, pseudonym }: SendDeps,
   { read, body }: Call,
   jobId: string,
 ): Promise<OutboundRequest> {
   const timestampSeconds = Math.floor(clock.now() / 1000);
   const facts = { jobId, baseUrl, pseudonym, timestampSeconds, body };
-  const headers = await buildOutboundHeaders(read.headers, facts, (message) =>
-    signer.current().sign(message),
-  );
   const { method, timeoutMs } = read.request;
+  const { origin, path } = read.target;
+  const key = agentSigner?.current() ?? null;
+  const authority = origin.slice('https://'.length);
+  const agent = key && { key, method, authority, path, nonce: toBase64(entropy.bytes(NONCE_BYTES)) };
+  const headers = await buildOutboundHeaders(
+    read.headers,
+    facts,
+    (message) => signer.current().sign(message),
+    agent,
+  );
   return { target: read.target, method, headers, body, timeoutMs };
 }
 

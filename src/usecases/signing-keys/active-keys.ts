@@ -4,13 +4,19 @@
 import type { CodeOf } from '#src/domain/monitoring/conditions.ts';
 import { noSigningKey, type SigningKeyHealth, validFromFact } from '#src/domain/monitoring/health.ts';
 import { Fault } from '#src/domain/refusal.ts';
-import { keyThatSigns, lastingKeys, replacedKeysThatSign, validFrom } from '#src/domain/signing-keys/keys.ts';
+import {
+  keyThatSigns,
+  lastingKeys,
+  recentKeys,
+  replacedKeysThatSign,
+  validFrom,
+} from '#src/domain/signing-keys/keys.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { KeyStore, KeyStoreContent } from '#src/ports/key-store.ts';
 import type { Logger } from '#src/ports/logger.ts';
-import type { CheckpointSigner, Signer } from '#src/ports/signer.ts';
+import type { AgentSigner, CheckpointSigner, Signer } from '#src/ports/signer.ts';
 import { repeated } from '#src/usecases/process/worker.ts';
 import type { KeyDirectory } from './key-ring.ts';
 
@@ -24,6 +30,8 @@ type ActiveKeysDeps = {
 const LOOK_MS = 5000;
 const CORRECT_KEYS =
   'Correct the clock of this machine or the key file, or add a key with `relay keys rotate`.';
+/** After the end of a key; longer than a signature of an outbound request is valid. */
+const AGENT_PUBLISHED_SECONDS = 300;
 /** Longer than a call takes from its acceptance to its receipt. */
 const AHEAD_MS = 120_000;
 
@@ -113,9 +121,20 @@ export function activeKeys({ store, directory, clock, logger }: ActiveKeysDeps, 
     replacedBy: (keyId, isAccepted) =>
       replacedKeysThatSign(content.keys, directory.list(), keyId, clock.now(), isAccepted),
   };
+  const agentSigner: AgentSigner = {
+    current: () => receiptKey(content, clock.now())?.agentKey ?? null,
+    published() {
+      const recent = { at: clock.now() / 1000, seconds: AGENT_PUBLISHED_SECONDS };
+      return recentKeys(content.keys, directory.list(), 'receipt', recent).flatMap(
+        ({ key: { agentKey }, record: { notBefore, notAfter } }) =>
+          agentKey === null ? [] : [{ key: agentKey, notBefore, notAfter }],
+      );
+    },
+  };
   return {
     signer,
     checkpointSigner,
+    agentSigner,
     /** Whether a call that is accepted now can be receipted. */
     health(): SigningKeyHealth {
       const missing = missingAt();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { createPublicKey, verify } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -136,6 +137,21 @@ test('key file: jose imports the key, agrees on the thumbprint and on the public
   const imported = await exportJWK(await importJWK({ ...jwk, ext: true }, 'EdDSA'));
   assert.equal(imported.x, key?.x);
   assert.equal(imported.d, jwk.d);
+});
+
+test('key file: a receipt key has a key for outbound requests, always the same, and no other key has one', async () => {
+  const path = join(folder, 'agent.json');
+  createKeyFile(path);
+  const [receipt, checkpoint] = readKeyFile(path).keys;
+  const key = receipt?.agentKey ?? assert.fail('the receipt key has none');
+  assert.equal(checkpoint?.agentKey, null);
+  assert.equal(readKeyFile(path).keys[0]?.agentKey?.keyId, key.keyId);
+  assert.equal(await calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x: key.x }), key.keyId);
+  assert.notEqual(key.x, receipt?.x);
+  const message = new TextEncoder().encode('m');
+  const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x: key.x }, format: 'jwk' });
+  assert.ok(verify(null, message, publicKey, await key.sign(message)));
+  assert.ok(!readFileSync(path, 'utf8').includes(key.x));
 });
 
 test('key file: processes that start at the same time have one file and one secret', async () => {

@@ -13,6 +13,7 @@ import {
   jobStarted,
   keyClaimed,
 } from '#test/support/given-events.ts';
+import { testKey } from '#test/support/primitives.ts';
 
 async function executed(it: ReturnType<typeof world>, changes: CallChanges = {}): Promise<Execution> {
   const answer = await execute(it, changes);
@@ -86,4 +87,27 @@ test('a completed job without its receipt, which no log allows, is a fault of ou
   await given(it, claimStream ?? '', keyClaimed({ paymentStream: null, fingerprint }));
   await given(it, `job-${JOB_ID}`, jobStarted(), attemptSucceeded(), jobCompleted());
   await assert.rejects(execute(it, DEMO), /has its receipt in the same append/);
+});
+
+test('a message signature is added to each request, and changes neither receipt nor disclosures', async () => {
+  const key = testKey();
+  const plain = world();
+  const signing = world(undefined, { agentSigner: { current: () => key } });
+  const [before, after] = [await executed(plain), await executed(signing)];
+  const [sent] = signing.outbound.sent;
+  const names = sent?.headers.map(([name]) => name) ?? [];
+  const own = ['content-digest', 'signature-agent', 'signature-input', 'signature'];
+  assert.deepEqual(names.slice(-4), own);
+  assert.deepEqual(
+    names.slice(0, -4),
+    plain.outbound.sent[0]?.headers.map(([name]) => name),
+  );
+  assert.match(
+    sent?.headers.at(-2)?.[1] ?? '',
+    new RegExp(`;keyid="${key.keyId}";alg="ed25519";nonce="[^"]{88}";`),
+  );
+  assert.deepEqual(namesOf(after), namesOf(before));
+  assert.ok(
+    after.disclosures.every((text) => !own.some((name) => Buffer.from(text, 'base64url').includes(name))),
+  );
 });

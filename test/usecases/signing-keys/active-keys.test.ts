@@ -280,3 +280,26 @@ test('the only key ends within two minutes: nothing is accepted any more, and no
   await it.look();
   assert.deepEqual(it.health(), { ok: false, validFrom: null });
 });
+
+test('outbound requests: the key changes with the receipt key; a retired one is published 5 minutes more, a compromised one no more', async () => {
+  const it = await started();
+  const published = () => it.agentSigner.published().map(({ key }) => key.keyId);
+  const old = first.agentKey?.keyId ?? '';
+  assert.deepEqual([it.agentSigner.current()?.keyId, published()], [old, [old]]);
+  const { keyId } = await it.rotate();
+  await it.look();
+  const fresh = it.store.read().keys.find((key) => key.keyId === keyId)?.agentKey?.keyId ?? '';
+  assert.notEqual(fresh, old);
+  // It is published before it signs.
+  assert.deepEqual([it.agentSigner.current()?.keyId, published()], [old, [fresh, old]]);
+  it.clock.advance(SETTLING_MS);
+  assert.equal(it.agentSigner.current()?.keyId, fresh);
+  const [, ended] = it.agentSigner.published();
+  it.clock.advance(((ended?.notAfter ?? 0) + 300) * 1000 - it.clock.now());
+  assert.deepEqual(published(), [fresh, old]);
+  it.clock.advance(1000);
+  assert.deepEqual(published(), [fresh]);
+  await given(it, KEYS, keyRetired({ keyId, reason: 'compromised', compromisedAt: at(0) }));
+  await it.look();
+  assert.deepEqual([it.agentSigner.current(), published()], [null, []]);
+});
