@@ -33,7 +33,7 @@ const Plan = Type.Union([
   ),
   Type.Object({ type: Type.Literal('interval'), everyMinutes: Type.Integer(), startAt: Text }, strict),
 ]);
-/** Ciphertext; its key is kept outside the event log and deleted when it is used or dropped. */
+/** Names a text of the vault, which is deleted when it is used or dropped. Earlier releases stored its ciphertext here. */
 const Sealed = Text;
 
 export const ScheduleDefined = declareEvent('schedule', 'definedAt', {
@@ -66,7 +66,7 @@ export const RunFunded = declareEvent('schedule', 'fundedAt', {
   validBefore: Nullable(Type.Integer({ minimum: 0 })),
   /** Keyed hash of the payer, or of the client address where calls are free. */
   holder: Hex,
-  /** The payment header; null: there is none. */
+  /** The signed authorization; null: there is none. */
   sealed: Nullable(Sealed),
   next: NextRun,
   fundedAt: Instant,

@@ -88,7 +88,7 @@ export async function createSchedule(
     const text = JSON.stringify(plan.webhook);
     const untilMs = keptUntil(plan.defined.endsAt);
     const sealed = await deps.vault.put({ name: scheduleId, text, untilMs, seat: null });
-    if (sealed === null) throw new Error('a key that is not counted is always stored');
+    if (sealed === null) throw new Error('a text that is not counted is always stored');
     const cancelToken = tokenOf(deps, scheduleId);
     const facts = {
       ...plan.defined,
@@ -289,7 +289,7 @@ async function takeTicket(
   const holder = holderOf(deps, buyer);
   const limit = presented === null ? SCHEDULE_LIMITS.ticketsPerClient : SCHEDULE_LIMITS.ticketsPerPayer;
   if (!order.isPledged) {
-    if ((await deps.vault.held(holder)) >= limit.max) return tooMany(limit);
+    if ((await deps.vault.held(holder)).length >= limit.max) return tooMany(limit);
     const judged = await judgeOrder(deps, call, order);
     if (judged === null || isRefused(judged)) return judged;
     const day = isNew ? await takeDay(deps, buyer) : ALLOWED;
@@ -299,7 +299,8 @@ async function takeTicket(
   const untilMs =
     validBefore === null ? keptUntil(order.plan.endsAt) : validBefore * 1000 + RUN_TIMES.endGraceMs;
   const text = presented === null ? '' : deps.authorizations.write(presented);
-  const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat: { holder, max: limit.max } });
+  const seat = { holder, max: limit.max, amount: BigInt(presented?.amount ?? 0) };
+  const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat });
   if (sealed === null) return tooMany(limit);
   const pledged = order.isPledged
     ? ALLOWED

@@ -32,7 +32,7 @@ export async function takeDay(
 
 const rule = (name: string, maxRequests: number) => ({ name, windowMs: DAY_MS, maxRequests });
 
-/** `holder`: its open runs are counted, the one that is bought included. Throws `Fault` if the node does not answer. */
+/** `holder`: the amounts of its open runs are added up, the one that is bought included. Throws `Fault` if the node does not answer. */
 export async function covered(
   { payments, vault }: Pick<ScheduleDeps, 'payments' | 'vault'>,
   presented: PresentedPayment,
@@ -48,8 +48,12 @@ export async function covered(
       retryAfterSeconds: 5,
     });
   if (state.outcome !== 'unused') return invalid('invalid_transaction_state', 'The authorization is used.');
-  if (balance >= BigInt(presented.amount) * BigInt(Math.max(1, open))) return ALLOWED;
-  return invalid('insufficient_funds', `The balance does not cover the ${open} open runs of this payer.`);
+  const worth = open.reduce<bigint>((sum, amount) => sum + (amount ?? BigInt(presented.amount)), 0n);
+  if (balance >= worth) return ALLOWED;
+  return invalid(
+    'insufficient_funds',
+    `The balance does not cover the ${open.length} open runs of this payer.`,
+  );
 }
 
 const invalid = (reason: string, message: string) =>

@@ -154,6 +154,17 @@ describe('a ticket is worth money', () => {
     assert.deepEqual(await sell(it, 6000n, '3').then(({ isStored }) => isStored), false);
   });
 
+  test('the balance covers the sum of what its open runs cost, each at the price of its purchase', async () => {
+    const it = scheduleWorld();
+    it.payments.funds.balance = 9000n;
+    const dear = buyerWith(it, '1');
+    assert.ok(dear.presented !== null);
+    await create(it, { ...dear, presented: { ...dear.presented, amount: '6000' } });
+    const { answer, isStored } = await sell(it, 8999n, '2');
+    assert.deepEqual([codeOf(answer), isStored], ['payment_required', false]);
+    assert.equal(codeOf((await sell(it, 9000n, '3')).answer), 'bought');
+  });
+
   test('no answer of the node: 503, and nothing is stored', async () => {
     const it = scheduleWorld();
     const { answer, isStored } = await sell(it, null);
@@ -229,13 +240,17 @@ describe('bounds (N8)', () => {
     );
   });
 
-  test('a purchase that is cancelled before its first run leaves at most 4 kB in the log, of a request of 1 kB', async () => {
+  test('a purchase that is cancelled before its first run leaves at most 4 kB in the log, of the largest request', async () => {
     const it = scheduleWorld();
-    const webhook = { url: 'https://target.example/', body: { text: 'x'.repeat(900) } };
+    Object.assign(it.deps, { authorizations: { ...it.deps.authorizations, write: () => 'x'.repeat(8192) } });
+    const webhook = { url: 'https://target.example/', body: { text: 'x'.repeat(16_300) } };
     const bought = await create(it, buyerWith(it, '1'), every10({ webhook }));
     await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
-    const bytes = JSON.stringify(it.log.events.map(({ type, data }) => [type, data])).length;
-    assert.ok(bytes <= 5000, String(bytes));
+    const { length } = JSON.stringify(
+      it.log.events.map(({ stream, type, data, metadata }) => [stream, type, data, metadata]),
+    );
+    assert.ok(length <= 4096, `${length} bytes`);
+    assert.equal(it.common.vault.keys.size, 0);
   });
 });
 
