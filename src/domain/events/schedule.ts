@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import {
   declareEvent,
+  declareVersions,
   type EventData,
   Hex,
   Instant,
@@ -54,7 +55,7 @@ export const ScheduleDefined = declareEvent('schedule', 'definedAt', {
 });
 export type ScheduleDefined = EventData<typeof ScheduleDefined>;
 
-export const RunFunded = declareEvent('schedule', 'fundedAt', {
+const funded = {
   scheduleId: Text,
   run: Run,
   jobId: Text,
@@ -70,7 +71,18 @@ export const RunFunded = declareEvent('schedule', 'fundedAt', {
   sealed: Nullable(Sealed),
   next: NextRun,
   fundedAt: Instant,
-});
+};
+
+/** `client`: keyed hash of the client address that bought it; null: it was not recorded. */
+export const RunFunded = declareVersions(
+  'schedule',
+  'fundedAt',
+  {
+    1: funded,
+    2: { ...funded, client: Nullable(Hex) },
+  },
+  { 1: (recorded) => ({ ...recorded, client: null }) },
+);
 export type RunFunded = EventData<typeof RunFunded>;
 
 /** From here on the run is executed, by whichever process. */

@@ -32,7 +32,7 @@ import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
 import { hashOf, tokenOf } from './end-run.ts';
 import { nextOf, noRun, notFound, quoteOf, readPlan, type ScheduleDeps, timeOf } from './quote.ts';
-import { covered, holderOf, takeDay } from './ticket-worth.ts';
+import { clientOf, covered, holderOf, takeDay } from './ticket-worth.ts';
 
 export type Buyer = {
   /** null: calls are free. */
@@ -313,7 +313,8 @@ async function takeTicket(
     return pledged;
   }
   const { paymentStream } = call.lookup;
-  return { jobId, paymentStream, validBefore, holder, sealed: presented === null ? null : sealed };
+  const client = clientOf(deps, buyer);
+  return { jobId, paymentStream, validBefore, holder, client, sealed: presented === null ? null : sealed };
 }
 
 /** Until when the keys of a schedule are kept that have no earlier end: Unix ms. */

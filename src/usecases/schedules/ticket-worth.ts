@@ -14,6 +14,10 @@ export const holderOf = (
   { presented, payer, client }: Buyer,
 ): string => toHex(keyedHash.mac('ticket-holder', presented === null ? `client ${client}` : payer));
 
+/** In whose turn its runs are started. */
+export const clientOf = ({ keyedHash }: Pick<ScheduleDeps, 'keyedHash'>, { client }: Buyer): string =>
+  toHex(keyedHash.mac('ticket-client', client));
+
 const DAY_MS = 86_400_000;
 
 /** One new schedule of the payer and of the client address. */
