@@ -18,6 +18,11 @@ export const holderOf = (
 export const clientOf = ({ keyedHash }: Pick<ScheduleDeps, 'keyedHash'>, { client }: Buyer): string =>
   toHex(keyedHash.mac('ticket-client', client));
 
+export const tooMany = ({ max, meaning }: { readonly max: number; readonly meaning: string }) =>
+  refused('too_many_in_flight', `At most ${max} runs that are not over: ${meaning}`, {
+    retryAfterSeconds: 60,
+  });
+
 const DAY_MS = 86_400_000;
 
 /** One new schedule of the payer and of the client address. */

@@ -1216,7 +1216,7 @@ var ScheduleDefined = declareEvent("schedule", "definedAt", {
   next: NextRun,
   definedAt: Instant
 });
-var RunFunded = declareEvent("schedule", "fundedAt", {
+var funded = {
   scheduleId: Text,
   run: Run,
   jobId: Text,
@@ -1227,7 +1227,11 @@ var RunFunded = declareEvent("schedule", "fundedAt", {
   sealed: Nullable(Sealed),
   next: NextRun,
   fundedAt: Instant
-});
+};
+var RunFunded = declareVersions("schedule", "fundedAt", {
+  1: funded,
+  2: { ...funded, client: Nullable(Hex) }
+}, { 1: (recorded) => ({ ...recorded, client: null }) });
 var RunStarted = declareEvent("schedule", "startedAt", {
   scheduleId: Text,
   run: Run,

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import type { Verified } from '#src/ports/payments.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { load, PAYMENT, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
@@ -178,6 +180,45 @@ describe('a ticket is worth money', () => {
     it.payments.scriptVerify({ outcome: 'valid' });
     const { answer, isStored } = await sell(it, 6000n);
     assert.deepEqual([codeOf(answer), isStored], ['payment_required', false]);
+  });
+});
+
+describe('the ticket of a contract wallet that is not valid yet', () => {
+  /** The node answers so whether the wallet accepts its signature. */
+  const sellWith = async (answer: Verified) => {
+    const it = scheduleWorld();
+    Object.assign(it.payments, {
+      validateTicket: () => ({ kind: 'ticket', verifiedBy: 'node' }),
+      verifySignature: async () => answer,
+    });
+    const buyer = buyerWith(it, '1');
+    assert.ok(buyer.presented !== null);
+    const contract = { ...buyer, presented: { ...buyer.presented, signer: 'contract' as const } };
+    const buy = () =>
+      letPass(it.clock, createSchedule(it.deps, every10(), contract)).catch(
+        (error: unknown) => error as object,
+      );
+    const bought = await buy();
+    return { it, buy, bought, stored: [it.log.events.length, it.common.vault.keys.size] };
+  };
+
+  test('is bought when the node says that the wallet accepts it; the facilitator is not asked', async () => {
+    const { it, bought } = await sellWith({ outcome: 'valid' });
+    assert.deepEqual([codeOf(bought), it.payments.calls.verify], ['bought', 0]);
+  });
+
+  test('is refused when the wallet does not accept it, and after some such attempts without a question', async () => {
+    const { it, buy, bought, stored } = await sellWith({ outcome: 'invalid', reason: 'invalid_signature' });
+    assert.deepEqual([codeOf(bought), stored], ['payment_required', [0, 0]]);
+    const codes: string[] = [];
+    for (let n = 0; n < LIMITS.contractWalletPerMinute.max; n++) codes.push(codeOf(await buy()));
+    assert.equal(codes.at(-1), 'rate_limited');
+    assert.deepEqual([it.log.events.length, it.common.vault.keys.size], [0, 0]);
+  });
+
+  test('is answered 503 when the node gives no answer, and nothing is stored', async () => {
+    const { bought, stored } = await sellWith({ outcome: 'unavailable' });
+    assert.deepEqual(['code' in bought && bought.code, stored], ['facilitator_unavailable', [0, 0]]);
   });
 });
 
