@@ -99,7 +99,7 @@ export const MODELS = declared({
     retained: { table: 'decisions', time: 'created_at', ended: always, horizon: 'receipts' },
   },
   schedule: {
-    version: 2,
+    version: 3,
     tables: [schedules, scheduleRuns],
     project: projectSchedule,
     queries: scheduleQueries,

@@ -80,8 +80,8 @@ function defined(data: ScheduleDefined): ScheduleRow {
 
 const NOT_STARTED = { reason: null, startedAt: null, lateByMs: null, receiptId: null } as const;
 
-function funded({ scheduleId, run, jobId, dueAt }: RunFunded): ScheduleRunRow {
-  return { id: jobId, scheduleId, run, jobId, dueAt, state: 'funded', ...NOT_STARTED };
+function funded({ scheduleId, run, jobId, client, dueAt }: RunFunded): ScheduleRunRow {
+  return { id: jobId, scheduleId, run, jobId, client, dueAt, state: 'funded', ...NOT_STARTED };
 }
 
 function skipped(data: RunSkipped): readonly ScheduleChange[] {
@@ -92,7 +92,7 @@ function skipped(data: RunSkipped): readonly ScheduleChange[] {
   if (plannedJobId !== null && movedTo === null)
     return [...changes, ofRun(plannedJobId, (row) => ({ ...row, state: 'skipped', reason }))];
   const id = `${scheduleId}.${run}`;
-  const own = { id, scheduleId, run, jobId: null, dueAt, ...NOT_STARTED, reason };
+  const own = { id, scheduleId, run, jobId: null, client: null, dueAt, ...NOT_STARTED, reason };
   const moves =
     plannedJobId === null || movedTo === null ? [] : [ofRun(plannedJobId, (row) => ({ ...row, ...movedTo }))];
   return [

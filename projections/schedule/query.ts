@@ -19,24 +19,37 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
     .from(schedules)
     .where(eq(schedules.scheduleId, sql.placeholder('id')))
     .prepare('schedule_by_id');
-  const { run, jobId, dueAt, state, reason, startedAt, lateByMs, receiptId } = scheduleRuns;
+  const { scheduleId, run, jobId, client, dueAt, state, reason, startedAt, lateByMs, receiptId } =
+    scheduleRuns;
   const runsOf = db
     .select({ run, jobId, dueAt, state, reason, startedAt, lateByMs, receiptId })
     .from(scheduleRuns)
-    .where(eq(scheduleRuns.scheduleId, sql.placeholder('id')))
+    .where(eq(scheduleId, sql.placeholder('id')))
     .orderBy(desc(run), desc(scheduleRuns.id))
     .limit(RUNS_MAX)
     .prepare('schedule_runs_of');
-  const dueIn = (name: string, ...states: readonly (typeof OPEN)[number][]) =>
-    db
-      .select({ id: scheduleRuns.scheduleId })
-      .from(scheduleRuns)
-      .where(and(inArray(state, [...states]), lte(dueAt, sql.placeholder('until'))))
-      .orderBy(dueAt)
-      .limit(sql.placeholder('limit'))
-      .prepare(name);
-  const fundedRuns = dueIn('schedule_runs_due', 'funded');
-  const begunRuns = dueIn('schedule_runs_begun', 'started', 'running');
+  const dueRuns = and(inArray(state, [...OPEN]), lte(dueAt, sql.placeholder('until')));
+  // Each client address has begun as many as come before its next one.
+  const turn = sql<number>`row_number() over (partition by ${client} order by ${state} = 'funded', ${dueAt})`;
+  const turns = db
+    .select({ scheduleId, state, dueAt, turn: turn.as('turn') })
+    .from(scheduleRuns)
+    .where(dueRuns)
+    .as('turns');
+  const fundedRuns = db
+    .select({ id: turns.scheduleId })
+    .from(turns)
+    .where(eq(turns.state, 'funded'))
+    .orderBy(turns.turn, turns.dueAt)
+    .limit(sql.placeholder('limit'))
+    .prepare('schedule_runs_due');
+  const begunRuns = db
+    .select({ id: scheduleId })
+    .from(scheduleRuns)
+    .where(and(inArray(state, ['started', 'running']), lte(dueAt, sql.placeholder('until'))))
+    .orderBy(dueAt)
+    .limit(sql.placeholder('limit'))
+    .prepare('schedule_runs_begun');
   const unfunded = db
     .select({ id: schedules.scheduleId })
     .from(schedules)
@@ -54,8 +67,8 @@ export function scheduleQueries(db: PgDatabase<PgQueryResultHKT>) {
       return { ...schedule, runs, open };
     },
     /**
-     * Schedules with a run that is due by `until` (RFC 3339) and not known as over, at most `limit` of each kind, the earliest
-     * runs first: those to be started, those that were, and those without a payment.
+     * Schedules with a run that is due by `until` (RFC 3339) and not known as over, at most `limit` of each kind: those to
+     * be started, client addresses in turn and the earliest runs first; those that were, and those without a payment.
      */
     async due(until: string, limit: number): Promise<readonly string[]> {
       const found = [];

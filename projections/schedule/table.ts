@@ -28,6 +28,8 @@ export const scheduleRuns = pgTable(
     scheduleId: text('schedule_id').notNull(),
     run: integer().notNull(),
     jobId: text('job_id'),
+    /** Keyed hash of the client address that bought it; null: it is not known. */
+    client: text(),
     dueAt: text('due_at').notNull(),
     /** `started`: it has no job yet. */
     state: text().$type<'funded' | 'started' | 'running' | 'executed' | 'skipped'>().notNull(),

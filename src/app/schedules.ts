@@ -67,12 +67,17 @@ export async function wireSchedules(
   };
 }
 
-async function openVault({ config, stores: { readStore }, journal }: AppParts): Promise<Vault> {
+async function openVault({
+  config,
+  stores: { readStore },
+  journal,
+  keys: { keyedHash },
+}: AppParts): Promise<Vault> {
   if (readStore.disposable) {
     const { sqliteVault } = await import('#src/adapters/vault/sqlite.ts');
     const file = join(config.dataDir, 'vault.db');
     try {
-      return sqliteVault({ file, now: steadyClock(journal.clock, RUN_TIMES.clockToleranceMs) });
+      return sqliteVault({ file, keyedHash, now: steadyClock(journal.clock, RUN_TIMES.clockToleranceMs) });
     } catch (cause) {
       const hint = `It is ${file}: put it back from its backup, or move it away, which skips the runs that are paid for as lost, uncharged; then start again.`;
       journal.logger.condition('schedules', 'vault_damaged', { hint }, cause);
@@ -80,7 +85,7 @@ async function openVault({ config, stores: { readStore }, journal }: AppParts): 
     }
   }
   const { postgresVault } = await import('#src/adapters/vault/postgres.ts');
-  return postgresVault({ open: () => readStore.shared() });
+  return postgresVault({ open: () => readStore.shared(), keyedHash });
 }
 
 /** Calls are executed without it. */

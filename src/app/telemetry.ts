@@ -145,6 +145,7 @@ export function tracedPayments(payments: Payments, tracer: Tracer | null): Payme
     validateNew: (payment, nowMs) => payments.validateNew(payment, nowMs),
     validateTicket: (payment, run) => payments.validateTicket(payment, run),
     verify: traced(tracer, 'payment.verify', payments.verify.bind(payments), OUTCOME),
+    verifySignature: traced(tracer, 'payment.verify', payments.verifySignature.bind(payments), OUTCOME),
     settle: traced(tracer, 'payment.settle', payments.settle.bind(payments), OUTCOME),
     lookUp: traced(tracer, 'payment.look_up', payments.lookUp.bind(payments), OUTCOME),
     balanceOf: (authorization) => payments.balanceOf(authorization),

@@ -53,7 +53,8 @@ export type Verified =
 
 /** Unix ms; `untilMs`: until when the run may start. */
 export type RunWindow = { readonly nowMs: number; readonly dueMs: number; readonly untilMs: number };
-export type TicketVerdict = { readonly kind: 'ticket'; readonly verifiable: boolean };
+/** `node`: no facilitator verifies it before it is valid, and its payer is a contract. `key`: the payer's own key has signed it. */
+export type TicketVerdict = { readonly kind: 'ticket'; readonly verifiedBy: 'facilitator' | 'node' | 'key' };
 
 export interface Payments {
   readonly mode: Mode;
@@ -66,12 +67,13 @@ export interface Payments {
   validateNew(payment: PresentedPayment, nowMs: number): Allowed | Refused<'payment_required'>;
   /**
    * Validates the terms of a new payment for a run that is due later, and that its time window covers the run from
-   * `dueMs` on. `verifiable` false: it is not valid yet, so no facilitator can verify it before; the payer's own key has
-   * signed it then.
+   * `dueMs` on.
    */
   validateTicket(payment: PresentedPayment, run: RunWindow): TicketVerdict | Refused<'payment_required'>;
   /** Calls the facilitator. Bounded in time; throws only for a defect of this program, and nothing was charged then. */
   verify(payment: PresentedPayment): Promise<Verified>;
+  /** Whether a contract wallet accepts its signature, which the node is asked. Bounded in time, never throws. */
+  verifySignature(payment: PresentedPayment): Promise<Verified>;
   /** Moves the money. Called once per claim, after the claim is durable. Bounded in time, never throws. */
   settle(payment: PresentedPayment): Promise<SettleAnswer>;
   /**

@@ -1,30 +1,30 @@
-// The vault: keys of sealed texts, kept outside the event log so that they can be deleted. The ciphertext is the caller's.
+// The vault: sealed texts, kept outside the event log so that they can be deleted. The event log has their names.
 import { Fault } from '#src/domain/refusal.ts';
 
 export type Sealing = {
-  /** What its key is stored under, without a dot. Repeated: the text is sealed under the key that is there. */
+  /** What it is stored under, without a dot. Repeated: the text that is there stays. */
   readonly name: string;
   readonly text: string;
-  /** Unix ms after which the key may be deleted. */
+  /** Unix ms after which it may be deleted. */
   readonly untilMs: number;
-  /** Whose keys are counted, and how many there may be; null: it is not counted. */
-  readonly seat: { readonly holder: string; readonly max: number } | null;
+  /** Whose texts are counted, how many there may be, and what this one is worth; null: it is not counted. */
+  readonly seat: { readonly holder: string; readonly max: number; readonly amount: bigint } | null;
 };
 
-/** Each call throws `VaultUnavailable` while the keys cannot be read or written. */
+/** Each call throws `VaultUnavailable` while the texts cannot be read or written. */
 export interface Vault {
   /**
-   * Seals a text under a random key, which is durable before this returns. Returns the ciphertext; null: its holder has
-   * `max` keys. However many processes seal at once, no holder has more.
+   * Seals a text under a random key; both are durable before this returns. Returns what `take` reads it by; null: its
+   * holder has `max` texts. However many processes seal at once, no holder has more.
    */
   put(sealing: Sealing): Promise<string | null>;
-  /** How many keys the holder has. */
-  held(holder: string): Promise<number>;
-  /** The text of a ciphertext; null if its key is gone, or the ciphertext was changed. The key stays. */
+  /** The worth of each text that the holder has; null: it was sealed by a release that did not record it. */
+  held(holder: string): Promise<readonly (bigint | null)[]>;
+  /** null if it is gone, or was changed. It stays. */
   take(sealed: string): Promise<string | null>;
-  /** Deletes keys: what was sealed under them cannot be read any more. Keys that are gone already do not matter. */
+  /** Deletes texts with their keys. Those that are gone already do not matter. */
   remove(names: readonly string[]): Promise<void>;
-  /** Of all keys. */
+  /** Of all texts. */
   names(): Promise<readonly string[]>;
   /** The clock of the store, Unix ms: a run is started only while that of the process agrees. null: there is none. */
   now(): Promise<number | null>;

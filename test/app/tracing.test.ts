@@ -32,7 +32,8 @@ test('traced: payments by their outcome, and by nothing that a payer or facilita
   const payments: Payments = {
     mode: 'x402',
     validateTerms: () => ALLOWED,
-    validateTicket: () => ({ kind: 'ticket', verifiable: true }),
+    validateTicket: () => ({ kind: 'ticket', verifiedBy: 'facilitator' }),
+    verifySignature: async () => ({ outcome: 'valid' }),
     balanceOf: async () => null,
     validateNew: () => refused('payment_required', 'expired'),
     verify: async () => ({ outcome: 'invalid', reason: stranger }),

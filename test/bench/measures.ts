@@ -8,6 +8,7 @@ import { readsMeasure } from './reads.ts';
 import { rebuildMeasure } from './rebuild.ts';
 import { receiptsMeasure } from './receipts.ts';
 import type { Measure } from './rounds.ts';
+import { schedulesMeasure } from './schedules.ts';
 import { startMeasure } from './start.ts';
 import { witnessesMeasure } from './witnesses.ts';
 
@@ -24,4 +25,5 @@ export const MEASURES: readonly Measure[] = [
   auditMeasure,
   readersMeasure,
   witnessesMeasure,
+  schedulesMeasure,
 ];

@@ -131,7 +131,8 @@ export function simulatedPayments(
 
   return {
     mode: 'x402',
-    validateTicket: () => ({ kind: 'ticket', verifiable: true }),
+    validateTicket: () => ({ kind: 'ticket', verifiedBy: 'facilitator' }),
+    verifySignature: async () => ({ outcome: 'valid' }),
     validateTerms: ({ amount, payTo }) =>
       amount === PRICE && payTo === PAYEE ? ALLOWED : refused('payment_required', 'other terms'),
     validateNew({ validBefore }, nowMs) {

@@ -229,14 +229,30 @@ const STATEMENTS: readonly (readonly [RegExp, Executor])[] = [
         .map(({ job_id }) => ({ job_id })),
   ],
   [
+    /^select "schedule_id" from \(select .* row_number\(\) over .* order by "turn", "turns"."due_at" limit/,
+    ({ draft, params }) => {
+      const [until, limit] = [String(params.at(-3)), Number(params.at(-1))];
+      const due = runsDue(draft, until, params);
+      const isFunded = ({ state }: Row) => state === 'funded';
+      const turns = new Map<unknown, number>();
+      return [...due.filter((row) => !isFunded(row)), ...due.filter(isFunded)]
+        .map((row) => {
+          const turn = (turns.get(row.client) ?? 0) + 1;
+          turns.set(row.client, turn);
+          return { row, turn };
+        })
+        .filter(({ row }) => isFunded(row))
+        .sort((a, b) => a.turn - b.turn || (String(a.row.due_at) < String(b.row.due_at) ? -1 : 1))
+        .slice(0, limit)
+        .map(({ row }) => ({ schedule_id: row.schedule_id }));
+    },
+  ],
+  [
     /^select "schedule_id" from "schedule_runs" where .* order by "schedule_runs"."due_at" limit/,
     ({ draft, params }) => {
       const [until, limit] = [String(params.at(-2)), Number(params.at(-1))];
-      return [...(schemaOf(draft).tables.get('schedule_runs')?.values() ?? [])]
-        .filter(({ state, due_at }) => params.includes(state) && String(due_at) <= until)
-        .sort((a, b) => (String(a.due_at) < String(b.due_at) ? -1 : 1))
-        .slice(0, limit)
-        .map(({ schedule_id }) => ({ schedule_id }));
+      const due = runsDue(draft, until, params);
+      return due.slice(0, limit).map(({ schedule_id }) => ({ schedule_id }));
     },
   ],
   [
@@ -261,6 +277,12 @@ const STATEMENTS: readonly (readonly [RegExp, Executor])[] = [
     },
   ],
 ];
+
+/** Runs of these states, the earliest first. */
+const runsDue = (draft: Draft, until: string, states: readonly unknown[]): readonly Row[] =>
+  [...(schemaOf(draft).tables.get('schedule_runs')?.values() ?? [])]
+    .filter(({ state, due_at }) => states.includes(state) && String(due_at) <= until)
+    .sort((a, b) => (String(a.due_at) < String(b.due_at) ? -1 : 1));
 
 // ── one batch, as `project_batch` writes it ────────────────────────────────────────────────────────────
 

@@ -1,12 +1,13 @@
-// The keys of sealed texts in memory: one store for all processes of a deployment, whose content may be lost.
-import { type KeyStore, type NewKey, sealedVault } from '#src/adapters/vault/sealed.ts';
+// Sealed texts in memory: one store for all processes of a deployment, whose content may be lost.
+import { type NewText, sealedVault, type TextStore } from '#src/adapters/vault/sealed.ts';
 import type { Vault } from '#src/ports/vault.ts';
+import { hashWith } from '#test/support/primitives.ts';
 import { EPOCH, type Fate, type Host } from './host.ts';
 import type { StoreWeather } from './row-store.ts';
 
 export class VaultStore {
-  readonly keys = new Map<string, NewKey>();
-  /** Keys were lost: what was sealed before cannot be read. */
+  readonly keys = new Map<string, NewText>();
+  /** Texts were lost. */
   wasLost = false;
 
   lose(): void {
@@ -14,13 +15,14 @@ export class VaultStore {
     this.keys.clear();
   }
 
-  held(holder: string): number {
-    return [...this.keys.values()].filter(({ seat }) => seat?.holder === holder).length;
+  held(holder: string): readonly string[] {
+    const own = [...this.keys.values()].filter(({ seat }) => seat?.holder === holder);
+    return own.map(({ seat }) => String(seat?.amount));
   }
 
-  /** Whether this ciphertext can still be read. */
+  /** Whether what was sealed can still be read. */
   has(sealed: string): boolean {
-    return this.keys.has(sealed.slice(0, sealed.indexOf('.')));
+    return this.keys.has(sealed);
   }
 }
 
@@ -44,13 +46,13 @@ export function simulatedVault(
   const ask = <T>(what: string | null, effect: () => T): Promise<T> =>
     host.call(what, effect, { fate: fateOf(), counts: what !== null });
 
-  const keys: KeyStore = {
+  const texts: TextStore = {
     insert: (made) =>
       ask('a write of the vault', () => {
-        const isFull = made.seat !== null && store.held(made.seat.holder) >= made.seat.max;
+        const isFull = made.seat !== null && store.held(made.seat.holder).length >= made.seat.max;
         if (!store.keys.has(made.name) && !isFull) store.keys.set(made.name, made);
       }),
-    find: (name) => ask('a read of the vault', () => store.keys.get(name)?.key ?? null),
+    find: (name) => ask('a read of the vault', () => store.keys.get(name) ?? null),
     names: () => ask(null, () => [...store.keys.keys()]),
     held: (holder) => ask(null, () => store.held(holder)),
     delete: (names) =>
@@ -65,5 +67,5 @@ export function simulatedVault(
     now: () => (exclusive ? Promise.resolve(null) : ask(null, () => EPOCH + scheduler.now)),
     close: async () => undefined,
   };
-  return sealedVault(keys);
+  return sealedVault(texts, hashWith('vault'));
 }

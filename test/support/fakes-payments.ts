@@ -103,7 +103,7 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
       lookUps.push(...more);
     },
     validateTerms: () => terms.shift() ?? ALLOWED,
-    validateTicket: () => ({ kind: 'ticket', verifiable: true }),
+    validateTicket: () => ({ kind: 'ticket', verifiedBy: 'facilitator' }),
     validateNew() {
       calls.judge++;
       steps.push('payment');
@@ -117,6 +117,7 @@ export function scriptedPayments(trace: Trace = [], steps: Trace = []): Scripted
       if (answer !== undefined) return answer;
       return ledger.has(payment.nonce) ? { outcome: 'invalid', reason: 'nonce_used' } : { outcome: 'valid' };
     },
+    verifySignature: async () => ({ outcome: 'valid' }),
     async settle(payment) {
       calls.settle++;
       trace.push('settle');

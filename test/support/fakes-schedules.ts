@@ -1,6 +1,6 @@
 // Schedules as a test drives them: processes over one log, one vault and one payment protocol, and a clock for each.
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
-import { sealedVault } from '#src/adapters/vault/sealed.ts';
+import { type NewText, sealedVault, type TextStore } from '#src/adapters/vault/sealed.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
@@ -15,25 +15,24 @@ import { letPass } from './fakes.ts';
 import { otherPayment } from './fakes-payments.ts';
 import { type Shared, shared, type World, world } from './fakes-world.ts';
 import { at, T0 } from './given-events.ts';
+import { hashWith } from './primitives.ts';
 
-export type MemoryVault = Vault & { readonly keys: Map<string, Uint8Array>; clock: number | null };
+export type MemoryVault = Vault & { readonly keys: Map<string, NewText>; clock: number | null };
 
 export function memoryVault(): MemoryVault {
-  const keys = new Map<string, Uint8Array>();
-  const holders = new Map<string, string>();
-  const held = (holder: string) => [...keys.keys()].filter((name) => holders.get(name) === holder).length;
+  const keys = new Map<string, NewText>();
+  const held = (holder: string) => [...keys.values()].filter(({ seat }) => seat?.holder === holder);
   const store = {
     keys,
     clock: null as number | null,
   };
-  const vault = sealedVault({
-    async insert({ name, key, seat }) {
-      if (seat !== null && held(seat.holder) >= seat.max) return;
-      if (!keys.has(name)) keys.set(name, key);
-      if (seat !== null) holders.set(name, seat.holder);
+  const texts: TextStore = {
+    async insert(made) {
+      const isFull = made.seat !== null && held(made.seat.holder).length >= made.seat.max;
+      if (!isFull && !keys.has(made.name)) keys.set(made.name, made);
     },
     find: async (name) => keys.get(name) ?? null,
-    held: async (holder) => held(holder),
+    held: async (holder) => held(holder).map(({ seat }) => String(seat?.amount)),
     async delete(names) {
       for (const name of names) keys.delete(name);
     },
@@ -41,7 +40,8 @@ export function memoryVault(): MemoryVault {
     deleteEnded: async () => undefined,
     now: async () => store.clock,
     close: async () => undefined,
-  });
+  };
+  const vault = sealedVault(texts, hashWith('vault'));
   return Object.assign(store, vault);
 }
 

@@ -219,7 +219,7 @@ export const scheduleDefined = sample('ScheduleDefined', {
   catchUpSeconds: 300,
   fingerprint: hex('9'),
   cancelHash: hex('a'),
-  sealed: 'key-1.request',
+  sealed: 'sch_1',
   endsAt: at(30 * 86_400_000),
   next: { run: 1, dueAt: at(60_000) },
   definedAt: at(0),
@@ -233,7 +233,8 @@ export const runFunded = sample('RunFunded', {
   paymentStream: PAYMENT_STREAM,
   validBefore: T0 / 1000 + 480,
   holder: hex('4'),
-  sealed: 'key-2.header',
+  client: hex('5'),
+  sealed: 'job_1',
   next: { run: 2, dueAt: at(660_000) },
   fundedAt: at(0),
 });

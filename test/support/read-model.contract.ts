@@ -41,6 +41,7 @@ import { hoursContract } from './read-model-hours.contract.ts';
 import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { revokedContract } from './read-model-revoked.contract.ts';
+import { scheduleContract } from './read-model-schedules.contract.ts';
 import { treeContract } from './read-model-tree.contract.ts';
 import { wholeContract } from './read-model-whole.contract.ts';
 import {
@@ -73,6 +74,7 @@ export function readModelContract(harness: ReadStoreHarness, { whole = true } = 
     purgeContract(harness);
     hoursContract(harness);
     revokedContract(harness);
+    scheduleContract(harness);
     queryContract(harness);
   });
 }

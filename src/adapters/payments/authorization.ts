@@ -229,7 +229,7 @@ const TRANSFER_TYPE = keccak256(
 ).slice(2);
 
 /** The digest that is signed (EIP-712); null if a number has more than 256 bits. */
-function transferDigest({ domainSeparator }: Terms, message: Signed['authorization']): Hex | null {
+export function transferDigest({ domainSeparator }: Terms, message: Signed['authorization']): Hex | null {
   const { from, to, value, validAfter, validBefore, nonce } = message;
   const numbers = [value, validAfter, validBefore].map((decimal) => BigInt(decimal).toString(16));
   if (numbers.some((number) => number.length > 64)) return null;

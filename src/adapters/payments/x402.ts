@@ -26,6 +26,7 @@ import {
 } from './requirements.ts';
 import { challengeBuilder, type OfferKey, settlementHeaders } from './responses.ts';
 import { walletCode } from './wallet-code.ts';
+import { walletSignatures } from './wallet-signature.ts';
 
 type X402Options = {
   /** `confirmations`: blocks before the last one up to which the books are compared; null: the node's `safe` block. */
@@ -102,6 +103,7 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       verify: async (payment) => ((await node.isChecked()) ? verify(payment) : { outcome: 'unavailable' }),
       settle,
       ...rpcChain({ rpcUrl, logger }),
+      ...walletSignatures(rpcUrl, terms),
       health: facilitatorHealth({ ...calling, terms, clock }),
     },
     protocol: {

@@ -1,10 +1,11 @@
-// The keys of a shared deployment: a table of the shared Postgres that belongs to no generation, as that of the quotas.
-import { count, eq, inArray, lt, sql } from 'drizzle-orm';
+// The sealed texts of a shared deployment: a table of the shared Postgres that belongs to no generation, as that of the quotas.
+import { eq, inArray, lt, sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import { customType, index, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
+import { customType, index, numeric, pgTable, text, timestamp } from 'drizzle-orm/pg-core';
 import { withTimeout } from '#src/lib/time.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
 import type { Vault } from '#src/ports/vault.ts';
-import { sealedVault } from './sealed.ts';
+import { sealedVault, type TextStore } from './sealed.ts';
 
 type Db = PgDatabase<PgQueryResultHKT>;
 
@@ -15,10 +16,14 @@ export const vaultKeys = pgTable(
   {
     id: text().primaryKey(),
     key: bytea().notNull(),
+    /** null: the event log has it, from a release that stored it there. */
+    sealed: bytea(),
     /** After this it may be deleted. */
     until: timestamp({ withTimezone: true }).notNull(),
-    /** Whose keys are counted; null: it is not. */
+    /** Whose texts are counted; null: it is not. */
     holder: text(),
+    /** What a counted one is worth; null: it was stored by a release that did not record it. */
+    amount: numeric(),
   },
   (table) => [index('vault_keys_until').on(table.until), index('vault_keys_holder').on(table.holder)],
 );
@@ -28,9 +33,11 @@ const ANSWER_MS = 2000;
 /** `open`: the database, migrated. `answerMs`: how long a query is waited for. */
 export function postgresVault({
   open,
+  keyedHash,
   answerMs = ANSWER_MS,
 }: {
   readonly open: () => Promise<Db>;
+  readonly keyedHash: KeyedHash;
   readonly answerMs?: number;
 }): Vault {
   const ask = <T>(query: (db: Db) => PromiseLike<T>): Promise<T> =>
@@ -40,25 +47,34 @@ export function postgresVault({
       () => new Error('no answer in time'),
     );
   const counted = async (db: Db, holder: string) => {
-    const [row] = await db.select({ keys: count() }).from(vaultKeys).where(eq(vaultKeys.holder, holder));
-    return row?.keys ?? 0;
+    const { amount } = vaultKeys;
+    const rows = await db.select({ amount }).from(vaultKeys).where(eq(vaultKeys.holder, holder));
+    return rows.map((row) => row.amount);
   };
-  return sealedVault({
-    async insert({ name: id, key, untilMs, seat }) {
-      const row = { id, key, until: new Date(untilMs), holder: seat?.holder ?? null };
+  const store: TextStore = {
+    async insert({ name: id, key, sealed, untilMs, seat }) {
+      const until = new Date(untilMs);
+      const row = {
+        id,
+        key,
+        sealed,
+        until,
+        holder: seat?.holder ?? null,
+        amount: seat?.amount.toString() ?? null,
+      };
       const insert = (db: Db) => db.insert(vaultKeys).values(row).onConflictDoNothing();
       if (seat === null) return void (await ask(insert));
       await ask((db) =>
         db.transaction(async (tx) => {
           // One insert of a holder at a time: each counts those before it.
           await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${seat.holder}, 0))`);
-          if ((await counted(tx, seat.holder)) < seat.max) await insert(tx);
+          if ((await counted(tx, seat.holder)).length < seat.max) await insert(tx);
         }),
       );
     },
     async find(id) {
       const [row] = await ask((db) => db.select().from(vaultKeys).where(eq(vaultKeys.id, id)));
-      return row?.key ?? null;
+      return row ?? null;
     },
     held: (holder) => ask((db) => counted(db, holder)),
     async delete(ids) {
@@ -80,5 +96,6 @@ export function postgresVault({
       return row?.now ?? null;
     },
     close: async () => undefined,
-  });
+  };
+  return sealedVault(store, keyedHash);
 }

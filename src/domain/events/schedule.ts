@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import {
   declareEvent,
+  declareVersions,
   type EventData,
   Hex,
   Instant,
@@ -33,7 +34,7 @@ const Plan = Type.Union([
   ),
   Type.Object({ type: Type.Literal('interval'), everyMinutes: Type.Integer(), startAt: Text }, strict),
 ]);
-/** Ciphertext; its key is kept outside the event log and deleted when it is used or dropped. */
+/** Names a text of the vault, which is deleted when it is used or dropped. Earlier releases stored its ciphertext here. */
 const Sealed = Text;
 
 export const ScheduleDefined = declareEvent('schedule', 'definedAt', {
@@ -54,7 +55,7 @@ export const ScheduleDefined = declareEvent('schedule', 'definedAt', {
 });
 export type ScheduleDefined = EventData<typeof ScheduleDefined>;
 
-export const RunFunded = declareEvent('schedule', 'fundedAt', {
+const funded = {
   scheduleId: Text,
   run: Run,
   jobId: Text,
@@ -66,11 +67,22 @@ export const RunFunded = declareEvent('schedule', 'fundedAt', {
   validBefore: Nullable(Type.Integer({ minimum: 0 })),
   /** Keyed hash of the payer, or of the client address where calls are free. */
   holder: Hex,
-  /** The payment header; null: there is none. */
+  /** The signed authorization; null: there is none. */
   sealed: Nullable(Sealed),
   next: NextRun,
   fundedAt: Instant,
-});
+};
+
+/** `client`: keyed hash of the client address that bought it; null: it was not recorded. */
+export const RunFunded = declareVersions(
+  'schedule',
+  'fundedAt',
+  {
+    1: funded,
+    2: { ...funded, client: Nullable(Hex) },
+  },
+  { 1: (recorded) => ({ ...recorded, client: null }) },
+);
 export type RunFunded = EventData<typeof RunFunded>;
 
 /** From here on the run is executed, by whichever process. */

@@ -51,7 +51,10 @@ export const laterRun = (plan: Plan, planned: PlannedRun, time: Time): PlannedRu
     ? planned
     : runAfter(plan, planned.run + 1, dueAfter(plan.schedule, time.now, time.calendar), time);
 
-export type Funding = Pick<RunFunded, 'jobId' | 'paymentStream' | 'validBefore' | 'holder' | 'sealed'>;
+export type Funding = Pick<
+  RunFunded,
+  'jobId' | 'paymentStream' | 'validBefore' | 'holder' | 'client' | 'sealed'
+>;
 
 export function defineSchedule(
   facts: Omit<EventFacts<'ScheduleDefined'>, 'definedAt' | 'next'>,

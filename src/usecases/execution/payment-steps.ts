@@ -33,10 +33,11 @@ export type PaymentDeps = JournalDeps &
     readonly stopping?: AbortSignalLike;
   };
 
-/** `verified` false: the payment is known by now, so that its stream is the answer. */
+/** `verified` false: the payment is known by now, so that its stream is the answer. `by`: who is asked. */
 export async function verifyPayment(
   deps: PaymentDeps,
   call: Call,
+  by: 'facilitator' | 'node' = 'facilitator',
 ): Promise<{ readonly verified: boolean } | Refused> {
   if (call.presented === null) return { verified: true };
   const failures = isContract(call) ? await checkWalletFailures(deps.quota, call) : ALLOWED;
@@ -45,7 +46,9 @@ export async function verifyPayment(
   const caller = { client: call.client, payer: unprovenPayer(call) };
   const place = await deps.verifies.enter(caller, waitMs, deps.stopping);
   if (isRefused(place)) return place;
-  const answer = await deps.payments.verify(call.presented).finally(place);
+  const { payments } = deps;
+  const asked = by === 'node' ? payments.verifySignature(call.presented) : payments.verify(call.presented);
+  const answer = await asked.finally(place);
   if (answer.outcome === 'valid')
     return call.run === undefined ? { verified: true } : demandUnused(deps, call);
   if (answer.outcome === 'unavailable') throw notVerified();

@@ -14,12 +14,13 @@ import { iso } from '#src/lib/iso.ts';
 import { orLogFault } from '#src/ports/outage.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { judgeRequest, type ReadRequest, readRequest } from '#src/usecases/decisions/judge-request.ts';
-import { takePaidSlot } from '#src/usecases/execution/admission.ts';
+import { countWalletFailure, takePaidSlot } from '#src/usecases/execution/admission.ts';
 import {
   accountOf,
   authorizedBy,
   type Call,
   callOf,
+  isContract,
   recordedOf,
   unprovenPayer,
 } from '#src/usecases/execution/execution-call.ts';
@@ -32,7 +33,7 @@ import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
 import { hashOf, tokenOf } from './end-run.ts';
 import { nextOf, noRun, notFound, quoteOf, readPlan, type ScheduleDeps, timeOf } from './quote.ts';
-import { covered, holderOf, takeDay } from './ticket-worth.ts';
+import { clientOf, covered, holderOf, takeDay, tooMany } from './ticket-worth.ts';
 
 export type Buyer = {
   /** null: calls are free. */
@@ -88,7 +89,7 @@ export async function createSchedule(
     const text = JSON.stringify(plan.webhook);
     const untilMs = keptUntil(plan.defined.endsAt);
     const sealed = await deps.vault.put({ name: scheduleId, text, untilMs, seat: null });
-    if (sealed === null) throw new Error('a key that is not counted is always stored');
+    if (sealed === null) throw new Error('a text that is not counted is always stored');
     const cancelToken = tokenOf(deps, scheduleId);
     const facts = {
       ...plan.defined,
@@ -289,7 +290,7 @@ async function takeTicket(
   const holder = holderOf(deps, buyer);
   const limit = presented === null ? SCHEDULE_LIMITS.ticketsPerClient : SCHEDULE_LIMITS.ticketsPerPayer;
   if (!order.isPledged) {
-    if ((await deps.vault.held(holder)) >= limit.max) return tooMany(limit);
+    if ((await deps.vault.held(holder)).length >= limit.max) return tooMany(limit);
     const judged = await judgeOrder(deps, call, order);
     if (judged === null || isRefused(judged)) return judged;
     const day = isNew ? await takeDay(deps, buyer) : ALLOWED;
@@ -299,7 +300,8 @@ async function takeTicket(
   const untilMs =
     validBefore === null ? keptUntil(order.plan.endsAt) : validBefore * 1000 + RUN_TIMES.endGraceMs;
   const text = presented === null ? '' : deps.authorizations.write(presented);
-  const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat: { holder, max: limit.max } });
+  const seat = { holder, max: limit.max, amount: BigInt(presented?.amount ?? 0) };
+  const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat });
   if (sealed === null) return tooMany(limit);
   const pledged = order.isPledged
     ? ALLOWED
@@ -312,20 +314,16 @@ async function takeTicket(
     return pledged;
   }
   const { paymentStream } = call.lookup;
-  return { jobId, paymentStream, validBefore, holder, sealed: presented === null ? null : sealed };
+  const client = clientOf(deps, buyer);
+  return { jobId, paymentStream, validBefore, holder, client, sealed: presented === null ? null : sealed };
 }
 
 /** Until when the keys of a schedule are kept that have no earlier end: Unix ms. */
 const keptUntil = (endsAt: string): number => Date.parse(endsAt) + 86_400_000;
 
-const tooMany = ({ max, meaning }: { readonly max: number; readonly meaning: string }) =>
-  refused('too_many_in_flight', `At most ${max} runs that are not over: ${meaning}`, {
-    retryAfterSeconds: 60,
-  });
-
 function validateRun(deps: ScheduleDeps, { presented }: Call, { run, plan }: Order) {
   const nowMs = deps.clock.now();
-  if (presented === null) return { kind: 'ticket', verifiable: false } as const;
+  if (presented === null) return { kind: 'ticket', verifiedBy: 'key' } as const;
   const { untilMs } = quoteOf(nowMs, run, plan);
   return deps.payments.validateTicket(presented, { nowMs, dueMs: Date.parse(run.dueAt), untilMs });
 }
@@ -350,7 +348,10 @@ async function judgeOrder(deps: ScheduleDeps, call: Call, order: Order): Promise
   });
   if (isRefused(slot)) return slot;
   try {
-    const verified = ticket.verifiable ? await verifyPayment(deps, call) : { verified: true };
+    const { verifiedBy } = ticket;
+    const verified = verifiedBy === 'key' ? { verified: true } : await verifyPayment(deps, call, verifiedBy);
+    if (isContract(call) && isRefused(verified) && verified.refused === 'payment_required')
+      await countWalletFailure(deps.quota, call);
     if (isRefused(verified)) return verified;
     return verified.verified ? ALLOWED : null;
   } finally {

@@ -14,6 +14,15 @@ export const holderOf = (
   { presented, payer, client }: Buyer,
 ): string => toHex(keyedHash.mac('ticket-holder', presented === null ? `client ${client}` : payer));
 
+/** In whose turn its runs are started. */
+export const clientOf = ({ keyedHash }: Pick<ScheduleDeps, 'keyedHash'>, { client }: Buyer): string =>
+  toHex(keyedHash.mac('ticket-client', client));
+
+export const tooMany = ({ max, meaning }: { readonly max: number; readonly meaning: string }) =>
+  refused('too_many_in_flight', `At most ${max} runs that are not over: ${meaning}`, {
+    retryAfterSeconds: 60,
+  });
+
 const DAY_MS = 86_400_000;
 
 /** One new schedule of the payer and of the client address. */
@@ -32,7 +41,7 @@ export async function takeDay(
 
 const rule = (name: string, maxRequests: number) => ({ name, windowMs: DAY_MS, maxRequests });
 
-/** `holder`: its open runs are counted, the one that is bought included. Throws `Fault` if the node does not answer. */
+/** `holder`: the amounts of its open runs are added up, the one that is bought included. Throws `Fault` if the node does not answer. */
 export async function covered(
   { payments, vault }: Pick<ScheduleDeps, 'payments' | 'vault'>,
   presented: PresentedPayment,
@@ -48,8 +57,12 @@ export async function covered(
       retryAfterSeconds: 5,
     });
   if (state.outcome !== 'unused') return invalid('invalid_transaction_state', 'The authorization is used.');
-  if (balance >= BigInt(presented.amount) * BigInt(Math.max(1, open))) return ALLOWED;
-  return invalid('insufficient_funds', `The balance does not cover the ${open} open runs of this payer.`);
+  const worth = open.reduce<bigint>((sum, amount) => sum + (amount ?? BigInt(presented.amount)), 0n);
+  if (balance >= worth) return ALLOWED;
+  return invalid(
+    'insufficient_funds',
+    `The balance does not cover the ${open.length} open runs of this payer.`,
+  );
 }
 
 const invalid = (reason: string, message: string) =>

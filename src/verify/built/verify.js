@@ -971,7 +971,10 @@ var DecisionRecorded = declareVersions("decision", "createdAt", {
   2: { ...decision, facts: Type.Object({ ...facts, measured }, strict) },
   3: { ...decision, facts: Type.Object({ ...facts, measured, contentTypeDiffers }, strict) }
 }, {
-  1: (recorded) => ({ ...recorded, facts: { ...recorded.facts, measured: true, contentTypeDiffers: false } }),
+  1: (recorded) => ({
+    ...recorded,
+    facts: { ...recorded.facts, measured: true, contentTypeDiffers: false }
+  }),
   2: (recorded) => ({ ...recorded, facts: { ...recorded.facts, contentTypeDiffers: false } })
 });
 
@@ -1221,7 +1224,7 @@ var ScheduleDefined = declareEvent("schedule", "definedAt", {
   next: NextRun,
   definedAt: Instant
 });
-var RunFunded = declareEvent("schedule", "fundedAt", {
+var funded = {
   scheduleId: Text,
   run: Run,
   jobId: Text,
@@ -1232,7 +1235,11 @@ var RunFunded = declareEvent("schedule", "fundedAt", {
   sealed: Nullable(Sealed),
   next: NextRun,
   fundedAt: Instant
-});
+};
+var RunFunded = declareVersions("schedule", "fundedAt", {
+  1: funded,
+  2: { ...funded, client: Nullable(Hex) }
+}, { 1: (recorded) => ({ ...recorded, client: null }) });
 var RunStarted = declareEvent("schedule", "startedAt", {
   scheduleId: Text,
   run: Run,

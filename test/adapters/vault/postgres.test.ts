@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test';
 import { postgresReadStore } from '#src/adapters/read-store/postgres.ts';
 import { postgresVault } from '#src/adapters/vault/postgres.ts';
 import { needsPostgres, type PostgresServer, postgresServer } from '#test/support/postgres.ts';
+import { hashWith } from '#test/support/primitives.ts';
 import { vaultContract } from '#test/support/vault.contract.ts';
 
 const needs = needsPostgres();
@@ -13,7 +14,7 @@ const open = async () => {
   const store = postgresReadStore({ url, connections: 2 });
   stores.push(store);
   // A hundred purchases wait for two connections: no limit of time decides this test.
-  return postgresVault({ open: () => store.shared(), answerMs: 100_000 });
+  return postgresVault({ open: () => store.shared(), keyedHash: hashWith('secret'), answerMs: 100_000 });
 };
 
 before(async () => {

@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { STREAM } from '#src/domain/events.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import type { Verified } from '#src/ports/payments.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { load, PAYMENT, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
@@ -154,6 +156,17 @@ describe('a ticket is worth money', () => {
     assert.deepEqual(await sell(it, 6000n, '3').then(({ isStored }) => isStored), false);
   });
 
+  test('the balance covers the sum of what its open runs cost, each at the price of its purchase', async () => {
+    const it = scheduleWorld();
+    it.payments.funds.balance = 9000n;
+    const dear = buyerWith(it, '1');
+    assert.ok(dear.presented !== null);
+    await create(it, { ...dear, presented: { ...dear.presented, amount: '6000' } });
+    const { answer, isStored } = await sell(it, 8999n, '2');
+    assert.deepEqual([codeOf(answer), isStored], ['payment_required', false]);
+    assert.equal(codeOf((await sell(it, 9000n, '3')).answer), 'bought');
+  });
+
   test('no answer of the node: 503, and nothing is stored', async () => {
     const it = scheduleWorld();
     const { answer, isStored } = await sell(it, null);
@@ -167,6 +180,45 @@ describe('a ticket is worth money', () => {
     it.payments.scriptVerify({ outcome: 'valid' });
     const { answer, isStored } = await sell(it, 6000n);
     assert.deepEqual([codeOf(answer), isStored], ['payment_required', false]);
+  });
+});
+
+describe('the ticket of a contract wallet that is not valid yet', () => {
+  /** The node answers so whether the wallet accepts its signature. */
+  const sellWith = async (answer: Verified) => {
+    const it = scheduleWorld();
+    Object.assign(it.payments, {
+      validateTicket: () => ({ kind: 'ticket', verifiedBy: 'node' }),
+      verifySignature: async () => answer,
+    });
+    const buyer = buyerWith(it, '1');
+    assert.ok(buyer.presented !== null);
+    const contract = { ...buyer, presented: { ...buyer.presented, signer: 'contract' as const } };
+    const buy = () =>
+      letPass(it.clock, createSchedule(it.deps, every10(), contract)).catch(
+        (error: unknown) => error as object,
+      );
+    const bought = await buy();
+    return { it, buy, bought, stored: [it.log.events.length, it.common.vault.keys.size] };
+  };
+
+  test('is bought when the node says that the wallet accepts it; the facilitator is not asked', async () => {
+    const { it, bought } = await sellWith({ outcome: 'valid' });
+    assert.deepEqual([codeOf(bought), it.payments.calls.verify], ['bought', 0]);
+  });
+
+  test('is refused when the wallet does not accept it, and after some such attempts without a question', async () => {
+    const { it, buy, bought, stored } = await sellWith({ outcome: 'invalid', reason: 'invalid_signature' });
+    assert.deepEqual([codeOf(bought), stored], ['payment_required', [0, 0]]);
+    const codes: string[] = [];
+    for (let n = 0; n < LIMITS.contractWalletPerMinute.max; n++) codes.push(codeOf(await buy()));
+    assert.equal(codes.at(-1), 'rate_limited');
+    assert.deepEqual([it.log.events.length, it.common.vault.keys.size], [0, 0]);
+  });
+
+  test('is answered 503 when the node gives no answer, and nothing is stored', async () => {
+    const { bought, stored } = await sellWith({ outcome: 'unavailable' });
+    assert.deepEqual(['code' in bought && bought.code, stored], ['facilitator_unavailable', [0, 0]]);
   });
 });
 
@@ -229,13 +281,17 @@ describe('bounds (N8)', () => {
     );
   });
 
-  test('a purchase that is cancelled before its first run leaves at most 4 kB in the log, of a request of 1 kB', async () => {
+  test('a purchase that is cancelled before its first run leaves at most 4 kB in the log, of the largest request', async () => {
     const it = scheduleWorld();
-    const webhook = { url: 'https://target.example/', body: { text: 'x'.repeat(900) } };
+    Object.assign(it.deps, { authorizations: { ...it.deps.authorizations, write: () => 'x'.repeat(8192) } });
+    const webhook = { url: 'https://target.example/', body: { text: 'x'.repeat(16_300) } };
     const bought = await create(it, buyerWith(it, '1'), every10({ webhook }));
     await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
-    const bytes = JSON.stringify(it.log.events.map(({ type, data }) => [type, data])).length;
-    assert.ok(bytes <= 5000, String(bytes));
+    const { length } = JSON.stringify(
+      it.log.events.map(({ stream, type, data, metadata }) => [stream, type, data, metadata]),
+    );
+    assert.ok(length <= 4096, `${length} bytes`);
+    assert.equal(it.common.vault.keys.size, 0);
   });
 });
 
