@@ -11,6 +11,7 @@ import type { Payments } from '#src/ports/payments.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { claimTurns, guessLimit, unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
+import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
 import type { ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
@@ -52,6 +53,7 @@ export function wireExecution(
     foundRunning: parts.recovery.foundRunning,
     recordIsWhole: parts.recordIsWhole,
     unconfirmed: unconfirmedPayments(),
+    uncharged: new UnchargedLimit({ log, clock, quota }),
     guesses: guessLimit(clock),
     confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
     stopping,

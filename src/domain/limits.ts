@@ -221,6 +221,13 @@ export const LIMITS = {
     RATE_LIMITED,
   ),
   decisionsPerDay: limit('decisions a day', { max: 200 }, 'Decisions of one client address.', RATE_LIMITED),
+  // Each has written up to 4,000 bytes of permanent events.
+  unchargedPerDay: limit(
+    'payments a day',
+    { max: 200 },
+    'Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds. Those of unknown fate count until it is known.',
+    RATE_LIMITED,
+  ),
   // A facilitator refuses less (exact scheme, EVM); with a longer one a settlement could stay unconfirmed for longer.
   authorizationSeconds: limit(
     's',

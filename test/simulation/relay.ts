@@ -25,6 +25,7 @@ import {
   unconfirmedPayments,
 } from '#src/usecases/execution/process-limits.ts';
 import { keepRecovering } from '#src/usecases/execution/recover-jobs.ts';
+import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { type JournalDeps, load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
@@ -304,6 +305,7 @@ async function open(
     const reconciling = chainReconciler({ ...journal, ...chain, stopping }).run();
     ending.push(() => reconciling);
   }
+  const quota = simulatedQuota(shared.quota, host, (rule, key) => shared.witness.quotaTaken(rule, key, host));
   const deps: ExecuteDeps = {
     ...journal,
     owner,
@@ -317,7 +319,7 @@ async function open(
     resolver: simulatedResolver(host, weather.target),
     outbound: simulatedOutbound(host, weather.target, (hit) => shared.witness.hit(hit)),
     payments,
-    quota: simulatedQuota(shared.quota, host, (rule, key) => shared.witness.quotaTaken(rule, key, host)),
+    quota,
     targetQuotaPerMinute: 1000,
     slots,
     exclusive,
@@ -325,6 +327,7 @@ async function open(
     foundRunning: recovery.foundRunning,
     recordIsWhole,
     unconfirmed: unconfirmedPayments(),
+    uncharged: new UnchargedLimit({ ...journal, quota }),
     guesses: guessLimit(clock),
     confirmWaitMs: weather.confirmWaitMs,
     stopping,

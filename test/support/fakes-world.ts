@@ -10,6 +10,7 @@ import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { claimTurns, guessLimit, unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
 import { announceJob, attempt, type Ran, type RunDeps } from '#src/usecases/execution/run-job.ts';
+import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
@@ -98,6 +99,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     foundRunning: () => undefined,
     recordIsWhole: async () => true,
     unconfirmed: unconfirmedPayments(),
+    uncharged: new UnchargedLimit({ log, clock, quota: changes.quota ?? quota }),
     guesses: guessLimit(clock),
     confirmWaitMs: 0,
     takeTurn: claimTurns(clock),

@@ -54,8 +54,14 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
     routes: PAID,
     when: 'with a payment that is refused',
     counted: RATE,
-    limits: { verifiesPerClient: 2, verifiesPerPayer: 1, contractWalletPerMinute: 5, inFlightPerPayer: 4 },
-    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up; a verify place; where the signature is not by the payer’s key, a query of the node (120 a minute, all addresses together)`,
+    limits: {
+      verifiesPerClient: 2,
+      verifiesPerPayer: 1,
+      contractWalletPerMinute: 5,
+      inFlightPerPayer: 4,
+      unchargedPerDay: 200,
+    },
+    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up; a verify place; where the signature is not by the payer’s key, a query of the node (120 a minute, all addresses together); one that is refused when it is settled has written at most 4,000 bytes of events`,
     cost: 'reads the streams of the payment, its key and its job; asks the facilitator',
   },
   {

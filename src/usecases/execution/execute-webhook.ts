@@ -43,7 +43,7 @@ import {
   unprovenPayer,
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
-import { type PaymentDeps, reservePayment, verifyPayment } from './payment-steps.ts';
+import { countUncharged, type PaymentDeps, reservePayment, verifyPayment } from './payment-steps.ts';
 import type { Release, Turns } from './process-limits.ts';
 import { releasePayment } from './release-payment.ts';
 import { demandDue, runOver, startedRun } from './run-due.ts';
@@ -277,7 +277,8 @@ async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise
   const isNew = known.kind === 'new';
   const caller = isNew ? unprovenPayer(call) : call.payer;
   const stream = known.kind === 'held' ? known.holder.stream : paymentStream;
-  return takePaidSlot(deps, { caller, account: accountOf(call), paymentStream: stream, isNew });
+  const client = call.run === undefined ? call.client : null;
+  return takePaidSlot(deps, { caller, client, account: accountOf(call), paymentStream: stream, isNew });
 }
 
 /** The facilitator's verdict, then one unit of the target's quota: the last steps before anything is written. */
@@ -316,8 +317,10 @@ async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise
   const claiming = view && claimKey(facts, streams.release, view.state);
   if (claiming?.kind === 'lost') {
     const facts = { jobId, reason: 'key_lost', lostKeyTo: claiming.holder.jobId };
-    if (paymentStream !== null)
+    if (paymentStream !== null) {
       await call.deadline.forAppend(releasePayment(deps, paymentStream, 'reserved', facts));
+      await countUncharged(deps, call);
+    }
     return { step: 'lookUp', passed };
   }
   const isNew = claiming !== null && claiming.events.length > 0;

@@ -24,7 +24,7 @@ import {
   unprovenPayer,
 } from '#src/usecases/execution/execution-call.ts';
 import { findPledge, inProgress, paymentReused } from '#src/usecases/execution/idempotency.ts';
-import { verifyPayment } from '#src/usecases/execution/payment-steps.ts';
+import { verifyPayment, withVerifyPlace } from '#src/usecases/execution/payment-steps.ts';
 import { eventIn } from '#src/usecases/process/read-events.ts';
 import { decide, load, PAYMENT, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
@@ -344,6 +344,7 @@ async function judgeOrder(deps: ScheduleDeps, call: Call, order: Order): Promise
   if (isRefused(ticket)) return ticket;
   const slot = await takePaidSlot(deps, {
     caller: unprovenPayer(call),
+    client: call.client,
     account: accountOf(call),
     paymentStream,
     isNew: true,
@@ -375,7 +376,7 @@ async function pledge(
   const { presented } = call;
   const { paymentStream } = call.lookup;
   if (presented === null || paymentStream === null) return ALLOWED;
-  const worth = await covered(deps, presented, holder);
+  const worth = await withVerifyPlace(deps, call, () => covered(deps, presented, holder));
   if (isRefused(worth)) return worth;
   const { jobId, fingerprint, scheduleId, run } = order;
   const deferred = event('PaymentDeferred', {

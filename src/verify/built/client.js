@@ -648,6 +648,7 @@ var LIMITS2 = {
   mismatchesPerPayment: limit("requests", { max: 10 }, `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${TIMES.mismatchBlockMs} ms.`, "409 payment_reused."),
   decisionsPerMinute: limit("decisions a minute", { max: 10 }, "Decisions of one client address.", RATE_LIMITED),
   decisionsPerDay: limit("decisions a day", { max: 200 }, "Decisions of one client address.", RATE_LIMITED),
+  unchargedPerDay: limit("payments a day", { max: 200 }, "Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds. Those of unknown fate count until it is known.", RATE_LIMITED),
   authorizationSeconds: limit("s", { min: 6, max: 300 }, "Time until the authorization of a payment expires (validBefore).", "402 authorization_too_far_ahead, or authorization_expired at the minimum and below.")
 };
 var USD = "0.003";
