@@ -1,5 +1,6 @@
 // One process of the service: the real use cases, projector, recovery, reconciler and checkpoints, composed as `src/app` does
 // over simulated ports. A process that is ended leaves nothing; one that is stopped ends in order.
+
 import { Projector } from '#projections/projector.ts';
 import { readModels, unavailable } from '#projections/read-models.ts';
 import { withTree } from '#projections/with-tree.ts';
@@ -7,6 +8,7 @@ import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { orderlyEnding, untilIdle } from '#src/app/shutdown.ts';
+import { placesOf } from '#src/domain/places.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { iso } from '#src/lib/iso.ts';
@@ -332,7 +334,7 @@ async function open(
     confirmWaitMs: weather.confirmWaitMs,
     stopping,
     takeTurn: claimTurns(clock),
-    verifies: new VerifyLimit(clock),
+    verifies: new VerifyLimit(clock, placesOf(512, { hasSchedules: true })),
   };
   const candidates = (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX);
   const schedules = openSchedules(shared, host, { ...deps, stopping, candidates });

@@ -1,8 +1,10 @@
 // A process of the relay with everything around it faked: several of them may share one log and one facilitator.
+
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import type { TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
+import { placesOf } from '#src/domain/places.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
@@ -103,7 +105,7 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     guesses: guessLimit(clock),
     confirmWaitMs: 0,
     takeTurn: claimTurns(clock),
-    verifies: new VerifyLimit(clock),
+    verifies: new VerifyLimit(clock, placesOf(512, { hasSchedules: true })),
     rules: targetRules,
     describeAddress,
     resolver,

@@ -58,10 +58,11 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
       verifiesPerClient: 2,
       verifiesPerPayer: 1,
       contractWalletPerMinute: 5,
+      walletQuestionsPerMinute: 30,
       inFlightPerPayer: 4,
       unchargedPerDay: 200,
     },
-    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up; a verify place; where the signature is not by the payer’s key, a query of the node (120 a minute, all addresses together); one that is refused when it is settled has written at most 4,000 bytes of events`,
+    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up before, of at most half of their places; a verify place, in which the node is asked too if the payment was rejected before; where the signature is not by the payer’s key, a question to the node; one that is refused when it is settled has written at most 4,000 bytes of events`,
     cost: 'reads the streams of the payment, its key and its job; asks the facilitator',
   },
   {
@@ -75,19 +76,21 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
   {
     routes: [ROUTES.decide],
     counted: { by: 'rate', perMinute: LIMITS.decisionsPerMinute.max },
-    limits: { decisionsPerDay: 200 },
+    limits: { decisionsPerDay: 200, freeLookUpsPerClient: 32 },
     takes: `${FREE_LOOK_UP}; writes one event of at most 4,000 bytes`,
     cost: 'figures that are computed once a step of the projection',
   },
   {
     routes: [ROUTES.checkPolicy, ROUTES.schedulePreview],
     counted: RATE,
+    limits: { freeLookUpsPerClient: 32 },
     takes: FREE_LOOK_UP,
     cost: 'the body; no event is read',
   },
   {
     routes: [ROUTES.handoff],
     counted: RATE,
+    limits: { freeLookUpsPerClient: 32 },
     takes: 'two DNS look-ups of the free ones',
     cost: 'the body; no event is read',
   },
@@ -184,7 +187,7 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
     routes: [ROUTES.health, ROUTES.live, ROUTES.metrics],
     counted: { by: 'none' },
     takes: 'nothing',
-    cost: '`/health` and `/metrics`: a question to each part; facilitator and node once in 10 s',
+    cost: '`/health` and `/metrics`: one question to each part at a time, of all callers, kept for 250 ms; facilitator and node once in 10 s',
   },
 ];
 

@@ -47,7 +47,11 @@ export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Re
   const waiting = () => (isNew ? deps.unconfirmed.waiting(account, paymentStream) : []);
   await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
   const unconfirmed = waiting().length;
-  const slot = deps.slots.take(caller, LIMITS.inFlightPerPayer.max - unconfirmed);
+  const slot = deps.slots.take(
+    caller,
+    LIMITS.inFlightPerPayer.max - unconfirmed,
+    client === null ? 'runs' : 'calls',
+  );
   if (isRefused(slot)) return unconfirmed > 0 ? confirmFirst() : slot;
   try {
     const [rate, today] = await Promise.all([

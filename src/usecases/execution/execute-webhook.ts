@@ -269,7 +269,8 @@ async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise
 
 async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise<Release | Refused> {
   const { paymentStream } = call.lookup;
-  if (paymentStream === null) return deps.slots.take(call.payer, null);
+  const isRun = call.run !== undefined;
+  if (paymentStream === null) return deps.slots.take(call.payer, null, isRun ? 'runs' : 'calls');
   const payment = known.kind === 'held' ? known.holder : known.streams.payment;
   if (known.kind === 'resume' && payment?.state.status === 'unknown') {
     deps.unconfirmed.add(accountOf(call), paymentStream);
@@ -277,7 +278,7 @@ async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise
   const isNew = known.kind === 'new';
   const caller = isNew ? unprovenPayer(call) : call.payer;
   const stream = known.kind === 'held' ? known.holder.stream : paymentStream;
-  const client = call.run === undefined ? call.client : null;
+  const client = isRun ? null : call.client;
   return takePaidSlot(deps, { caller, client, account: accountOf(call), paymentStream: stream, isNew });
 }
 
