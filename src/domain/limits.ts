@@ -237,7 +237,7 @@ export const LIMITS = {
   unchargedPerDay: limit(
     'payments a day',
     { max: 200 },
-    'Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds. Those of unknown fate count until it is known.',
+    'Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds; runs of schedules that were cancelled or could not be charged, too. Those of unknown fate count until it is known.',
     RATE_LIMITED,
   ),
   // A facilitator refuses less (exact scheme, EVM); with a longer one a settlement could stay unconfirmed for longer.

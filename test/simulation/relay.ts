@@ -171,8 +171,9 @@ function openSchedules(
     sharedClock: new SharedClock({ vault, clock: host.clock, logger: host.logger }),
     runsAtOnce: 128,
     authorizations: {
-      write: ({ nonce }) => nonce,
-      async open(nonce) {
+      write: ({ nonce }) => JSON.stringify({ nonce }),
+      async open(text) {
+        const { nonce } = JSON.parse(text);
         const known = tickets.get(nonce);
         if (known === undefined) throw new Error(`there is no authorization ${nonce}`);
         return known;

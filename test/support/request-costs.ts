@@ -110,10 +110,12 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
       ticketsPerSchedule: 100,
       schedulesPerPayer: 50,
       schedulesPerClient: 200,
+      unchargedPerDay: 200,
       verifiesPerClient: 2,
       verifiesPerPayer: 1,
     },
-    takes: 'a slot and a verify place while it is verified; writes the schedule and the ticket of its run',
+    takes:
+      'a slot and a verify place while it is verified, and a verify place while the node is asked for what it is worth; writes the schedule and the ticket of its run, which counts as not charged if it is cancelled or its payment is refused',
     cost: 'reads the stream of the schedule, of at most 1,000 runs',
   },
   {

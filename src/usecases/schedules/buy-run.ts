@@ -32,7 +32,7 @@ import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
 import { hashOf, tokenOf } from './end-run.ts';
 import { nextOf, noRun, notFound, quoteOf, readPlan, type ScheduleDeps, timeOf } from './quote.ts';
-import { covered, holderOf, takeDay } from './ticket-worth.ts';
+import { covered, holderOf, sealedPayment, takeDay } from './ticket-worth.ts';
 
 export type Buyer = {
   /** null: calls are free. */
@@ -298,7 +298,7 @@ async function takeTicket(
   const validBefore = presented === null ? null : Number(presented.validBefore);
   const untilMs =
     validBefore === null ? keptUntil(order.plan.endsAt) : validBefore * 1000 + RUN_TIMES.endGraceMs;
-  const text = presented === null ? '' : deps.authorizations.write(presented);
+  const text = sealedPayment(deps, buyer);
   const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat: { holder, max: limit.max } });
   if (sealed === null) return tooMany(limit);
   const pledged = order.isPledged

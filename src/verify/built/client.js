@@ -650,7 +650,7 @@ var LIMITS2 = {
   decisionsPerMinute: limit("decisions a minute", { max: 10 }, "Decisions of one client address.", RATE_LIMITED),
   decisionsPerDay: limit("decisions a day", { max: 200 }, "Decisions of one client address.", RATE_LIMITED),
   freeLookUpsPerClient: limit("look-ups", { max: 32 }, "DNS look-ups of one client address that free requests (decisions, policy checks, handoffs, previews) have under way in one process.", "429 too_many_in_flight."),
-  unchargedPerDay: limit("payments a day", { max: 200 }, "Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds. Those of unknown fate count until it is known.", RATE_LIMITED),
+  unchargedPerDay: limit("payments a day", { max: 200 }, "Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds; runs of schedules that were cancelled or could not be charged, too. Those of unknown fate count until it is known.", RATE_LIMITED),
   authorizationSeconds: limit("s", { min: 6, max: 300 }, "Time until the authorization of a payment expires (validBefore).", "402 authorization_too_far_ahead, or authorization_expired at the minimum and below.")
 };
 var USD = "0.003";
