@@ -2,6 +2,7 @@
 import type { Projector } from '#projections/projector.ts';
 import type { ReadModels } from '#projections/read-models.ts';
 import type { Config } from '#src/config.ts';
+import type { Places } from '#src/domain/places.ts';
 import type { ReceiptLog } from '#src/domain/receipt/payload.ts';
 import type { HttpSettings } from '#src/http/deps.ts';
 import type { Quota } from '#src/ports/quota.ts';
@@ -27,6 +28,7 @@ export type AppParts = {
   readonly stores: Stores;
   readonly models: ReadModels;
   readonly projector: Projector;
+  readonly places: Places;
   readonly slots: Slots;
   readonly recovery: Pick<Recovery, 'foundRunning' | 'unclosable'>;
   readonly receiptLog: () => ReceiptLog | null;

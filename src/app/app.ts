@@ -29,7 +29,7 @@ export async function wireApp(
   const { config, baseUrl, journal, keys, models, checkpoints, witnesses, stopping, standstillMs } = parts;
   const { clock, entropy, logger } = journal;
   const { figures, tracer, logger: detail } = parts.telemetry;
-  const targets = await wireTargets(config, baseUrl, clock, journal.ending);
+  const targets = await wireTargets(config, baseUrl, { ...journal, places: parts.places });
   const quota = await wireQuota(parts);
   const shared = { settings: settingsOf(parts, targets), targets, quota };
   const { settings } = shared;
@@ -46,13 +46,13 @@ export async function wireApp(
     clock,
     stands: () => (checkpoints.standing()?.problem ?? null) === null,
   });
-  const { routes: execute, execution } = wireExecution(parts, shared, paying, tree);
+  const { routes: execute, execution, resolverOf } = wireExecution(parts, shared, paying, tree);
   const schedules =
     config.schedules === null
       ? null
       : await (await import('./schedules.ts')).wireSchedules(
           parts,
-          execution,
+          { execution, resolverOf },
           paying.protocol,
           config.schedules.horizonDays,
         );

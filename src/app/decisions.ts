@@ -16,10 +16,18 @@ export function wireDecisions(
   const { log, clock, entropy, logger, ending } = journal;
   const { rules } = targets;
   // Free checks have a resolver of their own. In demo mode the payer is known: all callers are one.
-  const resolver = tracedResolver(targets.freeResolver, telemetry.tracer);
   const payer = config.mode === 'demo' ? 'demo' : null;
   const targetQuotaPerMinute = config.rates.targetPerMinute;
-  const judging = { rules, describeAddress, resolver, quota, targetQuotaPerMinute, payer, clock, entropy };
+  const judging = (client: string) => ({
+    rules,
+    describeAddress,
+    resolver: tracedResolver(targets.freeResolverOf(client), telemetry.tracer),
+    quota,
+    targetQuotaPerMinute,
+    payer,
+    clock,
+    entropy,
+  });
   const { mode, storage } = settings;
   const rows = {
     jobs: (now: number) => models.monitoring.summary(now, TRUST_WINDOW_MS),
@@ -27,7 +35,6 @@ export function wireDecisions(
   };
   const measuring = { rows, checkpointStanding: checkpoints.standing, clock, mode, storage };
   const deciding = {
-    ...judging,
     log,
     logger,
     ending,
@@ -42,12 +49,12 @@ export function wireDecisions(
     settings,
     progress: projector,
     reads: { decision: models.decision },
-    decide: (input) => decideWebhook(deciding, input),
-    checkPolicy: ({ request }) => checkPolicy(judging, request, payer),
-    handOffBrowser: (request) => handOffBrowser(judging, request),
-    async previewSchedule(request) {
+    decide: (input, client) => decideWebhook({ ...deciding, ...judging(client) }, input),
+    checkPolicy: ({ request }, client) => checkPolicy(judging(client), request, payer),
+    handOffBrowser: (request, client) => handOffBrowser(judging(client), request),
+    async previewSchedule(request, client) {
       const { temporalCalendar } = await import('#src/adapters/calendar/temporal.ts');
-      return previewSchedule({ ...judging, calendar: temporalCalendar() }, request);
+      return previewSchedule({ ...judging(client), calendar: temporalCalendar() }, request);
     },
   };
 }

@@ -8,9 +8,11 @@ import { didOf } from '#src/domain/signing-keys/keys.ts';
 import type { AppDeps } from '#src/http/app.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import type { Payments } from '#src/ports/payments.ts';
+import type { Resolver } from '#src/ports/resolver.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { type ExecuteDeps, executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
 import { claimTurns, guessLimit, unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
+import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
 import type { ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
@@ -23,10 +25,16 @@ export function wireExecution(
   { targets, quota, settings }: Shared,
   { payments, protocol }: Paying,
   transparency: Pick<Transparency, 'latest'>,
-): { readonly routes: AppDeps['execute']; readonly execution: ExecuteDeps } {
+): {
+  readonly routes: AppDeps['execute'];
+  /** Its resolver is that of runs of schedules. */
+  readonly execution: ExecuteDeps;
+  readonly resolverOf: (client: string) => Resolver;
+} {
   const { log, clock, entropy, logger, ending } = journal;
   const { signer, agentSigner, keyedHash } = keys;
   const { tracer } = parts.telemetry;
+  const resolverOf = (client: string) => tracedResolver(targets.resolverOf(client), tracer);
   const execution = {
     log,
     clock,
@@ -42,7 +50,7 @@ export function wireExecution(
     rules: targets.rules,
     describeAddress,
     pseudonym: targets.pseudonym,
-    resolver: tracedResolver(targets.resolver, tracer),
+    resolver: resolverOf('runs of schedules'),
     outbound: tracedOutbound(targets.outbound, tracer),
     payments,
     quota,
@@ -53,12 +61,17 @@ export function wireExecution(
     foundRunning: parts.recovery.foundRunning,
     recordIsWhole: parts.recordIsWhole,
     unconfirmed: unconfirmedPayments(),
+    uncharged: new UnchargedLimit({ log, clock, quota }),
     guesses: guessLimit(clock),
     confirmWaitMs: config.x402?.confirmWaitMs ?? 0,
     stopping,
     takeTurn: claimTurns(clock),
-    verifies: new VerifyLimit(clock),
+    verifies: new VerifyLimit(clock, parts.places),
   };
+  const asClient = ({ client }: { readonly client: string }) => ({
+    ...execution,
+    resolver: resolverOf(client),
+  });
   const routes: AppDeps['execute'] = {
     clock,
     logger,
@@ -67,10 +80,10 @@ export function wireExecution(
     transparency,
     payments: protocol,
     clientKey: (address) => toHex(keyedHash.mac('client', address)),
-    execute: (input) => executeWebhook(execution, input),
-    executeGuided: (input) => executeGuidedWebhook(execution, input),
+    execute: (input) => executeWebhook(asClient(input), input),
+    executeGuided: (input) => executeGuidedWebhook(asClient(input), input),
   };
-  return { routes, execution };
+  return { routes, execution, resolverOf };
 }
 
 export type Paying = {

@@ -12,15 +12,19 @@ import {
   wrongParts,
 } from '#src/domain/monitoring/health.ts';
 import type { AppDeps } from '#src/http/app.ts';
+import { sharedAnswer } from '#src/lib/shared-answer.ts';
 import { EventDamaged, EventOfNewerRelease } from '#src/ports/event-log.ts';
 import type { Reconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import type { AppParts, Shared } from './app-parts.ts';
 import type { Paying } from './execution.ts';
 
+/** ms for which an answer is kept: who pays nothing must not have each part asked without end. */
+const KEPT_MS = 250;
+
 export function wireHealth(
   {
     config,
-    journal: { log },
+    journal: { log, clock },
     keys,
     stores,
     slots,
@@ -35,6 +39,9 @@ export function wireHealth(
   { payments, chain }: Paying,
   reconciler: Reconciler | null,
 ): AppDeps['health'] {
+  const logHealth = sharedAnswer(clock, KEPT_MS, () => log.health());
+  const health = sharedAnswer(clock, KEPT_MS, report);
+
   /** A database that answers but provides no rows (no such privilege, no such table) is not ok. */
   async function readModelHealth(): Promise<ReadModelHealth> {
     const store = await stores.readStore.health();
@@ -50,9 +57,9 @@ export function wireHealth(
     const since = reconciler?.standsStillSince() ?? null;
     return !node?.ok || since === null ? node : ({ ok: false, problem: 'not_compared', since } as const);
   }
-  async function health() {
+  async function report() {
     const [eventLog, rows, facilitator, compared] = await Promise.all([
-      log.health(),
+      logHealth(),
       readModelHealth(),
       payments.health(),
       chainHealth(),
@@ -78,7 +85,7 @@ export function wireHealth(
     return found && { code: found.code as CodeOf<'schedules'>, facts: found.facts };
   }
   async function exposition() {
-    const [{ checks }, { damaged }] = await Promise.all([health(), log.health()]);
+    const [{ checks }, { damaged }] = await Promise.all([health(), logHealth()]);
     const newest = checkpoints.latest();
     const waitingMs = checkpoints.standing()?.ageMs ?? 0;
     return figures.exposition({

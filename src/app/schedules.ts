@@ -9,9 +9,10 @@ import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import { iso } from '#src/lib/iso.ts';
 import { steadyClock } from '#src/lib/steady-clock.ts';
 import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
+import type { Resolver } from '#src/ports/resolver.ts';
 import { type Vault, VaultUnavailable } from '#src/ports/vault.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
-import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
+import { type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { quoteRun, quoteSchedule, timeOf } from '#src/usecases/schedules/quote.ts';
 import { ScheduleRunner } from '#src/usecases/schedules/runner.ts';
@@ -22,8 +23,6 @@ const DAY_MS = 86_400_000;
 /** Schedules looked at in one second; those with the earliest runs of the others follow. */
 const CANDIDATES_MAX = 1000;
 const UPCOMING_MAX = 3;
-/** Of MAX_IN_FLIGHT, for runs: calls that are made now keep the rest. */
-const SHARE = 0.25;
 
 const NOT_PAID = {
   write: () => '',
@@ -33,7 +32,10 @@ const NOT_PAID = {
 /** `ended`: resolves when `stopping` has aborted and the runs in progress have ended. */
 export async function wireSchedules(
   parts: AppParts,
-  execution: ExecuteDeps,
+  {
+    execution,
+    resolverOf,
+  }: { readonly execution: ExecuteDeps; readonly resolverOf: (client: string) => Resolver },
   protocol: PaymentProtocol | null,
   horizonDays: number,
 ): Promise<{ readonly routes: SchedulesDeps; readonly ended: Promise<void> }> {
@@ -49,8 +51,9 @@ export async function wireSchedules(
     candidates: (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX),
     sharedClock: new SharedClock({ vault, ...parts.journal }),
     authorizations: protocol === null ? NOT_PAID : { write: protocol.write, open: protocol.reopen },
-    runsAtOnce: Math.max(1, Math.floor(parts.config.rates.maxInFlight * SHARE)),
+    runsAtOnce: parts.places.runs,
   };
+  const asClient = ({ client }: Buyer) => ({ ...deps, resolver: resolverOf(client) });
   const runner = new ScheduleRunner(deps);
   return {
     ended: runner.run().finally(() => vault.close()),
@@ -58,8 +61,8 @@ export async function wireSchedules(
       progress: projector,
       quoteSchedule: async (request) => quoteSchedule(deps, request),
       quoteRun: (row) => quoteRun(deps, row),
-      create: (request, buyer) => createSchedule(deps, request, buyer),
-      fund: (scheduleId, buyer) => fundRun(deps, scheduleId, buyer),
+      create: (request, buyer) => createSchedule(asClient(buyer), request, buyer),
+      fund: (scheduleId, buyer) => fundRun(asClient(buyer), scheduleId, buyer),
       cancel: (scheduleId, token) => cancelSchedule(deps, scheduleId, token),
       upcoming: (schedule) => upcomingRuns(schedule, timeOf(deps), UPCOMING_MAX),
       find: models.schedule.find,
@@ -74,12 +77,12 @@ async function openVault({
   keys: { keyedHash },
 }: AppParts): Promise<Vault> {
   if (readStore.disposable) {
-    const { sqliteVault } = await import('#src/adapters/vault/sqlite.ts');
+    const { sqliteVault, vaultRemedy } = await import('#src/adapters/vault/sqlite.ts');
     const file = join(config.dataDir, 'vault.db');
     try {
       return sqliteVault({ file, keyedHash, now: steadyClock(journal.clock, RUN_TIMES.clockToleranceMs) });
     } catch (cause) {
-      const hint = `It is ${file}: put it back from its backup, or move it away, which skips the runs that are paid for as lost, uncharged; then start again.`;
+      const hint = vaultRemedy(file);
       journal.logger.condition('schedules', 'vault_damaged', { hint }, cause);
       return damagedVault(cause);
     }

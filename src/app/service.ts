@@ -10,6 +10,7 @@ import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { serve } from '#src/adapters/runtime/serve.ts';
 import { baseUrl as baseUrlOf, type Config } from '#src/config.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { placesOf } from '#src/domain/places.ts';
 import type { App } from '#src/http/app.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { unlessAborted } from '#src/lib/time.ts';
@@ -203,7 +204,8 @@ function startWork(
     : unlessAborted(listens, ending.signal).then(() => firstComparison(comparison, ending.signal));
   const recordIsWhole = () => compared.then(checkpoints.isWhole);
   const owner = randomUUID();
-  const slots = inFlightSlots(config.rates.maxInFlight);
+  const places = placesOf(config.rates.maxInFlight, { hasSchedules: config.schedules !== null });
+  const slots = inFlightSlots(places.all, { forRuns: Math.min(1, places.runs) });
   const recovery = keepRecovering({
     ...journal,
     owner,
@@ -217,7 +219,7 @@ function startWork(
       return models.monitoring.recoveryCandidates(CANDIDATES_MAX);
     },
   });
-  return { projector, models, scrub, owner, slots, recovery, recordIsWhole };
+  return { projector, models, scrub, owner, places, slots, recovery, recordIsWhole };
 }
 
 /** Looked at in one sweep; the oldest come first, so a later sweep gets to the others. */

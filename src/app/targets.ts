@@ -2,12 +2,14 @@
 
 import { describeAddress, parseCidr } from '#src/adapters/outbound/addresses.ts';
 import { outboundTlsContext } from '#src/adapters/outbound/connection.ts';
-import { cachingMisses, dnsResolver } from '#src/adapters/outbound/dns.ts';
+import { cachingMisses, dnsResolver, sharedLookUps } from '#src/adapters/outbound/dns.ts';
 import { httpsOutbound } from '#src/adapters/outbound/https.ts';
 import type { Config } from '#src/config.ts';
 import { type AddressFacts, type Cidr, judgeAddress } from '#src/domain/destination/addresses.ts';
 import { chooseDials, judgeTarget, type TargetRules } from '#src/domain/destination/policy.ts';
 import { hostOf, ownHostOf } from '#src/domain/destination/url.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import type { Places } from '#src/domain/places.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
@@ -16,10 +18,18 @@ export type Targets = Awaited<ReturnType<typeof wireTargets>>;
 
 /** Free look-ups in flight at most; executions are bounded by MAX_IN_FLIGHT. */
 const FREE_LOOK_UPS_MAX = 256;
+/** Of these, of one client address. */
+const FREE_LOOK_UPS_SHARE = LIMITS.freeLookUpsPerClient.max;
 const OWN_LOOK_UP_MS = 2000;
 
+type TargetParts = {
+  readonly clock: Clock;
+  readonly ending: AbortSignal;
+  readonly places: Pick<Places, 'all' | 'lookUps' | 'lookUpsPerClient'>;
+};
+
 /** `ending`: ends the background work. */
-export async function wireTargets(config: Config, baseUrl: string, clock: Clock, ending: AbortSignal) {
+export async function wireTargets(config: Config, baseUrl: string, { clock, ending, places }: TargetParts) {
   const resolverFor = (maxInFlight: number) =>
     dnsResolver({ servers: config.egress.dnsServers, maxInFlight });
   const base = new URL(baseUrl);
@@ -48,15 +58,17 @@ export async function wireTargets(config: Config, baseUrl: string, clock: Clock,
           facts !== null &&
           judgeAddress(facts, rules.addresses, describeAddress, name === rules.url.own.hostname).allowed,
       );
-  const { maxInFlight } = config.rates;
+  const lookUps = (max: number, share: number) =>
+    sharedLookUps(cachingMisses(resolverFor(max), clock, isCallable), { max, share });
   return {
     rules,
-    /** For an execution's check before its attempts: remembers misses for a while. */
-    resolver: cachingMisses(resolverFor(maxInFlight), clock, isCallable),
+    /** For an execution's check before it is paid for: of one client address at most half of all. */
+    resolverOf: lookUps(places.lookUps, places.lookUpsPerClient),
     /** For free checks, which must not keep executions from theirs. */
-    freeResolver: cachingMisses(resolverFor(FREE_LOOK_UPS_MAX), clock, isCallable),
+    freeResolverOf: lookUps(FREE_LOOK_UPS_MAX, FREE_LOOK_UPS_SHARE),
+    /** For the attempts of executions. */
     outbound: httpsOutbound({
-      resolver: resolverFor(maxInFlight),
+      resolver: resolverFor(places.all),
       permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),
       chooseDials: (target, addresses) => chooseDials(target, addresses, describeAddress, rules),
       secureContext: outboundTlsContext(config.egress.caPem),

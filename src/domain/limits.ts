@@ -207,6 +207,12 @@ export const LIMITS = {
     'Failed paid calls from one client address for one contract wallet.',
     RATE_LIMITED,
   ),
+  walletQuestionsPerMinute: limit(
+    'addresses a minute',
+    { max: 30 },
+    'Payers that did not sign with their own key, of which the node is asked for one client address whether they are contracts.',
+    'The node is not asked: the facilitator decides.',
+  ),
   mismatchesPerPayment: limit(
     'requests',
     { max: 10 },
@@ -221,6 +227,19 @@ export const LIMITS = {
     RATE_LIMITED,
   ),
   decisionsPerDay: limit('decisions a day', { max: 200 }, 'Decisions of one client address.', RATE_LIMITED),
+  freeLookUpsPerClient: limit(
+    'look-ups',
+    { max: 32 },
+    'DNS look-ups of one client address that free requests (decisions, policy checks, handoffs, previews) have under way in one process.',
+    '429 too_many_in_flight.',
+  ),
+  // Each has written up to 4,000 bytes of permanent events.
+  unchargedPerDay: limit(
+    'payments a day',
+    { max: 200 },
+    'Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds; runs of schedules that were cancelled or could not be charged, too. Those of unknown fate count until it is known.',
+    RATE_LIMITED,
+  ),
   // A facilitator refuses less (exact scheme, EVM); with a longer one a settlement could stay unconfirmed for longer.
   authorizationSeconds: limit(
     's',

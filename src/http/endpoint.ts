@@ -5,6 +5,7 @@ import type { RouteFacts } from '#src/discovery/routes.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { QuotaRule } from '#src/ports/quota.ts';
 import { BODY_ERRORS, type ParseDeps, parseRequest } from './request/parse-request.ts';
+import { contextOf, countedAs } from './request/request-context.ts';
 import type { IntegerParameter, SchemaCheck } from './request/validation.ts';
 import { refusalAnswer } from './response/errors.ts';
 import { json } from './response/json.ts';
@@ -71,7 +72,8 @@ type BodyEndpoint<S extends TSchema> = {
   readonly maxBytes?: number;
   readonly ok: readonly [description: string, body: TSchema];
   readonly errors: Readonly<Record<400 | 503, string>>;
-  answer(body: Static<S>): Promise<Answered>;
+  /** `client`: the client address, as it is counted. */
+  answer(body: Static<S>, client: string): Promise<Answered>;
 };
 
 export function bodyEndpoint<S extends TSchema>(
@@ -83,7 +85,7 @@ export function bodyEndpoint<S extends TSchema>(
   const operation = { body, example, answers: { 200: ok }, errors: { ...BODY_ERRORS, ...errors } };
   return endpoint(route, operation, async ({ request }) => {
     const parsed = await parseRequest(deps, request, rules);
-    return isRefused(parsed) ? parsed : answer(parsed.body);
+    return isRefused(parsed) ? parsed : answer(parsed.body, countedAs(contextOf(request).client));
   });
 }
 

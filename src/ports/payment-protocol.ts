@@ -68,9 +68,13 @@ export interface PaymentProtocol {
    * recovered. Amount and payee are returned as signed. They are compared with the current terms for new payments only
    * (payments.ts), so that a known payment is served on the terms under which it was accepted. A payment on an earlier
    * network or asset is refused here, known or not, because its signature has another EIP-712 domain. The refusal's
-   * `details.reason` is the code. `invalid_request`: its payment identifier is not valid. Never throws.
+   * `details.reason` is the code. `invalid_request`: its payment identifier is not valid. `client`: the client
+   * address as it is counted, for which a node is asked so many questions. Never throws.
    */
-  read(header: ReadHeader): Promise<PresentedPayment | Refused<'payment_required' | 'invalid_request'>>;
+  read(
+    header: ReadHeader,
+    client: string,
+  ): Promise<PresentedPayment | Refused<'payment_required' | 'invalid_request'>>;
   challenge(request: ChallengeRequest): Promise<Challenge>;
   /** `PAYMENT-RESPONSE`, and `X-PAYMENT-RESPONSE` for a payer of version 1. */
   settled(settlement: Settlement): Promise<WireHeaders>;

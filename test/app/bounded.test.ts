@@ -1,5 +1,6 @@
 // Nothing grows with time, with outages, or with requests refused: what each structure keeps after many more keys than it
 // may hold, and the listeners that work leaves on a signal that outlives it.
+
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { test } from 'node:test';
@@ -11,6 +12,7 @@ import { prometheusFigures } from '#src/adapters/telemetry/prometheus.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { healthReport } from '#src/domain/monitoring/health.ts';
+import { placesOf } from '#src/domain/places.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
 import { failureLog } from '#src/http/response/errors.ts';
 import { figure } from '#src/http/response/response-cache.ts';
@@ -42,6 +44,7 @@ type Case = {
   make(): (n: number) => unknown;
 };
 
+const PLACES = placesOf(512, { hasSchedules: true });
 const clock = manualClock();
 const name = (n: number) => `key ${n}`;
 
@@ -193,7 +196,7 @@ test('bounded: calls that wait for a turn leave nothing when they give up, howev
 
 test('bounded: verifies that wait, and those that are done', async () => {
   const time = manualClock();
-  const { made: verifies, entries } = capturedCollections(() => new VerifyLimit(time));
+  const { made: verifies, entries } = capturedCollections(() => new VerifyLimit(time, PLACES));
   const entering = Array.from({ length: 3000 }, (_, n) =>
     verifies.enter({ client: name(n), payer: name(n) }, 5000),
   );
@@ -254,7 +257,7 @@ const LISTENING: Readonly<Record<string, (ending: Counted) => Promise<unknown>>>
   },
   'a wait for a value that does not come': async () => latch<string>(systemClock()).wait(0),
   'a verify that waits and is refused': async (ending) => {
-    const limit = new VerifyLimit(systemClock());
+    const limit = new VerifyLimit(systemClock(), PLACES);
     const caller = { client: 'a', payer: 'b' };
     for (let n = 0; n < LIMITS.verifiesInFlight.max; n++) limit.enter(caller, 0);
     return limit.enter(caller, 1, ending);

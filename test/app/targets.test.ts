@@ -1,4 +1,5 @@
 // Our own host as the configuration wires it: of all our addresses the canary's alone is called, whatever DNS says of us.
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
@@ -6,7 +7,10 @@ import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { wireTargets } from '#src/app/targets.ts';
 import { readConfig } from '#src/config.ts';
 import { readTarget } from '#src/domain/destination/url.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { placesOf } from '#src/domain/places.ts';
 import { isRefused } from '#src/domain/refusal.ts';
+import type { Resolver } from '#src/ports/resolver.ts';
 import { judgeRequest } from '#src/usecases/decisions/judge-request.ts';
 import { type DnsAnswers, type DnsServer, startDnsServer } from '#test/support/dns-server.ts';
 import { manualClock } from '#test/support/fakes.ts';
@@ -23,6 +27,8 @@ const UNSAFE = 'unsafe_target: The target is not a public HTTPS endpoint that th
 
 type Relay = {
   readonly dns: DnsServer;
+  readonly resolverOf: (client: string) => Resolver;
+  readonly freeResolverOf: (client: string) => Resolver;
   /** The words of the verdict, the same before an execution as in a free check. */
   verdict(url: string): Promise<string>;
   /** Moves time until our own name has been looked up again. */
@@ -39,20 +45,23 @@ async function withRelay(
   const ending = new AbortController();
   try {
     const config = readConfig({ PUBLIC_BASE_URL: BASE, EGRESS_DNS_SERVERS: dns.address, ...env });
-    const { rules, resolver, freeResolver } = await wireTargets(
+    const { rules, resolverOf, freeResolverOf } = await wireTargets(
       config,
       config.publicBaseUrl ?? assert.fail(),
-      clock,
-      ending.signal,
+      { clock, ending: ending.signal, places: placesOf(config.rates.maxInFlight, { hasSchedules: true }) },
     );
     const deps = { rules, describeAddress, quota: memoryQuota(), targetQuotaPerMinute: 1 };
     await use({
       dns,
+      resolverOf,
+      freeResolverOf,
       async verdict(url) {
         const target = readTarget(url);
         assert.ok(!isRefused(target));
         const [before, free] = await Promise.all(
-          [resolver, freeResolver].map((each) => judgeRequest({ ...deps, resolver: each }, target, null)),
+          [resolverOf, freeResolverOf].map((each) =>
+            judgeRequest({ ...deps, resolver: each('client') }, target, null),
+          ),
         );
         assert.deepEqual(before, free);
         assert.ok(free !== undefined);
@@ -139,3 +148,40 @@ test('EGRESS_DENY_CIDRS and a non-public address win over the canary', async () 
   await withRelay({ 'relay.test': [OURS] }, refusing, { EGRESS_DENY_CIDRS: `${OURS}/32` });
   await withRelay({ 'relay.test': [OURS, '10.0.0.1'] }, refusing);
 });
+
+// ── shares ──────────────────────────────────────────────────────────────────────────────────────────────
+
+const LOOK_UP_MS = 600;
+
+/** How many of so many look-ups of one client at once are made, while no server answers. */
+async function begun(resolver: Resolver, count: number, name: string): Promise<number> {
+  const names = Array.from({ length: count }, (_, n) => `${name}${n}.silent.test`);
+  const outcomes = await Promise.all(names.map((each) => resolver.resolve(each, LOOK_UP_MS)));
+  return outcomes.filter(({ outcome }) => outcome === 'failed').length;
+}
+
+test('one client address has a share of the free look-ups: another’s are made meanwhile, and those before executions', () =>
+  withRelay({ 'relay.test': [OURS], '*': { drop: true } }, async (relay) => {
+    const share = LIMITS.freeLookUpsPerClient.max;
+    const asked = await Promise.all([
+      begun(relay.freeResolverOf('stranger'), 300, 'a'),
+      begun(relay.freeResolverOf('another'), 1, 'b'),
+      begun(relay.resolverOf('stranger'), 1, 'c'),
+    ]);
+    assert.deepEqual(asked, [share, 1, 1]);
+    assert.equal(await begun(relay.freeResolverOf('stranger'), share, 'd'), share, 'they are given back');
+  }));
+
+for (const max of [1, 2, 4, 16])
+  test(`MAX_IN_FLIGHT=${max}: of the look-ups before executions one client address has 8 of 16 at once`, () =>
+    withRelay(
+      { 'relay.test': [OURS], '*': { drop: true } },
+      async (relay) => {
+        const asked = await Promise.all([
+          begun(relay.resolverOf('stranger'), 17, 'a'),
+          begun(relay.resolverOf('another'), 17, 'b'),
+        ]);
+        assert.deepEqual(asked, [8, 8]);
+      },
+      { MAX_IN_FLIGHT: String(max) },
+    ));

@@ -50,6 +50,29 @@ test('the bounds that are declared are those that are enforced', () => {
     }
 });
 
+/** What requests take, by its words in the table, and the limits of which one bounds it for a client address. */
+const BOUNDED: readonly (readonly [RegExp, readonly string[]])[] = [
+  [/\bwrites (?!once)|\bwritten\b/, ['decisionsPerDay', 'unchargedPerDay']],
+  [/\blook-ups? of the free ones\b/, ['freeLookUpsPerClient']],
+  [/\bverify place\b|\ba slot\b/, ['verifiesPerClient']],
+  [/\bquestion to the node\b/, ['walletQuestionsPerMinute']],
+];
+
+test('what a request takes has a bound for one client address; a request without a rate takes nothing', () => {
+  for (const { routes, takes, counted, limits = {} } of REQUEST_COSTS) {
+    const names = routes.map(nameOf).join();
+    for (const [words, bounds] of BOUNDED)
+      if (words.test(takes))
+        assert.ok(
+          bounds.some((name) => name in limits),
+          `${names}: ${bounds}`,
+        );
+    if (counted.by !== 'rate') assert.equal(takes, 'nothing', names);
+  }
+  for (const name of ['decisionsPerDay', 'unchargedPerDay'] as const)
+    assert.ok(LIMITS[name].max <= 200, name);
+});
+
 test('operating: its table of requests is that of the declarations', () => {
   const guide = readFileSync(`${rootPath}/src/OPERATING.md`, 'utf8');
   const table = costTable();

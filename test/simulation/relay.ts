@@ -1,5 +1,6 @@
 // One process of the service: the real use cases, projector, recovery, reconciler and checkpoints, composed as `src/app` does
 // over simulated ports. A process that is ended leaves nothing; one that is stopped ends in order.
+
 import { Projector } from '#projections/projector.ts';
 import { readModels, unavailable } from '#projections/read-models.ts';
 import { withTree } from '#projections/with-tree.ts';
@@ -7,6 +8,7 @@ import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import { demoPayments } from '#src/adapters/payments/demo.ts';
 import { orderlyEnding, untilIdle } from '#src/app/shutdown.ts';
+import { placesOf } from '#src/domain/places.ts';
 import type { Refused } from '#src/domain/refusal.ts';
 import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { iso } from '#src/lib/iso.ts';
@@ -25,6 +27,7 @@ import {
   unconfirmedPayments,
 } from '#src/usecases/execution/process-limits.ts';
 import { keepRecovering } from '#src/usecases/execution/recover-jobs.ts';
+import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { type JournalDeps, load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
@@ -168,8 +171,9 @@ function openSchedules(
     sharedClock: new SharedClock({ vault, clock: host.clock, logger: host.logger }),
     runsAtOnce: 128,
     authorizations: {
-      write: ({ nonce }) => nonce,
-      async open(nonce) {
+      write: ({ nonce }) => JSON.stringify({ nonce }),
+      async open(text) {
+        const { nonce } = JSON.parse(text);
         const known = tickets.get(nonce);
         if (known === undefined) throw new Error(`there is no authorization ${nonce}`);
         return known;
@@ -304,6 +308,7 @@ async function open(
     const reconciling = chainReconciler({ ...journal, ...chain, stopping }).run();
     ending.push(() => reconciling);
   }
+  const quota = simulatedQuota(shared.quota, host, (rule, key) => shared.witness.quotaTaken(rule, key, host));
   const deps: ExecuteDeps = {
     ...journal,
     owner,
@@ -318,7 +323,7 @@ async function open(
     resolver: simulatedResolver(host, weather.target),
     outbound: simulatedOutbound(host, weather.target, (hit) => shared.witness.hit(hit)),
     payments,
-    quota: simulatedQuota(shared.quota, host, (rule, key) => shared.witness.quotaTaken(rule, key, host)),
+    quota,
     targetQuotaPerMinute: 1000,
     slots,
     exclusive,
@@ -326,11 +331,12 @@ async function open(
     foundRunning: recovery.foundRunning,
     recordIsWhole,
     unconfirmed: unconfirmedPayments(),
+    uncharged: new UnchargedLimit({ ...journal, quota }),
     guesses: guessLimit(clock),
     confirmWaitMs: weather.confirmWaitMs,
     stopping,
     takeTurn: claimTurns(clock),
-    verifies: new VerifyLimit(clock),
+    verifies: new VerifyLimit(clock, placesOf(512, { hasSchedules: true })),
   };
   const candidates = (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX);
   const schedules = openSchedules(shared, host, { ...deps, stopping, candidates });

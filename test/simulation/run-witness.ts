@@ -1,11 +1,13 @@
 // What must hold of the runs of schedules: at each event, settle call and request, and when the world has come to rest.
 
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
+import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { type EventOf, isScheduleEvent, type ScheduleEvent, STREAM } from '#src/domain/events.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { absentSchedule, type DefinedSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
+import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
 import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 import { KeySweep } from '#src/usecases/schedules/key-sweep.ts';
@@ -264,7 +266,9 @@ export class RunWitness {
     let isDone = false;
     let at = 0;
     const clock = { ...host.clock, monotonic: () => at };
-    const sweep = new KeySweep({ log, vault, clock, entropy, logger, calendar: temporalCalendar() });
+    const uncharged = new UnchargedLimit({ log, clock, quota: memoryQuota() });
+    const calendar = temporalCalendar();
+    const sweep = new KeySweep({ log, vault, clock, entropy, logger, calendar, uncharged });
     void (async () => {
       for (; at < 2_000_000; at += 700_000) {
         sweep.sweepIfDue((cause) => this.#witness.violated('keys_deleted', `the sweep fails: ${cause}`));

@@ -82,8 +82,9 @@ export function schedulesOf(it: World, common: ScheduleCommon) {
     sharedClock: new SharedClock({ vault: common.vault, clock: it.deps.clock, logger }),
     runsAtOnce: 128,
     authorizations: {
-      write: ({ nonce }) => nonce,
-      async open(nonce) {
+      write: ({ nonce }) => JSON.stringify({ nonce }),
+      async open(text) {
+        const { nonce } = JSON.parse(text);
         const known = common.presented.get(nonce);
         if (known === undefined) throw new Error('no such authorization');
         return known;

@@ -1,8 +1,10 @@
 // A process of the relay with everything around it faked: several of them may share one log and one facilitator.
+
 import { describeAddress } from '#src/adapters/outbound/addresses.ts';
 import type { TargetRules } from '#src/domain/destination/policy.ts';
 import type { Target } from '#src/domain/destination/url.ts';
 import type { StartFacts } from '#src/domain/job/commands.ts';
+import { placesOf } from '#src/domain/places.ts';
 import type { VerificationReport } from '#src/domain/receipt/report.ts';
 import { verifyReceipt } from '#src/domain/receipt/verify.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
@@ -10,6 +12,7 @@ import type { OutboundRequest } from '#src/ports/outbound.ts';
 import type { ExecuteDeps } from '#src/usecases/execution/execute-webhook.ts';
 import { claimTurns, guessLimit, unconfirmedPayments } from '#src/usecases/execution/process-limits.ts';
 import { announceJob, attempt, type Ran, type RunDeps } from '#src/usecases/execution/run-job.ts';
+import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
@@ -99,10 +102,11 @@ export function world(common: Shared = shared(), changes: Partial<ExecuteDeps> =
     foundRunning: () => undefined,
     recordIsWhole: async () => true,
     unconfirmed: unconfirmedPayments(),
+    uncharged: new UnchargedLimit({ log, clock, quota: changes.quota ?? quota }),
     guesses: guessLimit(clock),
     confirmWaitMs: 0,
     takeTurn: claimTurns(clock),
-    verifies: new VerifyLimit(clock),
+    verifies: new VerifyLimit(clock, placesOf(512, { hasSchedules: true })),
     rules: targetRules,
     describeAddress,
     resolver,

@@ -18,7 +18,7 @@ export function wiredProtocol(): WiredProtocol {
   return {
     ...fake,
     required,
-    read: (header) => fake.read((name) => plain(name, header)),
+    read: (header, client) => fake.read((name) => plain(name, header), client),
     async challenge(ask) {
       const { body } = await fake.challenge(ask);
       return { headers: { 'payment-required': wired(required(ask.route, ask.reason)) }, body };

@@ -54,8 +54,15 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
     routes: PAID,
     when: 'with a payment that is refused',
     counted: RATE,
-    limits: { verifiesPerClient: 2, verifiesPerPayer: 1, contractWalletPerMinute: 5, inFlightPerPayer: 4 },
-    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up; a verify place; where the signature is not by the payer’s key, a query of the node (120 a minute, all addresses together)`,
+    limits: {
+      verifiesPerClient: 2,
+      verifiesPerPayer: 1,
+      contractWalletPerMinute: 5,
+      walletQuestionsPerMinute: 30,
+      inFlightPerPayer: 4,
+      unchargedPerDay: 200,
+    },
+    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up before, of at most half of their places; a verify place, in which the node is asked too if the payment was rejected before; where the signature is not by the payer’s key, a question to the node; one that is refused when it is settled has written at most 4,000 bytes of events`,
     cost: 'reads the streams of the payment, its key and its job; asks the facilitator',
   },
   {
@@ -69,19 +76,21 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
   {
     routes: [ROUTES.decide],
     counted: { by: 'rate', perMinute: LIMITS.decisionsPerMinute.max },
-    limits: { decisionsPerDay: 200 },
+    limits: { decisionsPerDay: 200, freeLookUpsPerClient: 32 },
     takes: `${FREE_LOOK_UP}; writes one event of at most 4,000 bytes`,
     cost: 'figures that are computed once a step of the projection',
   },
   {
     routes: [ROUTES.checkPolicy, ROUTES.schedulePreview],
     counted: RATE,
+    limits: { freeLookUpsPerClient: 32 },
     takes: FREE_LOOK_UP,
     cost: 'the body; no event is read',
   },
   {
     routes: [ROUTES.handoff],
     counted: RATE,
+    limits: { freeLookUpsPerClient: 32 },
     takes: 'two DNS look-ups of the free ones',
     cost: 'the body; no event is read',
   },
@@ -101,10 +110,12 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
       ticketsPerSchedule: 100,
       schedulesPerPayer: 50,
       schedulesPerClient: 200,
+      unchargedPerDay: 200,
       verifiesPerClient: 2,
       verifiesPerPayer: 1,
     },
-    takes: 'a slot and a verify place while it is verified; writes the schedule and the ticket of its run',
+    takes:
+      'a slot and a verify place while it is verified, and a verify place while the node is asked for what it is worth; writes the schedule and the ticket of its run, which counts as not charged if it is cancelled or its payment is refused',
     cost: 'reads the stream of the schedule, of at most 1,000 runs',
   },
   {
@@ -178,7 +189,7 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
     routes: [ROUTES.health, ROUTES.live, ROUTES.metrics],
     counted: { by: 'none' },
     takes: 'nothing',
-    cost: '`/health` and `/metrics`: a question to each part; facilitator and node once in 10 s',
+    cost: '`/health` and `/metrics`: one question to each part at a time, of all callers, kept for 250 ms; facilitator and node once in 10 s',
   },
 ];
 

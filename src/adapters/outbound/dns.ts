@@ -143,3 +143,32 @@ export function cachingMisses(
     },
   };
 }
+
+/**
+ * The look-ups of all clients, at most `max` at once, and of one client at most `share`: one more returns `busy` at once, so
+ * that no client keeps the others from theirs.
+ */
+export function sharedLookUps(
+  resolver: Resolver,
+  { max, share }: { readonly max: number; readonly share: number },
+): (client: string) => Resolver {
+  const byClient = new Map<string, number>();
+  let all = 0;
+  const add = (client: string, change: 1 | -1) => {
+    all += change;
+    const own = (byClient.get(client) ?? 0) + change;
+    if (own > 0) byClient.set(client, own);
+    else byClient.delete(client);
+  };
+  return (client) => ({
+    async resolve(name, timeoutMs) {
+      if (all >= max || (byClient.get(client) ?? 0) >= share) return { outcome: 'busy' };
+      add(client, 1);
+      try {
+        return await resolver.resolve(name, timeoutMs);
+      } finally {
+        add(client, -1);
+      }
+    },
+  });
+}

@@ -105,16 +105,17 @@ export async function readPayment(
   return isRefused(decoded) ? decoded : presentedBy(deps, decoded);
 }
 
-type ReadDeps = { readonly terms: Terms; readonly hasCode: HasCode };
+/** `client`: who presents it, see `HasCode`. */
+type ReadDeps = { readonly terms: Terms; readonly hasCode: HasCode; readonly client: string };
 
 async function presentedBy(
-  { terms, hasCode }: ReadDeps,
+  { terms, hasCode, client }: ReadDeps,
   { carried, identifier, x402Version }: Decoded,
 ): Promise<PresentedPayment | Unreadable> {
   const { authorization } = carried.signed;
   const byKey = withUsualV(carried.signed);
   const isByKey = byKey !== null && recoverSigner(terms, byKey) === authorization.from;
-  if (!isByKey && byKey !== null && (await hasCode(authorization.from)) === false) {
+  if (!isByKey && byKey !== null && (await hasCode(authorization.from, client)) === false) {
     return refuse('invalid_signature', 'the signature is not by the key of the authorization’s sender');
   }
   const signed = isByKey ? byKey : carried.signed;

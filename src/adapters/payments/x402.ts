@@ -41,6 +41,9 @@ type X402Options = {
   readonly stopping?: AbortSignalLike;
 };
 
+/** Who presents the payments that were kept for runs of schedules. */
+const KEPT = 'runs of schedules';
+
 export type X402 = {
   readonly payments: Payments;
   readonly protocol: PaymentProtocol;
@@ -111,8 +114,8 @@ export async function x402Payments(options: X402Options): Promise<X402> {
       askedForRun: (ticket) => askedFor(pricing.ticketOf(ticket)),
       isPresented,
       write: writePayment,
-      reopen: (text) => reopenPayment({ terms, hasCode }, text),
-      read: (header) => readPayment({ terms, hasCode }, header),
+      reopen: (text) => reopenPayment({ terms, hasCode, client: KEPT }, text),
+      read: (header, client) => readPayment({ terms, hasCode, client }, header),
       challenge: challengeBuilder({ pricing, offerKey, clock }),
       settled: settlementHeaders({ pricing, offerKey }),
     },

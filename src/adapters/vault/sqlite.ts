@@ -76,3 +76,20 @@ function addColumns(db: DatabaseSync): void {
   if (!names.includes('sealed')) db.exec('ALTER TABLE vault_keys ADD COLUMN sealed BLOB');
   if (!names.includes('amount')) db.exec('ALTER TABLE vault_keys ADD COLUMN amount TEXT');
 }
+
+/** What an operator does about a file that cannot be opened, or is damaged. */
+export const vaultRemedy = (file: string): string =>
+  `It is ${file}: put it back from its backup, or move it away, which skips the runs that are paid for as lost, uncharged; then start again.`;
+
+/** Reads the file without changing it, beside a running service too. Throws what a start would. */
+export function readVaultFile(file: string): { readonly keys: number } {
+  const db = new DatabaseSync(file, { timeout: BUSY_MS, readOnly: true });
+  try {
+    const [found] = db.prepare('PRAGMA quick_check(1)').all();
+    const verdict = String(Object.values(found ?? {})[0]);
+    if (verdict !== 'ok') throw new Error(verdict);
+    return { keys: Number(db.prepare('SELECT count(*) AS keys FROM vault_keys').get()?.keys) };
+  } finally {
+    db.close();
+  }
+}

@@ -17,6 +17,7 @@ import {
 } from './network.ts';
 import { checkPublicAddress } from './public-address.ts';
 import { checkDisk, checkEventLog, checkKeys, checkReadModels } from './stores.ts';
+import { checkVault } from './vault.ts';
 
 const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checked | Promise<Checked>>> = {
   listen: checkListen,
@@ -24,6 +25,7 @@ const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checke
   event_log: checkEventLog,
   signing_keys: checkKeys,
   read_models: checkReadModels,
+  schedules: checkVault,
   open_files: checkOpenFiles,
   dns: checkDns,
   egress: checkEgress,

@@ -1,10 +1,12 @@
 // The doctor on what is outside: DNS, a call of a target, the chain's node, the facilitator.
+
 import { dnsResolver } from '#src/adapters/outbound/dns.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { httpWitness } from '#src/adapters/witness/http.ts';
 import { baseUrl, type Config } from '#src/config.ts';
 import { hostOf, readTarget } from '#src/domain/destination/url.ts';
 import type { FacilitatorProblem } from '#src/domain/monitoring/health.ts';
+import { placesOf } from '#src/domain/places.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { wireTargets } from '../targets.ts';
 import { type Checked, fine, problem, skipped, warning } from './finding.ts';
@@ -37,12 +39,11 @@ const EGRESS: Readonly<Record<string, string>> = {
 export async function checkEgress(config: Config, href: string): Promise<Checked> {
   const ending = new AbortController();
   try {
-    const { outbound } = await wireTargets(
-      config,
-      baseUrl(config, config.listen.port),
-      systemClock(),
-      ending.signal,
-    );
+    const { outbound } = await wireTargets(config, baseUrl(config, config.listen.port), {
+      clock: systemClock(),
+      ending: ending.signal,
+      places: placesOf(1, { hasSchedules: false }),
+    });
     const target = readTarget(href);
     if (isRefused(target)) return problem(`${href} cannot be called`);
     const headers = [['user-agent', 'webhook-relay doctor']] as const;

@@ -8,6 +8,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { PaymentProtocol, ReadHeader, TicketOffer, WireHeaders } from '#src/ports/payment-protocol.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
+import { contextOf, countedAs } from './request-context.ts';
 import type { InputFault } from './validation.ts';
 
 export type Payer = {
@@ -41,7 +42,7 @@ export function paymentGate({ payments, logger }: GateDeps, route: Route) {
   const gate: PaymentGate = {
     isOpen: (request) => payments.isPresented(readerOf(request)),
     async identify(request) {
-      const presented = await payments.read(readerOf(request));
+      const presented = await payments.read(readerOf(request), countedAs(contextOf(request).client));
       return isRefused(presented) ? presented : { presented, payer: presented.payer };
     },
     async refuse(refusal, ticket) {

@@ -108,7 +108,10 @@ export type DecisionDeps = ParseDeps &
   Moment &
   ReadsOf<'decision'> &
   ProgressOf<'reachedHead'> &
-  Settings<'baseUrl'> & { decide(input: DecideInput): Promise<DecisionRecorded | Refused> };
+  Settings<'baseUrl'> & {
+    /** `client`: whose look-up it is. */
+    decide(input: DecideInput, client: string): Promise<DecisionRecorded | Refused>;
+  };
 
 export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
   const { reads, progress, settings } = deps;
@@ -131,8 +134,8 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
         400: 'The request is malformed.',
         503: 'A part of the service is unavailable, and nothing was decided: see error.code.',
       },
-      async answer({ action, buyerPolicy = {} }) {
-        const decided = await deps.decide({ action, buyerPolicy });
+      async answer({ action, buyerPolicy = {} }, client) {
+        const decided = await deps.decide({ action, buyerPolicy }, client);
         return isRefused(decided) ? decided : decisionShown(linked(notExecuted(decided)));
       },
     }),

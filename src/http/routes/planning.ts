@@ -78,11 +78,14 @@ const scheduleCheck = schemaCheck(PaidSchedule);
 
 export type PlanningDeps = ParseDeps &
   Settings<'baseUrl' | 'policyMode' | 'targetQuota' | 'rateLimitPerMinute' | 'schedules' | 'offer'> & {
+    /** `client`: whose look-ups they are. */
     handOffBrowser(
       request: HandoffRequest,
+      client: string,
     ): Promise<Handoff | Refused<'invalid_request' | 'invalid_handoff_actions'>>;
     previewSchedule(
       request: SchedulePreviewRequest,
+      client: string,
     ): Promise<SchedulePreview | Refused<'invalid_request' | 'invalid_schedule'>>;
   };
 
@@ -99,12 +102,12 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
       rates: [rateRule('handoff', settings.rateLimitPerMinute)],
       ok: ['The package, or why the target is refused.', HandoffResponse],
       errors: { 400: 'The request is malformed, or an action is: see error.code.', 503: PART_UNAVAILABLE },
-      async answer({ actions, ...task }) {
+      async answer({ actions, ...task }, client) {
         if (!actionsCheck.matches(actions)) {
           const message = 'The actions do not match their schema: see details.';
           return invalid('invalid_handoff_actions', message, actionsCheck.faults(actions), '/actions');
         }
-        const handedOff = await deps.handOffBrowser({ ...task, actions });
+        const handedOff = await deps.handOffBrowser({ ...task, actions }, client);
         if (isRefused(handedOff)) return handedOff;
         const { verdict, warnings } = handedOff;
         return {
@@ -130,9 +133,10 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
         settings.schedules === undefined ? SchedulePreviewResponse : ActivePreviewResponse,
       ],
       errors: { 400: 'The request is malformed, or the schedule is: see error.code.', 503: PART_UNAVAILABLE },
-      async answer(asked) {
+      async answer(asked, client) {
         if (!scheduleCheck.matches(asked.schedule)) return malformedSchedule(asked.schedule);
-        const preview = await deps.previewSchedule({ webhook: asked.webhook, schedule: asked.schedule });
+        const { webhook: asks, schedule: plan } = asked;
+        const preview = await deps.previewSchedule({ webhook: asks, schedule: plan }, client);
         if (isRefused(preview)) return preview;
         const { schedule, nextRuns, webhook, warnings } = preview;
         return {

@@ -66,7 +66,8 @@ type PolicySettings = Settings<
 >['settings'];
 
 export type PolicyDeps = ParseDeps & {
-  checkPolicy(input: { readonly request: WebhookRequest }): Promise<PolicyCheck | Refused>;
+  /** `client`: whose look-up it is. */
+  checkPolicy(input: { readonly request: WebhookRequest }, client: string): Promise<PolicyCheck | Refused>;
   readonly settings: PolicySettings;
 };
 
@@ -80,8 +81,8 @@ export function policyRoutes(deps: PolicyDeps): Endpoint[] {
       rates: [rateRule('policy-check', settings.rateLimitPerMinute)],
       ok: ['The verdict, allowed or not.', PolicyCheckResponse],
       errors: { 400: 'The request is malformed.', 503: PART_UNAVAILABLE },
-      async answer(request) {
-        const found = await deps.checkPolicy({ request });
+      async answer(request, client) {
+        const found = await deps.checkPolicy({ request }, client);
         if (isRefused(found)) return found;
         return {
           ...verdictShown(found.verdict),

@@ -10,6 +10,7 @@ import type { Quota } from '#src/ports/quota.ts';
 import { load, PAYMENT } from '#src/usecases/process/stream.ts';
 import type { ExecuteInput } from './execution-call.ts';
 import type { Release, Slots, UnconfirmedPayments } from './process-limits.ts';
+import type { UnchargedLimit } from './uncharged-limit.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -18,12 +19,15 @@ export type PaidSlotDeps = {
   readonly clock: Pick<Clock, 'now'>;
   readonly slots: Slots;
   readonly unconfirmed: UnconfirmedPayments;
+  readonly uncharged: Pick<UnchargedLimit, 'admit'>;
   readonly quota: Quota;
 };
 
 type PaidSlot = {
   /** Whose calls in flight and calls a minute this one counts among. */
   readonly caller: string;
+  /** Whose payments count that were taken and not charged; null: it is a run's, which was counted when it was bought. */
+  readonly client: string | null;
   /** Whose unconfirmed payments count. */
   readonly account: string;
   readonly paymentStream: string;
@@ -34,19 +38,29 @@ type PaidSlot = {
 /** How many streams are read again, since another process or an operator may have resolved them. */
 const READ_AGAIN_MAX = 8;
 
-/** LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute. */
+/**
+ * LIMITS.inFlightPerPayer calls in flight, unconfirmed payments included; LIMITS.perMinutePerPayer a minute;
+ * LIMITS.unchargedPerDay of the client.
+ */
 export async function takePaidSlot(deps: PaidSlotDeps, it: PaidSlot): Promise<Release | Refused> {
-  const { caller, account, paymentStream, isNew } = it;
+  const { caller, client, account, paymentStream, isNew } = it;
   const waiting = () => (isNew ? deps.unconfirmed.waiting(account, paymentStream) : []);
   await dropResolved(deps, waiting().slice(0, READ_AGAIN_MAX));
   const unconfirmed = waiting().length;
-  const slot = deps.slots.take(caller, LIMITS.inFlightPerPayer.max - unconfirmed);
+  const slot = deps.slots.take(
+    caller,
+    LIMITS.inFlightPerPayer.max - unconfirmed,
+    client === null ? 'runs' : 'calls',
+  );
   if (isRefused(slot)) return unconfirmed > 0 ? confirmFirst() : slot;
   try {
-    const rate = await deps.quota.take(PAYER_RATE, caller);
-    if (rate.allowed) return slot;
+    const [rate, today] = await Promise.all([
+      deps.quota.take(PAYER_RATE, caller),
+      isNew && client !== null ? deps.uncharged.admit(client, paymentStream) : ALLOWED,
+    ]);
+    if (rate.allowed && !isRefused(today)) return slot;
     slot();
-    return rateLimited(rate.resetMs);
+    return isRefused(today) ? today : rateLimited(rate.resetMs);
   } catch (cause) {
     slot();
     throw cause;

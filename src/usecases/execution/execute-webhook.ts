@@ -43,7 +43,7 @@ import {
   unprovenPayer,
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
-import { type PaymentDeps, reservePayment, verifyPayment } from './payment-steps.ts';
+import { countUncharged, type PaymentDeps, reservePayment, verifyPayment } from './payment-steps.ts';
 import type { Release, Turns } from './process-limits.ts';
 import { releasePayment } from './release-payment.ts';
 import { demandDue, runOver, startedRun } from './run-due.ts';
@@ -269,7 +269,8 @@ async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise
 
 async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise<Release | Refused> {
   const { paymentStream } = call.lookup;
-  if (paymentStream === null) return deps.slots.take(call.payer, null);
+  const isRun = call.run !== undefined;
+  if (paymentStream === null) return deps.slots.take(call.payer, null, isRun ? 'runs' : 'calls');
   const payment = known.kind === 'held' ? known.holder : known.streams.payment;
   if (known.kind === 'resume' && payment?.state.status === 'unknown') {
     deps.unconfirmed.add(accountOf(call), paymentStream);
@@ -277,7 +278,8 @@ async function takeSlot(deps: ExecuteDeps, call: Call, known: Accepted): Promise
   const isNew = known.kind === 'new';
   const caller = isNew ? unprovenPayer(call) : call.payer;
   const stream = known.kind === 'held' ? known.holder.stream : paymentStream;
-  return takePaidSlot(deps, { caller, account: accountOf(call), paymentStream: stream, isNew });
+  const client = isRun ? null : call.client;
+  return takePaidSlot(deps, { caller, client, account: accountOf(call), paymentStream: stream, isNew });
 }
 
 /** The facilitator's verdict, then one unit of the target's quota: the last steps before anything is written. */
@@ -316,8 +318,10 @@ async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise
   const claiming = view && claimKey(facts, streams.release, view.state);
   if (claiming?.kind === 'lost') {
     const facts = { jobId, reason: 'key_lost', lostKeyTo: claiming.holder.jobId };
-    if (paymentStream !== null)
+    if (paymentStream !== null) {
       await call.deadline.forAppend(releasePayment(deps, paymentStream, 'reserved', facts));
+      await countUncharged(deps, call);
+    }
     return { step: 'lookUp', passed };
   }
   const isNew = claiming !== null && claiming.events.length > 0;

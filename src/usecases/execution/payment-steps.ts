@@ -5,7 +5,7 @@ import type { Payment } from '#src/domain/payment/state.ts';
 import { ALLOWED, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import { isoNow } from '#src/lib/iso.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import type { Payments } from '#src/ports/payments.ts';
+import type { Payments, PresentedPayment } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import { append, type JournalDeps, PAYMENT, type View } from '#src/usecases/process/stream.ts';
 import type { StreamWatch } from '#src/usecases/process/watch.ts';
@@ -14,6 +14,7 @@ import { demandUnused, notVerified, recordEarlierUse } from './earlier-use.ts';
 import { type Call, isContract, recordedOf, unprovenPayer } from './execution-call.ts';
 import { findKnown, type LookUpDeps } from './idempotency.ts';
 import type { UnconfirmedPayments } from './process-limits.ts';
+import type { UnchargedLimit } from './uncharged-limit.ts';
 import type { VerifyLimit } from './verify-limit.ts';
 
 export type PaymentDeps = JournalDeps &
@@ -25,6 +26,7 @@ export type PaymentDeps = JournalDeps &
     /** Payment streams found in the middle of another's settlement. */
     readonly watch: StreamWatch;
     readonly unconfirmed: UnconfirmedPayments;
+    readonly uncharged: UnchargedLimit;
     readonly verifies: VerifyLimit;
     readonly quota: Quota;
     /** The longest that a call polls the chain after a settle call without a conclusive answer. */
@@ -40,15 +42,32 @@ export async function verifyPayment(
   by: 'facilitator' | 'node' = 'facilitator',
 ): Promise<{ readonly verified: boolean } | Refused> {
   if (call.presented === null) return { verified: true };
+  const { presented } = call;
   const failures = isContract(call) ? await checkWalletFailures(deps.quota, call) : ALLOWED;
   if (isRefused(failures)) return failures;
+  return withVerifyPlace(deps, call, () => judgePayment(deps, call, presented, by));
+}
+
+/** What costs a caller nothing, and us a question to the facilitator or the node: in a place of those that are verified. */
+export async function withVerifyPlace<T>(
+  { verifies, stopping }: Pick<PaymentDeps, 'verifies' | 'stopping'>,
+  call: Call,
+  work: () => Promise<T>,
+): Promise<T | Refused> {
   const waitMs = Math.min(LIMITS.verifyWaitMs.max, call.deadline.left());
   const caller = { client: call.client, payer: unprovenPayer(call) };
-  const place = await deps.verifies.enter(caller, waitMs, deps.stopping);
-  if (isRefused(place)) return place;
+  const place = await verifies.enter(caller, waitMs, stopping);
+  return isRefused(place) ? place : work().finally(place);
+}
+
+async function judgePayment(
+  deps: PaymentDeps,
+  call: Call,
+  presented: PresentedPayment,
+  by: 'facilitator' | 'node',
+): Promise<{ readonly verified: boolean } | Refused> {
   const { payments } = deps;
-  const asked = by === 'node' ? payments.verifySignature(call.presented) : payments.verify(call.presented);
-  const answer = await asked.finally(place);
+  const answer = await (by === 'node' ? payments.verifySignature(presented) : payments.verify(presented));
   if (answer.outcome === 'valid')
     return call.run === undefined ? { verified: true } : demandUnused(deps, call);
   if (answer.outcome === 'unavailable') throw notVerified();
@@ -64,7 +83,7 @@ export async function verifyPayment(
 /** Appends PaymentReserved. Returns null if there is no payment (demo mode). */
 export async function reservePayment(
   deps: PaymentDeps,
-  { presented, lookup, deadline }: Call,
+  { presented, lookup, deadline, client, run }: Call,
   view: View<Payment> | null,
   jobId: string,
 ): Promise<View<Payment> | null> {
@@ -76,5 +95,15 @@ export async function reservePayment(
     owner: deps.owner,
     reservedAt: isoNow(deps),
   });
+  if (run === undefined) deps.uncharged.taken(client, view.stream);
   return deadline.forAppend(append(deps, PAYMENT, view, [reserved]));
+}
+
+/** The payment of this call is over: it was rejected or released. A run's was taken when it was bought. */
+export async function countUncharged(
+  { uncharged }: Pick<PaymentDeps, 'uncharged'>,
+  { client, lookup, run }: Pick<Call, 'client' | 'lookup' | 'run'>,
+): Promise<void> {
+  if (run === undefined && lookup.paymentStream !== null)
+    await uncharged.uncharged(client, lookup.paymentStream);
 }

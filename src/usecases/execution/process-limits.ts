@@ -19,23 +19,34 @@ export function once(giveBack: () => void): Release {
 }
 
 export type Slots = {
-  /** A slot for one execution, or the refusal. `perPayer` null: the payer has no limit of its own. */
-  take(payer: string, perPayer: number | null): Release | Refused<'too_many_in_flight'>;
+  /** A slot for one execution, or the refusal. `perPayer` null: the payer has no limit of its own. `of`: `calls` if absent. */
+  take(
+    payer: string,
+    perPayer: number | null,
+    of?: 'calls' | 'runs',
+  ): Release | Refused<'too_many_in_flight'>;
   inFlight(): number;
 };
 
-/** Refuses at once instead of queueing without bound. `max`: executions over all payers. */
-export function inFlightSlots(max: number): Slots {
+/**
+ * Refuses at once instead of queueing without bound. `max`: executions over all payers. `forRuns`: how many of them calls
+ * leave to runs of schedules, also while there are none.
+ */
+export function inFlightSlots(max: number, { forRuns = 0 } = {}): Slots {
   const byPayer = new Map<string, number>();
-  let all = 0;
+  let [all, calls] = [0, 0];
   return {
-    take(payer, perPayer) {
+    take(payer, perPayer, of = 'calls') {
       const own = byPayer.get(payer) ?? 0;
-      if (all >= max || (perPayer !== null && own >= perPayer)) return tooManyInFlight();
+      const isCall = of === 'calls';
+      const isFull = all >= max || (isCall && calls >= max - forRuns);
+      if (isFull || (perPayer !== null && own >= perPayer)) return tooManyInFlight();
       all += 1;
+      if (isCall) calls += 1;
       byPayer.set(payer, own + 1);
       return once(() => {
         all -= 1;
+        if (isCall) calls -= 1;
         const left = (byPayer.get(payer) ?? 1) - 1;
         if (left > 0) byPayer.set(payer, left);
         else byPayer.delete(payer);

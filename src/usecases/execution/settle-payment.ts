@@ -20,7 +20,7 @@ import type { PresentedPayment } from '#src/ports/payments.ts';
 import { append, load, loadSurely, PAYMENT, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import { accountOf, type Call } from './execution-call.ts';
 import { inProgress } from './idempotency.ts';
-import type { PaymentDeps } from './payment-steps.ts';
+import { countUncharged, type PaymentDeps } from './payment-steps.ts';
 
 /** The job that a call is about to pay for and start. */
 export type Plan = {
@@ -153,11 +153,11 @@ async function conclude(
     const step = nextOfSettlement(view.state, plan.jobId, evidence);
     if (step.kind === 'open') return { kind: 'open', view, isOvertaken };
     if (step.kind === 'settled') {
-      deps.unconfirmed.drop(paymentStream);
+      noteKnown(deps, paymentStream);
       return { kind: 'settled', payment: paymentFacts(step.payment) };
     }
     if (step.kind === 'elsewhere') {
-      if (view.state.status === 'settled') deps.unconfirmed.drop(paymentStream);
+      if (view.state.status === 'settled') noteKnown(deps, paymentStream);
       return LOOK_UP;
     }
     const appended = await tryAppend(deps, PAYMENT, view, [step.fact]);
@@ -167,17 +167,23 @@ async function conclude(
   }
 }
 
+function noteKnown({ unconfirmed, uncharged }: PaymentDeps, paymentStream: string): void {
+  unconfirmed.drop(paymentStream);
+  uncharged.charged(paymentStream);
+}
+
 /** `before`: the payment that the fact was appended to. */
-function outcomeOf(
+async function outcomeOf(
   deps: PaymentDeps,
-  { plan, paymentStream }: Settling,
+  { call, plan, paymentStream }: Settling,
   before: Payment,
   fact: SettleEnd,
-): Settled | Refused {
-  deps.unconfirmed.drop(paymentStream);
+): Promise<Settled | Refused> {
+  noteKnown(deps, paymentStream);
   if (fact.type === 'PaymentRejected') {
     // The key is released by the next call that claims it.
     if (plan.presented === null) return LOOK_UP;
+    await countUncharged(deps, call);
     const { reason } = fact.data;
     return refused('payment_required', 'The payment was not accepted.', { details: { reason } });
   }

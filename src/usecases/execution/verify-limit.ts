@@ -1,6 +1,7 @@
 // The concurrency limit of payments that are being verified, shared fairly: a call to the facilitator costs its caller
 // nothing, so without shares a few callers without money could hold all places. Each process applies it separately.
 import { LIMITS } from '#src/domain/limits.ts';
+import type { Places } from '#src/domain/places.ts';
 import { type Refused, refused } from '#src/domain/refusal.ts';
 import { type AbortSignalLike, Cancel } from '#src/lib/time.ts';
 import type { Clock } from '#src/ports/clock.ts';
@@ -12,12 +13,16 @@ export type VerifyCaller = { readonly client: string; readonly payer: string };
 /** `ended`: aborts when it has its place or gives up. */
 type Waiting = VerifyCaller & { readonly ended: Cancel; place: Release | null };
 
+export type VerifyPlaces = Pick<Places, 'verifying' | 'verifyingPerClient' | 'waiting'>;
+
 /**
  * At most LIMITS.verifiesInFlight in all, verifiesPerClient of one client address and verifiesPerPayer of one payer. Other
- * calls wait, at most LIMITS.verifiesWaiting of them: each place that becomes free goes to the next client address in turn.
+ * calls wait, at most LIMITS.verifiesWaiting of them: each place that becomes free goes to the next client address in turn. A process of few
+ * executions has fewer places (`placesOf`).
  */
 export class VerifyLimit {
   readonly #clock: Pick<Clock, 'sleep'>;
+  readonly #places: VerifyPlaces;
   #verifying = 0;
   readonly #byClient = new Map<string, number>();
   readonly #byPayer = new Map<string, number>();
@@ -25,8 +30,9 @@ export class VerifyLimit {
   /** Of each client address the calls that wait, oldest first; the address whose turn is next comes first. */
   readonly #queues = new Map<string, Waiting[]>();
 
-  constructor(clock: Pick<Clock, 'sleep'>) {
+  constructor(clock: Pick<Clock, 'sleep'>, places: VerifyPlaces) {
     this.#clock = clock;
+    this.#places = places;
   }
 
   /** Admits the caller at once if it can. Otherwise waits up to `waitMs`, or until `ending` aborts, and then refuses. */
@@ -40,8 +46,8 @@ export class VerifyLimit {
 
   #admits({ client, payer }: VerifyCaller): boolean {
     return (
-      this.#verifying < LIMITS.verifiesInFlight.max &&
-      (this.#byClient.get(client) ?? 0) < LIMITS.verifiesPerClient.max &&
+      this.#verifying < this.#places.verifying &&
+      (this.#byClient.get(client) ?? 0) < this.#places.verifyingPerClient &&
       (this.#byPayer.get(payer) ?? 0) < LIMITS.verifiesPerPayer.max
     );
   }
@@ -93,16 +99,25 @@ export class VerifyLimit {
     return false;
   }
 
-  /** If no more calls may wait, the newest of the address with the most leaves in favour of an address with fewer. */
+  /**
+   * If no more calls may wait, the newest of the address with the most leaves in favour of an address with fewer: those that
+   * are verified count too, so that no address has all places where there are few.
+   */
   #makeRoom(client: string): boolean {
-    if (this.#waiting < LIMITS.verifiesWaiting.max) return true;
-    const longest = [...this.#queues.values()].reduce((a, b) => (b.length > a.length ? b : a));
-    const own = this.#queues.get(client)?.length ?? 0;
-    const newest = longest.at(-1);
-    if (newest === undefined || longest.length <= own + 1) return false;
+    if (this.#waiting < this.#places.waiting) return true;
+    let [most, newest] = [this.#callsOf(client) + 1, null as Waiting | null];
+    for (const [other, queue] of this.#queues) {
+      const calls = this.#callsOf(other);
+      if (calls > most) [most, newest] = [calls, queue.at(-1) ?? null];
+    }
+    if (newest === null) return false;
     this.#remove(newest);
     newest.ended.abort();
     return true;
+  }
+
+  #callsOf(client: string): number {
+    return (this.#byClient.get(client) ?? 0) + (this.#queues.get(client)?.length ?? 0);
   }
 
   #remove(waiting: Waiting): void {

@@ -25,7 +25,7 @@ import {
   unprovenPayer,
 } from '#src/usecases/execution/execution-call.ts';
 import { findPledge, inProgress, paymentReused } from '#src/usecases/execution/idempotency.ts';
-import { verifyPayment } from '#src/usecases/execution/payment-steps.ts';
+import { verifyPayment, withVerifyPlace } from '#src/usecases/execution/payment-steps.ts';
 import { eventIn } from '#src/usecases/process/read-events.ts';
 import { decide, load, PAYMENT, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
@@ -33,7 +33,7 @@ import { demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { demandWholeRecord } from '#src/usecases/transparency/whole-record.ts';
 import { hashOf, tokenOf } from './end-run.ts';
 import { nextOf, noRun, notFound, quoteOf, readPlan, type ScheduleDeps, timeOf } from './quote.ts';
-import { clientOf, covered, holderOf, takeDay, tooMany } from './ticket-worth.ts';
+import { clientOf, covered, holderOf, sealedPayment, takeDay, tooMany } from './ticket-worth.ts';
 
 export type Buyer = {
   /** null: calls are free. */
@@ -299,7 +299,7 @@ async function takeTicket(
   const validBefore = presented === null ? null : Number(presented.validBefore);
   const untilMs =
     validBefore === null ? keptUntil(order.plan.endsAt) : validBefore * 1000 + RUN_TIMES.endGraceMs;
-  const text = presented === null ? '' : deps.authorizations.write(presented);
+  const text = sealedPayment(deps, buyer);
   const seat = { holder, max: limit.max, amount: BigInt(presented?.amount ?? 0) };
   const sealed = await deps.vault.put({ name: jobId, text, untilMs, seat });
   if (sealed === null) return tooMany(limit);
@@ -342,6 +342,7 @@ async function judgeOrder(deps: ScheduleDeps, call: Call, order: Order): Promise
   if (isRefused(ticket)) return ticket;
   const slot = await takePaidSlot(deps, {
     caller: unprovenPayer(call),
+    client: call.client,
     account: accountOf(call),
     paymentStream,
     isNew: true,
@@ -376,7 +377,7 @@ async function pledge(
   const { presented } = call;
   const { paymentStream } = call.lookup;
   if (presented === null || paymentStream === null) return ALLOWED;
-  const worth = await covered(deps, presented, holder);
+  const worth = await withVerifyPlace(deps, call, () => covered(deps, presented, holder));
   if (isRefused(worth)) return worth;
   const { jobId, fingerprint, scheduleId, run } = order;
   const deferred = event('PaymentDeferred', {

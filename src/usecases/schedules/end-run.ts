@@ -11,10 +11,11 @@ import { releasePayment } from '#src/usecases/execution/release-payment.ts';
 import { JOB, load, SCHEDULE, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import { answerInTime } from '#src/usecases/response-deadline.ts';
 import { notFound, type ScheduleDeps, timeOf } from './quote.ts';
+import { countSkipped } from './ticket-worth.ts';
 
 export type EndDeps = Pick<
   ScheduleDeps,
-  'log' | 'clock' | 'entropy' | 'logger' | 'ending' | 'vault' | 'calendar'
+  'log' | 'clock' | 'entropy' | 'logger' | 'ending' | 'vault' | 'calendar' | 'uncharged'
 >;
 
 /**
@@ -38,14 +39,13 @@ export async function endRun(
     // Read after the time in which its job may start.
     if ((await load(deps, JOB, jobId)).state.status !== 'absent') return view;
   }
-  const skipped = skipRun(
-    view.state,
-    ticket,
-    payment === null ? reason : endOf(payment, reason),
-    timeOf(deps),
-  );
+  const why = payment === null ? reason : endOf(payment, reason);
+  const skipped = skipRun(view.state, ticket, why, timeOf(deps));
   const after = definedView(await tryAppend(deps, SCHEDULE, view, [skipped]));
-  if (after !== null) await forgetRun(deps, after, ticket);
+  if (after !== null) {
+    await countSkipped(deps, ticket, why);
+    await forgetRun(deps, after, ticket);
+  }
   return after;
 }
 

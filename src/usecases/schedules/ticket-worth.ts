@@ -1,8 +1,11 @@
 // What a ticket is worth when it is bought: its payer's balance covers all of its open runs, and no payer and no client
 // address takes more than a share.
+import { parsedJson } from '#src/domain/canonical-json.ts';
 import { toHex } from '#src/domain/encoding.ts';
 import { ALLOWED, type Allowed, Fault, type Refused, refused } from '#src/domain/refusal.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
+import type { Ticket } from '#src/domain/schedule/state.ts';
+import { isObject } from '#src/lib/is-object.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { ScheduleDeps } from './quote.ts';
 
@@ -67,3 +70,33 @@ export async function covered(
 
 const invalid = (reason: string, message: string) =>
   refused('payment_required', message, { details: { reason } });
+
+// ── whose it is ─────────────────────────────────────────────────────────────────────────────────────────
+
+/** What is sealed of a run's payment: itself, and the client address that bought it, if the run is never charged. */
+export function sealedPayment(
+  { authorizations }: Pick<ScheduleDeps, 'authorizations'>,
+  { presented, client }: Buyer,
+): string {
+  return presented === null ? '' : JSON.stringify({ ...objectIn(authorizations.write(presented)), client });
+}
+
+/** Why a run is not charged that its buyer has a hand in: what this service or another missed does not count. */
+const BY_US = ['missed', 'lost', 'terms_changed', 'unserved'];
+
+/** A run that is skipped and not charged counts as a payment of its client that was taken and not charged. */
+export async function countSkipped(
+  { vault, uncharged }: Pick<ScheduleDeps, 'vault' | 'uncharged'>,
+  { paymentStream, sealed }: Pick<Ticket, 'paymentStream' | 'sealed'>,
+  reason: string,
+): Promise<void> {
+  if (paymentStream === null || sealed === null || BY_US.includes(reason)) return;
+  const { client } = objectIn((await vault.take(sealed)) ?? '');
+  if (typeof client === 'string') await uncharged.uncharged(client, paymentStream);
+}
+
+/** Empty: it is none, as where its key is gone. */
+function objectIn(text: string): { readonly [name: string]: unknown } {
+  const value = parsedJson(text);
+  return isObject(value) ? value : {};
+}

@@ -645,9 +645,12 @@ var LIMITS2 = {
   verifiesWaiting: limit("payments", { max: 128 }, "Payments that wait in one process to be verified. Client addresses are served in turn.", "429 too_many_in_flight: for the newest call of the address with the most calls waiting."),
   verifyWaitMs: limit("ms", { max: 1e4 }, "How long a payment waits to be verified.", "429 too_many_in_flight; nothing was charged."),
   contractWalletPerMinute: limit("failed calls a minute", { max: 5 }, "Failed paid calls from one client address for one contract wallet.", RATE_LIMITED),
+  walletQuestionsPerMinute: limit("addresses a minute", { max: 30 }, "Payers that did not sign with their own key, of which the node is asked for one client address whether they are contracts.", "The node is not asked: the facilitator decides."),
   mismatchesPerPayment: limit("requests", { max: 10 }, `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${TIMES.mismatchBlockMs} ms.`, "409 payment_reused."),
   decisionsPerMinute: limit("decisions a minute", { max: 10 }, "Decisions of one client address.", RATE_LIMITED),
   decisionsPerDay: limit("decisions a day", { max: 200 }, "Decisions of one client address.", RATE_LIMITED),
+  freeLookUpsPerClient: limit("look-ups", { max: 32 }, "DNS look-ups of one client address that free requests (decisions, policy checks, handoffs, previews) have under way in one process.", "429 too_many_in_flight."),
+  unchargedPerDay: limit("payments a day", { max: 200 }, "Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds; runs of schedules that were cancelled or could not be charged, too. Those of unknown fate count until it is known.", RATE_LIMITED),
   authorizationSeconds: limit("s", { min: 6, max: 300 }, "Time until the authorization of a payment expires (validBefore).", "402 authorization_too_far_ahead, or authorization_expired at the minimum and below.")
 };
 var USD = "0.003";

@@ -238,7 +238,7 @@ function shop({ protocol }: X402) {
     const request = requestOf(input, init);
     const header = (name: string) => request.headers.get(name);
     if (protocol.isPresented(header)) {
-      const read = await protocol.read(header);
+      const read = await protocol.read(header, 'client');
       if (isRefused(read)) return Response.json(read, { status: 402 });
       paid.push(read.x402Version);
       return new Response('served');

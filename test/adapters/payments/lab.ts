@@ -139,16 +139,19 @@ export function headers(values: Readonly<Record<string, string>>): ReadHeader {
   return (name) => held.get(name);
 }
 
+/** Who presents what the lab presents. */
+export const CLIENT = '198.51.100.1';
+
 /** The payment in `header`; fails if it is refused. */
 export async function presented({ protocol }: X402, header: ReadHeader): Promise<PresentedPayment> {
-  const read = await protocol.read(header);
+  const read = await protocol.read(header, CLIENT);
   if (isRefused(read)) throw new Error(`refused: ${JSON.stringify(read)}`);
   return read;
 }
 
 /** The code of the refusal; fails if the payment is accepted. */
 export async function refusalOf({ protocol }: X402, header: ReadHeader): Promise<unknown> {
-  const read = await protocol.read(header);
+  const read = await protocol.read(header, CLIENT);
   if (!isRefused(read)) throw new Error('it was taken');
   return (read.details as { reason: unknown }).reason;
 }

@@ -13,7 +13,7 @@ import {
 } from '@x402/extensions/payment-identifier';
 import { isRefused } from '#src/domain/refusal.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
-import { ACCEPTED, challenged, lab, payloadOf, presented, v1, v2, wallet } from './lab.ts';
+import { ACCEPTED, CLIENT, challenged, lab, payloadOf, presented, v1, v2, wallet } from './lab.ts';
 
 const x402 = await lab();
 const payload = await payloadOf(wallet());
@@ -76,7 +76,7 @@ test('invalid_request: an id that breaks the rule of the extension, named by its
     ),
   ];
   for (const [extension, place] of cases) {
-    const read = await x402.protocol.read(withExtension(extension));
+    const read = await x402.protocol.read(withExtension(extension), CLIENT);
     assert.ok(isRefused(read), JSON.stringify(extension));
     assert.equal(read.refused, 'invalid_request');
     const [detail, ...others] = read.details as { path: string; message: string }[];

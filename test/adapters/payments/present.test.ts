@@ -376,7 +376,7 @@ test('never throws for any header; accepts only the signed values', async () => 
   await fc.assert(
     fc.asyncProperty(any, fc.boolean(), async (value, first) => {
       const name = first ? 'PAYMENT-SIGNATURE' : 'X-PAYMENT';
-      const read = await x402.protocol.read((asked) => (asked === name ? value : null));
+      const read = await x402.protocol.read((asked) => (asked === name ? value : null), 'client');
       if (isRefused(read)) {
         assert.equal(read.refused, 'payment_required');
         assert.match((read.details as { reason: string }).reason, /^[a-z0-9_]+$/);

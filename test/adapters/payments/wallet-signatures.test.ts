@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { X402 } from '#src/adapters/payments/x402.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { type ChainDouble, startChainDouble } from '#test/support/chain-double.ts';
 import { facilitatorDouble } from '#test/support/facilitator-double.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import {
   authorizationOf,
+  CLIENT,
   lab,
   type Payload,
   presented,
@@ -94,29 +96,37 @@ test('while it cannot be found out: the facilitator decides', async () => {
   assert.equal(await signerOf(x402, await foreign()), 'contract');
 });
 
-test('the node is asked about at most 120 addresses a minute', async () => {
+const PER_MINUTE = LIMITS.walletQuestionsPerMinute.max;
+
+test(`the node is asked about at most ${PER_MINUTE} addresses a minute for one client; a stranger takes none of another’s`, async () => {
   await using node = await startChainDouble();
   const x402 = await labOn(node);
   const owner = wallet();
-  const ask = async (n: number) => {
+  const ask = async (n: number, client = CLIENT) => {
     const address = `0x${n.toString(16).padStart(40, '0')}` as const;
-    const read = await x402.protocol.read(v2(await foreign(owner, address)));
+    const read = await x402.protocol.read(v2(await foreign(owner, address)), client);
     return 'refused' in read ? 'refused' : read.signer;
   };
   const minute: string[] = [];
-  for (let n = 1; n <= 121; n++) minute.push(await ask(n));
-  assert.deepEqual([new Set(minute.slice(0, 120)), minute[120]], [new Set(['refused']), 'contract']);
-  assert.equal(codeCalls(node), 120);
+  for (let n = 1; n <= PER_MINUTE; n++) minute.push(await ask(n));
+  assert.deepEqual(new Set(minute), new Set(['refused']));
+  for (let n = 1; n <= 100; n++) assert.equal(await ask(1000 + n), 'contract', 'the facilitator decides');
+  assert.equal(codeCalls(node), PER_MINUTE);
+  assert.equal(await ask(2000, '203.0.113.9'), 'refused', 'of another client it is asked');
   x402.clock.advance(60_000);
-  assert.equal(await ask(121), 'refused');
+  assert.equal(await ask(2001), 'refused');
 });
 
-test('the node is asked about at most four addresses at once', async () => {
+test('the node is asked about at most two addresses at once for one client, and sixteen for all', async () => {
   await using node = await startChainDouble();
   const x402 = await labOn(node);
   node.hangs.add('eth_getCode');
-  const payloads = await Promise.all(Array.from({ length: 6 }, () => foreign()));
-  const signers = await Promise.all(payloads.map((payload) => signerOf(x402, payload)));
-  assert.deepEqual(new Set(signers), new Set(['contract']));
-  assert.equal(codeCalls(node), 4);
+  const payloads = await Promise.all(Array.from({ length: 40 }, () => foreign()));
+  const ask = async (client: string, payload: Payload) => x402.protocol.read(v2(payload), client);
+  const stranger = await Promise.all(payloads.slice(0, 10).map((payload) => ask('stranger', payload)));
+  assert.equal(codeCalls(node), 2);
+  const others = await Promise.all(payloads.slice(10).map((payload, n) => ask(`client ${n}`, payload)));
+  assert.equal(codeCalls(node), 2 + 16);
+  for (const read of [...stranger, ...others])
+    assert.equal('signer' in read && read.signer, 'contract', 'the facilitator decides');
 });

@@ -259,8 +259,8 @@ test('the arguments reach the use case as over HTTP, whatever their names and de
 
 test('20 calls at once, with the same JSON-RPC id: each gets its own answer', async () => {
   const world = fakeWorld({
-    async checkPolicy({ request }) {
-      const found = await fakeWorld().checkPolicy({ request });
+    async checkPolicy({ request }, client) {
+      const found = await fakeWorld().checkPolicy({ request }, client);
       if ('refused' in found) return found;
       return { ...found, target: { ...found.target, hostname: new URL(request.url).hostname } };
     },

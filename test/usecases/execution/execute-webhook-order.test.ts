@@ -30,6 +30,7 @@ test('a new paid call: judged, a slot, verified, one unit of quota, reserved, cl
     'look target',
     'slot',
     'take payer',
+    'look uncharged',
     'verify',
     'take target-per-payer',
     'take target',
@@ -93,10 +94,11 @@ test('where everything is wrong: loop, the payment’s terms and time window, po
     ...looked,
     'slot',
     'take payer',
+    'look uncharged',
     'slot back',
   ]);
   it.payments.scriptVerify({ outcome: 'invalid', reason: 'balance' });
-  const admitted = ['slot', 'take payer', 'verify', 'slot back'];
+  const admitted = ['slot', 'take payer', 'look uncharged', 'verify', 'slot back'];
   assert.deepEqual(await refusalAfter({}, world(common, { rules: counting })), [
     'payment_required',
     ...looked,

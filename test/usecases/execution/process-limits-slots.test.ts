@@ -54,3 +54,15 @@ test('a refused take holds nothing', () => {
   assert.equal(slots.inFlight(), 0);
   given(slots.take('a', 1));
 });
+
+test('calls leave a place to runs, and have all others while a run has it', () => {
+  const slots = inFlightSlots(2, { forRuns: 1 });
+  const call = given(slots.take('a', null));
+  assertFull(slots.take('b', null));
+  const run = given(slots.take('c', null, 'runs'));
+  assertFull(slots.take('d', null, 'runs'));
+  call();
+  given(slots.take('b', null))();
+  run();
+  assert.equal(slots.inFlight(), 0);
+});

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { LIMITS } from '#src/domain/limits.ts';
+import { placesOf } from '#src/domain/places.ts';
 import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { Release } from '#src/usecases/execution/process-limits.ts';
@@ -44,7 +45,7 @@ function line(limit: VerifyLimit) {
 
 function given() {
   const clock = manualClock();
-  const limit = new VerifyLimit(clock);
+  const limit = new VerifyLimit(clock, placesOf(512, { hasSchedules: true }));
   return { clock, limit };
 }
 

@@ -12,6 +12,7 @@ import { createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { cancelSchedule } from '#src/usecases/schedules/end-run.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { dies } from '#test/support/fakes-log.ts';
+import { otherPayment } from '#test/support/fakes-payments.ts';
 import {
   buyerWith,
   commonSchedules,
@@ -33,6 +34,7 @@ const chargedAndSent = ({ payments, outbound }: ScheduleWorld) => [
   payments.ledger.size,
   outbound.sent.length,
 ];
+const hashOf = (n: number) => n.toString(16).padStart(64, '0');
 const codeOf = (answer: object) => (isRefused(answer) ? answer.refused : 'bought');
 const stateOf = async (it: ScheduleWorld, digit: string) =>
   (await load(it, PAYMENT, STREAM.payment(buyerWith(it, digit).presented?.hash ?? ''))).state;
@@ -349,4 +351,26 @@ test('a payment whose settlement is refused ends with its code, and is for no ot
     request: every10().webhook,
   };
   assert.equal(codeOf(await executeWebhook(it.deps, input)), 'payment_reused');
+});
+
+test('runs that are bought and cancelled, from ever new wallets: so many of one client address a day', async () => {
+  const it = scheduleWorld();
+  const stranger = (n: number, client = 'c') => {
+    const payer = `0x${n}`;
+    const { presented, ...buyer } = buyerWith(it, '1');
+    const own = presented && otherPayment(`${n}`, { ...presented, payer, nonce: `0x${n}`, hash: hashOf(n) });
+    if (own !== null) it.common.presented.set(own.nonce, own);
+    return { ...buyer, presented: own, payer, client };
+  };
+  const buy = (n: number, client?: string) =>
+    letPass(it.clock, createSchedule(it.deps, every10(), stranger(n, client)));
+  const { max } = LIMITS.unchargedPerDay;
+  for (let n = 0; n < max; n++) {
+    const bought = await buy(n);
+    assert.ok(!isRefused(bought));
+    await cancelSchedule(it.deps, idOf(bought), bought.cancelToken ?? '');
+  }
+  const refused = await buy(max);
+  assert.ok(isRefused(refused) && refused.refused === 'rate_limited' && /not charged/.test(refused.message));
+  assert.equal(codeOf(await buy(max + 1, 'another')), 'bought');
 });
