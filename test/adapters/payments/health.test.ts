@@ -119,7 +119,10 @@ test('a failed settle is forgotten only after a settle that works, and a failed 
   await using double = await facilitatorDouble();
   const { payments, lines, ...x402 } = await lab({ x402: { facilitatorUrl: double.url } });
   const payment = await presented({ payments, ...x402 }, v2(await payloadOf(wallet())));
-  const [failing, refused] = (['failing', 'login_refused'] as const).map((problem) => ({ ok: false, problem }));
+  const [failing, refused] = (['failing', 'login_refused'] as const).map((problem) => ({
+    ok: false,
+    problem,
+  }));
   const ended = () => lines.filter(({ message }) => /facilitator answers/i.test(message)).length;
 
   double.scriptSettle(faults.html500);
