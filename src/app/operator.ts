@@ -7,7 +7,8 @@ import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
 import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
-import { keyFileStore } from '#src/adapters/signing/key-file.ts';
+import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
+import { keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
 import { sizeOf } from '#src/lib/files/durable.ts';
 import { acquireFileLock, type FileLock } from '#src/lib/files/file-lock.ts';
@@ -16,6 +17,7 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import { EventDamaged, LogDamaged } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import type { Logger } from '#src/ports/logger.ts';
+import type { KeyedHash } from '#src/ports/signer.ts';
 import { type AuditDeps, Auditor } from '#src/usecases/audit/audit-log.ts';
 import { type Integrity, type IntegrityDeps, integrityOf } from '#src/usecases/audit/check-integrity.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
@@ -75,6 +77,10 @@ export const openOperatorKeys = async (config: Config): Promise<ChangeKeysDeps> 
   ...(await openOperatorLog(config)),
   store: keyFileStore(config.keyFile.path),
 });
+
+/** Hashes with the secret of the key file, which names the streams of idempotency keys. */
+export const openKeyedHash = ({ keyFile }: LogConfig): KeyedHash =>
+  hmacKeyedHash(readKeyFile(keyFile.path).hmacSecret);
 
 async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLog> {
   history.beforeOpening(file);

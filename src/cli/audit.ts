@@ -51,7 +51,8 @@ A receipt issued at or after the time since which its key is compromised does no
 read the retirement (checkpoint_signature_invalid): the exit status stays 1. With a --checkpoint from before the
 compromise, receipts of that key beyond it that state an earlier time are reported too (receipt_date_unproven).
 Comparisons with the chain and refunds are the operator's statement, except with
-  --rpc         a node of the chain: every block, transfer and refund that the record names must be on it
+  --rpc         a node of the chain: every block, transfer, charge and refund that the record names must be on it; also a
+                charge that the record itself states as missing is a finding (charge_not_on_chain)
 A record that a newer release has continued is audited up to the first event of a version that this one does not read: one
 finding (event_of_newer_release). Run the audit of that release.
 Damaged events are findings (event_damaged), and what the record lacks without them may be too. Only
@@ -74,7 +75,7 @@ export function addAudit(program: Command): void {
     )
     .option('--policy <file>', 'witnesses that you trust: verify their cosignatures (C2SP tlog-policy)')
     .option('--integrity', 'check that the log is stored as it was written, instead of what it says')
-    .option('--rpc <url>', 'a node of the chain: compare comparisons and refunds with it', readUrl)
+    .option('--rpc <url>', 'a node of the chain: compare comparisons, charges and refunds with it', readUrl)
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
     .addHelpText('after', HELP)
     .action(audit);
@@ -269,7 +270,8 @@ function chainLine({ comparisons, refunds, chain }: Audited): string {
   if (chain === null)
     return `${stated}: receipts of money and refunds are the operator's statement; --rpc checks them`;
   const elsewhere = chain.elsewhere === 0 ? '' : `; of other networks, not checked: ${chain.elsewhere}`;
-  const checked = `${numbered(chain.comparisons, 'comparison')} and ${numbered(chain.refunds, 'refund')}`;
+  const charges = chain.charges === 0 ? '' : `, ${numbered(chain.charges, 'other charge')}`;
+  const checked = `${numbered(chain.comparisons, 'comparison')}${charges} and ${numbered(chain.refunds, 'refund')}`;
   return `${checked} compared with ${chain.network}${elsewhere}`;
 }
 

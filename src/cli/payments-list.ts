@@ -8,6 +8,7 @@ import {
   openPayments,
   type PaymentRow,
   type Period,
+  selecting,
   type TransferRow,
   unattributedTransfers,
 } from '#src/usecases/payments/list-payments.ts';
@@ -20,6 +21,8 @@ import {
   sumPayments,
 } from '#src/usecases/payments/sum-payments.ts';
 import type { JournalDeps } from '#src/usecases/process/stream.ts';
+import { readLogConfig } from '../config.ts';
+import { claimOfKey } from '../usecases/execution/execution-call.ts';
 import { CannotRun, EXIT } from './exit.ts';
 import { withLog } from './operator.ts';
 import {
@@ -41,6 +44,10 @@ type Form = { readonly csv?: true; readonly json?: true };
 
 export type ListOptions = Form & { readonly [K in Filter]?: true } & {
   readonly all?: true;
+  readonly payer?: string;
+  readonly transaction?: string;
+  readonly key?: string;
+  readonly job?: string;
   /** Unix ms. */
   readonly since?: number;
   readonly until?: number;
@@ -56,16 +63,27 @@ const FILTERS: Readonly<Record<Filter, (row: PaymentRow) => boolean>> = {
 
 const FILTER_NAMES = Object.keys(FILTERS) as Filter[];
 
+/** A payment that has one of them is listed in whatever state it is. */
+const SELECTORS = ['payer', 'transaction', 'key', 'job'] as const;
+
 const TITLES = ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'refund', 'id'];
 
 type Row = PaymentRow | TransferRow;
 
+/** Of a list that is printed while it is read: its other cells are of one length, or the last that are filled. */
+const WIDTHS = [10, 24, 12, 42, 30];
+
+const aligned = (texts: readonly string[]): string =>
+  texts.map((text, i) => text.padEnd(WIDTHS[i] ?? 0)).join('  ');
+
+type Shown = (row: Row) => string;
+
 /** In the order of the titles. */
-const cells = (row: Row): string[] =>
+const cells = (row: Row, showAmount: Shown): string[] =>
   [
     row.state,
     row.since,
-    row.amount,
+    showAmount(row),
     row.payer ?? '-',
     row.jobId ?? '-',
     transactionOf(row),
@@ -105,52 +123,69 @@ export async function list(options: ListOptions): Promise<void> {
   const filters = FILTER_NAMES.filter((name) => options[name]);
   if (options.all && filters.length > 0) throw new CannotRun(`use --all without --${filters[0]}`);
   const period = periodOf(options);
+  const isSelected = SELECTORS.some((name) => options[name] !== undefined);
+  const claimOf = options.key === undefined ? undefined : await claimsOf(options.key);
   async function* rowsOf(deps: JournalDeps, ledger: Ledger): AsyncGenerator<Row> {
+    const isWanted = selecting(deps.log, { ...options, claimOf });
     // A corrected charge is rarely open.
-    const isOfAny = options.all || options.corrected;
+    const isOfAny = options.all || options.corrected || isSelected;
     for await (const row of isOfAny ? listAllPayments(deps) : openPayments(ledger, Date.now())) {
       const isNamed = filters.length === 0 || filters.some((name) => FILTERS[name](row));
-      if (isNamed && isWithin(row, period)) yield row;
+      if (isNamed && isWithin(row, period) && (await isWanted(row))) yield row;
     }
     if (options.all || options.missing)
       for await (const transfer of unattributedTransfers(deps.log, ledger))
-        if (isIn(transfer.since, period)) yield transfer;
+        if (isIn(transfer.since, period) && (await isWanted(transfer))) yield transfer;
   }
   await withLog(async (deps) => {
     const ledger = await readLedger(deps.log);
     if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
-    const open = rowsOf(deps, ledger);
+    const listed = rowsOf(deps, ledger);
+    const { showAmount } = await import('#src/app/money.ts');
+    const isOpen = !options.all && !isSelected && filters.length === 0 && !period.since && !period.until;
+    const none = isOpen ? 'Nothing is open.' : 'There is no such payment.';
     if (options.all || !process.stdout.isTTY || options.csv || options.json)
-      return printAll(lines(open, options));
+      return printAll(lines(listed, options, showAmount, none));
     const rows: string[][] = [];
-    for await (const row of open) rows.push(cells(row));
-    print(...(rows.length === 0 ? [NONE] : table(TITLES, rows)));
+    for await (const row of listed) rows.push(cells(row, showAmount));
+    print(...(rows.length === 0 ? [none] : table(TITLES, rows)));
   });
 }
 
-const NONE = 'There is no such payment.';
+/** Name of the stream of an idempotency key, by its payer. */
+async function claimsOf(key: string): Promise<(payer: string) => string> {
+  const { openKeyedHash } = await import('#src/app/operator.ts');
+  const keyedHash = openKeyedHash(readLogConfig());
+  return (payer) => claimOfKey(keyedHash, payer, key);
+}
 
-async function* lines(rows: AsyncIterable<Row>, { csv, json }: Form): AsyncGenerator<string> {
+async function* lines(
+  rows: AsyncIterable<Row>,
+  { csv, json }: Form,
+  showAmount: Shown,
+  none: string,
+): AsyncGenerator<string> {
   if (csv) yield csvLine(FIELDS);
   let count = 0;
   for await (const row of rows) {
     if (json) yield jsonItem(row, count);
-    else
-      yield csv
-        ? csvLine(FIELDS.map((name) => (name === 'id' ? nameOf(row) : row[name])))
-        : cells(row).join(' ');
+    else if (csv) yield csvLine(FIELDS.map((name) => (name === 'id' ? nameOf(row) : row[name])));
+    else {
+      if (count === 0) yield aligned(TITLES);
+      yield aligned(cells(row, showAmount));
+    }
     count++;
   }
   if (json) yield count === 0 ? '[]' : ']';
   // Beside the rows: a program that reads them gets none.
-  else if (count === 0 && !csv) printer(!process.stdout.isTTY)(NONE);
+  else if (count === 0 && !csv) printer(!process.stdout.isTTY)(none);
 }
 
 const SUM_FIELDS = ['period', 'network', 'asset', 'charged', 'served', 'refunded', 'open'] as const;
 
 export async function sum(by: 'day' | 'month', options: ListOptions): Promise<void> {
   demandOneForm(options);
-  const other = (['all', ...FILTER_NAMES] as const).find((name) => options[name]);
+  const other = (['all', ...FILTER_NAMES, ...SELECTORS] as const).find((name) => options[name]);
   if (other !== undefined) throw new CannotRun(`use --sum without --${other}: it sums up all payments`);
   const { rows, ledger } = await withLog(async ({ log }) => ({
     rows: await sumPayments(log, by, periodOf(options)),

@@ -18,7 +18,8 @@ With --all also: settling, running, served, refunded, rejected, released, and se
 money came in; it is in no sum. With --all and --missing also the transfers to the payee that pay for no payment: unattributed,
 with the sender as payer, and the block in place of the id. --corrected lists charges of any state that the chain has in another
 transaction than was recorded first: the real one, and the stated one, which receipts that were signed before contain.
-Amounts are in atomic units. --csv and --json have all fields. A date is its beginning (UTC); --until is exclusive.
+Lists show amounts of known assets in money, else in atomic units. --csv and --json have all fields, with atomic units, as the
+sums have. --key reads the key file (SIGNING_KEYS_FILE), whose secret names the streams of keys. A date is its beginning (UTC); --until is exclusive.
 In memory are the open payments, the charges not yet compared with the chain, and with --all one page of the others.
 Reads the log of DATA_DIR, or of EVENTSTORE_URL, also while a service runs on it.
 Exit status, whatever is printed: 0 nothing is left to do; 3 a refund is due, a payment is unknown or missing, or the
@@ -68,6 +69,14 @@ export function addPayments(program: Command): void {
     .option('--unknown', 'only unconfirmed')
     .option('--missing', 'only charges that the chain does not have')
     .option('--corrected', 'only charges that the chain has in another transaction than was recorded')
+    .option('--payer <address>', 'only those of this payer, of any state', readAddress)
+    .option(
+      '--transaction <hash>',
+      'only those charged or refunded by this transaction, of any state',
+      readTransaction,
+    )
+    .option('--key <text>', 'only those that hold or held this idempotency key, of any state')
+    .option('--job <id>', 'only that of this job, of any state')
     .option('--since <date>', 'charged (or else reserved) at this time or later, RFC 3339', readDate)
     .option('--until <date>', 'before this time', readDate)
     .addOption(new Option('--sum <period>', 'print sums instead, by period').choices(['day', 'month']))
@@ -75,8 +84,8 @@ export function addPayments(program: Command): void {
       '--balance',
       'print charged = served + refunded + open, and received = charged - missing + unattributed, instead',
     )
-    .option('--csv', 'print CSV')
-    .option('--json', 'print an array of JSON')
+    .option('--csv', 'print CSV, amounts in atomic units')
+    .option('--json', 'print an array of JSON, amounts in atomic units')
     .enablePositionalOptions()
     .addHelpText('after', HELP)
     .action(exiting(show));
@@ -138,6 +147,7 @@ const readIds = (text: string, before: readonly string[] = []): readonly string[
   ...new Set([...before, readId(text)]),
 ];
 
+const readAddress = textOf(/^0x[0-9a-fA-F]{40}$/, 'It must be 0x and 40 hex digits.');
 const readHash = textOf(/^0x[0-9a-fA-F]{64}$/, 'It must be 0x and 64 hex digits.');
 const readTransaction = (text: string): string => readHash(text).toLowerCase();
 

@@ -3,7 +3,9 @@
 import type { ChainHealth } from '#src/domain/monitoring/health.ts';
 import type { ChainBlock, ChainTransfer } from '../domain/payment/reconciliation.ts';
 import type { Transfer } from '../domain/payment/refund.ts';
+import type { ChainFinding } from '../domain/payment/state.ts';
 import type { AbortSignalLike } from './event-log.ts';
+import type { Authorization } from './payments.ts';
 
 export type ScanRequest = {
   /** Lower case. */
@@ -69,4 +71,6 @@ export interface ChainAudit {
   scanOf(asset: string): Pick<ChainScan, 'block' | 'scan'>;
   /** null: the chain has no such transaction, or it failed. Throws `ChainUnavailable`. */
   transfersIn(transaction: string): Promise<readonly Transfer[] | null>;
+  /** `transaction`: that may contain its transfer; null: unknown. Throws `ChainUnavailable`. */
+  lookUp(payment: Authorization, transaction: string | null): Promise<ChainFinding>;
 }

@@ -3,14 +3,18 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Command } from 'commander';
+import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
+import { createKeyFile, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import { EXIT, exitOf } from '#src/cli/exit.ts';
 import { addPayments } from '#src/cli/payments.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
+import { claimOfKey } from '#src/usecases/execution/execution-call.ts';
 import { runCli } from '#test/support/cli.ts';
 import {
   hex,
   jobCompleted,
   jobStarted,
+  keyClaimed,
   paymentRejected,
   paymentReserved,
   paymentSettled,
@@ -85,7 +89,7 @@ describe('relay payments', () => {
     const env = { DATA_DIR };
     assert.deepEqual(await runCli(['payments', '--json'], { env }), { code: 0, stdout: '[]\n', stderr: '' });
     for (const [args, stderr] of [
-      [[], 'There is no such payment.\n'],
+      [[], 'Nothing is open.\n'],
       [['--unserved', '--refundable', '--unknown', '--missing'], 'There is no such payment.\n'],
       [['--all'], 'There is no such payment.\n'],
       [['--sum', 'day'], 'No payment was charged in this time.\n'],
@@ -110,8 +114,15 @@ describe('relay payments', () => {
       assert.deepEqual([code, JSON.parse(stdout), stderr], [EXIT.open, rows, '']);
     }
     const { stdout } = await runCli(['payments', '--unknown'], { env });
-    const { since, amount, payer } = row(2, 'unknown');
-    assert.equal(stdout, `unknown ${since} ${amount} ${payer} ${jobId(2)} - - ${id(2)}\n`);
+    const { since, payer } = row(2, 'unknown');
+    assert.deepEqual(
+      stdout.split('\n').map((line) => line.split(/ {2,}/)),
+      [
+        ['state', 'since', 'amount', 'payer', 'job', 'transaction', 'refund', 'id'],
+        ['unknown', since, '$0.003 USDC', payer, jobId(2), '-', '-', id(2)],
+        [''],
+      ],
+    );
   });
 
   test('--corrected: the real transaction, and the one that was stated; the payee that paid itself is listed, and in no sum', async () => {
@@ -168,6 +179,57 @@ describe('relay payments', () => {
       'rejected',
       'unknown',
     ]);
+  });
+
+  test('--payer, --transaction, --job, --key: the payments of any state that have it, with each other and with the states', async () => {
+    const payer = '0x5555555555555555555555555555555555555555';
+    const transaction = `0x${hex('c')}`;
+    const other = [
+      paymentReserved({ jobId: jobId(2), payer }),
+      paymentSettled({ jobId: jobId(2), transaction }),
+    ];
+    const env = await dataWith('selected', UNSERVED, other, REJECTED);
+    const keyFile = join(env.DATA_DIR, 'keys.json');
+    createKeyFile(keyFile);
+    const { hmacSecret } = readKeyFile(keyFile);
+    const claimed = claimOfKey(hmacKeyedHash(hmacSecret), payer, 'order 7');
+    await add(env, claimed, [keyClaimed({ jobId: jobId(2), paymentStream: id(2) })]);
+    const { payer: unserved } = paymentReserved().data;
+    for (const [args, ids] of [
+      [['--payer', payer], [id(2)]],
+      [['--payer', `0x${payer.slice(2).toUpperCase()}`], [id(2)]],
+      [
+        ['--payer', unserved],
+        [id(1), id(3)],
+      ],
+      [['--payer', unserved, '--unserved'], [id(1)]],
+      [['--transaction', transaction], [id(2)]],
+      [['--job', jobId(4)], [id(3)]],
+      [['--job', jobId(9)], []],
+      [['--key', 'order 7'], [id(2)]],
+      [['--key', 'order 7', '--payer', unserved], []],
+      [['--key', 'order 8'], []],
+    ] as const) {
+      const { stdout, stderr } = await runCli(['payments', ...args, '--json'], { env });
+      assert.deepEqual(
+        JSON.parse(stdout).map((found: { id: string }) => found.id),
+        ids,
+        `${args.join(' ')} ${stderr}`,
+      );
+    }
+    const none = await runCli(['payments', '--job', jobId(9)], { env });
+    assert.deepEqual([none.code, none.stdout, none.stderr], [EXIT.open, '', 'There is no such payment.\n']);
+    const sum = await runCli(['payments', '--sum', 'day', '--job', jobId(9)], { env });
+    assert.equal(sum.code, 2);
+    assert.match(sum.stderr, /use --sum without --job/);
+  });
+
+  test('an asset that is not known is named by its contract, with its units', async () => {
+    const asset = '0x6666666666666666666666666666666666666666';
+    const reserved = paymentReserved({ jobId: jobId(1), asset });
+    const env = await dataWith('other-asset', [reserved, paymentSettled({ jobId: jobId(1) })]);
+    const { stdout } = await runCli(['payments'], { env });
+    assert.ok(stdout.includes(`  3000 units of ${asset}  `), stdout);
   });
 
   test('--sum: by day or month, as a table, CSV or JSON', async () => {

@@ -4,6 +4,7 @@ import { LIMITS } from '#src/domain/limits.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { RUN_TIMES, SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { withTimeout } from '#src/lib/time.ts';
+import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Logger } from '#src/ports/logger.ts';
 import type { Authorization, Payments } from '#src/ports/payments.ts';
 import { type Block, blockBefore } from './chain-blocks.ts';
@@ -56,9 +57,7 @@ export function rpcChain(deps: {
     },
     async lookUp(payment, { transaction = null, signal } = {}) {
       try {
-        const finding = await queryNode(rpcUrl, { ms: LOOK_UP_MS, signal }, (client, isOver) =>
-          look({ client, sizes, isOver }, payment, transaction),
-        );
+        const finding = await lookUpOnce(rpcUrl, { payment, transaction, sizes, signal });
         logger.condition('chainLookUps', null);
         return finding;
       } catch (error) {
@@ -69,11 +68,28 @@ export function rpcChain(deps: {
   };
 }
 
+/** Bounded in time. Throws `NoAnswer`. */
+export const lookUpOnce = (
+  rpcUrl: string,
+  look: {
+    readonly payment: Authorization;
+    readonly transaction: string | null;
+    readonly sizes: RangeSizes;
+    readonly signal?: AbortSignalLike | undefined;
+  },
+): Promise<ChainFinding> =>
+  queryNode(rpcUrl, { ms: LOOK_UP_MS, signal: look.signal }, (client, isOver) =>
+    findingOf({ client, sizes: look.sizes, isOver }, look),
+  );
+
 /** The client of one look-up. `sizes`: of the ranges of logs that the node accepts. */
 type Node = { readonly client: PublicClient; readonly sizes: RangeSizes; readonly isOver: () => boolean };
 
 /** Reads the receipt of `transaction` first, since it may be all that is needed. Throws `NoAnswer`. */
-async function look(node: Node, payment: Authorization, transaction: string | null): Promise<ChainFinding> {
+async function findingOf(
+  node: Node,
+  { payment, transaction }: { readonly payment: Authorization; readonly transaction: string | null },
+): Promise<ChainFinding> {
   const { client } = node;
   const asset = lowerHex(payment.asset);
   const [, latest, named] = await Promise.all([
@@ -92,7 +108,7 @@ async function look(node: Node, payment: Authorization, transaction: string | nu
     blockNumber: latest.number,
   });
   if (!used) return { outcome: 'unused', chainTimeSeconds: Number(latest.timestamp) };
-  return findingOf(node, { ...payment, asset, latest });
+  return endOf(node, { ...payment, asset, latest });
 }
 
 /**
@@ -121,7 +137,7 @@ export async function isSettledBy(
 /** `asset`: lower case. */
 type Search = Authorization & { readonly asset: Hex; readonly latest: Pick<Block, 'number'> };
 
-async function findingOf(node: Node, search: Search): Promise<ChainFinding> {
+async function endOf(node: Node, search: Search): Promise<ChainFinding> {
   const end = await findEnd(node, search);
   if (end === null) throw new NoAnswer('log_not_found');
   if (end.kind === 'cancelled') return { outcome: 'cancelled' };

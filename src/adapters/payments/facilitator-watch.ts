@@ -15,7 +15,7 @@ export type FacilitatorWatch = {
   /** `why`: the runtime's code of a failed connection, null if it has none. */
   failed(operation: Operation, failure: Unusable, why?: string | null): void;
   worked(operation: Operation): void;
-  /** Of the last verify or settle, until one works; null: none. */
+  /** Of the last verify or settle that failed, until one of the same operation works; null: none. */
   problem(): FacilitatorProblem | null;
 };
 
@@ -31,7 +31,8 @@ export function facilitatorWatch({
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }): FacilitatorWatch {
-  let last: FacilitatorProblem | null = null;
+  /** Of each operation whose last call failed, the newest at the end. */
+  const problems = new Map<Operation, FacilitatorProblem>();
   const loggedAt = new Map<string, number>();
 
   /** The facilitator answers, and states a failure of its own. */
@@ -46,16 +47,17 @@ export function facilitatorWatch({
   return {
     failed(operation, { problem, cause: code }, why = null) {
       if (problem === null) return logOwnFailure(operation, code);
-      if (operation !== 'supported') last = problem;
+      if (operation !== 'supported') {
+        problems.delete(operation);
+        problems.set(operation, problem);
+      }
       const hint = problem === 'login_refused' ? { hint: CHECK_LOGIN } : {};
       logger.condition('facilitator', problem, { operation, code, ...hint, ...(why !== null && { why }) });
     },
     worked(operation) {
-      if (operation === 'supported' || last === null) return;
-      last = null;
-      logger.condition('facilitator', null);
+      if (problems.delete(operation) && problems.size === 0) logger.condition('facilitator', null);
     },
-    problem: () => last,
+    problem: () => [...problems.values()].at(-1) ?? null,
   };
 }
 

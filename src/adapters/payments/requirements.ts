@@ -157,6 +157,13 @@ function knownAsset({ asset }: X402Settings, network: Terms['network']): Default
   return known;
 }
 
+/** All that the package knows are US dollars. null: it does not know this one. */
+export const knownAssetOf = (
+  network: string,
+  asset: string,
+): Pick<DefaultAssetInfo, 'decimals' | 'symbol'> | null =>
+  findDefaultAsset(asset, network as Terms['network']) ?? null;
+
 /** The network's USDC; null: it has none known to the package. */
 export function defaultAssetOf(network: string): DefaultAssetInfo | null {
   const [first] = (DEFAULT_ASSETS as Record<string, readonly DefaultAssetInfo[]>)[network] ?? [];

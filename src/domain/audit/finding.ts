@@ -85,6 +85,8 @@ export type FindingKind =
   | 'chain_transfers_mismatch'
   /** The chain has the transfer of a confirmed charge in another transaction than the recorded one. Only with a node. */
   | 'charge_transaction_mismatch'
+  /** The chain has no transfer of a charge, whether the books have found it missing or not. Only with a node. */
+  | 'charge_not_on_chain'
   /** The chain has no such transfer of a refund. Only with a node. */
   | 'refund_not_on_chain'
   // Of keys.

@@ -7,11 +7,12 @@ import {
   type ChainTransfer,
   hashOfStream,
   isCharged,
+  isDue,
   streamOfTransfer,
   sumOf,
 } from '../payment/reconciliation.ts';
 import type { Transfer } from '../payment/refund.ts';
-import type { Payment } from '../payment/state.ts';
+import type { ChainFinding, Payment } from '../payment/state.ts';
 import { type Fault, fault } from './finding.ts';
 
 /** What has to follow the rounds that stand before it. null: there is none. */
@@ -124,6 +125,26 @@ export function chargeFaults(
     return [fault('charge_transaction_mismatch', message)];
   });
 }
+
+export type ChargedPayment = Extract<Payment, { readonly settled: unknown }>;
+
+/** A charge that no round has confirmed. null: the chain has its transfer, or does not have to have it yet. */
+export function chargeFault({ reserved, settled }: ChargedPayment, finding: ChainFinding): Fault | null {
+  const { outcome } = finding;
+  if (outcome === 'paid' || outcome === 'unavailable') return null;
+  const settledAt = Date.parse(settled.settledAt);
+  const { validBefore } = reserved;
+  if (outcome === 'unused' && !isDue({ settledAt, validBefore }, { time: finding.chainTimeSeconds }))
+    return null;
+  const message = `${reserved.amount} of ${reserved.payer} is recorded as charged in transaction ${settled.transaction ?? 'of no known hash'}, and on the chain the authorization is ${ON_CHAIN[outcome]}`;
+  return fault('charge_not_on_chain', message);
+}
+
+const ON_CHAIN = {
+  unused: 'not used',
+  cancelled: 'cancelled',
+  spent_elsewhere: 'used for another transfer',
+} as const;
 
 /** A transfer that the record states as a refund. Addresses in lower case. `sender` null: of any sender. */
 export type StatedRefund = {

@@ -1,7 +1,14 @@
-// Compares what the record says of the chain with the chain itself: each round that stands, and each refund.
+// Compares what the record says of the chain with the chain itself: each round that stands, each charge that none of them has
+// confirmed, and each refund.
 
 import { type EventLocation, type Fault, type Finding, findingOf } from '#src/domain/audit/finding.ts';
-import { blockFault, chargeFaults, refundFault, transfersFault } from '#src/domain/audit/judge-chain.ts';
+import {
+  blockFault,
+  chargeFault,
+  chargeFaults,
+  refundFault,
+  transfersFault,
+} from '#src/domain/audit/judge-chain.ts';
 import { accountKey, type ChainTransfer } from '#src/domain/payment/reconciliation.ts';
 import type { ChainAudit as ChainReader } from '#src/ports/chain-scan.ts';
 import type { Auditor } from './audit-log.ts';
@@ -11,8 +18,10 @@ export type ChainChecked = {
   /** CAIP-2, of the node. */
   readonly network: string;
   readonly comparisons: number;
+  /** That no comparison has confirmed. */
+  readonly charges: number;
   readonly refunds: number;
-  /** Rounds and refunds on other networks: they are not checked. */
+  /** Rounds, charges and refunds on other networks: they are not checked. */
   readonly elsewhere: number;
 };
 
@@ -20,7 +29,7 @@ type Options = {
   readonly record: Auditor['stated'];
   readonly chain: ChainReader;
   readonly onFinding: (finding: Finding) => void;
-  /** Called after each round and refund. */
+  /** Called after each round, charge and refund. */
   readonly onChecked: () => void;
 };
 
@@ -36,7 +45,7 @@ export async function auditAgainstChain({
   onChecked,
 }: Options): Promise<ChainChecked> {
   const network = await chain.network();
-  const checked = { network, comparisons: 0, refunds: 0, elsewhere: 0 };
+  const checked = { network, comparisons: 0, charges: 0, refunds: 0, elsewhere: 0 };
   const report = (fault: Fault | null, location: EventLocation) => {
     if (fault !== null) onFinding(findingOf(fault, location));
   };
@@ -79,6 +88,19 @@ export async function auditAgainstChain({
     batch.push(each);
   }
   await checkRounds(batch);
+
+  for (const { stream, payment } of record.unconfirmed()) {
+    const { reserved, settled } = payment;
+    if (reserved.network !== network) {
+      checked.elsewhere++;
+      continue;
+    }
+    const finding = await chain.lookUp(reserved, settled.transaction);
+    const location = { stream, revision: null, jobId: reserved.jobId, position: null };
+    report(chargeFault(payment, finding), location);
+    checked.charges++;
+    onChecked();
+  }
 
   for (const { location, ...stated } of record.refunds()) {
     if (stated.network !== network) {

@@ -2,6 +2,7 @@
 // refunds. Rounds and transfers are kept for an audit against a node.
 import { type EventLocation, type Fault, fault } from '#src/domain/audit/finding.ts';
 import {
+  type ChargedPayment,
   type ConfirmedPayment,
   orderFault,
   receivedFault,
@@ -9,7 +10,8 @@ import {
   type StatedRefund,
 } from '#src/domain/audit/judge-chain.ts';
 import { claimEnd, judgeClaim, noRefunds, twice, unclaimedFault } from '#src/domain/audit/judge-refund.ts';
-import type { ChainReconciled } from '#src/domain/events/payment.ts';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
+import { type ChainReconciled, identityText } from '#src/domain/events/payment.ts';
 import { refundId } from '#src/domain/events/refund.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import type { Books } from '#src/domain/payment/ledger.ts';
@@ -90,6 +92,15 @@ export function auditChain(states: StreamStates) {
     *standing(): Generator<AuditedRound> {
       for (const { last } of accounts.values())
         for (let row = roundOf(last); row !== null; row = roundOf(row.before)) yield row;
+    },
+    /** Charges that no round that stands has confirmed. */
+    *unconfirmed(): Generator<{ readonly stream: string; readonly payment: ChargedPayment }> {
+      for (const { payment } of states.all('payment')) {
+        if (!('settled' in payment)) continue;
+        const hash = toHex(sha256(utf8(identityText(payment.reserved))));
+        if (roundOf(states.get('confirmedBy', `confirmed ${hash}`))?.stands !== true)
+          yield { stream: STREAM.payment(hash), payment };
+      }
     },
     /** The recorded transaction of a payment, by the hash in the name of its stream; null: none. */
     chargeOf(hash: string): string | null {

@@ -73,7 +73,8 @@ export class Auditor {
   /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
   get stated() {
     const { chain, refunds } = this.#parts;
-    return { standing: chain.standing, chargeOf: chain.chargeOf, refunds: refunds.stated };
+    const { standing, chargeOf, unconfirmed } = chain;
+    return { standing, chargeOf, unconfirmed, refunds: refunds.stated };
   }
 
   /** One call after another, in global order from the log's first event on. */

@@ -44,7 +44,7 @@ import {
 } from './execution-call.ts';
 import { findKnown, inProgress, type Known, type LookUpDeps, type Streams } from './idempotency.ts';
 import { countUncharged, type PaymentDeps, reservePayment, verifyPayment } from './payment-steps.ts';
-import type { Release, Turns } from './process-limits.ts';
+import type { Release, Turn, Turns } from './process-limits.ts';
 import { releasePayment } from './release-payment.ts';
 import { demandDue, runOver, startedRun } from './run-due.ts';
 import { announceJob, attempt, closeNotExecuted, type Ran, type RunDeps, type Running } from './run-job.ts';
@@ -64,7 +64,8 @@ type Accepted = Extract<Known, { kind: 'new' | 'resume' | 'held' }>;
 /** What this call has passed, and does not pass twice however often it returns to lookUp. */
 type Passed = {
   readonly slot: Release | null;
-  readonly turn: Release | null;
+  /** `late` and `stalled`: it has waited for its turn in vain. */
+  readonly turn: Turn | 'late' | 'stalled' | null;
   readonly verified: boolean;
   readonly counted: boolean;
   /** The job whose payment this call reserved, so that its settle call is the first. */
@@ -132,7 +133,7 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
       }
       return state.execution;
     } finally {
-      state.passed.turn?.();
+      turnOf(state.passed)?.end();
       state.passed.slot?.();
     }
   }
@@ -145,6 +146,7 @@ export async function executeWebhook(deps: ExecuteDeps, input: ExecuteInput): Pr
   try {
     return await Promise.race([done, deadline.passed]);
   } catch (cause) {
+    if (cause instanceof EventLogUnavailable) turnOf(state.passed)?.stall();
     if (state.step === 'settle' && deadline.isOver()) throw unconfirmed(cause);
     throw answeredFor(call, jobIn(state), cause);
   } finally {
@@ -183,11 +185,12 @@ function jobOf(state: State): string | null {
 
 // ── the steps ───────────────────────────────────────────────────────────────────────────────────────────
 
-/** The turn of a call that has waited in vain: what is known is answered, and a new call is in progress. */
-const LATE: Release = () => undefined;
+/** null: it has none, or has waited in vain. */
+const turnOf = ({ turn }: Passed): Turn | null => (typeof turn === 'object' ? turn : null);
 
 /**
- * Calls of one key (or payment) take turns until one has claimed it; the others read what it wrote. Anyone can name a
+ * Calls of one key (or payment) take turns until one has claimed it; the others read what it wrote. One that has waited in
+ * vain is answered with what is known; if that is nothing, as the first one was, or is in progress. Anyone can name a
  * contract wallet and its key, so its calls take turns by payment. What is known by its key alone is the payer's. An
  * authorization to another payee proves no payer, since it may be a copy of what is on chain; and a contract wallet's
  * signature proves none before the facilitator has verified it.
@@ -196,7 +199,7 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
   const { claimStream, paymentStream } = call.lookup;
   const name = isContract(call) ? paymentStream : (claimStream ?? paymentStream);
   if (name !== null && state.passed.turn === null) {
-    const turn = (await deps.takeTurn(name)) ?? LATE;
+    const turn = await deps.takeTurn(name);
     return { step: 'lookUp', passed: { ...state.passed, turn } };
   }
   const { passed } = state;
@@ -216,7 +219,9 @@ async function lookUp(deps: ExecuteDeps, call: Call, state: State): Promise<Stat
     case 'completed':
       return { step: 'done', passed, execution: replayOf(deps, call, known.job) };
     case 'new':
-      if (passed.turn === LATE) return inProgress(null);
+      if (passed.turn === 'stalled')
+        throw new EventLogUnavailable({ cause: new Error('the call before waits for the event log') });
+      if (passed.turn === 'late') return inProgress(null);
       return { step: passed.counted ? 'admit' : 'judge', passed, known };
     default:
       return { step: 'admit', passed, known };
@@ -254,7 +259,7 @@ async function admit(deps: ExecuteDeps, call: Call, state: At<'admit'>): Promise
   if (isRefused(slot)) return slot;
   const passed = { ...state.passed, slot };
   if (known.kind === 'new') return { step: 'verify', known, passed };
-  passed.turn?.();
+  turnOf(passed)?.end();
   const { paymentStream } = call.lookup;
   if (known.kind === 'resume') {
     const { jobId, streams } = known;
@@ -329,7 +334,7 @@ async function claim(deps: ExecuteDeps, call: Call, state: At<'claim'>): Promise
     const events = envelope(deps, claiming.events, jobId);
     await call.deadline.forAppend(appendUntilKnown(deps, view.stream, view.expected, events));
   }
-  passed.turn?.();
+  turnOf(passed)?.end();
   // While the claim was appended, another call may have moved the payment: it is read again.
   return { step: 'settle', passed, plan: isNew ? { ...plan, payment: null } : plan };
 }

@@ -107,18 +107,26 @@ export function lookupOf(keyedHash: KeyedHash, input: ExecuteInput, { request }:
   // its job, whatever its header contains beside it.
   const identifier = decisionId === null ? (presented?.identifier ?? null) : null;
   const named = request.idempotencyKey ?? identifier;
-  const key = named === null ? decisionId : `key:${named}`;
   return {
     paymentStream: presented === null ? null : STREAM.payment(presented.hash),
     claimStream:
       run === undefined
-        ? key && claimOf(keyedHash, 'claim', [payer, key])
+        ? claimOfCall(keyedHash, payer, named, decisionId)
         : claimOf(keyedHash, 'run-claim', [run.schedule.id, run.schedule.run]),
     fingerprint: fingerprint(keyedHash, request, route, decisionId),
     scheduleId: run?.schedule.id ?? null,
     authorization: presented && authorizedBy(presented),
   };
 }
+
+function claimOfCall(keyedHash: KeyedHash, payer: string, key: string | null, decisionId: string | null) {
+  if (key !== null) return claimOfKey(keyedHash, payer, key);
+  return decisionId === null ? null : claimOf(keyedHash, 'claim', [payer, decisionId]);
+}
+
+/** The stream of an idempotency key. */
+export const claimOfKey = (keyedHash: KeyedHash, payer: string, key: string): string =>
+  claimOf(keyedHash, 'claim', [payer, `key:${key}`]);
 
 const claimOf = (
   keyedHash: KeyedHash,

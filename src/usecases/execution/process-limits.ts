@@ -58,40 +58,62 @@ export function inFlightSlots(max: number, { forRuns = 0 } = {}): Slots {
 
 // ── one call at a time for one idempotency key ──────────────────────────────────────────────────────────
 
+/** `end`: hands the turn on. */
+export type Turn = {
+  readonly end: Release;
+  /** Its call waits for the event log, and its caller was answered so. */
+  readonly stall: () => void;
+};
+
 /**
  * Calls with one name take turns from their look-up to their claim, so that of many parallel calls with one idempotency
- * key only one is verified and takes a unit of the quota. null: the turn did not come within 2 s.
+ * key only one is verified and takes a unit of the quota. `late`: the turn did not come within 2 s; `stalled`: since the
+ * call before waits for the event log.
  */
-export type Turns = (name: string) => Promise<Release | null>;
+export type Turns = (name: string) => Promise<Turn | 'late' | 'stalled'>;
 
 const TURN_WAIT_MS = 2000;
 
-type Waiting = { readonly ended: Cancel; turn: Release | null };
+type Waiting = { readonly ended: Cancel; turn: Turn | null };
+
+/** A turn that is taken, and who waits for it, in order. */
+type Taken = { readonly waiting: Waiting[]; isStalled: boolean };
 
 export function claimTurns(clock: Pick<Clock, 'sleep'>): Turns {
-  /** Of each name whose turn is taken: who waits for it, in order. Who gives up leaves nothing on the turn before it. */
-  const queues = new Map<string, Waiting[]>();
-  const turnOf = (name: string): Release =>
-    once(() => {
-      const next = queues.get(name)?.shift();
-      if (next === undefined) {
-        queues.delete(name);
-        return;
-      }
-      next.turn = turnOf(name);
-      next.ended.abort();
-    });
+  /** By name. Who gives up leaves nothing on the turn before it. */
+  const names = new Map<string, Taken>();
+  function turnOf(name: string, taken: Taken): Turn {
+    taken.isStalled = false;
+    let isOver = false;
+    return {
+      end: once(() => {
+        isOver = true;
+        const next = taken.waiting.shift();
+        if (next === undefined) {
+          names.delete(name);
+          return;
+        }
+        next.turn = turnOf(name, taken);
+        next.ended.abort();
+      }),
+      stall() {
+        if (!isOver) taken.isStalled = true;
+      },
+    };
+  }
   return async (name) => {
-    const queue = queues.get(name);
-    if (queue === undefined) {
-      queues.set(name, []);
-      return turnOf(name);
+    const taken = names.get(name);
+    if (taken === undefined) {
+      const first: Taken = { waiting: [], isStalled: false };
+      names.set(name, first);
+      return turnOf(name, first);
     }
-    const waiting: Waiting = { ended: new Cancel(), turn: null };
-    queue.push(waiting);
-    await clock.sleep(TURN_WAIT_MS, waiting.ended);
-    if (waiting.turn === null) queue.splice(queue.indexOf(waiting), 1);
-    return waiting.turn;
+    const own: Waiting = { ended: new Cancel(), turn: null };
+    taken.waiting.push(own);
+    await clock.sleep(TURN_WAIT_MS, own.ended);
+    if (own.turn !== null) return own.turn;
+    taken.waiting.splice(taken.waiting.indexOf(own), 1);
+    return taken.isStalled ? 'stalled' : 'late';
   };
 }
 

@@ -94,6 +94,39 @@ export function paymentRow(id: string, entry: LedgerEntry, nowMs: number): Payme
   };
 }
 
+/** What a payment is looked for by; absent: by anything. `claimOf`: name of the stream of the key, for one payer. */
+export type Wanted = {
+  readonly payer?: string | undefined;
+  readonly transaction?: string | undefined;
+  readonly job?: string | undefined;
+  readonly claimOf?: ((payer: string) => string) | undefined;
+};
+
+/** Whether a row is one that is looked for. */
+export function selecting(
+  log: EventLog,
+  { payer, transaction, job, claimOf }: Wanted,
+): (row: PaymentRow | TransferRow) => Promise<boolean> {
+  const paidWith = new Map<string, Promise<ReadonlySet<unknown>>>();
+  async function readPayments(claim: string): Promise<ReadonlySet<unknown>> {
+    return new Set((await log.readStream(claim)).map(({ data }) => data.paymentStream));
+  }
+  async function hasKey(row: PaymentRow | TransferRow): Promise<boolean> {
+    if (claimOf === undefined) return true;
+    if (row.payer === null || row.id === null) return false;
+    const known = paidWith.get(row.payer) ?? readPayments(claimOf(row.payer));
+    paidWith.set(row.payer, known);
+    return (await known).has(row.id);
+  }
+  const isSame = (wanted: string | undefined, ...found: readonly (string | null)[]): boolean =>
+    wanted === undefined || found.some((one) => one?.toLowerCase() === wanted.toLowerCase());
+  return async (row) =>
+    isSame(payer, row.payer) &&
+    isSame(job, row.jobId) &&
+    isSame(transaction, row.transaction, row.statedTransaction, row.refundTransaction) &&
+    hasKey(row);
+}
+
 /** `since` inclusive, `until` exclusive: RFC 3339, UTC; null: no limit. */
 export type Period = { readonly since: string | null; readonly until: string | null };
 

@@ -115,6 +115,35 @@ test('health is not ok while paid calls fail, whatever the cheaper question is a
   assert.deepEqual(log(), ['warn', 'info', 'error', 'info']);
 });
 
+test('a failed settle is forgotten only after a settle that works, and a failed verify after a verify', async () => {
+  await using double = await facilitatorDouble();
+  const { payments, lines, ...x402 } = await lab({ x402: { facilitatorUrl: double.url } });
+  const payment = await presented({ payments, ...x402 }, v2(await payloadOf(wallet())));
+  const [failing, refused] = (['failing', 'login_refused'] as const).map((problem) => ({
+    ok: false,
+    problem,
+  }));
+  const ended = () => lines.filter(({ message }) => /facilitator answers/i.test(message)).length;
+
+  double.scriptSettle(faults.html500);
+  await payments.settle(payment);
+  assert.equal((await payments.verify(payment)).outcome, 'valid');
+  assert.deepEqual(await payments.health(), failing, 'a verify that works settles nothing');
+  double.scriptVerify(() => json({}, 401));
+  await payments.verify(payment);
+  assert.deepEqual(await payments.health(), refused, 'the newest of both');
+  await payments.settle(payment);
+  assert.deepEqual(await payments.health(), refused, 'a settle that works verifies nothing');
+  double.scriptSettle(faults.html500);
+  await payments.settle(payment);
+  await payments.verify(payment);
+  assert.deepEqual(await payments.health(), failing);
+  assert.equal(ended(), 0);
+  await payments.settle(payment);
+  assert.deepEqual(await payments.health(), { ok: true });
+  assert.equal(ended(), 1);
+});
+
 test('a settlement whose login is refused is unknown: only the chain shows that it moved nothing', async () => {
   await using double = await facilitatorDouble();
   const x402 = await lab({ x402: { facilitatorUrl: double.url } });

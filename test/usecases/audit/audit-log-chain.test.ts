@@ -6,7 +6,7 @@ import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
 import type { Finding } from '#src/domain/audit/finding.ts';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
 import { event } from '#src/domain/events.ts';
-import type { ChainAudit } from '#src/ports/chain-scan.ts';
+import { type ChainAudit, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { auditAgainstChain } from '#src/usecases/audit/audit-against-chain.ts';
 import { Auditor } from '#src/usecases/audit/audit-log.ts';
@@ -18,12 +18,11 @@ import { made, type ReconciledWorld, reconciledWorld } from '#test/support/recon
 
 const STRANGER = '0x4444444444444444444444444444444444444444';
 
-/** Rounds with a charge that was found, one that was known, a missing one and a stranger's transfer, and two more rounds. */
+/** Rounds with a charge that was found, one that was known and a stranger's transfer, and two more rounds. */
 async function record(): Promise<ReconciledWorld> {
   const it = reconciledWorld();
   await made(it.round());
   const [found, known] = [await it.payment('1', 'unknown'), await it.payment('2', 'settled')];
-  await it.payment('3', 'settled');
   it.chain.pay(found.reserved);
   it.chain.pay(known.reserved);
   it.chain.transfer(STRANGER, 5n);
@@ -41,6 +40,7 @@ const chainOf = (it: ReconciledWorld, changes: Partial<ChainAudit> = {}): ChainA
   network: async () => 'eip155:8453',
   scanOf: () => it.chain.scan,
   transfersIn: async () => null,
+  lookUp: (payment) => it.chain.lookUp(payment),
   ...changes,
 });
 
@@ -68,8 +68,9 @@ describe('an honest record', () => {
     const it = await record();
     const { texts, summary, checked } = await audit(it.log.events, chainOf(it));
     assert.deepEqual(texts, []);
-    assert.deepEqual([summary.comparisons, summary.refunds, summary.notes.missingPayments], [4, 0, 1]);
-    assert.deepEqual(checked, { network: 'eip155:8453', comparisons: 4, refunds: 0, elsewhere: 0 });
+    assert.deepEqual([summary.comparisons, summary.refunds], [4, 0]);
+    const all = { comparisons: 4, charges: 0, refunds: 0, elsewhere: 0 };
+    assert.deepEqual(checked, { network: 'eip155:8453', ...all });
   });
 
   test('is clean after a reorganisation, and after a comparison that was repeated', async () => {
@@ -179,7 +180,51 @@ describe('against the chain', () => {
     const chain = chainOf(it, { network: async () => 'eip155:1' });
     const { texts, checked } = await audit(it.log.events, chain);
     assert.deepEqual(texts, []);
-    assert.deepEqual(checked, { network: 'eip155:1', comparisons: 0, refunds: 0, elsewhere: 4 });
+    assert.deepEqual(checked, {
+      network: 'eip155:1',
+      comparisons: 0,
+      charges: 0,
+      refunds: 0,
+      elsewhere: 4,
+    });
+  });
+
+  test('a charge that the chain does not have is found: one that no round has compared, and one that is recorded as missing', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    const lost = await it.payment('1', 'settled');
+    const there = await it.payment('2', 'settled');
+    it.chain.pay(there.reserved);
+    const moved = await it.payment('3', 'settled');
+    it.chain.pay({ ...moved.reserved, payTo: STRANGER });
+    it.pass(60);
+    const found = async (events = it.log.events) => {
+      const { findings, checked } = await audit(events, chainOf(it));
+      return { checked, found: findings.map(({ kind, stream, jobId }) => [kind, stream, jobId]) };
+    };
+    const notThere = ({ stream, jobId }: typeof lost) => ['charge_not_on_chain', stream, jobId];
+    assert.deepEqual((await audit(it.log.events)).texts, []);
+    const before = await found();
+    assert.deepEqual(before.found, [notThere(lost), notThere(moved)]);
+    assert.equal(before.checked?.charges, 3);
+    await made(it.round());
+    const { summary } = await audit(it.log.events);
+    assert.ok(summary.notes.missingPayments > 0);
+    const after = await found();
+    assert.deepEqual(after.found, [notThere(lost), notThere(moved)]);
+    assert.equal(after.checked?.charges, 2, 'the round has compared the other one');
+  });
+
+  test('a charge that is younger than the chain can show is no finding; without an answer there is no verdict', async () => {
+    const it = reconciledWorld();
+    await it.payment('1', 'settled');
+    assert.deepEqual((await audit(it.log.events, chainOf(it))).texts, []);
+    const silent = chainOf(it, {
+      lookUp: async () => {
+        throw new ChainUnavailable('timeout');
+      },
+    });
+    await assert.rejects(audit(it.log.events, silent), ChainUnavailable);
   });
 
   test('a refund is on the chain, or found: nothing, too little, another sender, asset or recipient', async () => {

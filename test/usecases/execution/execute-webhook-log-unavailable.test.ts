@@ -2,7 +2,9 @@
 // the answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { EventType } from '#src/domain/events.ts';
 import { Fault } from '#src/domain/refusal.ts';
+import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { letPass, quiet, succeeding } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -260,3 +262,52 @@ test('a damaged event of the key, or of the payment: the call is answered 503 wi
     assert.equal(other.kind, 'ran');
   }
 });
+
+/** The disk of the log is full from the first event of this type on: what is stored can be read. */
+function fullAt(type: EventType) {
+  const common = shared();
+  let state: 'room' | 'full' | 'cleared' = 'room';
+  const it = world(common, {
+    log: {
+      ...common.log,
+      async append(stream, expected, events) {
+        if (state === 'room' && events.some((event) => event.type === type)) state = 'full';
+        if (state === 'full') throw new EventLogUnavailable({ cause: new Error('the disk is full') });
+        return common.log.append(stream, expected, events);
+      },
+    },
+  });
+  const clear = () => {
+    state = 'cleared';
+  };
+  return { it, clear };
+}
+
+for (const [mode, type, changes] of [
+  ['paid', 'PaymentReserved', {}],
+  ['paid', 'IdempotencyKeyClaimed', {}],
+  ['paid', 'JobStarted', {}],
+  ['demo', 'IdempotencyKeyClaimed', DEMO],
+  ['demo', 'JobStarted', DEMO],
+] as const)
+  test(`${mode}, the disk is full at ${type}: also the repeats answer 503, and then one call is made`, async () => {
+    const { it, clear } = fullAt(type);
+    for (let n = 0; n < 3; n++) {
+      const fault = await faultOf(it, execute(it, changes));
+      assert.deepEqual([fault.code, fault.retryAfterSeconds], ['event_log_unavailable', 5]);
+      assert.match(fault.message, /nothing was sent so far/);
+    }
+    assert.equal(it.outbound.sent.length, 0);
+    clear();
+    await pass(it, 3);
+    const repeated = () => letPass(it.clock, execute(it, changes));
+    let answer = await repeated();
+    if (outcomeOf(answer) === 'idempotency_in_progress') {
+      // As long as a settle call of the first one may be under way.
+      await pass(it, 46);
+      answer = await repeated();
+    }
+    assert.match(outcomeOf(answer), /^(ran|replayed)$/);
+    assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length], [mode === 'paid' ? 1 : 0, 1]);
+    assert.equal(it.slots.inFlight(), 0);
+  });
