@@ -48,7 +48,7 @@ export function drawWeather(random: Random): Weather {
       },
       verifyUnavailable: 0.3 * level(),
       nodeUnavailable: 0.4 * node * random.next(),
-      scanOmits: random.chance(0.15) ? 0.1 : 0,
+      scanOmits: random.chance(0.3) ? 0.4 : 0,
       stateGone: random.chance(0.3) ? random.pick([0.1, 1]) : 0,
     },
     target: {
