@@ -6,12 +6,23 @@ import type { StoreWeather } from './row-store.ts';
 
 export class VaultStore {
   readonly keys = new Map<string, NewKey>();
+  readonly #ever = new Map<string, NewKey>();
   /** Keys were lost: what was sealed before cannot be read. */
   wasLost = false;
 
   lose(): void {
     this.wasLost = true;
     this.keys.clear();
+  }
+
+  put(made: NewKey): void {
+    this.keys.set(made.name, made);
+    this.#ever.set(made.name, made);
+  }
+
+  /** A snapshot from before the deletions is restored. */
+  restore(): void {
+    for (const made of this.#ever.values()) this.keys.set(made.name, made);
   }
 
   held(holder: string): number {
@@ -48,7 +59,7 @@ export function simulatedVault(
     insert: (made) =>
       ask('a write of the vault', () => {
         const isFull = made.seat !== null && store.held(made.seat.holder) >= made.seat.max;
-        if (!store.keys.has(made.name) && !isFull) store.keys.set(made.name, made);
+        if (!store.keys.has(made.name) && !isFull) store.put(made);
       }),
     find: (name) => ask('a read of the vault', () => store.keys.get(name)?.key ?? null),
     names: () => ask(null, () => [...store.keys.keys()]),

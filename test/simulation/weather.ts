@@ -53,7 +53,7 @@ export function drawWeather(random: Random): Weather {
     },
     target: {
       outcome: { answers: 3, error: random.next(), not_connected: 0.4, silent: 0.3, cut: 0.2, redirect: 0.1 },
-      dnsFails: 0.05 * level(),
+      dnsFails: 0.2 * level(),
     },
     confirmWaitMs: random.pick([0, 3000, 30_000]),
     batchSize: random.pick([1, 2, 7, 500]),
