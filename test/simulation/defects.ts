@@ -583,4 +583,45 @@ export const DEFECTS: readonly Defect[] = [
       ),
     ],
   },
+  {
+    name: 'stranger_funds_run',
+    what: 'anyone who has the id of a schedule buys runs of it',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/schedules/buy-run.ts',
+        '  if (!mayFund) return notYours();\n',
+        '  void mayFund, notYours;\n',
+      ),
+    ],
+  },
+  {
+    name: 'restored_snapshot_sends_again',
+    what: 'a payment that the chain shows as used, before the log has reserved it, buys its run',
+    within: 400,
+    changes: [
+      at(
+        'src/domain/payment/state.ts',
+        "  payment.status === 'settled' && payment.reserved.owner === UNRESERVED;\n",
+        "  payment.status === 'settled' && payment.reserved.owner === UNRESERVED && payment.reserved.jobId === '';\n",
+      ),
+      at(
+        `${EXECUTION}/idempotency.ts`,
+        '  if (reserved.fingerprint !== lookup.fingerprint) {\n',
+        '  if (reserved.fingerprint !== lookup.fingerprint && lookup.scheduleId === null) {\n',
+      ),
+    ],
+  },
+  {
+    name: 'lost_dns_ends_run',
+    what: 'a run ends as refused by its target when a lookup of its name has no answer',
+    within: 400,
+    changes: [
+      at(
+        'src/usecases/schedules/try-run.ts',
+        '    (isRetryable && details.retryable === true)\n',
+        "    (isRetryable && details.retryable === 'always')\n",
+      ),
+    ],
+  },
 ];

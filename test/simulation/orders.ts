@@ -17,6 +17,8 @@ export type Order = {
   readonly client: string;
   readonly path: string;
   readonly runs: number;
+  /** null: any. */
+  readonly catchUpSeconds: number | null;
   readonly payments: PresentedPayment[];
   readonly calls: { readonly relay: string; isResolved: boolean }[];
   /** Of the schedules that it was sold: more than one if calls are free and an answer was lost. */
@@ -30,24 +32,32 @@ export type OrderMarket = Market & {
   onBought(order: Order, bought: Bought): void;
   /** Whether a run of these schedules is not over. */
   isOpen(scheduleIds: ReadonlySet<string>): boolean;
+  /** What strangers have presented. */
+  readonly foreign: PresentedPayment[];
+  onForeignRun(detail: string): void;
 };
 
 const ROUNDS_MAX = 10;
 
-export function drawOrder(random: Random, id: number, isPaid: boolean): Order {
+export function drawOrder(
+  random: Random,
+  id: number,
+  { isPaid, catchUpSeconds }: { readonly isPaid: boolean; readonly catchUpSeconds: number | null },
+): Order {
   return {
     id,
     payer: isPaid ? `0x${'c'.repeat(38)}0${id % 10}` : 'demo',
     client: `client ${id % 3}`,
     path: `/run/${id}`,
     runs: random.pick([1, 1, 2, 3]),
+    catchUpSeconds,
     payments: [],
     calls: [],
     scheduleIds: new Set(),
   };
 }
 
-function drawRequest(random: Random, { path }: Order, now: number): ScheduleRequest {
+function drawRequest(random: Random, { path, catchUpSeconds }: Order, now: number): ScheduleRequest {
   const at = iso(EPOCH + now + random.between(8000, 70_000));
   return {
     webhook: {
@@ -60,7 +70,7 @@ function drawRequest(random: Random, { path }: Order, now: number): ScheduleRequ
     schedule: random.chance(0.4)
       ? { type: 'once', runAt: at }
       : { type: 'interval', everyMinutes: 1, startAt: at },
-    catchUpSeconds: random.pick([0, 20, 60]),
+    catchUpSeconds: catchUpSeconds ?? random.pick([0, 20, 60]),
   };
 }
 
@@ -145,6 +155,33 @@ async function buyOnce(
   trace.note(`client of schedules ${it.id} gets ${text}`);
   trace.reached(`schedule: ${answer !== null && !isRefused(answer) ? 'bought' : text}`);
   return answer;
+}
+
+const STRANGER = `0x${'d'.repeat(40)}`;
+
+/** Somebody who has read the ids of schedules in receipts, and has money: buys runs of schedules of others. */
+export async function meddle(market: OrderMarket, random: Random, orders: readonly Order[]): Promise<void> {
+  const { scheduler, trace, foreign, tickets, isPaid } = market;
+  while (!market.isCalm()) {
+    await scheduler.sleep(random.between(5000, 40_000));
+    const ids = orders.flatMap(({ scheduleIds }) => [...scheduleIds]);
+    if (ids.length === 0 || market.isCalm()) continue;
+    const presented = isPaid ? signPayment(random, STRANGER, scheduler.now, 240) : null;
+    if (presented !== null) {
+      foreign.push(presented);
+      tickets.set(presented.nonce, presented);
+    }
+    const buyer = { presented, payer: isPaid ? STRANGER : 'demo', client: 'a stranger', token: null };
+    const scheduleId = random.pick(ids);
+    const answer = await ask(market, random, { id: 0, calls: [] }, (relay, name) => {
+      trace.note(`a stranger buys a run of ${scheduleId.slice(0, 12)} from ${name}`);
+      return relay.fund(scheduleId, buyer);
+    });
+    if (answer === null) continue;
+    trace.reached(`stranger: ${isRefused(answer) ? answer.refused : 'bought'}`);
+    if (!isRefused(answer))
+      market.onForeignRun(`a stranger has bought run ${answer.run.run} of ${scheduleId}`);
+  }
 }
 
 async function cancelOrder(

@@ -214,9 +214,12 @@ export function simulatedScan(chain: Chain, host: Host, weather: PaymentWeather)
     blockOf: (transaction) => ask(() => chain.blockOf(transaction)),
     scan: (request) =>
       ask(() => {
-        const isOmitting = random.chance(weather.scanOmits) && chain.transactions.length > 0;
+        chain.mine();
+        const { from, to } = request;
+        const read = chain.transactions.filter(({ block }) => block !== null && block >= from && block <= to);
+        const isOmitting = read.length > 0 && random.chance(weather.scanOmits);
         if (isOmitting) host.trace.reached('scan that leaves a transfer out');
-        return chain.scan(request, isOmitting ? random.pick(chain.transactions).hash : null);
+        return chain.scan(request, isOmitting ? random.pick(read).hash : null);
       }),
     balanceOf: (payee, block) =>
       ask(() =>

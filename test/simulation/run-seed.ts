@@ -26,7 +26,8 @@ export async function runSeed(
     await world.run();
     for (const left of await world.stop()) witness.violated('no_promise_pending', left);
     await checkWorld(world);
-    if (world.restores && witness.violations.length === 0) await world.restore();
+    if (witness.violations.length === 0 && world.isSnapshot) await world.restoreSnapshot();
+    else if (witness.violations.length === 0 && world.restores) await world.restore();
   } catch (error) {
     witness.violated('simulator', error instanceof Error ? (error.stack ?? error.message) : String(error));
   }

@@ -56,6 +56,8 @@ export class RunWitness {
   readonly #vault: VaultStore;
   readonly #exclusive: boolean;
   readonly orders: readonly Order[];
+  /** What strangers have presented for runs of others. */
+  readonly foreign: PresentedPayment[] = [];
 
   constructor(
     witness: Witness,
@@ -212,6 +214,30 @@ export class RunWitness {
     }
   }
 
+  // ── over a snapshot ───────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Runs that were sent, are paid on the chain, and may still start at `now` (virtual ms): their jobs, and the numbers of
+   * events that a log had after their purchase and before their start.
+   */
+  sentRuns(now: number): readonly { readonly jobId: string; readonly from: number; readonly to: number }[] {
+    const { log, chain } = this.#witness.seen;
+    const starts = log.events.filter(({ type }) => type === 'RunStarted');
+    return starts.flatMap(({ data, position }) => {
+      const [scheduleId, jobId] = [String(data.scheduleId), String(data.jobId)];
+      const run = this.#run(scheduleId, jobId);
+      const catchUpSeconds = this.schedule(scheduleId)?.defined.catchUpSeconds ?? 0;
+      const isSent = this.#witness.hits.some((hit) => hit.jobId === jobId);
+      if (run?.funded.paymentStream == null || !isSent) return [];
+      const payment = this.#witness.payment(run.funded.paymentStream);
+      const isPaid = payment.status !== 'absent' && chain.endOf(payment.reserved)?.kind === 'use';
+      const mayStart = Date.parse(run.dueAt) + catchUpSeconds * 1000 > EPOCH + now;
+      const funded = log.events.find(({ type, data }) => type === 'RunFunded' && data.jobId === jobId);
+      if (!isPaid || !mayStart || funded === undefined) return [];
+      return [{ jobId, from: Number(funded.position), to: Number(position) - 1 }];
+    });
+  }
+
   // ── at rest ───────────────────────────────────────────────────────────────────────────────────────────
 
   /** A run that is not over, or a call without an answer; null: none. */
@@ -242,6 +268,9 @@ export class RunWitness {
       await this.#sweep(log);
     const open = this.openRun(this.#ids);
     if (open !== null) this.#witness.violated('runs_ended', open);
+    for (const { hash } of this.foreign)
+      if (this.#witness.seen.log.read(STREAM.payment(hash)).length > 0)
+        this.#witness.violated('not_of_strangers', `the payment ${hash} of a stranger is stored`);
     const paidJobs = new Map<string, string>();
     for (const scheduleId of this.#ids) {
       for (const { event } of this.#events(scheduleId)) {
@@ -291,6 +320,8 @@ export class RunWitness {
     const job = witness.job(jobId);
     const isSent = witness.hits.some((hit) => hit.jobId === jobId);
     trace.reached(`run ${skipped === null ? job.status : `skipped: ${skipped}`}`);
+    // Its name may be unknown for a time, and it is always allowed.
+    if (skipped === 'target_refused') witness.violated('skip_true', `${name} was skipped as ${skipped}`);
     if (skipped !== null && isSent) witness.violated('skipped_not_sent', `${name} (${skipped}) was sent`);
     const isOver = skipped !== null || job.status === 'completed';
     if (isOver && sealed !== null && this.#vault.has(sealed))

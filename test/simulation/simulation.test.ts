@@ -15,6 +15,7 @@ const REACHED = [
   'orderly stop',
   'disturbance: freeze',
   'disturbance: reorg',
+  'scan that leaves a transfer out',
   'append conflict',
   'append repeated by its ids',
   'append that is stored late',

@@ -7,12 +7,23 @@ import type { StoreWeather } from './row-store.ts';
 
 export class VaultStore {
   readonly keys = new Map<string, NewText>();
+  readonly #ever = new Map<string, NewText>();
   /** Texts were lost. */
   wasLost = false;
 
   lose(): void {
     this.wasLost = true;
     this.keys.clear();
+  }
+
+  put(made: NewKey): void {
+    this.keys.set(made.name, made);
+    this.#ever.set(made.name, made);
+  }
+
+  /** A snapshot from before the deletions is restored. */
+  restore(): void {
+    for (const made of this.#ever.values()) this.keys.set(made.name, made);
   }
 
   held(holder: string): readonly string[] {
@@ -50,7 +61,7 @@ export function simulatedVault(
     insert: (made) =>
       ask('a write of the vault', () => {
         const isFull = made.seat !== null && store.held(made.seat.holder).length >= made.seat.max;
-        if (!store.keys.has(made.name) && !isFull) store.keys.set(made.name, made);
+        if (!store.keys.has(made.name) && !isFull) store.put(made);
       }),
     find: (name) => ask('a read of the vault', () => store.keys.get(name) ?? null),
     names: () => ask(null, () => [...store.keys.keys()]),

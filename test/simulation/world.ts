@@ -9,7 +9,7 @@ import { Host } from './host.ts';
 import { KeyFile } from './keys.ts';
 import { LogStore } from './log.ts';
 import { type Office, refundDue, rotate } from './operators.ts';
-import { drawOrder, type Order, type OrderMarket, order } from './orders.ts';
+import { drawOrder, meddle, type Order, type OrderMarket, order } from './orders.ts';
 import { QuotaStore } from './quota.ts';
 import { Random } from './random.ts';
 import { type Deployment, ORIGIN_HOST, type Relay, startRelay } from './relay.ts';
@@ -32,6 +32,9 @@ const KINDS = 4;
 const ORDERS_KIND = 0;
 const KEYS_KIND = 1;
 const WITNESS_KIND = 2;
+
+/** Runs of such seeds may still start when everything has ended. */
+const SNAPSHOT_CATCH_UP_SECONDS = 300;
 
 /** Leaves of the transparency log. */
 const LEAVES = ['ReceiptSigned', 'SigningKeyActivated', 'SigningKeyRetired'];
@@ -74,6 +77,9 @@ export class World {
   readonly office: Office;
   isCalm = false;
   readonly #restores: boolean;
+  /** The seed ends with an older snapshot of everything that the deployment has stored. */
+  readonly isSnapshot: boolean;
+  readonly #stranger: Random;
   readonly #ordering: Random;
   readonly #market: OrderMarket;
   /** The processes have one time, and see at the same moment that a run is due. */
@@ -125,7 +131,10 @@ export class World {
     this.intents = Array.from({ length: random.int(2, 6) }, (_, id) => drawIntent(random, id + 1, isPaid));
     witness.intents = this.intents;
     const orderCount = tickets === null ? 0 : ordering.int(1, 2);
-    this.orders = Array.from({ length: orderCount }, (_, id) => drawOrder(ordering, id + 1, isPaid));
+    this.#stranger = new Random(seed ^ 0x57a46);
+    this.isSnapshot = tickets !== null && isPaid && this.#stranger.chance(0.4);
+    const ofOrders = { isPaid, catchUpSeconds: this.isSnapshot ? SNAPSHOT_CATCH_UP_SECONDS : null };
+    this.orders = Array.from({ length: orderCount }, (_, id) => drawOrder(ordering, id + 1, ofOrders));
     const { orders } = this;
     const runs = tickets === null ? null : new RunWitness(witness, { vault, exclusive, orders });
     witness.runs = runs;
@@ -142,6 +151,8 @@ export class World {
       onDefect: (detail) => witness.violated('no_defect', detail),
       onBought: ({ scheduleIds }, { schedule }) => void scheduleIds.add(schedule.defined.scheduleId),
       isOpen: (ids) => runs !== null && runs.openRun(ids) !== null,
+      foreign: runs?.foreign ?? [],
+      onForeignRun: (detail) => witness.violated('not_of_strangers', detail),
     };
     this.office = {
       scheduler,
@@ -174,6 +185,7 @@ export class World {
     ]);
     if (this.shared.tickets !== null && this.#ordering.chance(0.06))
       void this.#loseVault(this.#ordering.fork());
+    if (this.orders.length > 0) void meddle(this.#market, this.#stranger.fork(), this.orders);
     let areDone = false;
     void buying.then(() => {
       areDone = true;
@@ -463,6 +475,38 @@ export class World {
     for (const { relay } of this.places)
       if (relay?.host.alive && relay.isWhole())
         witness.violated('rollback_noticed', `${relay.host.name} takes the log for whole`);
+  }
+
+  /**
+   * After everything has ended, log, rows, vault and note are replaced by a snapshot from before a run has started: nothing
+   * but the chain shows that it was executed, and it must not be sent again.
+   */
+  async restoreSnapshot(): Promise<void> {
+    const { scheduler, shared, trace, witness } = this;
+    const { log, vault } = shared;
+    const random = this.#stranger.fork();
+    const runs = witness.runs?.sentRuns(scheduler.now + 30_000) ?? [];
+    if (runs.length === 0) return;
+    for (const { relay } of this.places) relay?.host.kill('in order');
+    const { from, to } = random.pick(runs);
+    const count = random.pick(log.ends.filter((end) => end >= from && end <= to));
+    trace.note(`a snapshot with the first ${count} events of the log is restored`);
+    trace.reached('snapshot of everything');
+    const sent = runs.filter((run) => run.to >= count).map(({ jobId }) => jobId);
+    const hits = () => witness.hits.filter(({ jobId }) => sent.includes(jobId)).length;
+    const before = hits();
+    log.cut(count);
+    vault.restore();
+    // Their claims are gone: what moved no money may be settled again.
+    witness.settles.clear();
+    const rows = new RowStorage();
+    for (const place of this.places) {
+      [place.rows, place.note.note, place.isClosed] = [rows, null, false];
+      void this.#keep(place, random.fork());
+    }
+    await scheduler.run(scheduler.now + 60_000, () => hits() > before, scheduler.steps + STEPS_MAX);
+    if (hits() > before)
+      witness.violated('sent_again', 'a run that was executed is sent again over a snapshot from before it');
   }
 
   /** Everything is stopped for days; then the buyers come back with what they have. */

@@ -85,7 +85,7 @@ export type Rotation = {
  */
 export async function rotateKeys(deps: ChangeKeysDeps, purpose: KeyPurpose): Promise<Rotation> {
   let added: StoredKey | undefined;
-  const newest = newestSigned(deps);
+  const startOf = noticeStart(deps);
   const { view, answer: fresh } = await decideKeys(deps, async ({ state: ring }) => {
     demandSameSecret(ring, deps.store.read());
     const now = deps.clock.now();
@@ -100,7 +100,7 @@ export async function rotateKeys(deps: ChangeKeysDeps, purpose: KeyPurpose): Pro
     if (key === undefined) throw new Error('the key file lacks the key that was just added');
     const retirements: EventOf<'SigningKeyRetired'>[] = [];
     for (const { keyId } of ring.keys.filter((key) => key.purpose === purpose && isUnretired(key))) {
-      const from = Math.max(now, await newest(keyId));
+      const from = await startOf(keyId, now);
       retirements.push(retirement({ keyId, reason: 'rotated', compromisedAt: null }, now, from));
     }
     const events = [activation({ key, purpose }, content.secretCheck, iso(now)), ...retirements];
@@ -127,9 +127,8 @@ export type Retirement =
   | { readonly outcome: 'only_key'; readonly purpose: KeyPurpose };
 
 /**
- * Retires one key, effective in ten minutes, or ten minutes after the last time that it has signed for.
- * `compromisedAt`: Unix ms, from which nothing that it signed is trusted;
- * null: it is only no longer needed. `unchanged`: it had ended as early already. Throws `KeyMismatch`, `LogTakesNothing`,
+ * Retires one key, effective in ten minutes, or later if the clock of a process was ahead (`noticeStart`). `compromisedAt`:
+ * Unix ms, from which nothing that it signed is trusted; null: it is only no longer needed. `unchanged`: it had ended as early already. Throws `KeyMismatch`, `LogTakesNothing`,
  * or what the key store throws.
  */
 export async function retireKey(
@@ -137,7 +136,7 @@ export async function retireKey(
   keyId: string,
   compromisedAt: number | null,
 ): Promise<Retirement> {
-  const newest = newestSigned(deps);
+  const startOf = noticeStart(deps);
   const { view, answer } = await decideKeys<Retirement>(deps, async ({ state: ring }) => {
     const content = deps.store.read();
     demandSameSecret(ring, content);
@@ -151,7 +150,7 @@ export async function retireKey(
     const since = compromisedAt === null ? null : iso(compromisedAt);
     const now = deps.clock.now();
     // What a compromised key signed later is not trusted, whatever time it states.
-    const from = compromisedAt === null ? Math.max(now, await newest(keyId)) : now;
+    const from = compromisedAt === null ? await startOf(keyId, now) : now;
     const event = retirement({ keyId, reason, compromisedAt: since }, now, from);
     const keys = evolveKeys(ring.keys, event);
     const after = keys.find((key) => key.keyId === keyId) ?? record;
@@ -172,30 +171,43 @@ function retirement(
   return event('SigningKeyRetired', { ...facts, effectiveAt: iso(from + NOTICE_MS), retiredAt: iso(now) });
 }
 
-const SIGNED = ['ReceiptSigned', 'CheckpointSigned'] as const;
+/** Where an event states a time by the clock of the process that made it. */
+const STATED_AT: Readonly<Record<string, string>> = {
+  ReceiptSigned: 'signedAt',
+  CheckpointSigned: 'signedAt',
+  JobStarted: 'startedAt',
+};
 const PAGE_EVENTS = 1000;
+/** A clock that was ahead so recently may still be. */
+const RECENT_MS = 3_600_000;
 
 /**
- * When a key signed last by its own statement (Unix ms, 0: never): later than now if a clock was ahead. A retirement before
- * that would invalidate what was signed. Reads the event log once.
+ * Returns the Unix ms at which the notice of a key begins: now, or the latest time that it has signed for if a clock was
+ * ahead. If a clock is ahead of the event log's, it begins later by the difference, because the process signs with this key
+ * until it has read of the retirement. A retirement before that would invalidate receipts. Reads the event log once; each
+ * further call reads what was appended since.
  */
-function newestSigned({ log }: Pick<JournalDeps, 'log'>): (keyId: string) => Promise<number> {
-  let found: Promise<ReadonlyMap<string, number>> | null = null;
-  async function read(): Promise<ReadonlyMap<string, number>> {
-    const newest = new Map<string, number>();
-    for (let after: string | null = null; ; ) {
-      const page: readonly RecordedEvent[] = await log.readAll({ after, max: PAGE_EVENTS, types: SIGNED });
-      for (const { data } of page) {
-        const [keyId, at] = [String(data.keyId), Date.parse(String(data.signedAt))];
+function noticeStart({ log }: Pick<JournalDeps, 'log'>): (keyId: string, now: number) => Promise<number> {
+  const newest = new Map<string, number>();
+  let after: string | null = null;
+  let aheadMs = 0;
+  async function read(now: number): Promise<void> {
+    for (let isLast = false; !isLast; ) {
+      const options = { after, max: PAGE_EVENTS, types: Object.keys(STATED_AT) };
+      const page: readonly RecordedEvent[] = await log.readAll(options);
+      for (const { type, data, created } of page) {
+        const [keyId, at] = [String(data.keyId), Date.parse(String(data[STATED_AT[type] ?? '']))];
         if (at > (newest.get(keyId) ?? 0)) newest.set(keyId, at);
+        const storedAt = Date.parse(created);
+        if (storedAt > now - RECENT_MS) aheadMs = Math.max(aheadMs, at - storedAt);
       }
-      after = page.at(-1)?.position ?? null;
-      if (after === null || page.length < PAGE_EVENTS) return newest;
+      after = page.at(-1)?.position ?? after;
+      isLast = page.length < PAGE_EVENTS;
     }
   }
-  return async (keyId) => {
-    found ??= read();
-    return (await found).get(keyId) ?? 0;
+  return async (keyId, now) => {
+    await read(now);
+    return Math.max(now + aheadMs, newest.get(keyId) ?? 0);
   };
 }
 

@@ -6,13 +6,15 @@ import { Fault } from '#src/domain/refusal.ts';
 import { activeKeys, demandSigningKey } from '#src/usecases/signing-keys/active-keys.ts';
 import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { keyDirectory, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
-import { quiet } from '#test/support/fakes.ts';
+import { quiet, succeeding } from '#test/support/fakes.ts';
 import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
+import { faultyLog } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { audited, given, shared, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
-import { at, hex, keyRetired } from '#test/support/given-events.ts';
+import { at, hex, keyRetired, T0 } from '#test/support/given-events.ts';
 import { ran } from '#test/support/given-payment.ts';
+import { memoryLog } from '#test/support/memory-log.ts';
 
 const KEYS = 'keys-relay';
 const first = storedKey();
@@ -112,6 +114,20 @@ test('two processes on one log, each with its copy of the file: both switch, and
   }
   assert.deepEqual([...used], [first.keyId, keyId]);
   assert.deepEqual([it.signer.current().keyId, other.signer.current().keyId], [keyId, keyId]);
+});
+
+test('a call is under way in a process whose clock is ahead while the key is rotated: its receipt verifies', async () => {
+  const common = { ...shared(), log: faultyLog([], memoryLog({ now: () => T0 })) };
+  const [it, operator] = [await started(common), await started(common)];
+  it.clock.skew(1_570_000);
+  it.outbound.script(async () => {
+    await operator.rotate();
+    return succeeding();
+  });
+  const answer = await ran({ deps: { ...it.deps, signer: it.signer } });
+  const record = (await it.directory.refresh()).find(({ keyId }) => keyId === answer.receipt.keyId);
+  assert.ok(record?.notAfter);
+  assert.equal((await audited({ ...it, key: { ...it.key, record } }, answer.job.id)).ok, true);
 });
 
 test('a rotation with another copy of the key file is logged once, until this process has the new key', async () => {

@@ -8,16 +8,24 @@ import { rotateKeys } from '#src/usecases/signing-keys/change-keys.ts';
 import { KeyMismatch, LogTakesNothing, loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { activationOf, memoryKeyStore, storedKey } from '#test/support/fakes-keys.ts';
-import { afterOthers, Crash, dies, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
-import { given, typesIn, world } from '#test/support/fakes-world.ts';
-import { at, commitment, hex, keyRetired, receiptSigned } from '#test/support/given-events.ts';
+import { afterOthers, Crash, dies, faultyLog, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
+import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
+import {
+  at,
+  commitment,
+  hex,
+  jobStarted,
+  keyRetired,
+  receiptSigned,
+  T0,
+} from '#test/support/given-events.ts';
+import { memoryLog } from '#test/support/memory-log.ts';
 
 const KEYS = 'keys-relay';
 const GRACE = 600_000;
 
 /** A log that knows one receipt key and one of checkpoints, and the file that holds both. */
-async function office(purposes: readonly KeyPurpose[] = ['receipt', 'checkpoint']) {
-  const it = world();
+async function office(purposes: readonly KeyPurpose[] = ['receipt', 'checkpoint'], it: World = world()) {
   const keys = purposes.map((purpose) => storedKey(purpose));
   await given(it, KEYS, ...keys.map((key) => activationOf(key)));
   const store = memoryKeyStore(...keys);
@@ -163,4 +171,58 @@ test('receipts that a clock ahead has signed stay valid: the retirement takes ef
   const { keys } = await loadKeyRing(it.deps);
   const old = keys.find((key) => key.keyId === keyId) ?? assert.fail();
   assert.equal(keyValidAt(old, Math.floor(Date.parse(at(day)) / 1000)), true);
+});
+
+/** The store's clock is right, whatever those of the processes. */
+const storedAt = (now: () => number) => world({ ...shared(), log: faultyLog([], memoryLog({ now })) });
+
+test('a call of a process whose clock is ahead is under way: its receipt will be within the window of the old key', async () => {
+  const it = await office(
+    ['receipt'],
+    storedAt(() => T0),
+  );
+  const aheadMs = 1_570_000;
+  await given(it, 'job-a', jobStarted({ startedAt: at(aheadMs) }));
+  const { retiring } = await it.rotate();
+  assert.deepEqual(retiring, [{ keyId: it.old.keyId, effectiveAt: at(aheadMs + GRACE) }]);
+});
+
+test('a process whose clock is ahead was idle: what it signs before it reads of the rotation is within the window', async () => {
+  let now = T0;
+  const it = await office(
+    ['receipt'],
+    storedAt(() => now),
+  );
+  const [aheadMs, idleMs] = [1_570_000, 1_200_000];
+  await given(it, 'job-a', receiptSigned({ keyId: it.old.keyId, signedAt: at(aheadMs) }));
+  now += idleMs;
+  it.clock.advance(idleMs);
+  const { retiring } = await it.rotate();
+  assert.deepEqual(retiring, [{ keyId: it.old.keyId, effectiveAt: at(idleMs + aheadMs + GRACE) }]);
+});
+
+test('a clock that was ahead long ago changes nothing', async () => {
+  let now = T0;
+  const it = await office(
+    ['receipt'],
+    storedAt(() => now),
+  );
+  await given(it, 'job-a', receiptSigned({ keyId: commitment('z'), signedAt: at(86_400_000) }));
+  now += 7_200_000;
+  it.clock.advance(7_200_000);
+  const { retiring } = await it.rotate();
+  assert.deepEqual(retiring, [{ keyId: it.old.keyId, effectiveAt: at(7_200_000 + GRACE) }]);
+});
+
+test('a receipt of a clock ahead is stored while the rotation is repeated: it stays valid', async () => {
+  const it = await office();
+  const { keyId } = it.old;
+  const day = 86_400_000;
+  const meanwhile = async () => {
+    await given(it, 'job-a', receiptSigned({ keyId, signedAt: at(day) }));
+    await it.rotate('checkpoint');
+  };
+  it.log.onNext('SigningKeyActivated', afterOthers(meanwhile));
+  const { retiring } = await it.rotate();
+  assert.deepEqual(retiring, [{ keyId, effectiveAt: at(day + GRACE) }]);
 });
