@@ -3,7 +3,9 @@
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { collected } from '#src/lib/collected.ts';
 import { isObject } from '#src/lib/is-object.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import type { Problem } from './purchase-error.ts';
 
 /** One HTTP request and its complete answer; rejects if none came. Redirects are not followed. */
 export type Send = (request: Request) => Promise<Response>;
@@ -29,6 +31,12 @@ export const limitedSend =
     }
   };
 
+/** The answer to a request that orders nothing. Throws `OperatorError` if none came. */
+export const reached = (send: Send, request: Request): Promise<Response> =>
+  send(request).catch((cause: unknown) => {
+    throw new OperatorError(`${new URL(request.url).origin} cannot be reached`, { cause });
+  });
+
 export type PresentDeps = {
   readonly send: Send;
   readonly clock: Clock;
@@ -37,8 +45,6 @@ export type PresentDeps = {
 };
 
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: string };
-
-export type Problem = { readonly code: string; readonly message: string };
 
 export type Presented =
   /** A result, as `isResult` knows it. */
@@ -91,6 +97,7 @@ async function completeAnswer(send: Send, request: Request): Promise<Answer | st
     const response = await send(request);
     return { status: response.status, headers: response.headers, body: await response.text() };
   } catch (cause) {
+    if (cause instanceof OperatorError) throw cause;
     return cause instanceof AnswerRefused ? cause.message : 'no answer';
   }
 }

@@ -1,21 +1,25 @@
 // What relay pay prints of a purchase: as text, and as JSON.
-import type { Evidence, PurchaseResult } from '#src/app/buyer.ts';
+import type { CallResult, Evidence } from '#src/app/buyer.ts';
 import { iso } from '#src/lib/iso.ts';
-import { heading, mark, paint, row, shown } from './terminal.ts';
+import { heading, mark, paint, printError, row, shown } from './terminal.ts';
 import { checkLines, factLines } from './verify.ts';
 
-export const isGood = ({ outcome }: PurchaseResult): boolean =>
-  outcome === 'not_paid' || outcome === 'delivered';
+export const isGood = ({ outcome }: CallResult): boolean => outcome === 'not_paid' || outcome === 'delivered';
 
-type Failure = NonNullable<PurchaseResult['error']>;
+/** With the payment that was signed, if there is one. */
+export function reportWait(why: string, ms: number): void {
+  printError(`${why}; the same request is sent again in ${Math.ceil(ms / 1000)} s`);
+}
+
+type Failure = NonNullable<CallResult['error']>;
 
 /** One line that names the member that differs. */
 export const errorLine = ({ member, expected, actual }: Failure): string =>
   `${shown(member)}: expected ${shown(expected)}, received ${shown(actual)}`;
 
 /** The payment header is included only while it can still return the result. */
-export function resultJson(result: PurchaseResult) {
-  const { evidence, payment, error, ...rest } = result;
+export function resultJson(result: CallResult) {
+  const { evidence, payment, error, signedMicroUsd: _signed, ...rest } = result;
   const { job, receipt, disclosures, checkpoint, idempotentReplay, links } = evidence?.execution ?? NONE;
   const { name, value } = payment?.header ?? {};
   const header = result.outcome === 'unfinished' && name !== undefined && { [name]: value };
@@ -52,7 +56,7 @@ const NONE = {
   links: {},
 };
 
-type PaymentMade = NonNullable<PurchaseResult['payment']>;
+type PaymentMade = NonNullable<CallResult['payment']>;
 
 const validUntil = ({ authorization }: PaymentMade): string => iso(Number(authorization.validBefore) * 1000);
 
@@ -64,7 +68,7 @@ export type How = {
 };
 
 /** The offer, compared with the limits. */
-export const policyLines = (relay: string, policy: PurchaseResult['policy']): readonly string[] =>
+export const policyLines = (relay: string, policy: CallResult['policy']): readonly string[] =>
   policy.length === 0
     ? []
     : [
@@ -75,7 +79,7 @@ export const policyLines = (relay: string, policy: PurchaseResult['policy']): re
         ),
       ];
 
-export function resultLines(result: PurchaseResult, how: How): readonly string[] {
+export function resultLines(result: CallResult, how: How): readonly string[] {
   const { relay, policy, evidence, payment, terms, error, outcome } = result;
   const lines = [...policyLines(relay, policy)];
   if (!how.hasPayee && terms !== null)
@@ -93,7 +97,7 @@ export function resultLines(result: PurchaseResult, how: How): readonly string[]
 }
 
 /** Followed by the member that differs, if there is one. */
-const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
+const OUTCOME_TEXT: Readonly<Record<CallResult['outcome'], string>> = {
   delivered: 'Delivered.',
   target_failed: 'The target failed. The attempt was paid for; its receipt states what happened.',
   unverified: 'NOT verified as your purchase:',
@@ -104,7 +108,7 @@ const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
 };
 
 function adviceOf(
-  outcome: PurchaseResult['outcome'],
+  outcome: CallResult['outcome'],
   payment: PaymentMade,
   { key, hasLedger }: How,
   evidence: Evidence | null,

@@ -1,7 +1,7 @@
 // relay pay: buys one call from a relay within the buyer's limits, and verifies that the result is this purchase.
 import { randomUUID } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Order, PurchaseResult } from '#src/app/buyer.ts';
+import type { CallResult, Order } from '#src/app/buyer.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { readVariable } from '../config.ts';
@@ -10,7 +10,7 @@ import { METHODS, PRICE } from '../domain/limits.ts';
 import { SCHEDULE_LIMITS } from '../domain/schedule/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
 import { textOf } from './options.ts';
-import { errorLine, type How, isGood, resultJson, resultLines } from './pay-report.ts';
+import { errorLine, type How, isGood, reportWait, resultJson, resultLines } from './pay-report.ts';
 import { paySchedule } from './pay-schedule.ts';
 import { readJsonSource } from './read-source.ts';
 import { print, printError, printJson } from './terminal.ts';
@@ -250,11 +250,7 @@ const limitsOf = ({ maxPrice, network, payTo, allowHost }: Options): Order['limi
   allowHosts: allowHost ?? null,
 });
 
-function reportWait(why: string, ms: number): void {
-  printError(`${why}; the same payment is presented again in ${Math.ceil(ms / 1000)} s`);
-}
-
-function report(result: PurchaseResult, json: boolean, how: How): void {
+function report(result: CallResult, json: boolean, how: How): void {
   if (json) printJson(resultJson(result));
   else print(...resultLines(result, how));
   if (json && result.error !== null) printError(errorLine(result.error));

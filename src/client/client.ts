@@ -2,7 +2,7 @@
 // pay` makes, without its ledger.
 import type { x402Client } from '@x402/fetch';
 import { limitedSend } from '../buyer/present.ts';
-import { type Order, type PurchaseResult, purchase } from '../buyer/purchase.ts';
+import { type CallResult, type Order, purchase } from '../buyer/purchase.ts';
 import type { Json } from '../domain/canonical-json.ts';
 import { isSpellableName, relayOrigin } from '../domain/destination/url.ts';
 import { microUsd } from '../domain/payment/price.ts';
@@ -173,7 +173,7 @@ function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }: R
   };
 }
 
-function verified(result: PurchaseResult): VerifiedPurchase {
+function verified(result: CallResult): VerifiedPurchase {
   const { outcome, error, evidence, payment, problem } = result;
   if (outcome !== 'delivered' && outcome !== 'target_failed') {
     const { member = null, expected = null, actual = null, message = outcome } = error ?? {};
