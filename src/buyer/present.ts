@@ -66,17 +66,19 @@ const isExecution = ({ status, body }: Answer): boolean => {
   return (status === 200 || status === 502) && 'job' in members && 'receipt' in members;
 };
 
-/** POSTs `body` (JSON) with the payment, if there is one, waits as the relay asks, and repeats with the same header. */
+/** POSTs `body` (JSON) with the payment, if there is one, and `more` headers, waits as the relay asks, and repeats with the same header. */
 export async function present(
   { send, clock, waiting }: PresentDeps,
   url: string,
   body: string,
   payment: { readonly name: string; readonly value: string } | null,
   isResult: (answer: Answer) => boolean = isExecution,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Presented> {
   const until = clock.monotonic() + PRESENT_MS;
   const headers = {
     'content-type': 'application/json',
+    ...more,
     ...(payment && { [payment.name]: payment.value }),
   };
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {

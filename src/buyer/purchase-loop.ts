@@ -28,6 +28,8 @@ export type Item = {
   readonly url: string;
   /** JSON that is sent with the payment. */
   readonly text: string;
+  /** That are sent with it. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** What is sent without a payment, one after the other: the last 402 is the offer. */
   readonly asks: readonly string[];
   /** null: the payment is not recorded. */
@@ -227,7 +229,14 @@ async function deliver(
   { isRecorded, ...made }: MadePayment & Pick<Signed, 'isRecorded'>,
 ): Promise<void> {
   const { payment } = made;
-  const presented = await present(deps, item.url, item.text, payment?.header ?? null, item.isResult);
+  const presented = await present(
+    deps,
+    item.url,
+    item.text,
+    payment?.header ?? null,
+    item.isResult,
+    item.headers,
+  );
   if (presented.kind === 'executed') return item.confirm(presented.answer, made);
   const actual = presented.kind === 'refused' ? presented.actual : presented.last;
   const refusal = { member: 'answer', expected: item.expected, actual };

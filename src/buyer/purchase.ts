@@ -36,6 +36,8 @@ export type Order = {
   readonly decisionId?: string;
   /** A relay in demo mode, which asks for no payment, may execute the request: the receipt then states that none was made. */
   readonly acceptDemo?: boolean;
+  /** The buyer wants the answer of the target, which the relay returns in its first answer alone. */
+  readonly returnResponse?: boolean;
 };
 
 export type CallResult = PurchaseResult<'delivered' | 'target_failed'> & {
@@ -57,6 +59,7 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<CallRe
   const item: Item = {
     url: `${relay}${decisionId === undefined ? PATH : GUIDED_PATH}`,
     text: JSON.stringify(decisionId === undefined ? action : { decisionId, action }),
+    ...(order.returnResponse && { headers: { prefer: 'return=representation' } }),
     asks: ['{}'],
     name:
       address === null || idempotencyKey === null
@@ -81,6 +84,7 @@ export async function purchase(deps: PurchaseDeps, order: Order): Promise<CallRe
         nowMs: deps.clock.now(),
         keys: await keysFor(deps, order, keys, answer),
         mayBeEarlier: order.repeatable && deps.ledger === null,
+        returnResponse: order.returnResponse ?? false,
       });
       const mismatch = 'member' in checked ? checked : checked.mismatches[0];
       evidence = 'member' in checked ? null : checked;

@@ -1,5 +1,6 @@
 // What relay pay prints of a purchase: as text, and as JSON.
 import type { CallResult, Evidence } from '#src/app/buyer.ts';
+import { fromUtf8, toBase64 } from '#src/domain/encoding.ts';
 import { iso } from '#src/lib/iso.ts';
 import { heading, mark, paint, printError, row, shown } from './terminal.ts';
 import { checkLines, factLines } from './verify.ts';
@@ -18,7 +19,7 @@ export const errorLine = ({ member, expected, actual }: Failure): string =>
   `${shown(member)}: expected ${shown(expected)}, received ${shown(actual)}`;
 
 /** The payment header is included only while it can still return the result. */
-export function resultJson(result: CallResult) {
+export function resultJson(result: CallResult, { showsResponse }: Pick<How, 'showsResponse'>) {
   const { evidence, payment, error, signedMicroUsd: _signed, ...rest } = result;
   const { job, receipt, disclosures, checkpoint, idempotentReplay, links } = evidence?.execution ?? NONE;
   const { name, value } = payment?.header ?? {};
@@ -44,7 +45,17 @@ export function resultJson(result: CallResult) {
     verification: evidence?.verification ?? null,
     facts: evidence?.facts ?? [],
     links,
+    ...(showsResponse && { response: responseJson(evidence?.response ?? null) }),
   };
+}
+
+/** As the relay returns it: text if the bytes are UTF-8. */
+function responseJson(response: Evidence['response']) {
+  if (response === null) return null;
+  const { status, headers, body: bytes, truncated } = response;
+  const text = fromUtf8(bytes);
+  const [encoding, body] = text === null ? ['base64', toBase64(bytes)] : ['utf8', text];
+  return { status, headers, encoding, body, truncated };
 }
 
 const NONE = {
@@ -65,6 +76,7 @@ export type How = {
   readonly key: string | undefined;
   readonly hasPayee: boolean;
   readonly hasLedger: boolean;
+  readonly showsResponse: boolean;
 };
 
 /** The offer, compared with the limits. */
@@ -85,6 +97,7 @@ export function resultLines(result: CallResult, how: How): readonly string[] {
   if (!how.hasPayee && terms !== null)
     lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
   if (evidence !== null) lines.push(...evidenceLines(evidence));
+  if (evidence !== null && how.showsResponse) lines.push('', ...responseLines(evidence.response));
   const advice = payment === null ? [] : adviceOf(outcome, payment, how, evidence);
   const text = paint(isGood(result) ? 'green' : 'red', OUTCOME_TEXT[outcome]);
   const why = error === null ? '' : ` ${errorLine(error)}`;
@@ -93,6 +106,20 @@ export function resultLines(result: CallResult, how: How): readonly string[] {
     ...(advice.length === 0 ? [] : ['', ...advice.map((line) => `  ${line}`)]),
     '',
     `${text}${why}`,
+  ];
+}
+
+function responseLines(response: Evidence['response']): readonly string[] {
+  if (response === null)
+    return ['  No answer of the target: the relay returns one in its first answer alone, if at all.'];
+  const { status, headers, body, truncated } = response;
+  const text = fromUtf8(body);
+  const size = `${body.length} bytes${truncated === true ? ', cut' : ''}`;
+  return [
+    heading('Answer of the target, as the receipt commits to it'),
+    row('status', `${status}, ${size}`),
+    ...Object.entries(headers).map(([name, value]) => row(shown(name), shown(value))),
+    ...(text === null ? [`  ${toBase64(body)}`] : text.split('\n').map((line) => `  ${shown(line)}`)),
   ];
 }
 

@@ -69,6 +69,23 @@ describe('relay pay: buys one call', () => {
     assert.match(stdout, /\nDelivered\.\n$/);
   });
 
+  test('--show-response: what the target answers, once, as the receipt commits to it', async () => {
+    const bought = scene('/shown', '--show-response', '--key', 'k-shown');
+    const first = await run(bought);
+    assert.equal(first.code, 0, first.stdout + first.stderr);
+    const { response } = JSON.parse(first.stdout);
+    assert.deepEqual([response.status, response.encoding, typeof response.body], [200, 'utf8', 'string']);
+    assert.equal(response.headers['content-type'], 'application/json');
+    const again = JSON.parse((await run(bought)).stdout);
+    assert.deepEqual([again.idempotentReplay, again.response], [true, null]);
+    const other = scene('/shown-as-text', '--show-response');
+    const text = await run({ ...other, args: other.args.filter((one) => one !== '--json') });
+    assert.match(
+      text.stdout,
+      /Answer of the target, as the receipt commits to it\n +status +200, \d+ bytes\n/,
+    );
+  });
+
   test('a failed target is paid for and verified: exit 1', async () => {
     const bought = scene('/fails');
     const book = books();

@@ -140,10 +140,11 @@ var isExecution = ({ status, body }) => {
   const members = jsonObject(body);
   return (status === 200 || status === 502) && "job" in members && "receipt" in members;
 };
-async function present({ send, clock, waiting }, url, body, payment, isResult = isExecution) {
+async function present({ send, clock, waiting }, url, body, payment, isResult = isExecution, more = {}) {
   const until = clock.monotonic() + PRESENT_MS;
   const headers = {
     "content-type": "application/json",
+    ...more,
     ...payment && { [payment.name]: payment.value }
   };
   for (let pause = FIRST_PAUSE_MS;; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
@@ -321,7 +322,7 @@ var LIMITS2 = {
   targetHeaders: limit("headers", { max: 64 }, "Number of headers."),
   targetHeaderBytes: limit("bytes", { max: 16 * KIB }, "Names and values of all headers."),
   decideBodyBytes: limit("bytes", { max: 16 * KIB }, "The complete JSON body of a decision.", "413 body_too_large."),
-  responseBodyBytes: limit("bytes", { max: 64 * KIB }, "How much of the answer of the target is read and hashed. It is never returned or stored.", "Reading stops; the receipt states truncated: true."),
+  responseBodyBytes: limit("bytes", { max: 64 * KIB }, "How much of the answer of the target is read and hashed. It is never stored, and returned only to a caller that asks for it.", "Reading stops; the receipt states truncated: true."),
   responseHeaderBytes: limit("bytes", { max: 16 * KIB }, "Headers of the answer of the target.", "errorCategory protocol_error."),
   policyDnsMs: limit("ms", { max: 2000 }, "DNS lookup of the target before the payment is settled.", "400 target_unresolvable, details.retryable true."),
   answerWaitMs: limit("ms", { max: 1000 }, "How long an answer is delayed so that its links work at once.", "It is sent without further delay; a link may then answer 503 for a short time."),
@@ -1987,6 +1988,40 @@ var shownValue = (value) => {
   return typeof value === "string" ? value : JSON.stringify(value);
 };
 
+// src/buyer/returned-response.ts
+var Response2 = Type.Object({
+  status: Type.Integer(),
+  headers: Type.Record(Type.String(), Type.String()),
+  encoding: oneOf("utf8", "base64"),
+  body: Type.String(),
+  truncated: Truncated
+});
+var isResponse = shapeCheck(Response2);
+function readResponse(answer) {
+  const response = isObject(answer) ? answer.response : undefined;
+  if (response === undefined)
+    return null;
+  if (!isResponse(response))
+    return "unreadable";
+  const { status, headers, encoding, body: text, truncated } = response;
+  const body = encoding === "utf8" ? utf8(text) : fromBase64(text);
+  return body === null ? "unreadable" : { status, headers, body, truncated };
+}
+function faultsOfResponse(response, { outcome }, opened, { idempotentReplay }) {
+  if (response === "unreadable")
+    return compare("response", "as in an execution response", "another form");
+  if (idempotentReplay)
+    return compare("response", "none in a replay", "one");
+  const hash = opened.find((one) => one.ok && one.name === "response_body_sha256");
+  const committed = hash?.ok ? hash.value : null;
+  return [
+    ...compare("response.body", committed ?? "the hash of a disclosure", toHex(sha2562(response.body))),
+    ...compare("response.status", outcome.responseStatus, response.status),
+    ...compare("response.truncated", outcome.truncated, response.truncated),
+    ...compare("response.bytes", outcome.responseBytes, response.body.length)
+  ];
+}
+
 // src/buyer/evidence.ts
 var MEMBERS = {
   mode: Type.String(),
@@ -2045,11 +2080,19 @@ async function checkExecution(primitives, { status, headers, body }, expected) {
   const receiptFaults = faultsOfReceipt(report);
   if (payload === null || receiptFaults.length > 0) {
     const fact = groupOf("receipt_verified_offline", WORDS.receipt_verified_offline, receiptFaults);
-    const more = { ok: false, execution, settlement, facts: [fact], mismatches: receiptFaults };
+    const more = {
+      ok: false,
+      execution,
+      settlement,
+      facts: [fact],
+      mismatches: receiptFaults,
+      response: null
+    };
     return { ...more, verification, earlierPayment: false };
   }
   const earlierPayment = expected.mayBeEarlier && execution.idempotentReplay && (expected.payment === null || payload.payment?.payloadHash !== expected.payment.payloadHash);
   const checkpoint = await faultsOfCheckpoint(execution, payload, keys, primitives);
+  const response = expected.returnResponse ? readResponse(parsedJson(body)) : null;
   const mismatches = {
     receipt_verified_offline: checkpoint,
     receipt_names_payment: faultsOfPayment(payload, headers, expected, earlierPayment),
@@ -2058,7 +2101,8 @@ async function checkExecution(primitives, { status, headers, body }, expected) {
       ...faultsOfOutcome(payload, status),
       ...faultsOfText(report, execution),
       ...faultsOfTime(payload, expected, earlierPayment),
-      ...faultsOfLinks(execution, expected.relay)
+      ...faultsOfLinks(execution, expected.relay),
+      ...response === null ? [] : faultsOfResponse(response, payload, opened ?? [], execution)
     ]
   };
   const all = Object.values(mismatches).flat();
@@ -2069,6 +2113,7 @@ async function checkExecution(primitives, { status, headers, body }, expected) {
     verification,
     facts: FACTS.map((name) => groupOf(name, wordsOf(name, payload, expected), mismatches[name])),
     mismatches: all,
+    response: all.length === 0 && response !== "unreadable" ? response : null,
     earlierPayment
   };
 }
@@ -2693,7 +2738,7 @@ async function signOnce({ ledger, clock }, payer, required, { name }, record, si
 }
 async function deliver(deps, item, { isRecorded, ...made }) {
   const { payment } = made;
-  const presented = await present(deps, item.url, item.text, payment?.header ?? null, item.isResult);
+  const presented = await present(deps, item.url, item.text, payment?.header ?? null, item.isResult, item.headers);
   if (presented.kind === "executed")
     return item.confirm(presented.answer, made);
   const actual = presented.kind === "refused" ? presented.actual : presented.last;
@@ -2719,6 +2764,7 @@ async function purchase(deps, order) {
   const item = {
     url: `${relay}${decisionId === undefined ? PATH : GUIDED_PATH}`,
     text: JSON.stringify(decisionId === undefined ? action : { decisionId, action }),
+    ...order.returnResponse && { headers: { prefer: "return=representation" } },
     asks: ["{}"],
     name: address === null || idempotencyKey === null ? null : { relay, payer: address, idempotencyKey, request: JSON.stringify(request) },
     targetHost: target.hostname,
@@ -2739,7 +2785,8 @@ async function purchase(deps, order) {
         signedAtMs,
         nowMs: deps.clock.now(),
         keys: await keysFor(deps, order, keys, answer),
-        mayBeEarlier: order.repeatable && deps.ledger === null
+        mayBeEarlier: order.repeatable && deps.ledger === null,
+        returnResponse: order.returnResponse ?? false
       });
       const mismatch = "member" in checked ? checked : checked.mismatches[0];
       evidence = "member" in checked ? null : checked;
@@ -2932,7 +2979,7 @@ function relayClient(options) {
     ledger: null
   };
   const acceptDemo = options.acceptDemo ?? false;
-  async function buy(order, more = {}) {
+  async function buy(order, more) {
     const { body, ...rest } = order;
     const request = { ...rest, ...body === undefined ? {} : { body } };
     const repeatable = order.idempotencyKey !== undefined || more.decisionId !== undefined;
@@ -2945,10 +2992,11 @@ function relayClient(options) {
     }
   }
   return {
-    execute: (order) => buy(order),
-    executeGuided: (decisionId, action) => buy(action, { decisionId })
+    execute: (order, options = {}) => buy(order, chosen(options)),
+    executeGuided: (decisionId, action, options = {}) => buy(action, { decisionId, ...chosen(options) })
   };
 }
+var chosen = ({ returnResponse = false }) => ({ returnResponse });
 function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }) {
   const origin = relayOrigin(relay);
   if (origin === null || ![origin, `${origin}/`].includes(relay))
@@ -2978,7 +3026,7 @@ function verified(result) {
   }
   if (evidence === null)
     throw new Error("a verified purchase without its evidence");
-  const { execution, settlement, verification, earlierPayment } = evidence;
+  const { execution, settlement, verification, earlierPayment, response } = evidence;
   const { mode, job, receipt, disclosures, checkpoint, idempotentReplay, links } = execution;
   return {
     outcome,
@@ -2996,7 +3044,8 @@ function verified(result) {
       transaction: settlement?.transaction ?? null
     },
     verification,
-    links
+    links,
+    response
   };
 }
 export {
