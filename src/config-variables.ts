@@ -194,6 +194,11 @@ export const VARIABLES = {
     '10',
     'how often the witnesses are asked, while the log grows',
   ),
+  RETURN_RESPONSES: variable(
+    values.oneOf({ on: true, off: false } as const),
+    'on',
+    '`off`: no caller gets what its target answers; otherwise one that asks for it does, once, and it is never stored',
+  ),
   SCHEDULES: variable(
     values.oneOf({ on: true, off: false } as const),
     'off',

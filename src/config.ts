@@ -145,6 +145,7 @@ function configOf(read: Read, fault: Fault) {
       readsPerMinute: read('RATE_LIMIT_READS_PER_MINUTE'),
       maxInFlight: read('MAX_IN_FLIGHT'),
     },
+    returnsResponses: read('RETURN_RESPONSES'),
     /** CIDR texts: `parseCidr` of the outbound adapter reads each. */
     trustedProxies: read('TRUSTED_PROXIES') ?? [],
     egress: {

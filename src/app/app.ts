@@ -154,6 +154,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     rateLimitPerMinute: clientPerMinute,
     readsPerMinute,
     maxInFlight,
+    returnsResponses: config.returnsResponses,
     retentionDays: config.retentionDays,
     witnesses: config.witnesses && {
       configured: config.witnesses.policy.witnesses.length,

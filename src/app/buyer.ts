@@ -5,7 +5,7 @@ export { systemClock } from '#src/adapters/runtime/clock.ts';
 export type { Evidence, Execution, Fact } from '#src/buyer/evidence.ts';
 export { openLedger } from '#src/buyer/ledger.ts';
 export { limitedSend, present } from '#src/buyer/present.ts';
-export { type Order, type PurchaseResult, purchase } from '#src/buyer/purchase.ts';
+export { type CallResult, type Order, purchase } from '#src/buyer/purchase.ts';
 export {
   buySchedule,
   orderKey,

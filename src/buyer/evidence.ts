@@ -19,6 +19,7 @@ import { isObject } from '#src/lib/is-object.ts';
 import type { Payment } from './payment.ts';
 import type { Answer } from './present.ts';
 import { compare, type Mismatch } from './purchase-error.ts';
+import { faultsOfResponse, type ReturnedResponse, readResponse } from './returned-response.ts';
 
 /** The members of an execution response that a buyer reads. `checkpoint`: a C2SP signed note. */
 const MEMBERS = {
@@ -81,6 +82,8 @@ export type Evidence = {
   readonly facts: readonly Fact[];
   /** Empty if `ok`. */
   readonly mismatches: readonly Mismatch[];
+  /** What the target answered, as the receipt commits to it; null: not asked for, not verified, or not returned. */
+  readonly response: ReturnedResponse | null;
   /** The receipt is of an earlier payment of this wallet with the same idempotency key: this one was not needed. */
   readonly earlierPayment: boolean;
 };
@@ -101,6 +104,8 @@ export type ExpectedPurchase = {
   readonly keys: readonly KeyRecord[];
   /** The buyer chose the idempotency key and has no record of a payment with it: an earlier one may have bought the job. */
   readonly mayBeEarlier: boolean;
+  /** The answer of the target was asked for. Otherwise it is ignored. */
+  readonly returnResponse: boolean;
 };
 
 /** A relay accepts an authorization only if the clocks differ by less: a receipt may be dated by another clock. */
@@ -127,7 +132,14 @@ export async function checkExecution(
   const receiptFaults = faultsOfReceipt(report);
   if (payload === null || receiptFaults.length > 0) {
     const fact = groupOf('receipt_verified_offline', WORDS.receipt_verified_offline, receiptFaults);
-    const more = { ok: false, execution, settlement, facts: [fact], mismatches: receiptFaults };
+    const more = {
+      ok: false,
+      execution,
+      settlement,
+      facts: [fact],
+      mismatches: receiptFaults,
+      response: null,
+    };
     return { ...more, verification, earlierPayment: false };
   }
   const earlierPayment =
@@ -135,6 +147,7 @@ export async function checkExecution(
     execution.idempotentReplay &&
     (expected.payment === null || payload.payment?.payloadHash !== expected.payment.payloadHash);
   const checkpoint = await faultsOfCheckpoint(execution, payload, keys, primitives);
+  const response = expected.returnResponse ? readResponse(parsedJson(body)) : null;
   const mismatches = {
     receipt_verified_offline: checkpoint,
     receipt_names_payment: faultsOfPayment(payload, headers, expected, earlierPayment),
@@ -144,6 +157,7 @@ export async function checkExecution(
       ...faultsOfText(report, execution),
       ...faultsOfTime(payload, expected, earlierPayment),
       ...faultsOfLinks(execution, expected.relay),
+      ...(response === null ? [] : faultsOfResponse(response, payload, opened ?? [], execution)),
     ],
   };
   const all = Object.values(mismatches).flat();
@@ -154,6 +168,7 @@ export async function checkExecution(
     verification,
     facts: FACTS.map((name) => groupOf(name, wordsOf(name, payload, expected), mismatches[name])),
     mismatches: all,
+    response: all.length === 0 && response !== 'unreadable' ? response : null,
     earlierPayment,
   };
 }

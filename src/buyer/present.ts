@@ -3,7 +3,9 @@
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { collected } from '#src/lib/collected.ts';
 import { isObject } from '#src/lib/is-object.ts';
+import { OperatorError } from '#src/lib/operator-error.ts';
 import type { Clock } from '#src/ports/clock.ts';
+import type { Problem } from './purchase-error.ts';
 
 /** One HTTP request and its complete answer; rejects if none came. Redirects are not followed. */
 export type Send = (request: Request) => Promise<Response>;
@@ -29,6 +31,12 @@ export const limitedSend =
     }
   };
 
+/** The answer to a request that orders nothing. Throws `OperatorError` if none came. */
+export const reached = (send: Send, request: Request): Promise<Response> =>
+  send(request).catch((cause: unknown) => {
+    throw new OperatorError(`${new URL(request.url).origin} cannot be reached`, { cause });
+  });
+
 export type PresentDeps = {
   readonly send: Send;
   readonly clock: Clock;
@@ -37,8 +45,6 @@ export type PresentDeps = {
 };
 
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: string };
-
-export type Problem = { readonly code: string; readonly message: string };
 
 export type Presented =
   /** A result, as `isResult` knows it. */
@@ -60,17 +66,19 @@ const isExecution = ({ status, body }: Answer): boolean => {
   return (status === 200 || status === 502) && 'job' in members && 'receipt' in members;
 };
 
-/** POSTs `body` (JSON) with the payment, if there is one, waits as the relay asks, and repeats with the same header. */
+/** POSTs `body` (JSON) with the payment, if there is one, and `more` headers, waits as the relay asks, and repeats with the same header. */
 export async function present(
   { send, clock, waiting }: PresentDeps,
   url: string,
   body: string,
   payment: { readonly name: string; readonly value: string } | null,
   isResult: (answer: Answer) => boolean = isExecution,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Presented> {
   const until = clock.monotonic() + PRESENT_MS;
   const headers = {
     'content-type': 'application/json',
+    ...more,
     ...(payment && { [payment.name]: payment.value }),
   };
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
@@ -91,6 +99,7 @@ async function completeAnswer(send: Send, request: Request): Promise<Answer | st
     const response = await send(request);
     return { status: response.status, headers: response.headers, body: await response.text() };
   } catch (cause) {
+    if (cause instanceof OperatorError) throw cause;
     return cause instanceof AnswerRefused ? cause.message : 'no answer';
   }
 }

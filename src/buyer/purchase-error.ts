@@ -1,13 +1,30 @@
 /** One member of what was received that is not as ordered. `member`: its path, such as `receipt.payment.payer`. */
 export type Mismatch = { readonly member: string; readonly expected: string; readonly actual: string };
 
+/** The relay's own error: its code and its message. */
+export type Problem = { readonly code: string; readonly message: string };
+
+/**
+ * How a purchase ends that is none. `policy_refused`: before anything was signed for it. `unverified`: an answer that is not
+ * proven to be this purchase. `unfinished`: no final answer.
+ */
+export type PurchaseEnd = {
+  readonly outcome: 'policy_refused' | 'relay_refused' | 'unverified' | 'unfinished';
+  /** Of a relay that refused. */
+  readonly problem: Problem | null;
+};
+
 /** Why a purchase is not the buyer's own verified one, or was not made. The message is one line for a person. */
-export class PurchaseError extends Error implements Mismatch {
+export class PurchaseError extends Error implements Mismatch, PurchaseEnd {
   readonly member: string;
   readonly expected: string;
   readonly actual: string;
-  constructor({ member, expected, actual }: Mismatch) {
+  readonly outcome: PurchaseEnd['outcome'];
+  readonly problem: Problem | null;
+  constructor({ member, expected, actual }: Mismatch, end: Partial<PurchaseEnd> = {}) {
     super(`${member}: expected ${expected}, received ${actual}`);
+    this.outcome = end.outcome ?? 'policy_refused';
+    this.problem = end.problem ?? null;
     this.name = 'PurchaseError';
     this.member = member;
     this.expected = expected;

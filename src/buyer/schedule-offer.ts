@@ -19,8 +19,8 @@ import { OperatorError } from '#src/lib/operator-error.ts';
 import { readOffer } from './offer.ts';
 import type { Authorization } from './payment.ts';
 import type { Answer } from './present.ts';
-import { checkedTarget } from './purchase.ts';
 import { type Mismatch, PurchaseError } from './purchase-error.ts';
+import { checkedTarget } from './target-check.ts';
 
 /** The body of the purchase, as every relay accepts it. */
 export type ScheduleBody = {

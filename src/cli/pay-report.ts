@@ -1,21 +1,26 @@
 // What relay pay prints of a purchase: as text, and as JSON.
-import type { Evidence, PurchaseResult } from '#src/app/buyer.ts';
+import type { CallResult, Evidence } from '#src/app/buyer.ts';
+import { fromUtf8, toBase64 } from '#src/domain/encoding.ts';
 import { iso } from '#src/lib/iso.ts';
-import { heading, mark, paint, row, shown } from './terminal.ts';
+import { heading, mark, paint, printError, row, shown } from './terminal.ts';
 import { checkLines, factLines } from './verify.ts';
 
-export const isGood = ({ outcome }: PurchaseResult): boolean =>
-  outcome === 'not_paid' || outcome === 'delivered';
+export const isGood = ({ outcome }: CallResult): boolean => outcome === 'not_paid' || outcome === 'delivered';
 
-type Failure = NonNullable<PurchaseResult['error']>;
+/** With the payment that was signed, if there is one. */
+export function reportWait(why: string, ms: number): void {
+  printError(`${why}; the same request is sent again in ${Math.ceil(ms / 1000)} s`);
+}
+
+type Failure = NonNullable<CallResult['error']>;
 
 /** One line that names the member that differs. */
 export const errorLine = ({ member, expected, actual }: Failure): string =>
   `${shown(member)}: expected ${shown(expected)}, received ${shown(actual)}`;
 
 /** The payment header is included only while it can still return the result. */
-export function resultJson(result: PurchaseResult) {
-  const { evidence, payment, error, ...rest } = result;
+export function resultJson(result: CallResult, { showsResponse }: Pick<How, 'showsResponse'>) {
+  const { evidence, payment, error, signedMicroUsd: _signed, ...rest } = result;
   const { job, receipt, disclosures, checkpoint, idempotentReplay, links } = evidence?.execution ?? NONE;
   const { name, value } = payment?.header ?? {};
   const header = result.outcome === 'unfinished' && name !== undefined && { [name]: value };
@@ -40,7 +45,17 @@ export function resultJson(result: PurchaseResult) {
     verification: evidence?.verification ?? null,
     facts: evidence?.facts ?? [],
     links,
+    ...(showsResponse && { response: responseJson(evidence?.response ?? null) }),
   };
+}
+
+/** As the relay returns it: text if the bytes are UTF-8. */
+function responseJson(response: Evidence['response']) {
+  if (response === null) return null;
+  const { status, headers, body: bytes, truncated } = response;
+  const text = fromUtf8(bytes);
+  const [encoding, body] = text === null ? ['base64', toBase64(bytes)] : ['utf8', text];
+  return { status, headers, encoding, body, truncated };
 }
 
 const NONE = {
@@ -52,7 +67,7 @@ const NONE = {
   links: {},
 };
 
-type PaymentMade = NonNullable<PurchaseResult['payment']>;
+type PaymentMade = NonNullable<CallResult['payment']>;
 
 const validUntil = ({ authorization }: PaymentMade): string => iso(Number(authorization.validBefore) * 1000);
 
@@ -61,10 +76,11 @@ export type How = {
   readonly key: string | undefined;
   readonly hasPayee: boolean;
   readonly hasLedger: boolean;
+  readonly showsResponse: boolean;
 };
 
 /** The offer, compared with the limits. */
-export const policyLines = (relay: string, policy: PurchaseResult['policy']): readonly string[] =>
+export const policyLines = (relay: string, policy: CallResult['policy']): readonly string[] =>
   policy.length === 0
     ? []
     : [
@@ -75,12 +91,13 @@ export const policyLines = (relay: string, policy: PurchaseResult['policy']): re
         ),
       ];
 
-export function resultLines(result: PurchaseResult, how: How): readonly string[] {
+export function resultLines(result: CallResult, how: How): readonly string[] {
   const { relay, policy, evidence, payment, terms, error, outcome } = result;
   const lines = [...policyLines(relay, policy)];
   if (!how.hasPayee && terms !== null)
     lines.push('', `  No one is paid without --pay-to. To pay ${shown(terms.payTo)}, name it with --pay-to.`);
   if (evidence !== null) lines.push(...evidenceLines(evidence));
+  if (evidence !== null && how.showsResponse) lines.push('', ...responseLines(evidence.response));
   const advice = payment === null ? [] : adviceOf(outcome, payment, how, evidence);
   const text = paint(isGood(result) ? 'green' : 'red', OUTCOME_TEXT[outcome]);
   const why = error === null ? '' : ` ${errorLine(error)}`;
@@ -92,8 +109,22 @@ export function resultLines(result: PurchaseResult, how: How): readonly string[]
   ];
 }
 
+function responseLines(response: Evidence['response']): readonly string[] {
+  if (response === null)
+    return ['  No answer of the target: the relay returns one in its first answer alone, if at all.'];
+  const { status, headers, body, truncated } = response;
+  const text = fromUtf8(body);
+  const size = `${body.length} bytes${truncated === true ? ', cut' : ''}`;
+  return [
+    heading('Answer of the target, as the receipt commits to it'),
+    row('status', `${status}, ${size}`),
+    ...Object.entries(headers).map(([name, value]) => row(shown(name), shown(value))),
+    ...(text === null ? [`  ${toBase64(body)}`] : text.split('\n').map((line) => `  ${shown(line)}`)),
+  ];
+}
+
 /** Followed by the member that differs, if there is one. */
-const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
+const OUTCOME_TEXT: Readonly<Record<CallResult['outcome'], string>> = {
   delivered: 'Delivered.',
   target_failed: 'The target failed. The attempt was paid for; its receipt states what happened.',
   unverified: 'NOT verified as your purchase:',
@@ -104,7 +135,7 @@ const OUTCOME_TEXT: Readonly<Record<PurchaseResult['outcome'], string>> = {
 };
 
 function adviceOf(
-  outcome: PurchaseResult['outcome'],
+  outcome: CallResult['outcome'],
   payment: PaymentMade,
   { key, hasLedger }: How,
   evidence: Evidence | null,

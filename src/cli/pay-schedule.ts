@@ -3,7 +3,7 @@ import type { readSchedule, ScheduleOrder, ScheduleResult } from '#src/app/buyer
 import { showUsd } from '#src/domain/payment/price.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { CannotRun } from './exit.ts';
-import { errorLine, policyLines } from './pay-report.ts';
+import { errorLine, policyLines, reportWait } from './pay-report.ts';
 import { isUrl, readJsonSource } from './read-source.ts';
 import { paint, print, printError, printJson, row, shown, table } from './terminal.ts';
 
@@ -30,9 +30,7 @@ export async function paySchedule(options: ScheduleOptions): Promise<boolean> {
   const buyer = await import('#src/app/buyer.ts');
   const [calendar, clock, send] = [buyer.temporalCalendar(), buyer.systemClock(), buyer.limitedSend()];
   const body = named(path, () => buyer.readScheduleBody(value, calendar));
-  const waiting = (why: string, ms: number) =>
-    printError(`${why}; the same request is sent again in ${Math.ceil(ms / 1000)} s`);
-  const deps = { calendar, clock, send, waiting };
+  const deps = { calendar, clock, send, waiting: reportWait };
   const readState = (url: string) => buyer.readSchedule({ send }, url);
   const order = { relay, body, runs, maxMicroUsd: maxUsd, limits };
   if (privateKey === null) {

@@ -1,7 +1,7 @@
 // relay pay: buys one call from a relay within the buyer's limits, and verifies that the result is this purchase.
 import { randomUUID } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Order, PurchaseResult } from '#src/app/buyer.ts';
+import type { CallResult, Order } from '#src/app/buyer.ts';
 import { parsedJson } from '#src/domain/canonical-json.ts';
 import { microUsd } from '#src/domain/payment/price.ts';
 import { readVariable } from '../config.ts';
@@ -10,7 +10,7 @@ import { METHODS, PRICE } from '../domain/limits.ts';
 import { SCHEDULE_LIMITS } from '../domain/schedule/limits.ts';
 import { CannotRun, exiting } from './exit.ts';
 import { textOf } from './options.ts';
-import { errorLine, type How, isGood, resultJson, resultLines } from './pay-report.ts';
+import { errorLine, type How, isGood, reportWait, resultJson, resultLines } from './pay-report.ts';
 import { paySchedule } from './pay-schedule.ts';
 import { readJsonSource } from './read-source.ts';
 import { print, printError, printJson } from './terminal.ts';
@@ -33,6 +33,7 @@ type Options = {
   readonly schedule?: string;
   readonly runs?: number;
   readonly maxUsd?: bigint;
+  readonly showResponse?: true;
   readonly dryRun?: true;
   readonly json?: true;
 };
@@ -54,6 +55,8 @@ Without --key a key is made and printed.
 --ledger records each payment before it is sent (no signature, no request). A repeat of an order with the same --key and
 ledger presents the same payment, so that no relay can charge it twice. With --budget-usd, the payments that
 were signed on one UTC day are limited; a payment counts from its record on, whatever became of it.
+--show-response asks for what the target answers, at most 64 KiB of its body: the relay returns it in its first answer alone
+and does not store it. Its bytes must be those that the receipt commits to.
 relay verify reads the output of --json: the receipt, its disclosures and a checkpoint.
 
 --schedule buys runs of a schedule, from a relay that sells them: the file is the JSON body {webhook, schedule,
@@ -110,6 +113,7 @@ export function addPay(program: Command): void {
     .option('--runs <number>', 'with --schedule: how many runs', readRuns)
     .option('--max-usd <usd>', 'with --schedule: pay no more than this for all runs together', readPrice)
     .option('--pay-to <address>', 'the payee that you expect; no one else is paid', readAddress)
+    .option('--show-response', 'print what the target answers, which the relay returns once')
     .option('--dry-run', 'show the offer and compare it with the limits; pay nothing')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP)
@@ -192,10 +196,16 @@ async function pay(url: string | undefined, options: Options): Promise<boolean> 
     payer: privateKey === null ? null : keyPayer(privateKey),
     keys,
     repeatable: options.key !== undefined,
+    returnResponse: options.showResponse ?? false,
   };
   const deps = { send: limitedSend(), clock, primitives, waiting: reportWait, ledger };
   const result = await purchase(deps, order);
-  report(result, json === true, { key, hasPayee: options.payTo !== undefined, hasLedger: ledger !== null });
+  report(result, json === true, {
+    key,
+    hasPayee: options.payTo !== undefined,
+    hasLedger: ledger !== null,
+    showsResponse: options.showResponse ?? false,
+  });
   return isGood(result);
 }
 
@@ -209,9 +219,9 @@ function readWallet({ dryRun }: Options) {
 
 function payRuns(url: string | undefined, options: Options, schedule: string): Promise<boolean> {
   const { method, header, body, bodyFile, keys, runs, maxUsd, relay, key, ledger, budgetUsd, json } = options;
-  if ([url, method, header, body, bodyFile, keys].some((one) => one !== undefined))
+  if ([url, method, header, body, bodyFile, keys, options.showResponse].some((one) => one !== undefined))
     throw new CannotRun(
-      'with --schedule the file has the request: leave out the URL, --method, --header, --body, --body-file and --keys',
+      'with --schedule the file has the request: leave out the URL, --method, --header, --body, --body-file, --keys and --show-response',
     );
   if (runs === undefined || maxUsd === undefined)
     throw new CannotRun('--schedule needs --runs and --max-usd');
@@ -250,12 +260,8 @@ const limitsOf = ({ maxPrice, network, payTo, allowHost }: Options): Order['limi
   allowHosts: allowHost ?? null,
 });
 
-function reportWait(why: string, ms: number): void {
-  printError(`${why}; the same payment is presented again in ${Math.ceil(ms / 1000)} s`);
-}
-
-function report(result: PurchaseResult, json: boolean, how: How): void {
-  if (json) printJson(resultJson(result));
+function report(result: CallResult, json: boolean, how: How): void {
+  if (json) printJson(resultJson(result, how));
   else print(...resultLines(result, how));
   if (json && result.error !== null) printError(errorLine(result.error));
 }

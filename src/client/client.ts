@@ -2,7 +2,7 @@
 // pay` makes, without its ledger.
 import type { x402Client } from '@x402/fetch';
 import { limitedSend } from '../buyer/present.ts';
-import { type Order, type PurchaseResult, purchase } from '../buyer/purchase.ts';
+import { type CallResult, type Order, purchase } from '../buyer/purchase.ts';
 import type { Json } from '../domain/canonical-json.ts';
 import { isSpellableName, relayOrigin } from '../domain/destination/url.ts';
 import { microUsd } from '../domain/payment/price.ts';
@@ -48,6 +48,11 @@ export type WebhookOrder = {
   readonly timeoutMs?: number;
 };
 
+export type ExecuteOptions = {
+  /** Return what the target answers: the relay does it once, in its first answer, and stores it nowhere. */
+  readonly returnResponse?: boolean;
+};
+
 /** Every member is compared with the order, the payment and the signed receipt. */
 export type VerifiedPurchase = {
   /** `delivered`: the target answered 2xx. `target_failed`: it did not; the attempt was paid for, and has a receipt too. */
@@ -79,6 +84,16 @@ export type VerifiedPurchase = {
   /** The offline report of the receipt. */
   readonly verification: VerificationReport;
   readonly links: Readonly<Record<string, string>>;
+  /**
+   * What the target answered: the receipt commits to the bytes of the body, at most 64 KiB, and states status and cut. null:
+   * it was not asked for, the first answer was lost, or the relay returns none.
+   */
+  readonly response: {
+    readonly status: number;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: Uint8Array;
+    readonly truncated: boolean | 'unknown';
+  } | null;
 };
 
 /**
@@ -117,9 +132,13 @@ type RelayErrorDetails = Pick<RelayError, 'member' | 'expected' | 'actual' | 'pr
 
 export type RelayClient = {
   /** Buys one call. Resolves only with a verified purchase; rejects with a `RelayError`. */
-  execute(order: WebhookOrder): Promise<VerifiedPurchase>;
+  execute(order: WebhookOrder, options?: ExecuteOptions): Promise<VerifiedPurchase>;
   /** The same for what a decision approved (POST /api/decide/webhook): the action must be the one that was decided on. */
-  executeGuided(decisionId: string, action: WebhookOrder): Promise<VerifiedPurchase>;
+  executeGuided(
+    decisionId: string,
+    action: WebhookOrder,
+    options?: ExecuteOptions,
+  ): Promise<VerifiedPurchase>;
 };
 
 /** Throws a TypeError for an option that cannot be used. Nothing is requested before a call. */
@@ -137,7 +156,10 @@ export function relayClient(options: RelayClientOptions): RelayClient {
     ledger: null,
   };
   const acceptDemo = options.acceptDemo ?? false;
-  async function buy(order: WebhookOrder, more: Pick<Order, 'decisionId'> = {}): Promise<VerifiedPurchase> {
+  async function buy(
+    order: WebhookOrder,
+    more: Pick<Order, 'decisionId' | 'returnResponse'>,
+  ): Promise<VerifiedPurchase> {
     const { body, ...rest } = order;
     const request = { ...rest, ...(body === undefined ? {} : { body: body as Json }) } as Order['request'];
     const repeatable = order.idempotencyKey !== undefined || more.decisionId !== undefined;
@@ -151,10 +173,12 @@ export function relayClient(options: RelayClientOptions): RelayClient {
     }
   }
   return {
-    execute: (order) => buy(order),
-    executeGuided: (decisionId, action) => buy(action, { decisionId }),
+    execute: (order, options = {}) => buy(order, chosen(options)),
+    executeGuided: (decisionId, action, options = {}) => buy(action, { decisionId, ...chosen(options) }),
   };
 }
+
+const chosen = ({ returnResponse = false }: ExecuteOptions) => ({ returnResponse });
 
 function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }: RelayClientOptions) {
   const origin = relayOrigin(relay);
@@ -173,7 +197,7 @@ function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }: R
   };
 }
 
-function verified(result: PurchaseResult): VerifiedPurchase {
+function verified(result: CallResult): VerifiedPurchase {
   const { outcome, error, evidence, payment, problem } = result;
   if (outcome !== 'delivered' && outcome !== 'target_failed') {
     const { member = null, expected = null, actual = null, message = outcome } = error ?? {};
@@ -182,7 +206,7 @@ function verified(result: PurchaseResult): VerifiedPurchase {
     throw new RelayError(code, message, { member, expected, actual, problem, payment: header });
   }
   if (evidence === null) throw new Error('a verified purchase without its evidence');
-  const { execution, settlement, verification, earlierPayment } = evidence;
+  const { execution, settlement, verification, earlierPayment, response } = evidence;
   const { mode, job, receipt, disclosures, checkpoint, idempotentReplay, links } = execution;
   return {
     outcome,
@@ -201,5 +225,6 @@ function verified(result: PurchaseResult): VerifiedPurchase {
     },
     verification,
     links,
+    response,
   };
 }

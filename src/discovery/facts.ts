@@ -21,6 +21,8 @@ export type Deployment = {
   readonly readsPerMinute: number;
   /** Executions at the same time in one process. */
   readonly maxInFlight: number;
+  /** Callers may ask for what their target answers. */
+  readonly returnsResponses: boolean;
   /** Paid schedules; absent: off. */
   readonly schedules?: { readonly horizonDays: number };
   /** Days after which reads no longer return jobs, and receipts and decisions; the event log keeps everything. */

@@ -26,7 +26,7 @@ export function guidanceText(facts: Facts): string {
   const steps = callOrder(facts).map((step, i) => `${i + 1}. ${step}`);
   return [
     PURPOSE,
-    whenText(),
+    whenText(facts),
     `Price: ${chargeText(facts)} A refusal (any 4xx, 508) and a replay are never charged.`,
     `Order of calls (paths are below the server of this description):\n${steps.join('\n')}`,
     ...(facts.askedFor === null ? [] : [`Payment: ${HOW_TO_PAY.join(' ')}`]),
@@ -44,9 +44,14 @@ export const USE_WHEN = [
   'You want to pay per action, without an account.',
 ];
 
-export const AVOID_WHEN = [
+/** How a caller asks for the answer of its target, and by MCP. */
+export const ASK_FOR_RESPONSE = 'Prefer: return=representation';
+
+export const avoidWhen = ({ returnsResponses }: Facts) => [
   'The target is on localhost, in a private network, or not HTTPS.',
-  'The task takes several steps, or needs the body of the target’s answer: only its status is returned.',
+  returnsResponses
+    ? 'The task takes several steps, or needs more of the target’s answer than its first 64 KiB, once and on request.'
+    : 'The task takes several steps, or needs the body of the target’s answer: only its status is returned.',
   'The price is not acceptable.',
   'The target cannot safely receive duplicate attempts without idempotency (retry.attempts above 1 may send more than once).',
 ];
@@ -60,8 +65,8 @@ export const NEVER_SEND = [
 
 export const NEVER_SEND_TEXT = `Never send ${NEVER_SEND.slice(0, -1).join(', ')} or ${NEVER_SEND.at(-1)}.`;
 
-export const whenText = (): string =>
-  `Use it when: ${USE_WHEN.join(' ')}\n\nNot when: ${AVOID_WHEN.join(' ')} ${NEVER_SEND_TEXT}`;
+export const whenText = (facts: Facts): string =>
+  `Use it when: ${USE_WHEN.join(' ')}\n\nNot when: ${avoidWhen(facts).join(' ')} ${NEVER_SEND_TEXT}`;
 
 /** The calls from decision to verification: one or two sentences each, with paths. */
 export function callOrder(facts: Facts): readonly string[] {
@@ -99,11 +104,14 @@ function payment({ askedFor }: Facts): string {
   return 'It answers 402: compare price, network and payee with your policy, pay with an x402 client and repeat with the payment header.';
 }
 
-function limitsText({ rateLimitPerMinute }: Facts): string {
+function limitsText({ rateLimitPerMinute, returnsResponses }: Facts): string {
   const { retryAttempts, timeoutMs, requestBodyBytes, idempotencyKeyLength, decisionsPerMinute } = LIMITS;
   return (
     `${retryAttempts.min} to ${retryAttempts.max} attempts, ${timeoutMs.min} to ${timeoutMs.max} ms each, request body up to ` +
     `${requestBodyBytes.max / 1024} kB, idempotencyKey ${idempotencyKeyLength.min} to ${idempotencyKeyLength.max} characters, ${rateLimitPerMinute} calls and ` +
-    `${decisionsPerMinute.max} decisions a minute from one address. The target's answer body is never returned.`
+    `${decisionsPerMinute.max} decisions a minute from one address. ` +
+    (returnsResponses
+      ? `The target's answer is in \`response\` of the first answer to a call with \`${ASK_FOR_RESPONSE}\`; it is never stored.`
+      : "The target's answer body is never returned.")
   );
 }

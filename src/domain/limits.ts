@@ -100,7 +100,7 @@ export const LIMITS = {
   responseBodyBytes: limit(
     'bytes',
     { max: 64 * KIB },
-    'How much of the answer of the target is read and hashed. It is never returned or stored.',
+    'How much of the answer of the target is read and hashed. It is never stored, and returned only to a caller that asks for it.',
     'Reading stops; the receipt states truncated: true.',
   ),
   responseHeaderBytes: limit(

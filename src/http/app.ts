@@ -178,7 +178,15 @@ function preflight(allow: string): Response {
 
 /** What routes read, and what clients send although no route reads it: browsers would not send the request without them. */
 const REQUEST_HEADERS = [
-  ...['content-type', 'accept', 'authorization', 'idempotency-key', 'if-none-match', 'cache-control'],
+  ...[
+    'content-type',
+    'accept',
+    'authorization',
+    'idempotency-key',
+    'if-none-match',
+    'cache-control',
+    'prefer',
+  ],
   ...['x-request-id', 'traceparent', 'tracestate', 'baggage'],
   ...['mcp-protocol-version', 'mcp-method', 'mcp-name', 'mcp-session-id', 'last-event-id'],
   // x402 clients send the last one with a request, where it has no meaning.

@@ -32,6 +32,17 @@ export type OutboundRequest = {
   /** Exact bytes on the wire; null: no body. */
   readonly body: Uint8Array | null;
   readonly timeoutMs: number;
+  /** Whether the caller gets what the target answers; absent: it is hashed, and not kept. */
+  readonly keepsResponse?: boolean;
+};
+
+/** What a target answered, as far as it was read. For its caller alone: never stored, logged or traced. */
+export type TargetResponse = {
+  readonly status: number;
+  /** Content-Type and Retry-After, where it has them: names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  readonly truncated: Truncated;
 };
 
 export type AttemptReport = {
@@ -65,4 +76,6 @@ export type AttemptReport = {
   readonly retryAfterMs: number | null;
   /** The target requests no further attempts (410, or `webhook-delivery: abort-message`). */
   readonly abort: boolean;
+  /** null: none arrived, or none was to be kept. */
+  readonly response: TargetResponse | null;
 };

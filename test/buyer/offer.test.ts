@@ -62,6 +62,20 @@ describe('an offer outside the limits is not signed', () => {
       assert.deepEqual([signed, presented, result.payment], [0, 0, null]);
     });
 
+  test('a relay that is busy is asked again', async () => {
+    for (const status of [408, 429, 503]) {
+      const { relay, buy } = buyerWorld();
+      let busy = 2;
+      relay.lie({
+        respond: async (request, honest) =>
+          request.url.endsWith(EXECUTE) && busy-- > 0 ? new Response(null, { status }) : honest(),
+      });
+      const bought = await buy();
+      good(bought);
+      assert.deepEqual([bought.signed, bought.presented], [1, 1]);
+    }
+  });
+
   test('the price is compared and shown in dollars', async () => {
     const { relay, buy } = buyerWorld();
     relay.lie({ offer: term('amount', '1234567') });

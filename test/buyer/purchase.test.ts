@@ -2,7 +2,7 @@
 // and at most one payment is signed. Offers are in offer.test.ts.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { PurchaseResult } from '#src/buyer/purchase.ts';
+import type { CallResult } from '#src/buyer/purchase.ts';
 import { buyerWorld, decoded, good, jwkOf, membersOf, REQUEST, WALLETS } from '#test/support/buyer-world.ts';
 import {
   changed,
@@ -308,7 +308,7 @@ describe('an unclear answer: the same payment is presented again, and never a se
       { status: 402, headers: { 'PAYMENT-REQUIRED': value } },
     );
   };
-  const endings: readonly (readonly [string, Lies, PurchaseResult['outcome'], RegExp])[] = [
+  const endings: readonly (readonly [string, Lies, CallResult['outcome'], RegExp])[] = [
     ['HTML', answering(html), 'unfinished', /200 of type text\/html/],
     [
       'an answer without receipt',

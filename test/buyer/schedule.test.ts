@@ -147,6 +147,33 @@ describe('a buyer of runs', () => {
     assert.equal((await it.buy(3, { maxMicroUsd: 9000n })).outcome, 'funded');
   });
 
+  test('a target that the relay refuses is found before anything is signed, and before the relay is asked for a run', async () => {
+    const it = world();
+    const error = { code: 'unsafe_target', message: 'The target is not a public HTTPS address.' };
+    const asked: string[] = [];
+    it.relay.lie({
+      async respond(request) {
+        asked.push(new URL(request.url).pathname);
+        return Response.json({ ok: false, allowed: false, error });
+      },
+    });
+    const refused = await it.buy(2);
+    assert.deepEqual([refused.outcome, refused.error?.member], ['policy_refused', 'target']);
+    assert.deepEqual([asked, it.relay.presented.length], [['/api/policy/check'], 0]);
+  });
+
+  test('the relay is cut off after the first run: the next offer is asked for again', async () => {
+    const it = world();
+    let cut = 2;
+    it.relay.lie({
+      respond: async (request, honest) =>
+        request.url.endsWith('/runs') && !request.headers.has('payment-signature') && cut-- > 0
+          ? null
+          : honest(),
+    });
+    assert.deepEqual([(await it.buy(2)).outcome, cut, it.signed()], ['funded', -1, 2]);
+  });
+
   test('a dry run compares the offer, and signs nothing', async () => {
     const it = world();
     const { outcome, policy } = await it.buy(3, { paying: null });

@@ -69,6 +69,23 @@ describe('relay pay: buys one call', () => {
     assert.match(stdout, /\nDelivered\.\n$/);
   });
 
+  test('--show-response: what the target answers, once, as the receipt commits to it', async () => {
+    const bought = scene('/shown', '--show-response', '--key', 'k-shown');
+    const first = await run(bought);
+    assert.equal(first.code, 0, first.stdout + first.stderr);
+    const { response } = JSON.parse(first.stdout);
+    assert.deepEqual([response.status, response.encoding, typeof response.body], [200, 'utf8', 'string']);
+    assert.equal(response.headers['content-type'], 'application/json');
+    const again = JSON.parse((await run(bought)).stdout);
+    assert.deepEqual([again.idempotentReplay, again.response], [true, null]);
+    const other = scene('/shown-as-text', '--show-response');
+    const text = await run({ ...other, args: other.args.filter((one) => one !== '--json') });
+    assert.match(
+      text.stdout,
+      /Answer of the target, as the receipt commits to it\n +status +200, \d+ bytes\n/,
+    );
+  });
+
   test('a failed target is paid for and verified: exit 1', async () => {
     const bought = scene('/fails');
     const book = books();
@@ -96,7 +113,7 @@ describe('relay pay: never pays twice', () => {
     assert.deepEqual(factsOf(result), ALL_GOOD);
     assert.deepEqual([book.payments().length, new Set(book.payments()).size], [3, 1]);
     assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
-    assert.match(result.stderr, /no answer; the same payment is presented again in \d+ s/);
+    assert.match(result.stderr, /no answer; the same request is sent again in \d+ s/);
   });
 
   test('503 payment_unconfirmed: waits for Retry-After and presents the same payment', async () => {
@@ -112,7 +129,7 @@ describe('relay pay: never pays twice', () => {
     const result = await run(bought);
     it.front.rule(null);
     assert.equal(result.code, 0, result.stdout + result.stderr);
-    assert.match(result.stderr, /503 payment_unconfirmed; the same payment is presented again in 1 s/);
+    assert.match(result.stderr, /503 payment_unconfirmed; the same request is sent again in 1 s/);
     assert.deepEqual(factsOf(result), ALL_GOOD);
     assert.equal(new Set(book.payments()).size, 1);
     assert.deepEqual([book.charges(), book.calls(bought).length], [1, 1]);
@@ -137,6 +154,19 @@ describe('relay pay: never pays twice', () => {
     assert.equal(code, 1);
     assert.match(stdout, /\nThe relay refused[^\n]*answer: expected [^\n]*insufficient_funds[^\n]*\n$/);
     assert.match(stdout, /\n {2}The signed payment can be charged until 2\d{3}-/);
+  });
+
+  test('a literal private address, and a reserved name: found before anything is signed', async () => {
+    for (const url of ['https://10.0.0.1/hook', 'https://[fd00::1]/', 'https://printer.internal/']) {
+      const book = books();
+      const { args, ...scene } = it.scene('/private');
+      const result = await run({ ...scene, args: ['pay', url, ...args.slice(2)] });
+      assert.equal(result.code, 1, result.stderr);
+      const { outcome, error, payment } = JSON.parse(result.stdout);
+      assert.deepEqual([outcome, error.member, payment], ['policy_refused', 'target', null]);
+      assert.match(error.actual, /^unsafe_target: /);
+      assert.deepEqual([book.charges(), book.payments()], [0, []]);
+    }
   });
 
   test('a redirect is not followed: the payment goes to no other address', async () => {

@@ -8,7 +8,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import * as source from '#src/client/client.ts';
 import * as built from '#src/verify/built/client.js';
 import { REQUEST, WALLETS } from '#test/support/buyer-world.ts';
-import { changed, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
+import { ANSWERED, changed, lyingRelay, PAY_TO } from '#test/support/lying-relay.ts';
 
 type Client = {
   readonly relayClient: typeof built.relayClient;
@@ -52,6 +52,14 @@ for (const [name, { relayClient, RelayError }] of Object.entries(BOTH)) {
       assert.deepEqual([bought.idempotentReplay, bought.earlierPayment], [false, false]);
       assert.equal(bought.payment?.payer, privateKeyToAccount(WALLETS[0]).address.toLowerCase());
       assert.equal(relay.presented.length, 1);
+    });
+
+    test('the answer of the target, on request: the bytes that the receipt commits to', async () => {
+      const { client } = world();
+      const asked = await client.execute(REQUEST, { returnResponse: true });
+      assert.equal(Buffer.from(asked.response?.body ?? []).toString(), ANSWERED.body);
+      const other = await client.execute({ ...REQUEST, idempotencyKey: 'order-2' });
+      assert.equal(other.response, null);
     });
 
     test('a failed target resolves: the attempt was paid for, and has a receipt', async () => {

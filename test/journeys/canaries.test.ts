@@ -1,7 +1,10 @@
 // Canary words in every place that a caller or a target can fill. They occur in the caller's own answer, and nowhere else.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { canaryFor, filesBelow, formsOf, wordsIn } from '#test/support/canaries.ts';
+import { runCli } from '#test/support/cli.ts';
 import { fixedPort } from '#test/support/fixed-port.ts';
 import type { Ended, Service } from '#test/support/service.ts';
 import { opened } from '#test/support/service-receipts.ts';
@@ -87,11 +90,17 @@ const request = (outcome: string) => ({
 /** The outcomes of the executed calls. */
 const OUTCOMES = ['good', 'bad', 'moved', 'broken', 'silent', 'elsewhere', 'closed'] as const;
 
+/** A call that asks for the answer of its target, its replay, and a target that fails. */
+const RETURNED = ['good', 'good', 'bad'] as const;
+
 const executed: Answered<Executed & ErrorBody>[] = [];
+const returned: Answered<Executed & ErrorBody & Returned>[] = [];
 const refusals: Answered<ErrorBody>[] = [];
 /** Of public endpoints. */
 const published: (readonly [url: string, text: string])[] = [];
 let ended: Ended;
+
+type Returned = { readonly response?: { readonly body: string; readonly headers: Record<string, string> } };
 
 async function executeAll(): Promise<void> {
   const nobodysPort = await fixedPort();
@@ -102,6 +111,11 @@ async function executeAll(): Promise<void> {
     if (outcome === 'closed') sent.url = sent.url.replace(`:${world.target.port}`, `:${nobodysPort}`);
     executed.push(await execute(service, sent, CALLER_HEADERS));
     executed.push(await execute(service, sent, CALLER_HEADERS));
+  }
+  const url = `${service.url}/api/execute/webhook`;
+  for (const outcome of RETURNED) {
+    const sent = { ...request(outcome), idempotencyKey: `${KEY} returned ${outcome}` };
+    returned.push(await post(url, sent, { ...CALLER_HEADERS, prefer: 'return=representation' }));
   }
 }
 
@@ -147,7 +161,7 @@ async function refuseAll(): Promise<void> {
 }
 
 async function readAll(): Promise<void> {
-  const ids = executed.flatMap(({ body }) => [body.job.id, body.receipt.id]);
+  const ids = [...executed, ...returned].flatMap(({ body }) => [body.job.id, body.receipt.id]);
   const paths = [
     ...[...new Set(ids)].flatMap((id) => [
       ...(id.startsWith('job_')
@@ -237,7 +251,7 @@ describe('canaries', () => {
     const [first] = world.target.requests;
     const sent = Buffer.concat([Buffer.from(first?.head ?? ''), first?.body ?? Buffer.alloc(0)]);
     assert.deepEqual(wordsIn(ALL, sent), [PATH, QUERY, HOST, HEADER_NAME, HEADER_VALUE, BODY_NAME, BODY]);
-    assert.equal(world.target.requests.length, 5);
+    assert.equal(world.target.requests.length, 5 + 2);
   });
 
   test("the caller's own answer opens what the caller sent, in its disclosures alone", () => {
@@ -247,6 +261,23 @@ describe('canaries', () => {
       const contained = wordsIn(ALL, JSON.stringify([...opened(disclosures)]));
       assert.deepEqual(contained, [PATH, QUERY, HOST, HEADER_NAME, STRIPPED, KEY]);
     }
+  });
+
+  test('the first answer to a caller that asks has the body of the target, and no header that was not to be returned', () => {
+    const contained = returned.map(({ status, headers, body: { response, disclosures: _, ...rest } }) => {
+      assert.deepEqual(wordsIn(ALL, JSON.stringify([rest, [...headers]])), []);
+      return [
+        status,
+        rest.idempotentReplay,
+        response?.headers,
+        wordsIn(ALL, JSON.stringify(response ?? null)),
+      ];
+    });
+    assert.deepEqual(contained, [
+      [200, false, { 'content-type': 'application/json' }, [RESPONSE_BODY]],
+      [200, true, undefined, []],
+      [502, false, { 'content-type': 'application/json' }, [RESPONSE_BODY]],
+    ]);
   });
 
   test('refusals repeat no value: at most names of unknown properties, and the URL of a policy check', () => {
@@ -280,8 +311,17 @@ describe('canaries', () => {
     ended = await service.stop();
     assertClean();
     // The search works: it finds the ids of the jobs.
-    const id = executed[0]?.body.job.id ?? '';
+    const id = returned[0]?.body.job.id ?? '';
     assert.ok(filesBelow(world.dataDir).some(([, bytes]) => bytes.includes(id)));
+  });
+
+  test('no export of the log contains any', async () => {
+    const file = join(world.folder, 'export.ndjson');
+    const { code, stderr } = await runCli(['export', '--out', file], { env: { DATA_DIR: world.dataDir } });
+    assert.equal(code, 0, stderr);
+    const written = readFileSync(file);
+    assert.deepEqual(wordsIn(ALL, written), []);
+    assert.ok(written.includes(returned[0]?.body.job.id ?? '?'));
   });
 
   test('no log line contains any', () => {
@@ -296,6 +336,6 @@ describe('canaries', () => {
     assert.ok(collector.spans().length > 100, `${collector.spans().length}`);
     assert.deepEqual(wordsIn(ALL, collector.bytes()), []);
     // The search works: it finds the ids of the jobs.
-    assert.ok(collector.bytes().includes(executed[0]?.body.job.id ?? '?'));
+    assert.ok(collector.bytes().includes(returned[0]?.body.job.id ?? '?'));
   });
 });

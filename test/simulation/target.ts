@@ -38,6 +38,7 @@ const BASE: AttemptReport = {
   truncated: false,
   retryAfterMs: null,
   abort: false,
+  response: null,
 };
 
 const failed = (errorCategory: ErrorCategory, reason: FailureReason) => ({ errorCategory, reason });

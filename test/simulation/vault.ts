@@ -16,7 +16,7 @@ export class VaultStore {
     this.keys.clear();
   }
 
-  put(made: NewKey): void {
+  put(made: NewText): void {
     this.keys.set(made.name, made);
     this.#ever.set(made.name, made);
   }

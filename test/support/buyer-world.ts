@@ -1,7 +1,7 @@
 // A buyer in front of a relay that may lie, without HTTP and without waiting: what a purchase comes to, and how many payments
 // were signed and presented.
 import assert from 'node:assert/strict';
-import { type Order, type PurchaseResult, purchase } from '#src/buyer/purchase.ts';
+import { type CallResult, type Order, purchase } from '#src/buyer/purchase.ts';
 import { keyPayer } from '#src/buyer/wallet.ts';
 import { letPass, manualClock } from './fakes.ts';
 import { type LyingRelay, lyingRelay, PAY_TO } from './lying-relay.ts';
@@ -17,7 +17,7 @@ export const REQUEST: Order['request'] = {
   idempotencyKey: 'order-4711',
 };
 
-export type Bought = { readonly result: PurchaseResult; readonly signed: number; readonly presented: number };
+export type Bought = { readonly result: CallResult; readonly signed: number; readonly presented: number };
 
 export function buyerWorld() {
   const manual = manualClock();
@@ -61,7 +61,7 @@ export const good = ({ result }: Bought): void => {
 /** The first payment, as JSON. */
 export const decoded = ({ presented: [first = ''] }: LyingRelay) =>
   Buffer.from(first, 'base64').toString('utf8');
-export const membersOf = ({ evidence, error }: PurchaseResult) =>
+export const membersOf = ({ evidence, error }: CallResult) =>
   evidence?.mismatches.map(({ member }) => member) ?? [error?.member];
 
 export const jwkOf = ({ keyId, x }: TestKey) => ({ kty: 'OKP', crv: 'Ed25519', kid: keyId, x });

@@ -134,6 +134,7 @@ const answered: AttemptReport = {
   truncated: false,
   retryAfterMs: null,
   abort: false,
+  response: null,
 };
 
 export const succeeding = (changes: Partial<AttemptReport> = {}): AttemptReport => ({

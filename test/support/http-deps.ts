@@ -47,6 +47,7 @@ export const execution = (changes: Partial<Execution> = {}): Execution => ({
   },
   receipt: { id: RECEIPT, keyId: 'key-1', jws: JWS },
   payment: null,
+  response: null,
   disclosures: ['WyJzYWx0IiwidGFyZ2V0X3VybCIsImh0dHBzOi8vYS5leGFtcGxlLyJd'],
   ...changes,
 });
@@ -296,6 +297,7 @@ const settings: HttpSettings = {
   rateLimitPerMinute: 60,
   readsPerMinute: 1_000_000,
   maxInFlight: 512,
+  returnsResponses: true,
   retentionDays: { jobs: 7, receipts: 30 },
   witnesses: null,
   trustsProxy: () => false,

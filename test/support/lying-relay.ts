@@ -10,7 +10,8 @@ import { normaliseRequest, type WebhookRequest } from '#src/domain/job/webhook-r
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
-import { discloseRequest } from '#src/usecases/execution/disclosures.ts';
+import { discloseRequest, discloseResponse } from '#src/usecases/execution/disclosures.ts';
+import { succeeding } from './fakes.ts';
 import { forged } from './given-receipt.ts';
 import { loopbackServer } from './loopback-server.ts';
 import { hashWith, type TestKey, testKey } from './primitives.ts';
@@ -64,6 +65,14 @@ export type LyingRelay = {
 
 type Stored = { readonly payload: ReceiptPayload; readonly disclosures: readonly string[] };
 
+/** What the target answers, to a buyer that asks for it. */
+export const ANSWERED = {
+  headers: { 'content-type': 'text/plain' },
+  encoding: 'utf8',
+  body: 'the answer: ü',
+  truncated: false,
+} as const;
+
 type Signed = { readonly authorization: Readonly<Record<string, string>>; readonly signature: string };
 type Header = {
   readonly payload: Signed;
@@ -90,7 +99,9 @@ export function lyingRelay(
       return Response.json({ keys: [toJwk(key.record), toJwk(checkpointKey.record)] });
     if (pathname !== '/api/execute/webhook') return new Response('no such page', { status: 404 });
     const payment = headers.get('PAYMENT-SIGNATURE');
-    return payment === null ? unpaid() : paid(payment, json);
+    return payment === null
+      ? unpaid()
+      : paid(payment, json, headers.get('prefer') === 'return=representation');
   }
 
   function unpaid(): Response {
@@ -121,30 +132,46 @@ export function lyingRelay(
     );
   }
 
-  async function paid(header: string, json: string): Promise<Response> {
+  async function paid(header: string, json: string, returnsResponse: boolean): Promise<Response> {
     const presentedNow: Header = JSON.parse(Buffer.from(header, 'base64').toString());
     const ordered: WebhookRequest = JSON.parse(json);
     const request = lies.order?.(ordered) ?? ordered;
     const { nonce = '', from } = presentedNow.payload.authorization;
     const named = `${from} ${request.idempotencyKey}`;
     const earlier = byNonce.get(nonce) ?? byKey.get(named);
-    const made = earlier ?? execute(presentedNow, request);
+    const made = earlier ?? execute(presentedNow, request, returnsResponse);
     byNonce.set(nonce, made);
     if (request.idempotencyKey !== undefined) byKey.set(named, made);
-    const answer = await answerOf(made, earlier !== undefined);
+    const honestly = await answerOf(made, earlier !== undefined);
+    const response = { response: { ...ANSWERED, status: made.payload.outcome.responseStatus } };
+    const isReturned = returnsResponse && earlier === undefined;
+    const answer = isReturned ? { ...honestly, body: { ...honestly.body, ...response } } : honestly;
     answers.push(structuredClone(answer));
     const { status, header: settled, body } = lies.answer?.(answer) ?? answer;
     const headers = settled === null ? {} : { 'PAYMENT-RESPONSE': base64(settled) };
     return Response.json(body, { status, headers });
   }
 
-  function execute({ payload: signed, accepted }: Header, request: WebhookRequest): Stored {
+  function execute(
+    { payload: signed, accepted }: Header,
+    request: WebhookRequest,
+    returnsResponse: boolean,
+  ): Stored {
     const [jobId, receiptId] = [makeId('job', randomBytes(16)), makeId('rcpt', randomBytes(16))];
     const target = readTarget(request.url);
     if (isRefused(target)) throw new Error(target.message);
     const normal = normaliseRequest(request, target.href);
     const body = normal.body === undefined ? null : utf8(JSON.stringify(normal.body));
     const opened = discloseRequest({ keyedHash: hashWith('lying') }, jobId, normal, target, body);
+    const bytes = Buffer.from(ANSWERED.body);
+    const read = {
+      responseBytes: bytes.length,
+      responseBodySha256: createHash('sha256').update(bytes).digest('hex'),
+    };
+    const unread = { responseBytes: null, responseBodySha256: null };
+    const report = { ...succeeding(returnsResponse ? read : unread), truncated: false };
+    const answered = discloseResponse({ keyedHash: hashWith('lying') }, jobId, report);
+    const { responseBytes, responseCommitment } = answered.facts;
     const status = outcome(request);
     const failed = status < 200 || status > 299;
     const at = new Date(now()).toISOString();
@@ -191,13 +218,14 @@ export function lyingRelay(
         status: result,
         responseStatus: status,
         errorCategory,
-        responseBytes: null,
+        responseBytes,
         truncated: false,
-        _sd: [],
+        _sd: responseCommitment === null ? [] : [responseCommitment],
       },
       stream: { id: `job-${jobId}`, revision: '2', chain: 'A'.repeat(43) },
     };
-    return { payload, disclosures: opened.disclosures.map((one) => one.text) };
+    const disclosures = [...opened.disclosures, ...answered.disclosures];
+    return { payload, disclosures: disclosures.map((one) => one.text) };
   }
 
   async function answerOf({ payload: made, disclosures }: Stored, replay: boolean): Promise<Draft> {

@@ -1,7 +1,8 @@
 // The state of one attempt while it runs, and its report.
 import type { ErrorCategory, Timings } from '../../domain/event-fields.ts';
 import type { FailureReason } from '../../domain/failure-reasons.ts';
-import type { AttemptReport } from '../../ports/outbound.ts';
+import type { AttemptReport, TargetResponse } from '../../ports/outbound.ts';
+import type { BodyCopy } from './body-copy.ts';
 import type { BodyHash } from './body-hash.ts';
 
 /** The attempt ended without a complete response. */
@@ -34,11 +35,16 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
  * `yes` once a well-formed response head has arrived, an interim one (1xx) included.
  */
 export type Attempt = Mutable<
-  Omit<AttemptReport, 'errorCategory' | 'reason' | 'timings' | 'responseBytes' | 'responseBodySha256'>
+  Omit<
+    AttemptReport,
+    'errorCategory' | 'reason' | 'timings' | 'responseBytes' | 'responseBodySha256' | 'response'
+  >
 > & {
   timings: Mutable<Omit<Timings, 'totalMs'>>;
   /** Of the response's body, so far; null until a response head has arrived. */
   body: BodyHash | null;
+  /** Of the response, for its caller; null: none is kept. */
+  kept: (Pick<TargetResponse, 'status' | 'headers'> & { readonly body: BodyCopy }) | null;
   /** ms since the last call, or since the start. */
   lap(): number;
   /** ms since the start. */
@@ -63,6 +69,7 @@ export function newAttempt(monotonic: () => number, timeoutMs: number): Attempt 
     address: null,
     leafSha256: null,
     body: null,
+    kept: null,
     truncated: false,
     retryAfterMs: null,
     abort: false,
@@ -82,7 +89,7 @@ function rounded(ms: number): number {
 
 /** `failure` null: a complete 2xx response. */
 export function reportOf(attempt: Attempt, failure: Failure | null): AttemptReport {
-  const { body, timings, lap, total, isOver, ...known } = attempt;
+  const { body, kept, timings, lap, total, isOver, ...known } = attempt;
   return {
     ...known,
     errorCategory: failure?.category ?? null,
@@ -90,5 +97,6 @@ export function reportOf(attempt: Attempt, failure: Failure | null): AttemptRepo
     timings: { ...timings, totalMs: total() },
     responseBytes: body?.bytes ?? null,
     responseBodySha256: body?.digest() ?? null,
+    response: kept && { ...kept, body: kept.body.bytes(), truncated: known.truncated },
   };
 }

@@ -6,6 +6,7 @@ import { isSuccess, retryAfterMs } from '../../domain/job/retry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OutboundRequest } from '../../ports/outbound.ts';
 import { type Attempt, AttemptFailed, invalid, isDefect } from './attempt.ts';
+import { BodyCopy } from './body-copy.ts';
 import { BodyHash } from './body-hash.ts';
 import type { Connection } from './connection.ts';
 import { exchangeFailure } from './failure.ts';
@@ -37,7 +38,7 @@ export function exchange(
         if (isUnsent && isSuccess(head.status)) throw invalid('response_before_request');
         attempt.sent = 'yes';
         attempt.timings.ttfbMs ??= attempt.lap();
-        if (head.status >= 200) readHead(head, attempt, now());
+        if (head.status >= 200) readHead(head, attempt, now(), request.keepsResponse === true);
         else if (head.status === 101) {
           attempt.status = head.status;
           throw invalid('protocol_switched');
@@ -108,10 +109,25 @@ function requestBytes({ target, method, headers, body }: OutboundRequest): Buffe
   return body === null ? start : Buffer.concat([start, body]);
 }
 
-function readHead({ status, headers }: ResponseHead, attempt: Attempt, nowMs: number): void {
+/** Of a kept response. */
+const KEPT_HEADERS = ['content-type', 'retry-after'] as const;
+
+function readHead(
+  { status, headers }: ResponseHead,
+  attempt: Attempt,
+  nowMs: number,
+  keepsResponse: boolean,
+): void {
   attempt.phase = 'body';
   attempt.status = status;
   attempt.body = new BodyHash();
+  if (keepsResponse) {
+    const values = KEPT_HEADERS.map((name) => [name, headers.get(name)] as const);
+    const present = values.filter(
+      (one): one is [(typeof KEPT_HEADERS)[number], string] => one[1] !== undefined,
+    );
+    attempt.kept = { status, headers: Object.fromEntries(present), body: new BodyCopy() };
+  }
   attempt.retryAfterMs = retryAfterMs(headers.get('retry-after') ?? null, nowMs);
   attempt.abort = status === 410 || headers.get('webhook-delivery')?.toLowerCase() === 'abort-message';
 }
@@ -122,6 +138,7 @@ function keepBody(attempt: Attempt, block: Buffer, start: number, end: number): 
   if (body === null || attempt.truncated) return true;
   const limit = Math.min(end, start + LIMITS.responseBodyBytes.max - body.bytes);
   body.add(block, start, limit);
+  attempt.kept?.body.add(block, start, limit);
   attempt.truncated = limit < end;
   return attempt.truncated;
 }

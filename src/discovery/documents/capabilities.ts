@@ -1,7 +1,7 @@
 // The capabilities: what the service does not do, its rules, and every limit that a caller can reach.
 import { addressOf, openDocument, paymentTerms } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { DONE_WHEN, FAILED_VERIFIES, TEST_TARGET } from '#src/discovery/guidance.ts';
+import { ASK_FOR_RESPONSE, DONE_WHEN, FAILED_VERIFIES, TEST_TARGET } from '#src/discovery/guidance.ts';
 import { pathTemplate, ROUTES } from '#src/discovery/routes.ts';
 import { STRIPPED } from '#src/domain/destination/headers.ts';
 import { RETRIED_CATEGORIES, RETRIED_STATUSES } from '#src/domain/job/retry.ts';
@@ -13,12 +13,14 @@ import { policyPreset } from './catalog.ts';
 export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
   mode: facts.mode,
   payment: paymentTerms(facts),
-  doesNot: DOES_NOT.map((text) => (facts.schedules === undefined ? text : text.replace(UNSCHEDULED, 'E'))),
+  doesNot: [facts.returnsResponses ? KEEPS_NO_ANSWER : RETURNS_NO_ANSWER, ...DOES_NOT].map((text) =>
+    facts.schedules === undefined ? text : text.replace(UNSCHEDULED, 'E'),
+  ),
   execution: {
     methods: [...METHODS],
     scheme: 'https',
     redirectsFollowed: false,
-    responseBodyReturned: false,
+    responseBodyReturned: facts.returnsResponses ? ASK_FOR_RESPONSE : false,
     strippedHeaders: [...STRIPPED],
     rules: EXECUTION_RULES,
   },
@@ -101,10 +103,13 @@ const configured = (facts: Facts) => ({
 
 const UNSCHEDULED = 'Schedule or repeat paid calls later, or e';
 
+const RETURNS_NO_ANSWER =
+  'Return or keep the body or headers of the answer of the target: status, size and a commitment only.';
+const KEEPS_NO_ANSWER = `Keep the body or headers of the answer of the target: a call with the header ${ASK_FOR_RESPONSE} gets them in its first answer alone, in \`response\`; status, size and a commitment are recorded.`;
+
 const DOES_NOT = [
   'Run several steps, conditions or any orchestration: one call is one request.',
   'Send GET, HEAD or OPTIONS, speak other protocols than HTTPS, or follow redirects.',
-  'Return or keep the body or headers of the answer of the target: status, size and a commitment only.',
   `Call localhost, private networks, cloud metadata or itself, except its test target and what EGRESS_ALLOW_CIDRS exempts (development only). ${TEST_TARGET}`,
   'Schedule or repeat paid calls later, or execute browser steps.',
   'Store long-lived secrets, or hold funds, accounts or API keys of callers.',

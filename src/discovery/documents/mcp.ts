@@ -20,7 +20,7 @@ export const MCP_TOOLS = [
     ROUTES.execute,
     'Use it for one bounded side effect that needs proof; not for private addresses, and not for several steps. Give an ' +
       'idempotencyKey: a repeat with the same key returns the first result and sends and charges nothing. A target that ' +
-      'fails is a result with job.status "failed" and a receipt; the body of its answer is never returned.',
+      'fails is a result with job.status "failed" and a receipt.',
   ),
   tool(
     'execute_guided_webhook',
@@ -59,9 +59,20 @@ export const mcpTools = ({ schedules }: Pick<Facts, 'schedules'>): readonly McpT
 
 export type McpTool = (typeof MCP_TOOLS)[number] | (typeof SCHEDULE_TOOLS)[number];
 
-export function toolDescription({ description, route }: McpTool, facts: Facts): string {
-  return route.paid ? `${description} ${priceText(facts)}` : description;
+export function toolDescription(tool: McpTool, facts: Facts): string {
+  const { description, route } = tool;
+  const answer = isExecution(tool) ? ` ${answerText(facts)}` : '';
+  return route.paid ? `${description}${answer} ${priceText(facts)}` : description;
 }
+
+/** Whether the tool calls a target. */
+export const isExecution = ({ route }: McpTool): boolean =>
+  route === ROUTES.execute || route === ROUTES.executeGuided;
+
+const answerText = ({ returnsResponses }: Facts): string =>
+  returnsResponses
+    ? "With returnResponse true the first result has the target's answer in `response`; it is never stored."
+    : "The body of the target's answer is never returned.";
 
 function priceText({ askedFor, offer }: Facts): string {
   if (askedFor === null) return 'Not charged: this service runs in demo mode.';
@@ -81,7 +92,7 @@ const listed = (names: readonly string[]): string => names.join(', ').replace(/,
 export function serverInstructions(facts: Facts): string {
   return [
     PURPOSE,
-    whenText(),
+    whenText(facts),
     'Order: decide_webhook (free); on "pay_and_execute" execute_guided_webhook with the same action; verify_receipt. ' +
       `Or execute_webhook at once. The action is done only when ${DONE_WHEN}.`,
     `${listed(paidTools(facts))}: ${priceText(facts)}`,

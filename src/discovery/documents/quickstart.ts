@@ -13,7 +13,7 @@ import {
 } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import {
-  AVOID_WHEN,
+  avoidWhen,
   callOrder,
   DONE_WHEN,
   FAILED_VERIFIES,
@@ -59,7 +59,7 @@ export const quickstart = document([ROUTES.quickstart], {
   },
   minimalRequest: minimalRequest(facts),
   callFlow: callFlow(facts),
-  decisionRules: { useWhen: USE_WHEN, avoidWhen: AVOID_WHEN },
+  decisionRules: { useWhen: USE_WHEN, avoidWhen: avoidWhen(facts) },
   limits: {
     allowedMethods: [...METHODS],
     maxRetryAttempts: LIMITS.retryAttempts.max,

@@ -137,7 +137,7 @@ function guide(facts: Facts, before: string): string {
 
 > ${PURPOSE} ${chargeText(facts)}
 
-${whenText()}
+${whenText(facts)}
 
 Order of calls, below ${facts.baseUrl}:
 

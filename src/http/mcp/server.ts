@@ -15,13 +15,20 @@ import {
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { methodAndPath } from '#src/discovery/document.ts';
-import { type McpTool, mcpTools, serverInstructions, toolDescription } from '#src/discovery/documents/mcp.ts';
+import {
+  isExecution,
+  type McpTool,
+  mcpTools,
+  serverInstructions,
+  toolDescription,
+} from '#src/discovery/documents/mcp.ts';
 import type { Facts } from '#src/discovery/facts.ts';
 import { fromBase64, fromUtf8, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
 import { Closed, Count } from '#src/domain/schema-parts.ts';
 import type { Endpoint, Operation } from '#src/http/endpoint.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
+import { REPRESENTATION } from '#src/http/request/preference.ts';
 import { contextOf, setContext } from '#src/http/request/request-context.ts';
 import { invalidRequest, type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody, faultAnswer, refusalAnswer } from '#src/http/response/errors.ts';
@@ -30,7 +37,7 @@ import type { Logger } from '#src/ports/logger.ts';
 import type { McpMessage } from './message.ts';
 
 export function mcpServer(facts: Facts, endpoints: readonly Endpoint[], route: Routed, logger: Logger) {
-  const served = mcpTools(facts).map((tool) => servedTool(tool, endpoints));
+  const served = mcpTools(facts).map((tool) => servedTool(tool, endpoints, facts));
   const tools = served.map((tool) => listedTool(tool, facts));
   const options = {
     capabilities: { tools: {} },
@@ -84,33 +91,53 @@ const PAYMENT_ERROR = 'x402/error';
 const PAYMENT_RESPONSE = 'x402/payment-response';
 
 /** `input`: the body of the route's POST, or what its path has a parameter for. `output`: the route's answer. */
-type ServedTool = McpTool & { readonly input: SchemaCheck<TSchema>; readonly output: TSchema };
+type ServedTool = McpTool & {
+  readonly input: SchemaCheck<TSchema>;
+  readonly output: TSchema;
+  /** Its argument `returnResponse` is the header Prefer of the route. */
+  readonly returnsResponse: boolean;
+};
 
-function servedTool(tool: McpTool, endpoints: readonly Endpoint[]): ServedTool {
+/** An argument of a tool alone: it is no part of the request, and of no repeat. */
+const RETURN_RESPONSE = 'returnResponse';
+const ReturnResponse = Type.Optional(
+  Type.Boolean({
+    default: false,
+    description:
+      'true: the first result of this call has what the target answered, in `response`. It is never stored, and a replay has none.',
+  }),
+);
+
+function servedTool(tool: McpTool, endpoints: readonly Endpoint[], facts: Facts): ServedTool {
   const called = endpoints.find(({ route }) => methodAndPath(route) === methodAndPath(tool.route));
   const { id, body, answers } = called?.operation ?? {};
   const output = (answers?.[200] ?? answers?.[201])?.[1];
   if (typeof output !== 'object' || output === null)
     throw new Error(`${tool.name} has no route with a schema`);
   const input = schemaCheck<TSchema>(body ?? Closed(id === undefined ? {} : { id: idSchema(id) }));
-  return { ...tool, input, output };
+  return { ...tool, input, output, returnsResponse: facts.returnsResponses && isExecution(tool) };
 }
 
 /** A text of another form is the route's to judge: it refuses it as a record that is not there. */
 const idSchema = ({ description }: NonNullable<Operation['id']>) => Type.String({ description });
 
 function listedTool(tool: ServedTool, facts: Facts): Tool {
-  const { name, title, route, input, output } = tool;
+  const { name, title, route, output } = tool;
   // The SDK's client holds results with isError against the schema as well: they are in it.
   const outputs = [output, ToolError, ...(route.paid ? [PaymentRequired] : [])];
   return {
     name,
     title,
     description: toolDescription(tool, facts),
-    inputSchema: { ...input.schema, type: 'object' },
+    inputSchema: { ...inputSchemaOf(tool), type: 'object' },
     outputSchema: { type: 'object', anyOf: outputs },
     annotations: { title, ...annotationsOf(tool) },
   };
+}
+
+function inputSchemaOf({ input: { schema }, returnsResponse }: ServedTool): TSchema {
+  if (!returnsResponse) return schema;
+  return { ...schema, properties: { ...schema.properties, [RETURN_RESPONSE]: ReturnResponse } };
 }
 
 /** An execution may delete something at the target, and does so twice if it is repeated without an idempotency key. */
@@ -146,12 +173,15 @@ const errorBody = schemaCheck(ErrorBody);
  */
 async function callRoute(tool: ServedTool, message: McpMessage, outer: Request, route: Routed) {
   const { method, path } = tool.route;
-  const given = member(message.params, 'arguments') ?? {};
+  const { given, returnsResponse } = argumentsOf(tool, message);
+  if (typeof returnsResponse !== 'boolean')
+    return refusalAnswer(invalidRequest([{ path: `/${RETURN_RESPONSE}`, message: 'Expected boolean' }]));
   const faults = method === 'GET' ? tool.input.faults(given) : [];
   if (faults.length > 0) return refusalAnswer(invalidRequest(faults));
   const headers = new Headers({ 'content-type': 'application/json' });
   const via = outer.headers.get('via');
   if (via !== null) headers.set('via', via);
+  if (returnsResponse) headers.set('prefer', REPRESENTATION);
   setPayment(member(member(message.params, '_meta'), PAYMENT), headers);
   const id = pathSegment(String(member(given, 'id')));
   const body = method === 'POST' ? { body: JSON.stringify(given) } : {};
@@ -159,6 +189,15 @@ async function callRoute(tool: ServedTool, message: McpMessage, outer: Request, 
   const context = contextOf(outer);
   setContext(request, { id: context.id, client: context.client, headers: new Map(), route: null });
   return route(request);
+}
+
+/** `given`: for the route. */
+function argumentsOf(tool: ServedTool, message: McpMessage) {
+  const given = member(message.params, 'arguments') ?? {};
+  const asked = tool.returnsResponse ? member(given, RETURN_RESPONSE) : undefined;
+  if (asked === undefined || !record.matches(given)) return { given, returnsResponse: false };
+  const rest = Object.entries(given).filter(([name]) => name !== RETURN_RESPONSE);
+  return { given: Object.fromEntries(rest), returnsResponse: asked };
 }
 
 /** A URL has no segment that is empty or dots only, however it is encoded: in their place, a text that is no identifier. */

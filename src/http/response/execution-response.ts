@@ -1,13 +1,16 @@
 // An execution as a paid route answers it: the schema, the links that work at once, and the job that an error names.
 import { Type } from '@sinclair/typebox';
-import { ErrorCategory, Mode, PaymentFacts } from '#src/domain/event-fields.ts';
+import { fromUtf8, toBase64 } from '#src/domain/encoding.ts';
+import { ErrorCategory, Mode, oneOf, PaymentFacts, Truncated } from '#src/domain/event-fields.ts';
 import { DecisionRecorded } from '#src/domain/events/decision.ts';
 import { FailureReasonShown } from '#src/domain/failure-reasons.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
 import { bodyWarnings, type WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { LIMITS } from '#src/domain/limits.ts';
 import { shownSignature } from '#src/domain/receipt/payload.ts';
 import { Fault, type Refused } from '#src/domain/refusal.ts';
 import { Closed, HttpStatus, Instant, Link, Nullable, Warnings } from '#src/domain/schema-parts.ts';
+import type { TargetResponse } from '#src/ports/outbound.ts';
 import type { Guided } from '#src/usecases/execution/execute-guided-webhook.ts';
 import type { Execution } from '#src/usecases/execution/execution-call.ts';
 import { ExecutionLinks, jobLinks, type Links } from './links.ts';
@@ -51,6 +54,22 @@ export const ExecutionResponse = Closed({
   ),
   warnings: Type.Optional(Warnings),
   links: ExecutionLinks,
+  response: Type.Optional(
+    Closed(
+      {
+        status: HttpStatus,
+        headers: Type.Record(Type.String(), Type.String(), {
+          description: 'content-type and retry-after, where the target sent them.',
+        }),
+        encoding: oneOf('utf8', 'base64'),
+        body: Type.String({
+          description: `The bytes that were read, at most ${LIMITS.responseBodyBytes.max}: as text if they are UTF-8, else in base64. Their SHA-256 is the disclosure response_body_sha256, which opens a commitment of the receipt.`,
+        }),
+        truncated: Truncated,
+      },
+      'What the target answered to the last attempt: only where the call asked for it, and only in its first answer. It is not stored.',
+    ),
+  ),
 });
 type ExecutionResponse = typeof ExecutionResponse.static;
 
@@ -74,7 +93,7 @@ const paymentShown = shownBy(ExecutionResponse.properties.payment);
 
 /** `request`: that was executed. `checkpoint`: the newest, as it is when this is answered. */
 export function executionShown(
-  { mode, replay, job, receipt, payment, disclosures }: Execution,
+  { mode, replay, job, receipt, payment, disclosures, response }: Execution,
   request: WebhookRequest,
   links: Links,
   checkpoint: string | null,
@@ -95,7 +114,18 @@ export function executionShown(
       receipt: links.receipt(id),
       verifyReceipt: links.verifyReceipt(id),
     },
+    ...(response === null ? {} : { response: responseShown(response) }),
   };
+}
+
+/** JSON restores either text to the very bytes. */
+function responseShown({ status, headers, body, truncated }: TargetResponse) {
+  const text = fromUtf8(body);
+  const shown =
+    text === null
+      ? { encoding: 'base64' as const, body: toBase64(body) }
+      : { encoding: 'utf8' as const, body: text };
+  return { status, headers: { ...headers }, ...shown, truncated };
 }
 
 export function guidedShown(

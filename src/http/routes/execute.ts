@@ -18,6 +18,7 @@ import {
   rateRule,
 } from '#src/http/request/parse-request.ts';
 import { type GateDeps, paymentGate } from '#src/http/request/payment-gate.ts';
+import { prefersRepresentation, REPRESENTATION } from '#src/http/request/preference.ts';
 import { contextOf, countedAs } from '#src/http/request/request-context.ts';
 import { type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import {
@@ -37,7 +38,7 @@ import type { Transparency } from '#src/usecases/transparency/proofs.ts';
 
 export type ExecuteDeps = ParseDeps &
   GateDeps &
-  Settings<'baseUrl' | 'offer' | 'rateLimitPerMinute'> & {
+  Settings<'baseUrl' | 'offer' | 'rateLimitPerMinute' | 'returnsResponses'> & {
     execute(input: ExecuteInput): Promise<Execution | Refused>;
     executeGuided(input: GuidedInput): Promise<Guided | Refused>;
     readonly transparency: Pick<Transparency, 'latest'>;
@@ -103,13 +104,13 @@ type PaidEndpoint<S extends TSchema> = {
   /** `caller`: who calls, and how. `shown`: the body of the answer, made when the payment header is. */
   execute(
     body: Static<S>,
-    caller: Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via'>,
+    caller: Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via' | 'returnsResponse'>,
   ): Promise<{ readonly execution: Execution; shown(): unknown } | Refused>;
 };
 
 function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S>): Endpoint {
   const { route, check, response, errors } = paid;
-  const { baseUrl, offer, rateLimitPerMinute } = deps.settings;
+  const { baseUrl, offer, rateLimitPerMinute, returnsResponses } = deps.settings;
   const gate = paymentGate(deps, route);
   const links = linksFrom(baseUrl);
   // One rule for both: the paid routes share a caller's rate.
@@ -122,6 +123,7 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
       502: ['The target failed: a recorded, receipted outcome.', response],
     },
     paidUsd: usd(offer),
+    ...(returnsResponses && { header: PREFER }),
     errors: {
       ...BODY_ERRORS,
       400: 'The request is invalid (a header Idempotency-Key beside another idempotencyKey, too) or its target is refused: nothing was sent.',
@@ -138,12 +140,22 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
     const keyed = paid.withKey(parsed.body, request.headers);
     if (isRefused(keyed)) return gate.refuse(keyed);
     const client = deps.clientKey(countedAs(contextOf(request).client));
-    const caller = { presented, payer, client, via: request.headers.get('via') };
+    const { headers: given } = request;
+    const returnsResponse = returnsResponses && prefersRepresentation(given);
+    const caller = { presented, payer, client, via: given.get('via'), returnsResponse };
     const done = await paid.execute(keyed.body, caller).catch((thrown: unknown) => {
       throw faultWithJobLink(thrown, links);
     });
     if (isRefused(done)) return gate.refuse(withJobLink(done, links));
-    const headers = await gate.settled(done.execution, presented);
-    return json(statusOf(done.execution), done.shown(), headers);
+    const settled = await gate.settled(done.execution, presented);
+    const applied = done.execution.response === null ? {} : { 'preference-applied': REPRESENTATION };
+    return json(statusOf(done.execution), done.shown(), { ...settled, ...applied });
   });
 }
+
+const PREFER = {
+  name: 'Prefer',
+  description:
+    '`return=representation`: the answer of the target is returned in `response`, as far as it was read, in the first answer of this call alone. It is never stored, and a replay has none. `Preference-Applied` says that it is there.',
+  values: [REPRESENTATION],
+} as const;

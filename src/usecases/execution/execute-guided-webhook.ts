@@ -13,7 +13,7 @@ import { withinDeadline } from '#src/usecases/response-deadline.ts';
 import { type ExecuteDeps, executeWebhook } from './execute-webhook.ts';
 import type { ExecuteInput, Execution } from './execution-call.ts';
 
-export type GuidedInput = Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via'> & {
+export type GuidedInput = Pick<ExecuteInput, 'presented' | 'payer' | 'client' | 'via' | 'returnsResponse'> & {
   readonly decisionId: string;
   /** Valid by its schema. */
   readonly action: WebhookRequest;

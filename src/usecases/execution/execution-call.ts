@@ -12,7 +12,7 @@ import { type Allowed, Fault, type Refused } from '#src/domain/refusal.ts';
 import type { Clock, Entropy } from '#src/ports/clock.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { logFault } from '#src/ports/outage.ts';
-import type { OutboundRequest } from '#src/ports/outbound.ts';
+import type { OutboundRequest, TargetResponse } from '#src/ports/outbound.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import type { AgentSigner, KeyedHash, Signer } from '#src/ports/signer.ts';
 import { fingerprint, type ReadRequest } from '#src/usecases/decisions/judge-request.ts';
@@ -38,6 +38,8 @@ export type ExecuteInput = {
   readonly client: string;
   /** The Via header of the caller's request. */
   readonly via: string | null;
+  /** The caller gets what the target answers, if this very call is the one that is sent. It is no part of the request. */
+  readonly returnsResponse?: boolean;
   /** Absent: it is no run of a schedule. */
   readonly run?: RunInput;
 };
@@ -72,6 +74,8 @@ export type Execution = {
   readonly payment: PaymentFacts | null;
   /** For the payer only: opens the salted commitments of the receipt. */
   readonly disclosures: readonly string[];
+  /** Of the last attempt: only if the caller asked for it, and never of a replay. */
+  readonly response: TargetResponse | null;
 };
 
 /** The request as it came, and what is derived from it once. */
@@ -184,7 +188,7 @@ const NONCE_BYTES = 64;
 /** The outbound request of one attempt; its timestamp is signed, so it is made once per attempt. */
 export async function outboundRequest(
   { clock, signer, agentSigner, entropy, baseUrl, pseudonym }: SendDeps,
-  { read, body }: Call,
+  { read, body, returnsResponse = false }: Call,
   jobId: string,
 ): Promise<OutboundRequest> {
   const timestampSeconds = Math.floor(clock.now() / 1000);
@@ -200,7 +204,7 @@ export async function outboundRequest(
     (message) => signer.current().sign(message),
     agent,
   );
-  return { target: read.target, method, headers, body, timeoutMs };
+  return { target: read.target, method, headers, body, timeoutMs, keepsResponse: returnsResponse };
 }
 
 export const openRequest = (deps: DiscloseDeps, { read, body }: Call, jobId: string): RequestDisclosures =>
@@ -209,7 +213,7 @@ export const openRequest = (deps: DiscloseDeps, { read, body }: Call, jobId: str
 // ── what it returns ─────────────────────────────────────────────────────────────────────────────────────
 
 export const ranNow = (ran: Ran, { disclosures }: RequestDisclosures): Execution =>
-  executionOf(ran.job, false, [...disclosures, ...ran.disclosures]);
+  executionOf(ran.job, false, [...disclosures, ...ran.disclosures], ran.response);
 
 /**
  * Returns the disclosures again only to the requester, who has just sent the same request again, and only those that open
@@ -220,13 +224,14 @@ export function replayOf(deps: DiscloseDeps, call: Call, job: CompletedJob): Exe
   const { disclosures } = openRequest(deps, call, jobId);
   const recorded = new Set(Object.values(commitments));
   const open = disclosures.filter(({ commitment }) => recorded.has(commitment));
-  return executionOf(job, true, open);
+  return executionOf(job, true, open, null);
 }
 
 function executionOf(
   { started, attempts, completed, receipt }: CompletedJob,
   replay: boolean,
   disclosures: readonly Disclosure[],
+  response: TargetResponse | null,
 ): Execution {
   if (receipt === null) throw new Error('a completed job has its receipt in the same append');
   return {
@@ -246,6 +251,7 @@ function executionOf(
     receipt: { id: receipt.receiptId, keyId: receipt.keyId, jws: receipt.jws },
     payment: started.payment,
     disclosures: disclosures.map(({ text }) => text),
+    response,
   };
 }
 

@@ -21,6 +21,7 @@ import {
   type Outbound,
   OutboundDefect,
   type OutboundRequest,
+  type TargetResponse,
 } from '#src/ports/outbound.ts';
 import type { KeyedHash } from '#src/ports/signer.ts';
 import {
@@ -54,6 +55,8 @@ export type Ran = {
   readonly kind: 'closed';
   readonly job: CompletedJob;
   readonly disclosures: readonly Disclosure[];
+  /** Of the last attempt, if its caller asked for it. It is in no event. */
+  readonly response: TargetResponse | null;
 };
 
 /**
@@ -105,7 +108,11 @@ export async function attempt(
 type Made = { readonly made: EventOf<'AttemptMade'>; readonly disclosures: readonly Disclosure[] };
 /** Another attempt follows. */
 type ToRetry = Made & { readonly kind: 'retry'; readonly waitMs: number };
-type Final = Made & { readonly kind: 'final'; readonly completed: EventOf<'JobCompleted'> };
+type Final = Made & {
+  readonly kind: 'final';
+  readonly completed: EventOf<'JobCompleted'>;
+  readonly response: TargetResponse | null;
+};
 type Outcome = ToRetry | Final;
 
 function outcomeOf(deps: RunDeps, running: Running, startedAt: string, report: AttemptReport): Outcome {
@@ -122,11 +129,12 @@ function outcomeOf(deps: RunDeps, running: Running, startedAt: string, report: A
   const [made] = recording.events;
   const { disclosures } = opened;
   if (retry.willRetry) return { kind: 'retry', made, disclosures, waitMs: retry.waitMs };
-  const response = discloseResponse(deps, jobId, report);
-  const completing = completeJob(response.facts, isoNow(deps), evolveJob(running.state, made));
+  const { response } = report;
+  const body = discloseResponse(deps, jobId, report);
+  const completing = completeJob(body.facts, isoNow(deps), evolveJob(running.state, made));
   if (completing.kind === 'impossible') throw new Error(completing.why);
   const [completed] = completing.events;
-  return { kind: 'final', made, disclosures: [...disclosures, ...response.disclosures], completed };
+  return { kind: 'final', made, disclosures: [...disclosures, ...body.disclosures], completed, response };
 }
 
 const recorded = ({
@@ -154,11 +162,11 @@ const recorded = ({
 async function complete(
   deps: RunDeps,
   running: Running,
-  { made, disclosures, completed }: Final,
+  { made, disclosures, completed, response }: Final,
 ): Promise<Ran> {
   const job = await closeJob(deps, running, [made, completed]);
-  const ownRun = job.completed.closedBy === 'owner';
-  return { kind: 'closed', job, disclosures: ownRun ? [...running.disclosures, ...disclosures] : [] };
+  if (job.completed.closedBy !== 'owner') return { kind: 'closed', job, disclosures: [], response: null };
+  return { kind: 'closed', job, disclosures: [...running.disclosures, ...disclosures], response };
 }
 
 /** Records an attempt that will be followed by another, and waits until that one is due. */
@@ -201,7 +209,8 @@ function closeDefective(deps: RunDeps, jobId: string, sent: Sent, defect: unknow
 
 async function closeOwn(deps: RunDeps, jobId: string, cause: Interruption): Promise<Ran> {
   const closed = await closeUnsent(deps, await loadSurely(deps, JOB, jobId), cause, 'owner');
-  return { kind: 'closed', job: closed ?? (await loadClosed(deps, jobId)), disclosures: [] };
+  const job = closed ?? (await loadClosed(deps, jobId));
+  return { kind: 'closed', job, disclosures: [], response: null };
 }
 
 function follow(

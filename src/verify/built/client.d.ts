@@ -69,6 +69,16 @@ export type VerifiedPurchase = {
   /** The offline report of the receipt. */
   readonly verification: VerificationReport;
   readonly links: Readonly<Record<string, string>>;
+  /**
+   * What the target answered: the receipt commits to the bytes of the body, at most 64 KiB, and states status and cut. null:
+   * it was not asked for, the first answer was lost, or the relay returns none.
+   */
+  readonly response: {
+    readonly status: number;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: Uint8Array;
+    readonly truncated: boolean | 'unknown';
+  } | null;
 };
 
 /**
@@ -81,9 +91,13 @@ export type RelayErrorCode = 'not_sent' | 'policy_refused' | 'relay_refused' | '
 
 export type RelayClient = {
   /** Buys one call. Resolves only with a verified purchase; rejects with a `RelayError`. */
-  execute(order: WebhookOrder): Promise<VerifiedPurchase>;
+  execute(order: WebhookOrder, options?: ExecuteOptions): Promise<VerifiedPurchase>;
   /** The same for what a decision approved (POST /api/decide/webhook): the action must be the one that was decided on. */
-  executeGuided(decisionId: string, action: WebhookOrder): Promise<VerifiedPurchase>;
+  executeGuided(
+    decisionId: string,
+    action: WebhookOrder,
+    options?: ExecuteOptions,
+  ): Promise<VerifiedPurchase>;
 };
 
 /** Throws a TypeError for an option that cannot be used. Nothing is requested before a call. */

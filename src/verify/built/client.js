@@ -103,6 +103,14 @@ async function collected(chunks, maxBytes) {
 // src/lib/is-object.ts
 var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
+// src/lib/operator-error.ts
+class OperatorError extends Error {
+  constructor(message, options) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
 // src/buyer/present.ts
 class AnswerRefused extends Error {
 }
@@ -121,6 +129,9 @@ var limitedSend = ({ timeoutMs, maxBytes } = LIMITS) => async (request) => {
     throw new AnswerRefused(`no complete answer within ${timeoutMs / 1000} s`, { cause });
   }
 };
+var reached = (send, request) => send(request).catch((cause) => {
+  throw new OperatorError(`${new URL(request.url).origin} cannot be reached`, { cause });
+});
 var PRESENT_MS = 120000;
 var FIRST_PAUSE_MS = 1000;
 var LONGEST_PAUSE_MS = 15000;
@@ -129,10 +140,11 @@ var isExecution = ({ status, body }) => {
   const members = jsonObject(body);
   return (status === 200 || status === 502) && "job" in members && "receipt" in members;
 };
-async function present({ send, clock, waiting }, url, body, payment, isResult = isExecution) {
+async function present({ send, clock, waiting }, url, body, payment, isResult = isExecution, more = {}) {
   const until = clock.monotonic() + PRESENT_MS;
   const headers = {
     "content-type": "application/json",
+    ...more,
     ...payment && { [payment.name]: payment.value }
   };
   for (let pause = FIRST_PAUSE_MS;; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
@@ -153,6 +165,8 @@ async function completeAnswer(send, request) {
     const response = await send(request);
     return { status: response.status, headers: response.headers, body: await response.text() };
   } catch (cause) {
+    if (cause instanceof OperatorError)
+      throw cause;
     return cause instanceof AnswerRefused ? cause.message : "no answer";
   }
 }
@@ -189,6 +203,214 @@ function retryAfterMs({ headers }) {
 function jsonObject(text) {
   const value = parsedJson(text);
   return isObject(value) ? value : {};
+}
+
+// src/verify/lean-shapes.ts
+var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
+var formats = new Map;
+var FormatRegistry = {
+  Set: (name, fits) => void formats.set(name, fits)
+};
+var Type = {
+  Unknown: () => () => true,
+  Unsafe: (fits) => fits,
+  Record: (_name, fits) => (value) => isObject(value) && Object.values(value).every(fits),
+  Null: () => (value) => value === null,
+  Boolean: () => (value) => typeof value === "boolean",
+  Literal: (literal) => (value) => value === literal,
+  Integer: number(Number.isInteger),
+  Number: number(Number.isFinite),
+  String({ pattern = "", minLength = 0, format = "" } = {}) {
+    const expression = new RegExp(pattern);
+    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value) && formats.get(format)?.(value) !== false;
+  },
+  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
+  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
+  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
+  Object(members, { additionalProperties = true } = {}) {
+    const shapes = Object.entries(members);
+    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
+  }
+};
+var shapeCheck = (shape) => shape;
+
+// src/domain/event-fields.ts
+function declareVersions(stream, time, versions, upcast) {
+  const schemas = Object.entries(versions).map(([v, members]) => [Number(v), Type.Object({ v: Type.Literal(Number(v)), ...members }, strict)]);
+  return {
+    stream,
+    time,
+    versions: Object.fromEntries(schemas),
+    latest: Math.max(...schemas.map(([v]) => v)),
+    upcast
+  };
+}
+var declareEvent = (stream, time, members) => declareVersions(stream, time, { 1: members }, {});
+var strict = { additionalProperties: false };
+var Nullable = (schema) => Type.Union([schema, Type.Null()]);
+var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
+var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
+var Text = Type.String();
+var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
+var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
+var Count = Type.Integer({ minimum: 0 });
+var Units = Type.String({ pattern: "^\\d+$" });
+var ChainHash = Type.String({ pattern: "^0x[0-9a-f]{64}$" });
+var HttpStatus = Type.Integer({ minimum: 100, maximum: 999 });
+var Millis = Nullable(Type.Number({ minimum: 0 }));
+var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
+var Mode = oneOf("demo", "x402");
+var Route = oneOf("execute/webhook", "execute/guided-webhook");
+var Truncated = Type.Union([Type.Boolean(), Type.Literal("unknown")]);
+var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
+var Sent = oneOf("no", "maybe", "yes");
+var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
+var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
+var PaymentFacts = Type.Object({
+  scheme: Text,
+  network: Text,
+  asset: Text,
+  amount: Units,
+  payTo: Text,
+  payer: Text,
+  transaction: Nullable(Text),
+  payloadHash: Hex
+}, strict);
+var ScheduledRun = Type.Object({ id: Text, run: Type.Integer({ minimum: 1 }), dueAt: Instant, lateByMs: Count }, strict);
+var RequestCommitments = Type.Object({
+  target_url: Commitment,
+  target_origin: Commitment,
+  header_names: Commitment,
+  request_body_sha256: Commitment,
+  idempotency_key: Nullable(Commitment)
+}, strict);
+
+// src/domain/limits.ts
+var INVALID = "400 invalid_request; the value is not clamped.";
+var INVALID_ACTIONS = "400 invalid_handoff_actions.";
+var INVALID_SCHEDULE = "400 invalid_schedule.";
+var RATE_LIMITED = "429 rate_limited.";
+var KIB = 1024;
+var BODY_BYTES = 128 * KIB;
+var JSON_LEVELS = 64;
+var TIMES = {
+  idempotencyRetentionMs: 7 * 86400000,
+  decisionValidMs: 24 * 3600000,
+  mismatchBlockMs: 3600000,
+  leaseMarginMs: 15000,
+  recoveryGraceMs: 30000,
+  responseDeadlineMs: 110000
+};
+var limit = (unit, range, meaning, whenExceeded = INVALID) => ({
+  ...range,
+  unit,
+  meaning,
+  whenExceeded
+});
+var LIMITS2 = {
+  urlLength: limit("characters", { max: 4096 }, "Length of url."),
+  retryAttempts: limit("attempts", { min: 1, max: 3, default: 1 }, "retry.attempts: attempts of one call, the first included."),
+  retryBackoffMs: limit("ms", { min: 0, max: 5000, default: 250 }, "retry.backoffMs: base of the exponential backoff with full jitter."),
+  retryWaitMs: limit("ms", { max: 5000 }, "Longest wait between two attempts, and the longest Retry-After of a target that is honoured.", "A longer Retry-After ends the job as failed."),
+  timeoutMs: limit("ms", { min: 1000, max: 12000, default: 12000 }, "timeoutMs: one attempt from its DNS lookup to the last byte read.", `${INVALID} For a slower target, errorCategory is timeout.`),
+  idempotencyKeyLength: limit("characters", { min: 1, max: 160 }, "Length of idempotencyKey."),
+  requestBodyBytes: limit("bytes", { max: BODY_BYTES }, "The complete JSON body of a call to this service.", "413 body_too_large."),
+  requestBodyArrivalMs: limit("ms", { max: 1e4 }, "Time in which that body must arrive.", "408 body_timeout."),
+  jsonDepth: limit("levels", { max: JSON_LEVELS }, "Nesting of that body."),
+  mcpMessageBytes: limit("bytes", { max: BODY_BYTES + 32 * KIB }, "A complete MCP message, payment included.", "413 body_too_large."),
+  mcpMessageDepth: limit("levels", { max: JSON_LEVELS + 2 }, "Nesting of an MCP message."),
+  targetHeaders: limit("headers", { max: 64 }, "Number of headers."),
+  targetHeaderBytes: limit("bytes", { max: 16 * KIB }, "Names and values of all headers."),
+  decideBodyBytes: limit("bytes", { max: 16 * KIB }, "The complete JSON body of a decision.", "413 body_too_large."),
+  responseBodyBytes: limit("bytes", { max: 64 * KIB }, "How much of the answer of the target is read and hashed. It is never stored, and returned only to a caller that asks for it.", "Reading stops; the receipt states truncated: true."),
+  responseHeaderBytes: limit("bytes", { max: 16 * KIB }, "Headers of the answer of the target.", "errorCategory protocol_error."),
+  policyDnsMs: limit("ms", { max: 2000 }, "DNS lookup of the target before the payment is settled.", "400 target_unresolvable, details.retryable true."),
+  answerWaitMs: limit("ms", { max: 1000 }, "How long an answer is delayed so that its links work at once.", "It is sent without further delay; a link may then answer 503 for a short time."),
+  readsBesideExecutions: limit("reads a second", { max: 300 }, "Reads of all clients together, documents and pages included, that one process answers while it executes calls. More of them wait.", "The read waits."),
+  readWaitMs: limit("ms", { max: 2000 }, "How long a read waits for its turn.", RATE_LIMITED),
+  recentProofs: limit("proofs", { min: 1, max: 50, default: 10 }, "limit of recent proofs."),
+  recentDecisions: limit("decisions", { min: 1, max: 50, default: 10 }, "limit of recent decisions."),
+  monitoringWindowMs: limit("ms", { min: 60000, max: 30 * 86400000, default: 86400000 }, "windowMs of the monitoring summary."),
+  recentFailures: limit("failures", { max: 10 }, "recentFailures of the monitoring summary.", "Older ones are left out."),
+  handoffActions: limit("actions", { min: 1, max: 12 }, "actions of a browser handoff.", INVALID_ACTIONS),
+  handoffTextLength: limit("characters", { max: 2000 }, "description and text of an action.", INVALID_ACTIONS),
+  handoffSelectorLength: limit("characters", { max: 500 }, "selector of an action.", INVALID_ACTIONS),
+  handoffValidMs: limit("ms", { max: 3600000 }, "From createdAt to expiresAt of a package.", "Request a new one: packages are not stored."),
+  scheduleNextRuns: limit("runs", { max: 3 }, "nextRuns of a preview.", "Later ones are not shown."),
+  scheduleTimezoneLength: limit("characters", { max: 64 }, "timezone of a schedule.", INVALID_SCHEDULE),
+  scheduleRunAtLength: limit("characters", { max: 64 }, "runAt of a schedule.", INVALID_SCHEDULE),
+  scheduleEveryMinutes: limit("minutes", { min: 1, max: 10080 }, "everyMinutes of an interval. Runs of one schedule are at least 60 s apart.", INVALID_SCHEDULE),
+  inFlightPerPayer: limit("calls", { max: 4 }, "Concurrent paid calls of one payer, including unconfirmed payments.", "429 too_many_in_flight."),
+  perMinutePerPayer: limit("calls a minute", { max: 30 }, "Paid calls of one payer.", RATE_LIMITED),
+  verifiesInFlight: limit("payments", { max: 16 }, "Payments that one process verifies at the same time, over all payers.", "The call waits: see verifiesWaiting."),
+  verifiesPerClient: limit("payments", { max: 2 }, "Payments of one client address (IPv6: its /64) that one process verifies at the same time.", "The call waits: see verifiesWaiting."),
+  verifiesPerPayer: limit("payments", { max: 1 }, "Payments of one payer that one process verifies at the same time.", "The call waits: see verifiesWaiting."),
+  verifiesWaiting: limit("payments", { max: 128 }, "Payments that wait in one process to be verified. Client addresses are served in turn.", "429 too_many_in_flight: for the newest call of the address with the most calls waiting."),
+  verifyWaitMs: limit("ms", { max: 1e4 }, "How long a payment waits to be verified.", "429 too_many_in_flight; nothing was charged."),
+  contractWalletPerMinute: limit("failed calls a minute", { max: 5 }, "Failed paid calls from one client address for one contract wallet.", RATE_LIMITED),
+  walletQuestionsPerMinute: limit("addresses a minute", { max: 30 }, "Payers that did not sign with their own key, of which the node is asked for one client address whether they are contracts.", "The node is not asked: the facilitator decides."),
+  mismatchesPerPayment: limit("requests", { max: 10 }, `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${TIMES.mismatchBlockMs} ms.`, "409 payment_reused."),
+  decisionsPerMinute: limit("decisions a minute", { max: 10 }, "Decisions of one client address.", RATE_LIMITED),
+  decisionsPerDay: limit("decisions a day", { max: 200 }, "Decisions of one client address.", RATE_LIMITED),
+  freeLookUpsPerClient: limit("look-ups", { max: 32 }, "DNS look-ups of one client address that free requests (decisions, policy checks, handoffs, previews) have under way in one process.", "429 too_many_in_flight."),
+  unchargedPerDay: limit("payments a day", { max: 200 }, "Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds; runs of schedules that were cancelled or could not be charged, too. Those of unknown fate count until it is known.", RATE_LIMITED),
+  authorizationSeconds: limit("s", { min: 6, max: 300 }, "Time until the authorization of a payment expires (validBefore).", "402 authorization_too_far_ahead, or authorization_expired at the minimum and below.")
+};
+var USD = "0.003";
+var PRICE = {
+  usd: USD,
+  display: `$${USD}`,
+  scheme: "exact",
+  network: "eip155:8453"
+};
+
+// src/domain/job/webhook-request.ts
+var { retryAttempts: attempts, retryBackoffMs: backoffMs, timeoutMs } = LIMITS2;
+var RetryOptions = Type.Object({
+  attempts: Type.Optional(Type.Integer({ minimum: attempts.min, maximum: attempts.max, default: attempts.default })),
+  backoffMs: Type.Optional(Type.Integer({
+    minimum: backoffMs.min,
+    maximum: backoffMs.max,
+    default: backoffMs.default,
+    description: "Milliseconds; base of the exponential backoff with full jitter."
+  }))
+}, { additionalProperties: false });
+FormatRegistry.Set("uri", (text) => URL.parse(text) !== null);
+var WebhookRequest = Type.Object({
+  url: Type.String({
+    format: "uri",
+    pattern: "^[hH][tT][tT][pP][sS]://",
+    maxLength: LIMITS2.urlLength.max,
+    description: "Absolute HTTPS URL to call."
+  }),
+  method: Type.Optional(Type.Union(Method.anyOf, { default: "POST" })),
+  headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+    description: `At most ${LIMITS2.targetHeaders.max} headers: each name a token (RFC 9110), each value visible ASCII. Hop-by-hop and proxy headers are stripped.`
+  })),
+  body: Type.Optional(Type.Unknown({
+    description: "Any JSON. The target gets it as compact JSON, as JSON.stringify writes it: no blanks, names like 7 first and ascending, then the others in their order, 1.0 as 1. A text is sent in its quotes."
+  })),
+  idempotencyKey: Type.Optional(Type.String({ minLength: LIMITS2.idempotencyKeyLength.min, maxLength: LIMITS2.idempotencyKeyLength.max })),
+  retry: Type.Optional(RetryOptions),
+  timeoutMs: Type.Optional(Type.Integer({ minimum: timeoutMs.min, maximum: timeoutMs.max, default: timeoutMs.default }))
+}, { additionalProperties: false });
+function normaliseRequest(request, href) {
+  const headers = Object.create(null);
+  for (const [name, value] of Object.entries(request.headers ?? {})) {
+    headers[name.toLowerCase()] = String(value);
+  }
+  return {
+    url: href,
+    method: request.method ?? "POST",
+    headers,
+    body: request.body,
+    idempotencyKey: request.idempotencyKey ?? null,
+    retry: {
+      attempts: request.retry?.attempts ?? attempts.default,
+      backoffMs: request.retry?.backoffMs ?? backoffMs.default
+    },
+    timeoutMs: request.timeoutMs ?? timeoutMs.default
+  };
 }
 
 // node_modules/@noble/hashes/esm/utils.js
@@ -580,424 +802,6 @@ function concatBytes(...parts) {
     at += part.length;
   }
   return whole;
-}
-
-// src/domain/limits.ts
-var INVALID = "400 invalid_request; the value is not clamped.";
-var INVALID_ACTIONS = "400 invalid_handoff_actions.";
-var INVALID_SCHEDULE = "400 invalid_schedule.";
-var RATE_LIMITED = "429 rate_limited.";
-var KIB = 1024;
-var BODY_BYTES = 128 * KIB;
-var JSON_LEVELS = 64;
-var TIMES = {
-  idempotencyRetentionMs: 7 * 86400000,
-  decisionValidMs: 24 * 3600000,
-  mismatchBlockMs: 3600000,
-  leaseMarginMs: 15000,
-  recoveryGraceMs: 30000,
-  responseDeadlineMs: 110000
-};
-var limit = (unit, range, meaning, whenExceeded = INVALID) => ({
-  ...range,
-  unit,
-  meaning,
-  whenExceeded
-});
-var LIMITS2 = {
-  urlLength: limit("characters", { max: 4096 }, "Length of url."),
-  retryAttempts: limit("attempts", { min: 1, max: 3, default: 1 }, "retry.attempts: attempts of one call, the first included."),
-  retryBackoffMs: limit("ms", { min: 0, max: 5000, default: 250 }, "retry.backoffMs: base of the exponential backoff with full jitter."),
-  retryWaitMs: limit("ms", { max: 5000 }, "Longest wait between two attempts, and the longest Retry-After of a target that is honoured.", "A longer Retry-After ends the job as failed."),
-  timeoutMs: limit("ms", { min: 1000, max: 12000, default: 12000 }, "timeoutMs: one attempt from its DNS lookup to the last byte read.", `${INVALID} For a slower target, errorCategory is timeout.`),
-  idempotencyKeyLength: limit("characters", { min: 1, max: 160 }, "Length of idempotencyKey."),
-  requestBodyBytes: limit("bytes", { max: BODY_BYTES }, "The complete JSON body of a call to this service.", "413 body_too_large."),
-  requestBodyArrivalMs: limit("ms", { max: 1e4 }, "Time in which that body must arrive.", "408 body_timeout."),
-  jsonDepth: limit("levels", { max: JSON_LEVELS }, "Nesting of that body."),
-  mcpMessageBytes: limit("bytes", { max: BODY_BYTES + 32 * KIB }, "A complete MCP message, payment included.", "413 body_too_large."),
-  mcpMessageDepth: limit("levels", { max: JSON_LEVELS + 2 }, "Nesting of an MCP message."),
-  targetHeaders: limit("headers", { max: 64 }, "Number of headers."),
-  targetHeaderBytes: limit("bytes", { max: 16 * KIB }, "Names and values of all headers."),
-  decideBodyBytes: limit("bytes", { max: 16 * KIB }, "The complete JSON body of a decision.", "413 body_too_large."),
-  responseBodyBytes: limit("bytes", { max: 64 * KIB }, "How much of the answer of the target is read and hashed. It is never returned or stored.", "Reading stops; the receipt states truncated: true."),
-  responseHeaderBytes: limit("bytes", { max: 16 * KIB }, "Headers of the answer of the target.", "errorCategory protocol_error."),
-  policyDnsMs: limit("ms", { max: 2000 }, "DNS lookup of the target before the payment is settled.", "400 target_unresolvable, details.retryable true."),
-  answerWaitMs: limit("ms", { max: 1000 }, "How long an answer is delayed so that its links work at once.", "It is sent without further delay; a link may then answer 503 for a short time."),
-  readsBesideExecutions: limit("reads a second", { max: 300 }, "Reads of all clients together, documents and pages included, that one process answers while it executes calls. More of them wait.", "The read waits."),
-  readWaitMs: limit("ms", { max: 2000 }, "How long a read waits for its turn.", RATE_LIMITED),
-  recentProofs: limit("proofs", { min: 1, max: 50, default: 10 }, "limit of recent proofs."),
-  recentDecisions: limit("decisions", { min: 1, max: 50, default: 10 }, "limit of recent decisions."),
-  monitoringWindowMs: limit("ms", { min: 60000, max: 30 * 86400000, default: 86400000 }, "windowMs of the monitoring summary."),
-  recentFailures: limit("failures", { max: 10 }, "recentFailures of the monitoring summary.", "Older ones are left out."),
-  handoffActions: limit("actions", { min: 1, max: 12 }, "actions of a browser handoff.", INVALID_ACTIONS),
-  handoffTextLength: limit("characters", { max: 2000 }, "description and text of an action.", INVALID_ACTIONS),
-  handoffSelectorLength: limit("characters", { max: 500 }, "selector of an action.", INVALID_ACTIONS),
-  handoffValidMs: limit("ms", { max: 3600000 }, "From createdAt to expiresAt of a package.", "Request a new one: packages are not stored."),
-  scheduleNextRuns: limit("runs", { max: 3 }, "nextRuns of a preview.", "Later ones are not shown."),
-  scheduleTimezoneLength: limit("characters", { max: 64 }, "timezone of a schedule.", INVALID_SCHEDULE),
-  scheduleRunAtLength: limit("characters", { max: 64 }, "runAt of a schedule.", INVALID_SCHEDULE),
-  scheduleEveryMinutes: limit("minutes", { min: 1, max: 10080 }, "everyMinutes of an interval. Runs of one schedule are at least 60 s apart.", INVALID_SCHEDULE),
-  inFlightPerPayer: limit("calls", { max: 4 }, "Concurrent paid calls of one payer, including unconfirmed payments.", "429 too_many_in_flight."),
-  perMinutePerPayer: limit("calls a minute", { max: 30 }, "Paid calls of one payer.", RATE_LIMITED),
-  verifiesInFlight: limit("payments", { max: 16 }, "Payments that one process verifies at the same time, over all payers.", "The call waits: see verifiesWaiting."),
-  verifiesPerClient: limit("payments", { max: 2 }, "Payments of one client address (IPv6: its /64) that one process verifies at the same time.", "The call waits: see verifiesWaiting."),
-  verifiesPerPayer: limit("payments", { max: 1 }, "Payments of one payer that one process verifies at the same time.", "The call waits: see verifiesWaiting."),
-  verifiesWaiting: limit("payments", { max: 128 }, "Payments that wait in one process to be verified. Client addresses are served in turn.", "429 too_many_in_flight: for the newest call of the address with the most calls waiting."),
-  verifyWaitMs: limit("ms", { max: 1e4 }, "How long a payment waits to be verified.", "429 too_many_in_flight; nothing was charged."),
-  contractWalletPerMinute: limit("failed calls a minute", { max: 5 }, "Failed paid calls from one client address for one contract wallet.", RATE_LIMITED),
-  walletQuestionsPerMinute: limit("addresses a minute", { max: 30 }, "Payers that did not sign with their own key, of which the node is asked for one client address whether they are contracts.", "The node is not asked: the facilitator decides."),
-  mismatchesPerPayment: limit("requests", { max: 10 }, `Requests that differ from the one that a completed payment was made for; afterwards the payment is accepted for that one only, for ${TIMES.mismatchBlockMs} ms.`, "409 payment_reused."),
-  decisionsPerMinute: limit("decisions a minute", { max: 10 }, "Decisions of one client address.", RATE_LIMITED),
-  decisionsPerDay: limit("decisions a day", { max: 200 }, "Decisions of one client address.", RATE_LIMITED),
-  freeLookUpsPerClient: limit("look-ups", { max: 32 }, "DNS look-ups of one client address that free requests (decisions, policy checks, handoffs, previews) have under way in one process.", "429 too_many_in_flight."),
-  unchargedPerDay: limit("payments a day", { max: 200 }, "Payments of one client address (IPv6: of its /64) that were taken and then not charged: refused when they were settled, or given back for a key that another call holds; runs of schedules that were cancelled or could not be charged, too. Those of unknown fate count until it is known.", RATE_LIMITED),
-  authorizationSeconds: limit("s", { min: 6, max: 300 }, "Time until the authorization of a payment expires (validBefore).", "402 authorization_too_far_ahead, or authorization_expired at the minimum and below.")
-};
-var USD = "0.003";
-var PRICE = {
-  usd: USD,
-  display: `$${USD}`,
-  scheme: "exact",
-  network: "eip155:8453"
-};
-
-// src/domain/refusal.ts
-function refused(code, message, extra = {}) {
-  return { refused: code, message, ...extra };
-}
-function isRefused(value) {
-  return "refused" in value;
-}
-
-// src/domain/destination/headers.ts
-var STRIPPED = [
-  "connection",
-  "keep-alive",
-  "proxy-*",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  "expect",
-  "host",
-  "content-length",
-  "http2-settings",
-  "via",
-  "forwarded",
-  "x-forwarded-*",
-  "x-real-ip",
-  "metadata*",
-  "x-aws-ec2-metadata-token*",
-  "x-google-metadata-request",
-  "x-payment*",
-  "payment-required",
-  "payment-signature",
-  "payment-response",
-  "accept-encoding",
-  "user-agent"
-];
-var SIGNED_TRIO = ["webhook-id", "webhook-timestamp", "webhook-signature"];
-var TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-var VALUE = /^[\t\x20-\x7e]*$/;
-function judgeHeaders(headers, place = "/headers") {
-  const pairs = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]);
-  const fault = faultOf(Object.keys(headers), pairs);
-  if (fault !== null)
-    return refused("invalid_request", fault, { details: [{ path: place, message: fault }] });
-  const listed = listedByConnection(pairs);
-  const kept = pairs.filter(([name]) => !isStripped(name, listed)).map(([name]) => name);
-  const signed = SIGNED_TRIO.every((name) => kept.includes(name));
-  const isForwarded = ([name]) => !isStripped(name, listed) && (signed || !isSigned(name));
-  return {
-    forwarded: pairs.filter(isForwarded),
-    stripped: pairs.filter((pair) => !isForwarded(pair)).map(([name]) => name)
-  };
-}
-function faultOf(names, pairs) {
-  const [count, bytes] = [LIMITS2.targetHeaders.max, LIMITS2.targetHeaderBytes.max];
-  if (pairs.length > count)
-    return `There must be at most ${count} headers.`;
-  if (!names.every((name) => TOKEN.test(name)))
-    return "A header name must be a token (RFC 9110).";
-  if (!pairs.every(([, value]) => VALUE.test(value))) {
-    return "A header value must be visible ASCII, spaces and tabs.";
-  }
-  if (new Set(pairs.map(([name]) => name)).size < pairs.length) {
-    return "Two header names must not differ in case only.";
-  }
-  const size = pairs.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
-  return size > bytes ? `The headers must be at most ${bytes} bytes.` : null;
-}
-function listedByConnection(pairs) {
-  const value = pairs.find(([name]) => name === "connection")?.[1] ?? "";
-  return new Set(value.split(",").map((name) => name.trim().toLowerCase()));
-}
-function isStripped(name, listed) {
-  const inList = STRIPPED.some((entry) => entry.endsWith("*") ? name.startsWith(entry.slice(0, -1)) : name === entry);
-  return inList || listed.has(name);
-}
-function isSigned(name) {
-  return SIGNED_TRIO.some((member) => member === name);
-}
-
-// src/domain/destination/url.ts
-function readTarget(text, place = "/url") {
-  const parts = URL.parse(text);
-  if (parts === null || parts.protocol !== "https:") {
-    const message = "The url must be an absolute HTTPS URL.";
-    return refused("invalid_request", message, { details: [{ path: place, message }] });
-  }
-  return targetOf(parts, text);
-}
-function isRepaired(text) {
-  return /[\\\s\p{Cc}]/u.test(text) || !/^https:\/\/[^/?#@]+(?:[/?#]|$)/i.test(text);
-}
-function targetOf(parts, text) {
-  const { hostname, literal, authority } = hostOf(parts.hostname);
-  const host = `${authority}${parts.port === "" ? "" : `:${parts.port}`}`;
-  const path = `${parts.pathname}${parts.search}`;
-  const user = parts.username === "" && parts.password === "" ? "" : `${parts.username}:${parts.password}@`;
-  return {
-    href: `https://${user}${host}${path}`,
-    origin: `https://${host}`,
-    hostname,
-    port: parts.port === "" ? 443 : Number(parts.port),
-    path,
-    literal,
-    plain: user === "" && !isRepaired(text)
-  };
-}
-var BAD_PORTS = new Set([
-  0,
-  1,
-  7,
-  9,
-  11,
-  13,
-  15,
-  17,
-  19,
-  20,
-  21,
-  22,
-  23,
-  25,
-  37,
-  42,
-  43,
-  53,
-  69,
-  77,
-  79,
-  87,
-  95,
-  101,
-  102,
-  103,
-  104,
-  109,
-  110,
-  111,
-  113,
-  115,
-  117,
-  119,
-  123,
-  135,
-  137,
-  139,
-  143,
-  161,
-  179,
-  389,
-  427,
-  465,
-  512,
-  513,
-  514,
-  515,
-  526,
-  530,
-  531,
-  532,
-  540,
-  548,
-  554,
-  556,
-  563,
-  587,
-  601,
-  636,
-  989,
-  990,
-  993,
-  995,
-  1719,
-  1720,
-  1723,
-  2049,
-  3659,
-  4045,
-  4190,
-  5060,
-  5061,
-  6000,
-  6566,
-  6665,
-  6666,
-  6667,
-  6668,
-  6669,
-  6679,
-  6697,
-  10080
-]);
-function isSpellableName(hostname) {
-  return hostname.length <= 253 && /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+$/.test(hostname);
-}
-function hostOf(parsed) {
-  if (parsed.startsWith("["))
-    return { hostname: parsed.slice(1, -1), literal: true, authority: parsed };
-  const hostname = parsed.replace(/\.$/, "");
-  return { hostname, literal: /^\d+\.\d+\.\d+\.\d+$/.test(hostname), authority: hostname };
-}
-var LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
-function relayOrigin(text) {
-  const url = URL.parse(text);
-  const safe = url?.protocol === "https:" || url?.protocol === "http:" && LOOPBACK.test(url.hostname);
-  return url !== null && safe && url.href === `${url.origin}/` ? url.origin : null;
-}
-function matchesHost(hostname, pattern) {
-  return pattern.startsWith("*.") ? hostname.endsWith(pattern.slice(1)) : hostname === pattern;
-}
-
-// src/verify/lean-shapes.ts
-var number = (fits) => ({ minimum = -Infinity, maximum = Infinity } = {}) => (value) => typeof value === "number" && fits(value) && value >= minimum && value <= maximum;
-var formats = new Map;
-var FormatRegistry = {
-  Set: (name, fits) => void formats.set(name, fits)
-};
-var Type = {
-  Unknown: () => () => true,
-  Unsafe: (fits) => fits,
-  Record: (_name, fits) => (value) => isObject(value) && Object.values(value).every(fits),
-  Null: () => (value) => value === null,
-  Boolean: () => (value) => typeof value === "boolean",
-  Literal: (literal) => (value) => value === literal,
-  Integer: number(Number.isInteger),
-  Number: number(Number.isFinite),
-  String({ pattern = "", minLength = 0, format = "" } = {}) {
-    const expression = new RegExp(pattern);
-    return (value) => typeof value === "string" && value.length >= minLength && expression.test(value) && formats.get(format)?.(value) !== false;
-  },
-  Union: (shapes) => (value) => shapes.some((fits) => fits(value)),
-  Array: (fits) => (value) => Array.isArray(value) && value.every(fits),
-  Optional: (fits) => Object.assign((value) => fits(value), { optional: true }),
-  Object(members, { additionalProperties = true } = {}) {
-    const shapes = Object.entries(members);
-    return (value) => isObject(value) && shapes.every(([name, fits]) => fits.optional && value[name] === undefined || fits(value[name])) && (additionalProperties || Object.keys(value).every((name) => Object.hasOwn(members, name)));
-  }
-};
-var shapeCheck = (shape) => shape;
-
-// src/domain/event-fields.ts
-function declareVersions(stream, time, versions, upcast) {
-  const schemas = Object.entries(versions).map(([v, members]) => [Number(v), Type.Object({ v: Type.Literal(Number(v)), ...members }, strict)]);
-  return {
-    stream,
-    time,
-    versions: Object.fromEntries(schemas),
-    latest: Math.max(...schemas.map(([v]) => v)),
-    upcast
-  };
-}
-var declareEvent = (stream, time, members) => declareVersions(stream, time, { 1: members }, {});
-var strict = { additionalProperties: false };
-var Nullable = (schema) => Type.Union([schema, Type.Null()]);
-var oneOf = (...texts) => Type.Union(texts.map((text) => Type.Literal(text)));
-var Instant = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$" });
-var Text = Type.String();
-var Commitment = Type.String({ pattern: "^[A-Za-z0-9_-]{43}$" });
-var Hex = Type.String({ pattern: "^[0-9a-f]{64}$" });
-var Count = Type.Integer({ minimum: 0 });
-var Units = Type.String({ pattern: "^\\d+$" });
-var ChainHash = Type.String({ pattern: "^0x[0-9a-f]{64}$" });
-var HttpStatus = Type.Integer({ minimum: 100, maximum: 999 });
-var Millis = Nullable(Type.Number({ minimum: 0 }));
-var Method = oneOf("POST", "PUT", "PATCH", "DELETE");
-var Mode = oneOf("demo", "x402");
-var Route = oneOf("execute/webhook", "execute/guided-webhook");
-var Truncated = Type.Union([Type.Boolean(), Type.Literal("unknown")]);
-var Phase = oneOf("dns", "connect", "tls", "request", "headers", "body");
-var Sent = oneOf("no", "maybe", "yes");
-var ErrorCategory = oneOf("timeout", "dns_error", "connect_error", "tls_error", "protocol_error", "truncated_response", "target_redirect", "target_rate_limited", "target_client_error", "target_server_error", "target_refused", "interrupted_unknown", "not_executed");
-var Timings = Type.Object({ dnsMs: Millis, connectMs: Millis, tlsMs: Millis, ttfbMs: Millis, totalMs: Type.Number({ minimum: 0 }) }, strict);
-var PaymentFacts = Type.Object({
-  scheme: Text,
-  network: Text,
-  asset: Text,
-  amount: Units,
-  payTo: Text,
-  payer: Text,
-  transaction: Nullable(Text),
-  payloadHash: Hex
-}, strict);
-var ScheduledRun = Type.Object({ id: Text, run: Type.Integer({ minimum: 1 }), dueAt: Instant, lateByMs: Count }, strict);
-var RequestCommitments = Type.Object({
-  target_url: Commitment,
-  target_origin: Commitment,
-  header_names: Commitment,
-  request_body_sha256: Commitment,
-  idempotency_key: Nullable(Commitment)
-}, strict);
-
-// src/domain/job/webhook-request.ts
-var { retryAttempts: attempts, retryBackoffMs: backoffMs, timeoutMs } = LIMITS2;
-var RetryOptions = Type.Object({
-  attempts: Type.Optional(Type.Integer({ minimum: attempts.min, maximum: attempts.max, default: attempts.default })),
-  backoffMs: Type.Optional(Type.Integer({
-    minimum: backoffMs.min,
-    maximum: backoffMs.max,
-    default: backoffMs.default,
-    description: "Milliseconds; base of the exponential backoff with full jitter."
-  }))
-}, { additionalProperties: false });
-FormatRegistry.Set("uri", (text) => URL.parse(text) !== null);
-var WebhookRequest = Type.Object({
-  url: Type.String({
-    format: "uri",
-    pattern: "^[hH][tT][tT][pP][sS]://",
-    maxLength: LIMITS2.urlLength.max,
-    description: "Absolute HTTPS URL to call."
-  }),
-  method: Type.Optional(Type.Union(Method.anyOf, { default: "POST" })),
-  headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
-    description: `At most ${LIMITS2.targetHeaders.max} headers: each name a token (RFC 9110), each value visible ASCII. Hop-by-hop and proxy headers are stripped.`
-  })),
-  body: Type.Optional(Type.Unknown({
-    description: "Any JSON. The target gets it as compact JSON, as JSON.stringify writes it: no blanks, names like 7 first and ascending, then the others in their order, 1.0 as 1. A text is sent in its quotes."
-  })),
-  idempotencyKey: Type.Optional(Type.String({ minLength: LIMITS2.idempotencyKeyLength.min, maxLength: LIMITS2.idempotencyKeyLength.max })),
-  retry: Type.Optional(RetryOptions),
-  timeoutMs: Type.Optional(Type.Integer({ minimum: timeoutMs.min, maximum: timeoutMs.max, default: timeoutMs.default }))
-}, { additionalProperties: false });
-function normaliseRequest(request, href) {
-  const headers = Object.create(null);
-  for (const [name, value] of Object.entries(request.headers ?? {})) {
-    headers[name.toLowerCase()] = String(value);
-  }
-  return {
-    url: href,
-    method: request.method ?? "POST",
-    headers,
-    body: request.body,
-    idempotencyKey: request.idempotencyKey ?? null,
-    retry: {
-      attempts: request.retry?.attempts ?? attempts.default,
-      backoffMs: request.retry?.backoffMs ?? backoffMs.default
-    },
-    timeoutMs: request.timeoutMs ?? timeoutMs.default
-  };
 }
 
 // src/domain/transparency/merkle.ts
@@ -2163,14 +1967,6 @@ async function verifyDocument(document, { keys, log, receiptId, jobId, disclosur
 }
 var NOTHING = { jws: "", receiptId: null, jobId: null };
 
-// src/lib/operator-error.ts
-class OperatorError extends Error {
-  constructor(message, options) {
-    super(message, options);
-    this.name = new.target.name;
-  }
-}
-
 // src/buyer/evidence.ts
 import { x402Client, x402HTTPClient } from "@x402/fetch";
 
@@ -2179,8 +1975,12 @@ class PurchaseError extends Error {
   member;
   expected;
   actual;
-  constructor({ member, expected, actual }) {
+  outcome;
+  problem;
+  constructor({ member, expected, actual }, end = {}) {
     super(`${member}: expected ${expected}, received ${actual}`);
+    this.outcome = end.outcome ?? "policy_refused";
+    this.problem = end.problem ?? null;
     this.name = "PurchaseError";
     this.member = member;
     this.expected = expected;
@@ -2194,6 +1994,40 @@ var shownValue = (value) => {
     return "none";
   return typeof value === "string" ? value : JSON.stringify(value);
 };
+
+// src/buyer/returned-response.ts
+var Response2 = Type.Object({
+  status: Type.Integer(),
+  headers: Type.Record(Type.String(), Type.String()),
+  encoding: oneOf("utf8", "base64"),
+  body: Type.String(),
+  truncated: Truncated
+});
+var isResponse = shapeCheck(Response2);
+function readResponse(answer) {
+  const response = isObject(answer) ? answer.response : undefined;
+  if (response === undefined)
+    return null;
+  if (!isResponse(response))
+    return "unreadable";
+  const { status, headers, encoding, body: text, truncated } = response;
+  const body = encoding === "utf8" ? utf8(text) : fromBase64(text);
+  return body === null ? "unreadable" : { status, headers, body, truncated };
+}
+function faultsOfResponse(response, { outcome }, opened, { idempotentReplay }) {
+  if (response === "unreadable")
+    return compare("response", "as in an execution response", "another form");
+  if (idempotentReplay)
+    return compare("response", "none in a replay", "one");
+  const hash = opened.find((one) => one.ok && one.name === "response_body_sha256");
+  const committed = hash?.ok ? hash.value : null;
+  return [
+    ...compare("response.body", committed ?? "the hash of a disclosure", toHex(sha2562(response.body))),
+    ...compare("response.status", outcome.responseStatus, response.status),
+    ...compare("response.truncated", outcome.truncated, response.truncated),
+    ...compare("response.bytes", outcome.responseBytes, response.body.length)
+  ];
+}
 
 // src/buyer/evidence.ts
 var MEMBERS = {
@@ -2253,11 +2087,19 @@ async function checkExecution(primitives, { status, headers, body }, expected) {
   const receiptFaults = faultsOfReceipt(report);
   if (payload === null || receiptFaults.length > 0) {
     const fact = groupOf("receipt_verified_offline", WORDS.receipt_verified_offline, receiptFaults);
-    const more = { ok: false, execution, settlement, facts: [fact], mismatches: receiptFaults };
+    const more = {
+      ok: false,
+      execution,
+      settlement,
+      facts: [fact],
+      mismatches: receiptFaults,
+      response: null
+    };
     return { ...more, verification, earlierPayment: false };
   }
   const earlierPayment = expected.mayBeEarlier && execution.idempotentReplay && (expected.payment === null || payload.payment?.payloadHash !== expected.payment.payloadHash);
   const checkpoint = await faultsOfCheckpoint(execution, payload, keys, primitives);
+  const response = expected.returnResponse ? readResponse(parsedJson(body)) : null;
   const mismatches = {
     receipt_verified_offline: checkpoint,
     receipt_names_payment: faultsOfPayment(payload, headers, expected, earlierPayment),
@@ -2266,7 +2108,8 @@ async function checkExecution(primitives, { status, headers, body }, expected) {
       ...faultsOfOutcome(payload, status),
       ...faultsOfText(report, execution),
       ...faultsOfTime(payload, expected, earlierPayment),
-      ...faultsOfLinks(execution, expected.relay)
+      ...faultsOfLinks(execution, expected.relay),
+      ...response === null ? [] : faultsOfResponse(response, payload, opened ?? [], execution)
     ]
   };
   const all = Object.values(mismatches).flat();
@@ -2277,6 +2120,7 @@ async function checkExecution(primitives, { status, headers, body }, expected) {
     verification,
     facts: FACTS.map((name) => groupOf(name, wordsOf(name, payload, expected), mismatches[name])),
     mismatches: all,
+    response: all.length === 0 && response !== "unreadable" ? response : null,
     earlierPayment
   };
 }
@@ -2395,9 +2239,157 @@ function faultsOfTime({ iat }, { signedAtMs, nowMs }, earlier) {
 }
 var faultsOfLinks = ({ links }, relay) => Object.entries(links).filter(([, url]) => URL.parse(url)?.origin !== relay).flatMap(([name, url]) => compare(`links.${name}`, `a URL of ${relay}`, url));
 
+// src/buyer/payment.ts
+import { x402Client as x402Client3, x402HTTPClient as x402HTTPClient3 } from "@x402/fetch";
+
+// src/domain/payment/payload-hash.ts
+var payloadHash = (signed) => {
+  const { authorization, signature } = signed;
+  return toHex(sha2562(utf8(canonicalJson({ authorization, signature }))));
+};
+
 // src/buyer/offer.ts
 import { DEFAULT_ASSETS } from "@x402/evm";
 import { x402Client as x402Client2, x402HTTPClient as x402HTTPClient2 } from "@x402/fetch";
+
+// src/domain/refusal.ts
+function refused(code, message, extra = {}) {
+  return { refused: code, message, ...extra };
+}
+function isRefused(value) {
+  return "refused" in value;
+}
+
+// src/domain/destination/url.ts
+function readTarget(text, place = "/url") {
+  const parts = URL.parse(text);
+  if (parts === null || parts.protocol !== "https:") {
+    const message = "The url must be an absolute HTTPS URL.";
+    return refused("invalid_request", message, { details: [{ path: place, message }] });
+  }
+  return targetOf(parts, text);
+}
+function isRepaired(text) {
+  return /[\\\s\p{Cc}]/u.test(text) || !/^https:\/\/[^/?#@]+(?:[/?#]|$)/i.test(text);
+}
+function targetOf(parts, text) {
+  const { hostname, literal, authority } = hostOf(parts.hostname);
+  const host = `${authority}${parts.port === "" ? "" : `:${parts.port}`}`;
+  const path = `${parts.pathname}${parts.search}`;
+  const user = parts.username === "" && parts.password === "" ? "" : `${parts.username}:${parts.password}@`;
+  return {
+    href: `https://${user}${host}${path}`,
+    origin: `https://${host}`,
+    hostname,
+    port: parts.port === "" ? 443 : Number(parts.port),
+    path,
+    literal,
+    plain: user === "" && !isRepaired(text)
+  };
+}
+var BAD_PORTS = new Set([
+  0,
+  1,
+  7,
+  9,
+  11,
+  13,
+  15,
+  17,
+  19,
+  20,
+  21,
+  22,
+  23,
+  25,
+  37,
+  42,
+  43,
+  53,
+  69,
+  77,
+  79,
+  87,
+  95,
+  101,
+  102,
+  103,
+  104,
+  109,
+  110,
+  111,
+  113,
+  115,
+  117,
+  119,
+  123,
+  135,
+  137,
+  139,
+  143,
+  161,
+  179,
+  389,
+  427,
+  465,
+  512,
+  513,
+  514,
+  515,
+  526,
+  530,
+  531,
+  532,
+  540,
+  548,
+  554,
+  556,
+  563,
+  587,
+  601,
+  636,
+  989,
+  990,
+  993,
+  995,
+  1719,
+  1720,
+  1723,
+  2049,
+  3659,
+  4045,
+  4190,
+  5060,
+  5061,
+  6000,
+  6566,
+  6665,
+  6666,
+  6667,
+  6668,
+  6669,
+  6679,
+  6697,
+  10080
+]);
+function isSpellableName(hostname) {
+  return hostname.length <= 253 && /^[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+$/.test(hostname);
+}
+function hostOf(parsed) {
+  if (parsed.startsWith("["))
+    return { hostname: parsed.slice(1, -1), literal: true, authority: parsed };
+  const hostname = parsed.replace(/\.$/, "");
+  return { hostname, literal: /^\d+\.\d+\.\d+\.\d+$/.test(hostname), authority: hostname };
+}
+var LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+function relayOrigin(text) {
+  const url = URL.parse(text);
+  const safe = url?.protocol === "https:" || url?.protocol === "http:" && LOOPBACK.test(url.hostname);
+  return url !== null && safe && url.href === `${url.origin}/` ? url.origin : null;
+}
+function matchesHost(hostname, pattern) {
+  return pattern.startsWith("*.") ? hostname.endsWith(pattern.slice(1)) : hostname === pattern;
+}
 
 // src/domain/payment/price.ts
 function microUsd(text) {
@@ -2497,15 +2489,6 @@ function usdcOf(network) {
 }
 
 // src/buyer/payment.ts
-import { x402Client as x402Client3, x402HTTPClient as x402HTTPClient3 } from "@x402/fetch";
-
-// src/domain/payment/payload-hash.ts
-var payloadHash = (signed) => {
-  const { authorization, signature } = signed;
-  return toHex(sha2562(utf8(canonicalJson({ authorization, signature }))));
-};
-
-// src/buyer/payment.ts
 var Address = Type.String({ pattern: "^0x[0-9a-f]{40}$" });
 var Decimal = Type.String({ pattern: "^(0|[1-9]\\d{0,77})$" });
 var Authorization = Type.Object({
@@ -2516,7 +2499,7 @@ var Authorization = Type.Object({
   validBefore: Decimal,
   nonce: Type.String({ pattern: "^0x[0-9a-f]{64}$" })
 });
-var isSigned2 = shapeCheck(Type.Object({ authorization: Authorization, signature: Type.String({ pattern: "^0x[0-9a-f]+$" }) }));
+var isSigned = shapeCheck(Type.Object({ authorization: Authorization, signature: Type.String({ pattern: "^0x[0-9a-f]+$" }) }));
 var UnsignedPayment = Type.Object({
   terms: Terms,
   authorization: Authorization,
@@ -2545,7 +2528,7 @@ function paymentOf(accepted, made) {
   const signed = lowerCase(made.payload);
   const http = new x402HTTPClient3(new x402Client3);
   const [header] = Object.entries(http.encodePaymentSignatureHeader(payload));
-  if (!isSigned2(signed) || header === undefined)
+  if (!isSigned(signed) || header === undefined)
     throw new Error("the wallet made no signed authorization (EIP-3009)");
   const [name, value] = header;
   const { authorization } = signed;
@@ -2553,7 +2536,90 @@ function paymentOf(accepted, made) {
 }
 var lowerCase = (value) => JSON.parse(JSON.stringify(value), (_name, one) => typeof one === "string" ? one.toLowerCase() : one);
 
-// src/buyer/policy-check.ts
+// src/domain/destination/headers.ts
+var STRIPPED = [
+  "connection",
+  "keep-alive",
+  "proxy-*",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "expect",
+  "host",
+  "content-length",
+  "http2-settings",
+  "via",
+  "forwarded",
+  "x-forwarded-*",
+  "x-real-ip",
+  "metadata*",
+  "x-aws-ec2-metadata-token*",
+  "x-google-metadata-request",
+  "x-payment*",
+  "payment-required",
+  "payment-signature",
+  "payment-response",
+  "accept-encoding",
+  "user-agent"
+];
+var SIGNED_TRIO = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+var TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+var VALUE = /^[\t\x20-\x7e]*$/;
+function judgeHeaders(headers, place = "/headers") {
+  const pairs = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]);
+  const fault = faultOf(Object.keys(headers), pairs);
+  if (fault !== null)
+    return refused("invalid_request", fault, { details: [{ path: place, message: fault }] });
+  const listed = listedByConnection(pairs);
+  const kept = pairs.filter(([name]) => !isStripped(name, listed)).map(([name]) => name);
+  const signed = SIGNED_TRIO.every((name) => kept.includes(name));
+  const isForwarded = ([name]) => !isStripped(name, listed) && (signed || !isSigned2(name));
+  return {
+    forwarded: pairs.filter(isForwarded),
+    stripped: pairs.filter((pair) => !isForwarded(pair)).map(([name]) => name)
+  };
+}
+function faultOf(names, pairs) {
+  const [count, bytes] = [LIMITS2.targetHeaders.max, LIMITS2.targetHeaderBytes.max];
+  if (pairs.length > count)
+    return `There must be at most ${count} headers.`;
+  if (!names.every((name) => TOKEN.test(name)))
+    return "A header name must be a token (RFC 9110).";
+  if (!pairs.every(([, value]) => VALUE.test(value))) {
+    return "A header value must be visible ASCII, spaces and tabs.";
+  }
+  if (new Set(pairs.map(([name]) => name)).size < pairs.length) {
+    return "Two header names must not differ in case only.";
+  }
+  const size = pairs.reduce((sum, [name, value]) => sum + name.length + value.length + 4, 0);
+  return size > bytes ? `The headers must be at most ${bytes} bytes.` : null;
+}
+function listedByConnection(pairs) {
+  const value = pairs.find(([name]) => name === "connection")?.[1] ?? "";
+  return new Set(value.split(",").map((name) => name.trim().toLowerCase()));
+}
+function isStripped(name, listed) {
+  const inList = STRIPPED.some((entry) => entry.endsWith("*") ? name.startsWith(entry.slice(0, -1)) : name === entry);
+  return inList || listed.has(name);
+}
+function isSigned2(name) {
+  return SIGNED_TRIO.some((member) => member === name);
+}
+
+// src/buyer/target-check.ts
+function checkedTarget({ url, headers: given = {} }, body) {
+  const target = readTarget(url);
+  if (isRefused(target))
+    throw new OperatorError(target.message);
+  const headers = judgeHeaders(given);
+  if (isRefused(headers))
+    throw new OperatorError(headers.message);
+  const { max } = LIMITS2.requestBodyBytes;
+  if (utf8(body).length > max)
+    throw new OperatorError(`The request is over ${max} bytes.`);
+  return target;
+}
 var isRefusal = shapeCheck(Type.Object({
   allowed: Type.Literal(false),
   error: Type.Object({
@@ -2580,113 +2646,184 @@ async function demandAllowedTarget({ send }, relay, request) {
   });
 }
 
+// src/buyer/purchase-loop.ts
+async function purchaseItems(deps, order, success) {
+  const made = { terms: null, policy: [], payment: null, signedMicroUsd: 0n };
+  const { relay, request, payer, plan } = order;
+  let isPlanned = false;
+  async function planOnce() {
+    if (isPlanned)
+      return;
+    if (payer !== null)
+      await demandAllowedTarget(deps, relay, request);
+    await plan?.();
+    isPlanned = true;
+  }
+  const ended = (outcome, error = null) => {
+    return { ...made, outcome, error, relay, problem: error?.problem ?? null };
+  };
+  try {
+    for await (const item of order.items(made))
+      if (!await purchaseItem(deps, payer, item, made, planOnce))
+        return ended("not_paid");
+    return ended(success());
+  } catch (error) {
+    if (error instanceof PurchaseError)
+      return ended(error.outcome, error);
+    throw error;
+  }
+}
+async function purchaseItem(deps, payer, item, made, planOnce) {
+  const { name } = item;
+  const record = name === null ? null : await deps.ledger?.find(name) ?? null;
+  if (record === null)
+    await planOnce();
+  const asked = record === null ? await askOffer(deps, item, made, payer !== null) : null;
+  if (asked === "demo") {
+    await item.ready?.();
+    await deliver(deps, item, { payment: null, signedAtMs: deps.clock.now(), isRecorded: false });
+    return true;
+  }
+  const required = acceptedTerms(asked?.offer ?? offerOf(record, item), item, made, payer === null);
+  const sign = asked && item.accept(required, asked.answer);
+  if (payer === null)
+    return false;
+  await item.ready?.();
+  const signed = await signOnce(deps, payer, required, item, record, sign);
+  made.payment = signed.payment;
+  made.signedMicroUsd += signed.priceMicroUsd;
+  await deliver(deps, item, signed);
+  return true;
+}
+async function askOffer(deps, { url, asks, acceptDemo }, { signedMicroUsd }, isPaying) {
+  const isFinal = ({ status }) => status < 500 && status !== 408 && status !== 429;
+  const send = signedMicroUsd === 0n ? (request) => reached(deps.send, request) : deps.send;
+  let offered = null;
+  for (const text of asks) {
+    const asked = await present({ ...deps, send }, url, text, null, isFinal);
+    if (asked.kind !== "executed")
+      throw notOffered(asked.kind === "refused" ? asked.actual : asked.last);
+    const { answer } = asked;
+    if (answer.status === 400 && acceptDemo && isPaying)
+      return "demo";
+    if (answer.status !== 402)
+      throw notOffered(describe(answer));
+    const offer = readOffer(answer.headers);
+    if (offer === null)
+      throw notOffered("none that are readable");
+    offered = { offer, answer };
+  }
+  if (offered === null)
+    throw new Error("an offer is asked for");
+  return offered;
+}
+var notOffered = (actual) => new PurchaseError({ member: "offer", expected: "402 with payment requirements of x402 version 2", actual });
+function offerOf(record, { url }) {
+  return { x402Version: 2, resource: { url }, accepts: record === null ? [] : [record.terms] };
+}
+function acceptedTerms(offer, { url, targetHost, limits }, made, isDryRun) {
+  const { required, findings } = judgeOffer(offer, limits, { resourceUrl: url, targetHost });
+  made.terms = required?.accepts[0] ?? null;
+  made.policy = findings;
+  const needless = isDryRun && limits.payTo === null ? "pay_to" : null;
+  const bad = findings.find(({ ok, name }) => !ok && name !== needless);
+  if (bad !== undefined)
+    throw new PurchaseError({ member: `offer.${bad.name}`, expected: bad.expected, actual: bad.offered });
+  if (required === null)
+    throw notOffered("none that are readable");
+  return required;
+}
+async function signOnce({ ledger, clock }, payer, required, { name }, record, sign) {
+  const again = async (recorded) => ({
+    payment: await samePayment(payer, { ...required, accepts: [recorded.terms] }, recorded),
+    signedAtMs: Date.parse(recorded.at),
+    isRecorded: true,
+    priceMicroUsd: microUsd(recorded.usd) ?? 0n
+  });
+  if (record !== null)
+    return again(record);
+  if (sign === null)
+    throw new Error("an order without a recorded payment has an offer");
+  const priceMicroUsd = microUsdOf(required.accepts[0]) ?? 0n;
+  const facts = { signedAtMs: clock.now(), isRecorded: false, priceMicroUsd };
+  if (ledger === null || name === null)
+    return { payment: await sign(payer), ...facts };
+  const claimed = await ledger.claim(name, priceMicroUsd, () => sign(payer));
+  return claimed.kind === "recorded" ? again(claimed.record) : { payment: claimed.payment, ...facts };
+}
+async function deliver(deps, item, { isRecorded, ...made }) {
+  const { payment } = made;
+  const presented = await present(deps, item.url, item.text, payment?.header ?? null, item.isResult, item.headers);
+  if (presented.kind === "executed")
+    return item.confirm(presented.answer, made);
+  const actual = presented.kind === "refused" ? presented.actual : presented.last;
+  const refusal = { member: "answer", expected: item.expected, actual };
+  if (presented.kind === "unfinished")
+    throw new PurchaseError(refusal, { outcome: "unfinished" });
+  if (payment !== null && isRecorded && item.isOver?.(payment))
+    return;
+  throw new PurchaseError(refusal, { outcome: "relay_refused", problem: presented.problem });
+}
+
 // src/buyer/purchase.ts
 var PATH = "/api/execute/webhook";
 var GUIDED_PATH = "/api/execute/guided-webhook";
 async function purchase(deps, order) {
-  try {
-    return await buy(deps, order);
-  } catch (error) {
-    if (error instanceof PurchaseError)
-      return { ...NOTHING2, relay: order.relay, outcome: "policy_refused", error };
-    throw error;
+  const { relay, request: action, payer, decisionId, acceptDemo = false } = order;
+  const { request, target } = readOrder(order);
+  const { idempotencyKey } = request;
+  let keys = [];
+  let evidence = null;
+  let outcome = "delivered";
+  const address = payer?.address ?? null;
+  const item = {
+    url: `${relay}${decisionId === undefined ? PATH : GUIDED_PATH}`,
+    text: JSON.stringify(decisionId === undefined ? action : { decisionId, action }),
+    ...order.returnResponse && { headers: { prefer: "return=representation" } },
+    asks: ["{}"],
+    name: address === null || idempotencyKey === null ? null : { relay, payer: address, idempotencyKey, request: JSON.stringify(request) },
+    targetHost: target.hostname,
+    limits: order.limits,
+    accept: (required) => (wallet) => newPayment(wallet, required, deps.clock),
+    async ready() {
+      keys = demandKeys(order.keys ?? await publishedKeys(deps, relay));
+    },
+    acceptDemo,
+    expected: "an execution, 200 or 502",
+    async confirm(answer, { payment, signedAtMs }) {
+      const checked = await checkExecution(deps.primitives, answer, {
+        relay,
+        request,
+        decisionId: decisionId ?? null,
+        target,
+        payment,
+        signedAtMs,
+        nowMs: deps.clock.now(),
+        keys: await keysFor(deps, order, keys, answer),
+        mayBeEarlier: order.repeatable && deps.ledger === null,
+        returnResponse: order.returnResponse ?? false
+      });
+      const mismatch = "member" in checked ? checked : checked.mismatches[0];
+      evidence = "member" in checked ? null : checked;
+      if (mismatch !== undefined)
+        throw new PurchaseError(mismatch, { outcome: "unverified" });
+      outcome = answer.status === 200 ? "delivered" : "target_failed";
+    }
+  };
+  async function* items() {
+    yield item;
   }
+  const result = await purchaseItems(deps, { relay, request: action, payer, items }, () => outcome);
+  return { ...result, evidence };
 }
-var NOTHING2 = {
-  error: null,
-  terms: null,
-  policy: [],
-  payment: null,
-  problem: null,
-  evidence: null
-};
-async function buy(deps, order) {
-  const { relay, limits, payer } = order;
-  const ordered = readOrder(order);
-  const { url, target, name } = ordered;
-  const recorded = name === null ? null : await deps.ledger?.find(name) ?? null;
-  const offer = recorded === null ? await askOffer(deps, url, order) : offerOf(recorded, url);
-  if (recorded === null && payer !== null)
-    await demandAllowedTarget(deps, relay, order.request);
-  if (offer === "demo")
-    return executeUnpaid(deps, order, ordered);
-  const { required, findings: policy } = judgeOffer(offer, limits, {
-    resourceUrl: url,
-    targetHost: target.hostname
-  });
-  const result = { ...NOTHING2, relay, terms: required?.accepts[0] ?? null, policy };
-  const needless = payer === null && limits.payTo === null ? "pay_to" : null;
-  const bad = policy.find((finding) => !finding.ok && finding.name !== needless);
-  if (bad !== undefined || required === null)
-    return { ...result, outcome: "policy_refused", error: refusalOf(bad) };
-  if (payer === null)
-    return { ...result, outcome: "not_paid" };
-  try {
-    const keys = demandKeys(order.keys ?? await publishedKeys(deps, relay));
-    const paid = await signOnce(deps, { payer, required, name, recorded });
-    return { ...result, payment: paid.payment, ...await deliver(deps, order, ordered, { ...paid, keys }) };
-  } catch (error) {
-    if (error instanceof PurchaseError)
-      return { ...result, outcome: "policy_refused", error };
-    throw error;
-  }
-}
-async function executeUnpaid(deps, order, ordered) {
-  const keys = demandKeys(order.keys ?? await publishedKeys(deps, order.relay));
-  const delivered = await deliver(deps, order, ordered, {
-    payment: null,
-    signedAtMs: deps.clock.now(),
-    keys
-  });
-  return { ...NOTHING2, relay: order.relay, ...delivered };
-}
-var refusalOf = (bad) => new PurchaseError(bad === undefined ? { member: "offer", expected: "readable terms", actual: "none" } : { member: `offer.${bad.name}`, expected: bad.expected, actual: bad.offered });
-function checkedTarget({ url, headers: given = {} }, body) {
-  const target = readTarget(url);
-  if (isRefused(target))
-    throw new OperatorError(target.message);
-  const headers = judgeHeaders(given);
-  if (isRefused(headers))
-    throw new OperatorError(headers.message);
-  const { max } = LIMITS2.requestBodyBytes;
-  if (utf8(body).length > max)
-    throw new OperatorError(`The request is over ${max} bytes.`);
-  return target;
-}
-function readOrder({ relay, request, payer, decisionId }) {
+function readOrder({ request }) {
   const target = checkedTarget(request, JSON.stringify(request));
-  const { idempotencyKeyLength: keyLength } = LIMITS2;
-  const length = request.idempotencyKey?.length ?? keyLength.min;
-  if (length < keyLength.min || length > keyLength.max)
-    throw new OperatorError(`The idempotency key must have ${keyLength.min} to ${keyLength.max} characters.`);
-  const normal = normaliseRequest(request, target.href);
-  const { idempotencyKey } = normal;
-  const name = payer === null || payer.address === null || idempotencyKey === null ? null : { relay, payer: payer.address, idempotencyKey, request: JSON.stringify(normal) };
-  return { url: `${relay}${decisionId === undefined ? PATH : GUIDED_PATH}`, target, request: normal, name };
+  const { min, max } = LIMITS2.idempotencyKeyLength;
+  const length = request.idempotencyKey?.length ?? min;
+  if (length < min || length > max)
+    throw new OperatorError(`The idempotency key must have ${min} to ${max} characters.`);
+  return { target, request: normaliseRequest(request, target.href) };
 }
-async function askOffer({ send }, url, { acceptDemo, payer }) {
-  const headers = { "content-type": "application/json" };
-  const answer = await send(new Request(url, { method: "POST", headers, body: "{}" })).catch((cause) => {
-    throw new OperatorError(`${url} cannot be reached`, { cause });
-  });
-  const { status } = answer;
-  if (status !== 402) {
-    if (status === 400 && acceptDemo && payer !== null)
-      return "demo";
-    const actual = describe({ status, headers: answer.headers, body: await answer.text() });
-    throw new PurchaseError({ member: "offer", expected: "402", actual });
-  }
-  const offer = readOffer(answer.headers);
-  if (offer !== null)
-    return offer;
-  const expected = "payment requirements of x402 version 2 in the header PAYMENT-REQUIRED";
-  throw new PurchaseError({ member: "offer", expected, actual: "none that are readable" });
-}
-var offerOf = ({ terms }, url) => ({
-  x402Version: 2,
-  resource: { url },
-  accepts: [terms]
-});
 async function publishedKeys({ send }, relay) {
   try {
     const answer = await send(new Request(`${relay}/.well-known/jwks.json`));
@@ -2703,56 +2840,6 @@ function demandKeys(keys) {
     expected: "a key of the relay that signs receipts",
     actual: "none"
   });
-}
-async function signOnce({ ledger, clock }, {
-  payer,
-  required,
-  name,
-  recorded
-}) {
-  const again = async (record) => ({
-    payment: await samePayment(payer, { ...required, accepts: [record.terms] }, record),
-    signedAtMs: Date.parse(record.at)
-  });
-  if (recorded !== null)
-    return again(recorded);
-  const signedAtMs = clock.now();
-  const sign = () => newPayment(payer, required, clock);
-  if (ledger === null || name === null)
-    return { payment: await sign(), signedAtMs };
-  const claimed = await ledger.claim(name, microUsdOf(required.accepts[0]) ?? 0n, sign);
-  return claimed.kind === "recorded" ? again(claimed.record) : { payment: claimed.payment, signedAtMs };
-}
-async function deliver(deps, order, { url, request, target }, { payment, signedAtMs, keys }) {
-  const { decisionId, request: action } = order;
-  const body = decisionId === undefined ? action : { decisionId, action };
-  const presented = await present(deps, url, JSON.stringify(body), payment?.header ?? null);
-  if (presented.kind !== "executed") {
-    const actual = presented.kind === "refused" ? presented.actual : presented.last;
-    const error = new PurchaseError({ member: "answer", expected: "an execution, 200 or 502", actual });
-    if (presented.kind === "unfinished")
-      return { outcome: "unfinished", error, problem: null, evidence: null };
-    return { outcome: "relay_refused", error, problem: presented.problem, evidence: null };
-  }
-  const { answer } = presented;
-  const evidence = await checkExecution(deps.primitives, answer, {
-    relay: order.relay,
-    request,
-    decisionId: decisionId ?? null,
-    target,
-    payment,
-    signedAtMs,
-    nowMs: deps.clock.now(),
-    keys: await keysFor(deps, order, keys, answer),
-    mayBeEarlier: order.repeatable && deps.ledger === null
-  });
-  if ("member" in evidence)
-    return { outcome: "unverified", error: new PurchaseError(evidence), problem: null, evidence: null };
-  const [mismatch] = evidence.mismatches;
-  if (mismatch !== undefined)
-    return { outcome: "unverified", error: new PurchaseError(mismatch), problem: null, evidence };
-  const outcome = answer.status === 200 ? "delivered" : "target_failed";
-  return { outcome, error: null, problem: null, evidence };
 }
 async function keysFor(deps, { relay, keys: pinned }, keys, { body }) {
   const document = receiptDocumentOf(parsedJson(body));
@@ -2907,7 +2994,7 @@ function relayClient(options) {
     ledger: null
   };
   const acceptDemo = options.acceptDemo ?? false;
-  async function buy(order, more = {}) {
+  async function buy(order, more) {
     const { body, ...rest } = order;
     const request = { ...rest, ...body === undefined ? {} : { body } };
     const repeatable = order.idempotencyKey !== undefined || more.decisionId !== undefined;
@@ -2920,10 +3007,11 @@ function relayClient(options) {
     }
   }
   return {
-    execute: (order) => buy(order),
-    executeGuided: (decisionId, action) => buy(action, { decisionId })
+    execute: (order, options = {}) => buy(order, chosen(options)),
+    executeGuided: (decisionId, action, options = {}) => buy(action, { decisionId, ...chosen(options) })
   };
 }
+var chosen = ({ returnResponse = false }) => ({ returnResponse });
 function readOptions({ relay, maxPriceUsd, network, payTo, allowHosts, keys }) {
   const origin = relayOrigin(relay);
   if (origin === null || ![origin, `${origin}/`].includes(relay))
@@ -2953,7 +3041,7 @@ function verified(result) {
   }
   if (evidence === null)
     throw new Error("a verified purchase without its evidence");
-  const { execution, settlement, verification, earlierPayment } = evidence;
+  const { execution, settlement, verification, earlierPayment, response } = evidence;
   const { mode, job, receipt, disclosures, checkpoint, idempotentReplay, links } = execution;
   return {
     outcome,
@@ -2971,7 +3059,8 @@ function verified(result) {
       transaction: settlement?.transaction ?? null
     },
     verification,
-    links
+    links,
+    response
   };
 }
 export {

@@ -62,6 +62,56 @@ test('a complete 2xx response is a success, reported with every detail of the co
   });
 });
 
+describe('the response is kept for a caller that gets it, and for no other', () => {
+  const LIMIT = 64 * 1024;
+  const pieces =
+    (size: number): Handler =>
+    (_request, socket) => {
+      const bytes = Buffer.from(Array.from({ length: LIMIT + 1000 }, (_, n) => n % 251));
+      socket.write('HTTP/1.1 503 Busy\r\nContent-Type: a/b\r\nRetry-After: 9\r\nX-Other: 1\r\n\r\n');
+      for (let at = 0; at < bytes.length; at += size) socket.write(bytes.subarray(at, at + size));
+      socket.end();
+      return undefined;
+    };
+
+  for (const size of [97, 5000, 1_000_000])
+    test(`in pieces of ${size} bytes: the bytes that were hashed, up to the limit, and two headers`, async () => {
+      await inLab({ handler: pieces(size) }, async ({ send }) => {
+        const { response, responseBytes, responseBodySha256, truncated } = await send({
+          keepsResponse: true,
+        });
+        assert.deepEqual(
+          [response?.status, response?.headers],
+          [503, { 'content-type': 'a/b', 'retry-after': '9' }],
+        );
+        assert.deepEqual(
+          [responseBytes, response?.body.length, truncated, response?.truncated],
+          [LIMIT, LIMIT, true, true],
+        );
+        assert.equal(sha256(response?.body ?? ''), responseBodySha256);
+      });
+    });
+
+  test('none is kept unless it is asked for, and none arrived: null', async () => {
+    await inLab({ handler: pieces(5000) }, async ({ send }) => assert.equal((await send()).response, null));
+    await inLab({ handler: raw('') }, async ({ send }) =>
+      assert.equal((await send({ keepsResponse: true })).response, null),
+    );
+  });
+
+  test('a response that is cut: what was read, and its hash', async () => {
+    const cut = raw('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nhalf');
+    await inLab({ handler: cut }, async ({ send }) => {
+      const { errorCategory, response, responseBodySha256 } = await send({ keepsResponse: true });
+      assert.deepEqual(
+        [errorCategory, Buffer.from(response?.body ?? []).toString()],
+        ['truncated_response', 'half'],
+      );
+      assert.deepEqual([responseBodySha256, response?.headers], [sha256('half'), {}]);
+    });
+  });
+});
+
 const STATUSES: readonly (readonly [number, Ended['errorCategory']])[] = [
   [200, null],
   [204, null],

@@ -80,6 +80,7 @@ test('the use case gets the request as sent, the payer, a key of the client addr
       payer: 'demo',
       client: 'key of 198.51.100.7',
       via: '1.1 somebody',
+      returnsResponse: false,
     },
   ]);
 });

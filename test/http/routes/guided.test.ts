@@ -50,6 +50,7 @@ test('the use case gets the decision, the action as sent, the payer, a key of th
       payer: 'demo',
       client: 'key of 198.51.100.7',
       via: '1.1 somebody',
+      returnsResponse: false,
     },
   ]);
   assert.equal(world.executed.length, 0);
