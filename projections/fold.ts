@@ -1,8 +1,12 @@
 // Folds events over rows in memory, with no database: the same for a service and for a rebuild.
+import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { Change, Facts, ReadModel, Row } from './model.ts';
 
-export type JudgedEvent = { readonly position: string; readonly event: DomainEvent; readonly facts: Facts };
+export type JudgedEvent = Pick<RecordedEvent, 'stream' | 'revision' | 'position'> & {
+  readonly event: DomainEvent;
+  readonly facts: Facts;
+};
 
 /** A row and the position of the last event applied to it. */
 export type StoredRow = { readonly row: Row; readonly position: string };

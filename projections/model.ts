@@ -2,6 +2,7 @@
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { DomainEvent } from '#src/domain/events.ts';
 import type { ReceiptPayload } from '#src/domain/receipt/payload.ts';
+import type { LedgerRow } from './payment/project.ts';
 import type { GrownLeaf } from './transparency/project.ts';
 
 /** A row under its columns' TypeScript names, without the position that is kept beside it. */
@@ -25,6 +26,8 @@ export type Facts = {
   readonly payload: ReceiptPayload | null;
   /** What the event adds to the transparency log's tree, by all leaves before it; null for most. */
   readonly leaf: GrownLeaf | null;
+  /** The rows of the ledger of payments that the event changes, as it leaves them; none for most. */
+  readonly ledger: readonly LedgerRow[];
 };
 
 /** What projects and rebuilds a model's rows. */

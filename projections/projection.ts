@@ -5,6 +5,7 @@ import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import type { EventOf } from '#src/domain/events.ts';
 import { type ReadReceipt, readReceipt } from '#src/domain/receipt/payload.ts';
 import { appendLeaf, isLeaf, leafData, type Tree } from '#src/domain/transparency/tree.ts';
+import type { EventLog } from '#src/ports/event-log.ts';
 import {
   countsAfter,
   type Dirty,
@@ -16,6 +17,7 @@ import {
   type StoredRow,
 } from './fold.ts';
 import { eventMark } from './generations.ts';
+import { withLedger } from './ledger-rows.ts';
 import type { Facts, ReadModel, Row } from './model.ts';
 import { type Db, loadRows, rowsOf, type TableShape, tableShapes, writeRows } from './rows.ts';
 import { readTree } from './transparency/query.ts';
@@ -30,7 +32,9 @@ export type JudgeReceipt = (
   read: ReadReceipt,
 ) => Promise<boolean>;
 
-const NO_FACTS: Facts = { receiptVerified: false, payload: null, leaf: null };
+type Streams = Pick<EventLog, 'readStream'>;
+
+const NO_FACTS: Facts = { receiptVerified: false, payload: null, leaf: null, ledger: [] };
 
 /** Receipts are judged beside each other: more at a time cost this thread more for each. */
 const BESIDE = 8;
@@ -50,14 +54,15 @@ async function judgeSlice(
   judgeReceipt: JudgeReceipt,
 ): Promise<readonly JudgedEvent[]> {
   const judged: JudgedEvent[] = [];
-  for (const { type, data, position } of recorded) {
+  for (const { type, data, stream, revision, position } of recorded) {
+    const place = { stream, revision, position };
     const event = readEvent({ type, data });
     if (event === null) continue;
     if (event.type === 'ReceiptSigned') {
       const read = readReceipt(event.data.jws);
       const receiptVerified = await judgeReceipt(event.data, position, read);
-      judged.push({ position, event, facts: { ...NO_FACTS, receiptVerified, payload: read.payload } });
-    } else judged.push({ position, event, facts: NO_FACTS });
+      judged.push({ ...place, event, facts: { ...NO_FACTS, receiptVerified, payload: read.payload } });
+    } else judged.push({ ...place, event, facts: NO_FACTS });
   }
   return judged;
 }
@@ -91,6 +96,7 @@ export class Projection {
   readonly #models: readonly ReadModel[];
   readonly #shapes: readonly TableShape[];
   readonly #judgeReceipt: JudgeReceipt;
+  readonly #log: Streams;
   readonly #cachedRows: number;
   #head: ProjectionHead;
   #rows: Rows = new Map();
@@ -102,6 +108,7 @@ export class Projection {
     options: {
       readonly models: readonly ReadModel[];
       readonly judgeReceipt: JudgeReceipt;
+      readonly log: Streams;
       /** Rows in memory: what was written last is most of what the next batch needs. */
       readonly cachedRows: number;
     },
@@ -110,6 +117,7 @@ export class Projection {
     this.#models = options.models;
     this.#shapes = tableShapes(options.models);
     this.#judgeReceipt = options.judgeReceipt;
+    this.#log = options.log;
     this.#cachedRows = options.cachedRows;
   }
 
@@ -138,7 +146,9 @@ export class Projection {
     this.#trim();
     const judged = await judgeEvents(events, this.#judgeReceipt);
     const load = (keys: ReadonlyMap<string, ReadonlySet<string>>) => this.#load(db, keys);
-    const changes = planChanges(this.#models, await withLeaves(this.#shapes, judged, load));
+    const grown = await withLeaves(this.#shapes, judged, load);
+    const [log, after] = [this.#log, this.#head.position];
+    const changes = planChanges(this.#models, await withLedger(this.#shapes, grown, { load, log, after }));
     const keys = keysOf(changes);
     const rows = await load(keys);
     this.#recent = keys;

@@ -11,6 +11,16 @@ import type { ReadModel } from './model.ts';
 import { projectMonitoring } from './monitoring/project.ts';
 import { monitoringQueries } from './monitoring/query.ts';
 import { monitoringHours, monitoringMinutes, monitoringTotals, runningJobs } from './monitoring/table.ts';
+import { projectPayment } from './payment/project.ts';
+import { paymentQueries } from './payment/query.ts';
+import {
+  chainBooks,
+  openPayments,
+  paidJobs,
+  paymentSums,
+  refusedPayments,
+  unconfirmedCharges,
+} from './payment/table.ts';
 import { projectProof } from './proof/project.ts';
 import { proofQueries } from './proof/query.ts';
 import { proofs } from './proof/table.ts';
@@ -97,6 +107,14 @@ export const MODELS = declared({
     queries: decisionQueries,
     needs: { find: 'rows', recent: 'whole' },
     retained: { table: 'decisions', time: 'created_at', ended: always, horizon: 'receipts' },
+  },
+  payment: {
+    version: 1,
+    tables: [openPayments, unconfirmedCharges, refusedPayments, paidJobs, paymentSums, chainBooks],
+    project: projectPayment,
+    queries: paymentQueries,
+    needs: { ledger: 'whole' },
+    retained: { table: 'refused_payments', time: 'ends_at', ended: always, horizon: 'receipts' },
   },
   schedule: {
     version: 3,

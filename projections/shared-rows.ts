@@ -35,12 +35,12 @@ export class SharedRows {
   readonly #projection: Projection;
 
   constructor(rows: OpenRows, deps: SharedRowsDeps) {
-    const { models, judgeReceipt, batchSize } = deps;
+    const { models, judgeReceipt, batchSize, log } = deps;
     this.#rows = rows;
     this.#deps = deps;
     this.#shapes = tableShapes(models);
     const cachedRows = CACHED_BATCHES * batchSize;
-    this.#projection = new Projection(rows.head, { models, judgeReceipt, cachedRows });
+    this.#projection = new Projection(rows.head, { models, judgeReceipt, log, cachedRows });
   }
 
   /** Where the rows are, as this session has read or written them. */

@@ -5,13 +5,16 @@ import { assetText } from '#src/assets.ts';
 import type { Config } from '#src/config.ts';
 import { isInside } from '#src/domain/destination/addresses.ts';
 import { PRICE } from '#src/domain/limits.ts';
+import type { Ledger } from '#src/domain/payment/ledger.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { type App, type AppDeps, createApp } from '#src/http/app.ts';
 import type { HttpSettings } from '#src/http/deps.ts';
+import { iso } from '#src/lib/iso.ts';
 import type { Payments } from '#src/ports/payments.ts';
 import type { Quota } from '#src/ports/quota.ts';
 import { targetQuota } from '#src/usecases/decisions/judge-request.ts';
 import { storedReceipts } from '#src/usecases/receipts/stored-receipts.ts';
+import { RECENT_MS } from '#src/usecases/reconciliation/judge-open.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import { type Transparency, transparency } from '#src/usecases/transparency/proofs.ts';
 import type { AppParts } from './app-parts.ts';
@@ -36,7 +39,9 @@ export async function wireApp(
   const paying = await wirePayments(parts);
   const { payments, chain } = paying;
   const lookUp: Payments['lookUp'] = (...given) => payments.lookUp(...given);
-  const reconciler = chain && chainReconciler({ ...journal, ...chain, lookUp, stopping, standstillMs });
+  const ledger = () => ledgerOf(parts);
+  const reconciler =
+    chain && chainReconciler({ ...journal, ...chain, ledger, lookUp, stopping, standstillMs });
   const tree = transparency({
     rows: models.transparency,
     keys: keys.directory,
@@ -82,6 +87,15 @@ export async function wireApp(
     ...(schedules && { schedules: schedules.routes }),
   });
   return { app, ended: Promise.all([reconciler?.run(), schedules?.ended]).then(() => undefined) };
+}
+
+/** Of each kind of candidates; with entries of open payments about 40 MB. The oldest come first. */
+const CANDIDATES_MAX = 20_000;
+
+/** As the rows have it that contain what this process has appended, if they are there within a second. */
+async function ledgerOf({ models, projector, journal: { clock } }: AppParts): Promise<Ledger> {
+  await projector.reachedHead();
+  return models.payment.ledger(CANDIDATES_MAX, iso(clock.now() - RECENT_MS));
 }
 
 /** Shared by all processes with one Postgres (waits up to 2 s for it), otherwise in the memory of this process. */

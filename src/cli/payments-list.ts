@@ -1,5 +1,5 @@
 // relay payments: the open payments or all of them, and sums by period.
-import { isRefundDue } from '#src/domain/payment/ledger.ts';
+import { isRefundDue, type Ledger } from '#src/domain/payment/ledger.ts';
 import { iso } from '#src/lib/iso.ts';
 import {
   isIn,
@@ -12,7 +12,7 @@ import {
   type TransferRow,
   unattributedTransfers,
 } from '#src/usecases/payments/list-payments.ts';
-import { type Ledger, readLedger } from '#src/usecases/payments/read-ledger.ts';
+import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import {
   type Balance,
   balanceOf,

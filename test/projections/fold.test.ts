@@ -25,7 +25,7 @@ test('projections: any split into batches gives the same rows', async () => {
       const rows: Rows = new Map();
       for (let at = 0, turn = 0; at < events.length; turn++) {
         const size = sizes[turn % sizes.length] ?? 1;
-        await applyBatch(rows, events.slice(at, at + size));
+        await applyBatch(rows, events.slice(at, at + size), events);
         at += size;
       }
       assert.deepEqual(asStored(rows), asStored(await rowsAfter(events)));
@@ -42,7 +42,7 @@ test('projections: a batch delivered again, whole or in part, changes no row tha
       const before = asStored(rows);
       // The runner passes over what lies behind its checkpoint; this is the second fence, each row's own position.
       const again = events.slice(pick % (events.length + 1)).filter((event) => event.type !== 'JobStarted');
-      await applyBatch(rows, again);
+      await applyBatch(rows, again, events);
       assert.deepEqual(asStored(rows), before);
     }),
     { numRuns: runs(200) },

@@ -192,8 +192,7 @@ async function checkBooks({ witness, shared: { chain, log } }: World): Promise<v
   const ledger = await readLedger(plainLog(log));
   for (const balance of balanceOf(ledger))
     if (!balance.balanced) witness.violated('books_balanced', JSON.stringify(balance));
-  const [compared] = [...ledger.comparisons.values()];
-  const books = compared?.books;
+  const [books] = [...ledger.comparisons.values()];
   if (books !== undefined) {
     const received = chain.transactions
       .filter(({ block }) => block !== null && block >= books.fromBlock && block <= books.toBlock)
@@ -281,7 +280,12 @@ async function rebuilt(log: LogStore): Promise<Tables> {
     );
     const db = await store.open(schema);
     const judgeReceipt = receiptJudge({ log: plainLog(log), primitives });
-    const options = { models: READ_MODELS, judgeReceipt, cachedRows: Number.POSITIVE_INFINITY };
+    const options = {
+      models: READ_MODELS,
+      judgeReceipt,
+      log: plainLog(log),
+      cachedRows: Number.POSITIVE_INFINITY,
+    };
     const projection = new Projection(await readHead(db), options);
     await projection.write(db, await projection.fold(db, log.events));
   })().finally(() => {

@@ -32,6 +32,7 @@ import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { type JournalDeps, load, SCHEDULE } from '#src/usecases/process/stream.ts';
 import { streamWatch } from '#src/usecases/process/watch.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
+import { RECENT_MS } from '#src/usecases/reconciliation/judge-open.ts';
 import { chainReconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import { type Bought, type Buyer, createSchedule, fundRun } from '#src/usecases/schedules/buy-run.ts';
 import { type Cancelled, cancelSchedule } from '#src/usecases/schedules/end-run.ts';
@@ -304,7 +305,11 @@ async function open(
   const { stopping } = ending;
   if (shared.isPaid) {
     const scan = simulatedScan(shared.chain, host, weather.payments);
-    const chain = { scan, payee: PAYEE, intervalMs: RECONCILE_MS, lookUp: payments.lookUp };
+    const ledger = async () => {
+      await projector.reachedHead();
+      return models.payment.ledger(CANDIDATES_MAX, iso(clock.now() - RECENT_MS));
+    };
+    const chain = { scan, payee: PAYEE, intervalMs: RECONCILE_MS, lookUp: payments.lookUp, ledger };
     const reconciling = chainReconciler({ ...journal, ...chain, stopping }).run();
     ending.push(() => reconciling);
   }

@@ -267,6 +267,17 @@ const STATEMENTS: readonly (readonly [RegExp, Executor])[] = [
         .map(({ schedule_id }) => ({ schedule_id })),
   ],
   [
+    /^select ([\w", ]+) from "(open_payments|unconfirmed_charges|refused_payments|payment_sums|chain_books)"(?: where "\w+"\."(\w+)" >= .*)? order by (?:"\w+"\.)?"(\w+)".*?( limit .*)?$/,
+    ({ draft, params, match: [, list = '', table = '', since, order = '', limit] }) => {
+      const columns = list.split(',').map((column) => column.trim().replaceAll('"', ''));
+      return [...(schemaOf(draft).tables.get(table)?.values() ?? [])]
+        .filter((row) => since === undefined || String(row[since]) >= String(params[0]))
+        .sort((a, b) => ((a[order] ?? '') < (b[order] ?? '') ? -1 : 1))
+        .slice(0, limit === undefined ? undefined : Number(params.at(-1)))
+        .map((row) => Object.fromEntries(columns.map((column) => [column, row[column] ?? null])));
+    },
+  ],
+  [
     /^select ([\w", ]+) from "(transparency_\w+)"(?: where "\w+"\."(\w+)" (?:in|=) .*)?$/,
     ({ draft, params, match: [, list = '', table = '', key] }) => {
       const columns = list.split(',').map((column) => column.trim().replaceAll('"', ''));

@@ -3,13 +3,13 @@
 import { temporalCalendar } from '#src/adapters/calendar/temporal.ts';
 import { memoryQuota } from '#src/adapters/quota/memory.ts';
 import { type EventOf, isScheduleEvent, type ScheduleEvent, STREAM } from '#src/domain/events.ts';
+import type { Ledger } from '#src/domain/payment/ledger.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
 import { absentSchedule, type DefinedSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
 import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
-import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 import { KeySweep } from '#src/usecases/schedules/key-sweep.ts';
 import { EPOCH, Host } from './host.ts';
 import type { Order } from './orders.ts';

@@ -1,18 +1,29 @@
 // Rows by the pure fold alone, without any database: what every store must hold after the same events.
 import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
-import { type JudgeReceipt, judgeEvents, withLeaves } from '#projections/projection.ts';
+import { withLedger } from '#projections/ledger-rows.ts';
+import type { Row } from '#projections/model.ts';
+import {
+  CHAIN_BOOKS,
+  OPEN_PAYMENTS,
+  PAYMENT_SUMS,
+  REFUSED_PAYMENTS,
+  type Shape,
+  UNCONFIRMED_CHARGES,
+} from '#projections/payment/project.ts';
+import { judgeEvents, withLeaves } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
+import type { Ledger } from '#src/domain/payment/ledger.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { judgeBySignature } from './job-histories.ts';
 
 const shapes = tableShapes(READ_MODELS);
 
-/** Applies one batch to `rows`, as the runner does to the store's. */
+/** Applies one batch to `rows`, as the runner does to the store's. `history`: all events of the log. */
 export async function applyBatch(
   rows: Rows,
   batch: readonly RecordedEvent[],
-  judge: JudgeReceipt = judgeBySignature,
+  history: readonly RecordedEvent[] = batch,
 ): Promise<void> {
   const load = async (wanted: ReadonlyMap<string, ReadonlySet<string>>) => {
     for (const [table, keys] of wanted) {
@@ -22,9 +33,45 @@ export async function applyBatch(
     }
     return rows;
   };
-  const events = await withLeaves(shapes, await judgeEvents(batch, judge), load);
-  const changes = planChanges(READ_MODELS, events);
+  const events = await withLeaves(shapes, await judgeEvents(batch, judgeBySignature), load);
+  const ledger = { load, log: streamsOf(history), after: lastOf(rows) };
+  const changes = planChanges(READ_MODELS, await withLedger(shapes, events, ledger));
   foldChanges(await load(keysOf(changes)), changes);
+}
+
+/** The position of the last event that left a row. */
+function lastOf(rows: Rows): string | null {
+  const positions = [...rows.values()].flatMap((table) =>
+    [...table.values()].flatMap((stored) => (stored === null ? [] : [stored.position])),
+  );
+  return positions.reduce<string | null>((last, one) => (last === null || one > last ? one : last), null);
+}
+
+/** The newest last, or backwards from a revision on. */
+const streamsOf = (events: readonly RecordedEvent[]) => ({
+  async readStream(
+    stream: string,
+    { from, direction }: { from?: bigint; direction?: 'forwards' | 'backwards' } = {},
+  ) {
+    const found = events.filter((event) => event.stream === stream);
+    if (direction !== 'backwards') return found;
+    return found.filter(({ revision }) => from === undefined || revision <= from).reverse();
+  },
+});
+
+/** The ledger that the rows contain. */
+export function ledgerOf(rows: Rows): Ledger {
+  const valuesOf = <V, R extends Row>({ table, fromRow }: Shape<V, R>) => {
+    const found = [...(rows.get(table) ?? [])];
+    return new Map(found.flatMap(([key, stored]) => (stored ? [[key, fromRow(stored.row as R)]] : [])));
+  };
+  return {
+    entries: valuesOf(OPEN_PAYMENTS),
+    unconfirmed: valuesOf(UNCONFIRMED_CHARGES),
+    refused: valuesOf(REFUSED_PAYMENTS),
+    books: [...valuesOf(PAYMENT_SUMS).values()],
+    comparisons: valuesOf(CHAIN_BOOKS),
+  };
 }
 
 export async function rowsAfter(events: readonly RecordedEvent[]): Promise<Rows> {

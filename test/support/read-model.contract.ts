@@ -38,6 +38,7 @@ import {
 import { memoryLog } from './memory-log.ts';
 import { generationContract } from './read-model-generations.contract.ts';
 import { hoursContract } from './read-model-hours.contract.ts';
+import { ledgerContract } from './read-model-ledger.contract.ts';
 import { purgeContract } from './read-model-purge.contract.ts';
 import { replayContract } from './read-model-replay.contract.ts';
 import { revokedContract } from './read-model-revoked.contract.ts';
@@ -73,6 +74,7 @@ export function readModelContract(harness: ReadStoreHarness, { whole = true } = 
     generationContract(harness);
     purgeContract(harness);
     hoursContract(harness);
+    ledgerContract(harness);
     revokedContract(harness);
     scheduleContract(harness);
     queryContract(harness);

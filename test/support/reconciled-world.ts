@@ -8,7 +8,7 @@ import { STREAM } from '#src/domain/events.ts';
 import { accountKey } from '#src/domain/payment/reconciliation.ts';
 import type { PaymentRow } from '#src/usecases/payments/list-payments.ts';
 import { listAllPayments } from '#src/usecases/payments/list-payments.ts';
-import { openLedger, readLedger } from '#src/usecases/payments/read-ledger.ts';
+import { ledgerReader, readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { openTurns } from '#src/usecases/reconciliation/judge-open.ts';
 import { noBalances } from '#src/usecases/reconciliation/read-blocks.ts';
 import {
@@ -48,8 +48,10 @@ export function reconciledWorld() {
   function openProcess() {
     const log = faultyLog([], shared.again());
     const logger = collectingLogger();
+    const ledger = ledgerReader(log);
     const deps: ReconcileDeps = {
       log,
+      ledger,
       clock,
       entropy: seededEntropy(++processes),
       logger,
@@ -58,9 +60,8 @@ export function reconciledWorld() {
     };
     const turns = openTurns();
     const balances = noBalances();
-    const ledger = openLedger(log);
     const round = (from: number | null = null): Promise<Round> =>
-      reconcileChain(deps, ledger, { account: ACCOUNT, from, signal: NEVER, turns, balances });
+      reconcileChain(deps, { account: ACCOUNT, from, signal: NEVER, turns, balances });
     return { log, logger, deps, round, ledger };
   }
   const one = openProcess();
@@ -151,7 +152,7 @@ export function reconciledWorld() {
     },
     async compared() {
       const { comparisons } = await readLedger(one.log);
-      return comparisons.get(accountKey(ACCOUNT))?.books ?? null;
+      return comparisons.get(accountKey(ACCOUNT)) ?? null;
     },
   };
 }

@@ -131,7 +131,12 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
       if (state !== null) parts.set({ part: labelOf(name) }, Number(state.ok));
     for (const { part, code } of conditions) problems.set({ part: labelOf(part), reason: code }, 1);
   }
-  function showPayments({ units, differenceUnits, open: states }: PaymentFigures): void {
+  /** What is unknown is absent, and not what it was. */
+  function showPayments(payments: PaymentFigures | null): void {
+    for (const one of [sums, open, openUnits, oldest]) one.reset();
+    difference.remove();
+    if (payments === null) return;
+    const { units, differenceUnits, open: states } = payments;
     difference.set(differenceUnits);
     for (const [sum, value] of Object.entries(units)) sums.set({ sum }, value);
     for (const [state, figures] of Object.entries(states)) {
@@ -154,7 +159,7 @@ export function stateGauges(registry: Registry, build: BuildInfo): (now: StateNo
       if (known === null) one.remove();
       else one.set(known);
     }
-    if (now.payments !== null) showPayments(now.payments);
+    showPayments(now.payments);
     if (now.witnesses !== null) showWitnesses(now.witnesses);
   };
 }

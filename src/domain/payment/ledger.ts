@@ -11,6 +11,7 @@ import {
   type PaymentEvent,
   typesIn,
 } from '../events.ts';
+import type { ChainAccount, ChainBooks, ChargeTimes } from './reconciliation.ts';
 import {
   absentPayment,
   evolvePayment,
@@ -179,6 +180,8 @@ export type Sums = Omit<Money, 'amount'> & {
   readonly missing: bigint;
   /** Charged, wherever it counts, and on the chain in another transaction than was recorded first. */
   readonly corrected: bigint;
+  /** Charged, and in no block that was compared so far. */
+  readonly unconfirmed: bigint;
 };
 
 type Sum = Exclude<keyof Sums, 'network' | 'asset'>;
@@ -192,6 +195,7 @@ export const noSums = ({ network, asset }: Omit<Money, 'amount'>): Sums => ({
   open: 0n,
   missing: 0n,
   corrected: 0n,
+  unconfirmed: 0n,
 });
 
 /** One for each asset that was charged, served or refunded. */
@@ -257,7 +261,8 @@ const CHARGED: ReadonlySet<Payment['status']> = new Set(['settled', 'missing', '
 const chargeOf = ({ payment }: LedgerEntry): Money | null =>
   payment.status === 'absent' ? null : payment.reserved;
 
-function add(books: Books, sum: Sum, money: Money | null, sign: 1n | -1n): Books {
+/** `sign`: whether it is added or taken off. */
+export function add(books: Books, sum: Sum, money: Money | null, sign: 1n | -1n): Books {
   if (money === null) return books;
   const isIts = (sums: Sums) => sums.network === money.network && sums.asset === money.asset;
   const known = books.some(isIts) ? books : [...books, noSums(money)];
@@ -271,3 +276,37 @@ export const isBalanced = ({ charged, served, refunded, open, missing, corrected
   [served, refunded, open, missing, corrected].every((sum) => sum >= 0n) &&
   missing <= charged &&
   corrected <= charged;
+
+// ── what is kept of a log's payments ────────────────────────────────────────────────────────────────
+
+/** A charge whose transfer is in no block that was compared so far. */
+export type UnconfirmedCharge = ChargeTimes & {
+  readonly account: ChainAccount;
+  readonly amount: bigint;
+};
+
+/** A payment that ended by the facilitator's refusal: the chain is asked once more. */
+export type RefusedPayment = Pick<PaymentReserved, 'validBefore'> & { readonly account: ChainAccount };
+
+/** A job's later events name the job alone. `stream`: its open payment. `paid`: what it runs for. */
+export type PaidJob = { readonly stream: string | null; readonly paid: MoneyPaid | null };
+
+/** Payments by their streams, which decide: what is here names candidates, and sums. */
+export type Ledger = {
+  /** Open payments; the newest are left out where there are too many. */
+  readonly entries: ReadonlyMap<string, LedgerEntry>;
+  /** The newest are left out where there are too many. */
+  readonly unconfirmed: ReadonlyMap<string, UnconfirmedCharge>;
+  readonly refused: ReadonlyMap<string, RefusedPayment>;
+  readonly books: Books;
+  /** The comparisons with the chain, by the key of the account. */
+  readonly comparisons: ReadonlyMap<string, ChainBooks>;
+};
+
+export const NO_LEDGER: Ledger = {
+  entries: new Map(),
+  unconfirmed: new Map(),
+  refused: new Map(),
+  books: [],
+  comparisons: new Map(),
+};

@@ -1,6 +1,7 @@
 // The payments of a log: those that are open, and all.
 import {
   evolveEntry,
+  type Ledger,
   type LedgerEntry,
   NO_ENTRY,
   openState,
@@ -9,8 +10,8 @@ import {
 } from '#src/domain/payment/ledger.ts';
 import type { Clock } from '#src/ports/clock.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
+import { standingRounds } from '#src/usecases/process/fold-ledger.ts';
 import { paymentHistories } from './payment-histories.ts';
-import { type Ledger, standingRounds } from './read-ledger.ts';
 
 /** Open payments, the longest open first. `nowMs`: Unix ms. */
 export function openPayments({ entries }: Pick<Ledger, 'entries'>, nowMs: number): readonly PaymentRow[] {
@@ -174,7 +175,7 @@ export async function* unattributedTransfers(
   log: EventLog,
   { comparisons }: Ledger,
 ): AsyncGenerator<TransferRow> {
-  for (const { books } of comparisons.values()) {
+  for (const books of comparisons.values()) {
     const { network, asset } = books;
     for await (const round of standingRounds(log, books))
       for (const { sender: payer, ...row } of round.unattributed.toReversed())

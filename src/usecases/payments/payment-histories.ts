@@ -1,9 +1,7 @@
 // Every payment of a log with its own events and those of its job.
-import type { RecordedEvent } from '#src/domain/event-codec.ts';
-import { STREAM } from '#src/domain/events.ts';
-import { isLedgerEvent, type LedgerEvent } from '#src/domain/payment/ledger.ts';
+import type { LedgerEvent } from '#src/domain/payment/ledger.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
-import { eventIn } from '#src/usecases/process/read-events.ts';
+import { readHistory } from '#src/usecases/process/fold-ledger.ts';
 
 /** `id`: name of the payment's stream. `events`: in the order of the log. */
 export type PaymentHistory = { readonly id: string; readonly events: readonly LedgerEvent[] };
@@ -25,19 +23,4 @@ export async function* paymentHistories(log: EventLog): AsyncGenerator<PaymentHi
     after = page.at(-1)?.position ?? null;
     if (page.length < CONCURRENT) return;
   }
-}
-
-/** The events of one payment and of its jobs, in the order of the log: all, or those that `counts` returns true for. */
-export async function readHistory(
-  log: Pick<EventLog, 'readStream'>,
-  id: string,
-  counts: (event: RecordedEvent) => boolean = () => true,
-): Promise<readonly LedgerEvent[]> {
-  const paid = (await log.readStream(id)).filter(counts);
-  const jobs = new Set(paid.flatMap(({ data }) => (typeof data.jobId === 'string' ? [data.jobId] : [])));
-  const ran = await Promise.all([...jobs].map((jobId) => log.readStream(STREAM.job(jobId))));
-  return [...paid, ...ran.flat().filter(counts)]
-    .sort((a, b) => (a.position < b.position ? -1 : 1))
-    .map(eventIn)
-    .filter(isLedgerEvent);
 }

@@ -5,6 +5,7 @@ import {
   enter,
   evolveEntry,
   isBalanced,
+  type Ledger,
   NO_ENTRY,
   needsAction,
   noSums,
@@ -14,7 +15,6 @@ import {
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { Period } from './list-payments.ts';
 import { paymentHistories } from './payment-histories.ts';
-import type { Ledger } from './read-ledger.ts';
 
 /** Amounts in atomic units, decimal. */
 export type PeriodSums = {
@@ -88,7 +88,7 @@ type Asset = Pick<Sums, 'network' | 'asset'>;
 
 /** Of one asset on one network. Amounts in atomic units. */
 export type Balance = Asset &
-  Readonly<Record<Exclude<keyof Sums, keyof Asset> | 'unattributed' | 'received', string>> & {
+  Readonly<Record<Exclude<keyof Sums, keyof Asset | 'unconfirmed'> | 'unattributed' | 'received', string>> & {
     /** The last block that was compared with the books; null: none. */
     readonly upToBlock: number | null;
     /**
@@ -113,8 +113,8 @@ export function isWorkLeft(ledger: Ledger, nowMs: number): boolean {
 }
 
 /** One row for each asset that was charged or received. */
-export function balanceOf({ books, comparisons, unconfirmed }: Ledger): readonly Balance[] {
-  const compared = [...comparisons.values()].map((comparison) => comparison.books);
+export function balanceOf({ books, comparisons }: Pick<Ledger, 'books' | 'comparisons'>): readonly Balance[] {
+  const compared = [...comparisons.values()];
   const rows: Sums[] = [...books];
   for (const one of compared) if (!rows.some((sums) => isSame(sums, one))) rows.push(noSums(one));
   return rows.map((sums) => {
@@ -122,9 +122,6 @@ export function balanceOf({ books, comparisons, unconfirmed }: Ledger): readonly
     const its = compared.filter((one) => isSame(one, sums));
     const received = its.reduce((sum, one) => sum + one.received, 0n);
     const unattributed = its.reduce((sum, one) => sum + one.unattributed, 0n);
-    const later = [...unconfirmed.values()]
-      .filter(({ account }) => isSame(account, sums))
-      .reduce((sum, { amount }) => sum + amount, 0n);
     return {
       network,
       asset,
@@ -137,7 +134,8 @@ export function balanceOf({ books, comparisons, unconfirmed }: Ledger): readonly
       unattributed: String(unattributed),
       received: String(received),
       upToBlock: its.length === 0 ? null : Math.max(...its.map(({ toBlock }) => toBlock)),
-      balanced: isBalanced(sums) && received === sums.charged - sums.missing + unattributed - later,
+      balanced:
+        isBalanced(sums) && received === sums.charged - sums.missing + unattributed - sums.unconfirmed,
     };
   });
 }

@@ -3,11 +3,12 @@
 
 import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import type { EventOf } from '#src/domain/events.ts';
-import type { LedgerEntry } from '#src/domain/payment/ledger.ts';
+import type { Ledger, LedgerEntry } from '#src/domain/payment/ledger.ts';
 import {
   accountKey,
   type ChainAccount,
   type ChainBlock,
+  hashOfStream,
   isCharged,
   isDue,
   missingCharge,
@@ -26,7 +27,7 @@ import { isoNow } from '#src/lib/iso.ts';
 import { type ChainScan, ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import type { Payments } from '#src/ports/payments.ts';
-import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
+import { recordedRounds } from '#src/usecases/process/fold-ledger.ts';
 import { JOB, type JournalDeps, load, PAYMENT, tryAppend } from '#src/usecases/process/stream.ts';
 
 export type JudgeDeps = JournalDeps & {
@@ -37,6 +38,8 @@ export type JudgeDeps = JournalDeps & {
 /** A comparison up to a block, and what it found before open payments are judged. */
 export type Compared = {
   readonly account: ChainAccount;
+  /** The first block. */
+  readonly from: number;
   readonly upTo: ChainBlock;
   /** Streams of the payments that the compared blocks pay. */
   readonly confirmed: ReadonlySet<string>;
@@ -65,7 +68,7 @@ const JUDGE_MS = 30_000;
 /** Consecutive look-ups without an answer after which the others wait for the next round. */
 const FAILURES = 3;
 /** A charge that was found missing by mistake, as by a process that was frozen meanwhile, is found again within this. */
-const RECENT_MS = 86_400_000;
+export const RECENT_MS = 86_400_000;
 
 /** Stops when the signal aborts, or when another process continues the comparison. */
 export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compared): Promise<Judged> {
@@ -81,8 +84,8 @@ export async function judgeOpen(deps: JudgeDeps, ledger: Ledger, compared: Compa
     const transaction = transactionOf(state);
     const finding = await deps.lookUp(state.reserved, { transaction, signal: compared.signal });
     failures = finding.outcome === 'unavailable' ? failures + 1 : 0;
-    if (finding.outcome !== 'unavailable') ledger.refused.delete(stream);
-    unread = earlier(unread, await unreadBlock(deps, finding, compared));
+    if (finding.outcome !== 'unavailable' && state.status === 'rejected') compared.turns.over.add(stream);
+    unread = earlier(unread, await unreadBlock(deps, stream, finding, compared));
     const fact = await factOf(deps, state, finding, compared.upTo);
     if (fact === null) continue;
     if (await compared.isOvertaken()) break;
@@ -119,22 +122,23 @@ function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readon
   const now = deps.clock.now();
   for (const [stream, entry] of ledger.entries)
     if (!confirmed.has(stream) && isOf(entry, key) && mayHaveEnded(entry, compared, now)) found.add(stream);
-  for (const stream of refusedAndOver(ledger, key, upTo, now)) found.add(stream);
+  for (const stream of refusedAndOver(ledger, key, compared, now)) found.add(stream);
   return [...found];
 }
 
-/** Those of the last day: an earlier process has looked the others up. */
+/** Those of the last day that this process has not looked up: an earlier process has looked the others up. */
 function refusedAndOver(
   { refused }: Ledger,
   key: string,
-  upTo: ChainBlock,
+  { turns: { over }, upTo }: Compared,
   nowMs: number,
 ): readonly string[] {
+  for (const stream of over) if (!refused.has(stream)) over.delete(stream);
   const found: string[] = [];
   for (const [stream, one] of refused) {
-    if (accountKey(one.account) !== key) continue;
-    if (nowMs - Number(one.validBefore) * 1000 > RECENT_MS) refused.delete(stream);
-    else if (isSurelyOver(one, upTo.time)) found.push(stream);
+    if (accountKey(one.account) !== key || over.has(stream)) continue;
+    const isRecent = nowMs - Number(one.validBefore) * 1000 <= RECENT_MS;
+    if (isRecent && isSurelyOver(one, upTo.time)) found.push(stream);
   }
   return found;
 }
@@ -181,12 +185,30 @@ const hasStarted = async ({ log }: JudgeDeps, jobId: string): Promise<boolean> =
 /** The transfer of a payment is in a compared block, and the node's answer for these blocks did not contain it. */
 async function unreadBlock(
   deps: JudgeDeps,
+  stream: string,
   finding: ChainFinding,
   compared: Compared,
 ): Promise<number | null> {
   if (finding.outcome !== 'paid' || finding.transaction === null) return null;
   const block = await deps.scan.blockOf(finding.transaction, compared.signal).catch(onlyUnavailable);
-  return block !== null && block <= compared.upTo.number ? block : null;
+  if (block === null || block > compared.upTo.number) return null;
+  return block < compared.from && (await hasConfirmed(deps, stream, block, compared)) ? null : block;
+}
+
+/** A round that stands has confirmed the charge since it was recorded: what named it as a candidate does not contain it yet. */
+async function hasConfirmed(
+  { log }: JudgeDeps,
+  stream: string,
+  block: number,
+  { account, from }: Compared,
+): Promise<boolean> {
+  const charged = (await log.readStream(stream)).findLast(({ type }) => type === 'PaymentSettled');
+  for await (const { round, position } of recordedRounds(log, account)) {
+    if (round.toBlock < block) return false;
+    if (round.toBlock < from && round.fromBlock <= block)
+      return position > (charged?.position ?? '') && round.confirmed.includes(hashOfStream(stream));
+  }
+  return false;
 }
 
 /** The next round asks again. */
@@ -198,13 +220,18 @@ function onlyUnavailable(error: unknown): null {
 const earlier = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? (a ?? b) : Math.min(a, b);
 
-/** Takes turns: a candidate is taken again only after each other one was. One at which its user stops was not. */
-export type Turns = { take(candidates: readonly string[], max: number): Iterable<string> };
+export type Turns = {
+  /** Takes turns: a candidate is taken again only after each other one was. One at which its user stops was not. */
+  take(candidates: readonly string[], max: number): Iterable<string>;
+  /** Refused payments that were looked up. */
+  readonly over: Set<string>;
+};
 
 export function openTurns(): Turns {
   let turn = 0;
   let lastTurn = new Map<string, number>();
   return {
+    over: new Set(),
     *take(candidates, max) {
       turn++;
       const last = (one: string) => lastTurn.get(one) ?? 0;

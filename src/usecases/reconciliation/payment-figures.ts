@@ -1,8 +1,7 @@
 // What monitoring shows of payments, from the ledger as it was last read.
-import { noSums, type OpenState, openState } from '#src/domain/payment/ledger.ts';
+import { type Ledger, noSums, type OpenState, openState } from '#src/domain/payment/ledger.ts';
 import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
 import type { OpenPayments, PaymentFigures } from '#src/ports/telemetry.ts';
-import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 
 /** Its time grows with what is open. `nowMs`: Unix ms. `difference`: from the chain, in units. */
@@ -15,7 +14,7 @@ export function paymentFigures(
   const { network, asset } = account;
   const its = ledger.books.find((sums) => sums.network === network && sums.asset.toLowerCase() === asset);
   const { charged, served, refunded, open, missing, corrected } = its ?? noSums(account);
-  const compared = ledger.comparisons.get(accountKey(account))?.books ?? null;
+  const compared = ledger.comparisons.get(accountKey(account)) ?? null;
   return {
     units: {
       charged: Number(charged),

@@ -2,7 +2,8 @@
 // round that still stands, records what they prove, and ends with ChainReconciled. A round that is cut off appends nothing
 // that its repeat would not append.
 import { type ChainReconciled, chainAccount } from '#src/domain/events/payment.ts';
-import { type EventOf, event, STREAM } from '#src/domain/events.ts';
+import { claimedTime, type EventOf, event, STREAM } from '#src/domain/events.ts';
+import type { Ledger } from '#src/domain/payment/ledger.ts';
 import {
   accountKey,
   type ChainAccount,
@@ -13,13 +14,18 @@ import { isBound } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
 import type { ChainScan } from '#src/ports/chain-scan.ts';
 import type { AbortSignalLike } from '#src/ports/event-log.ts';
-import { type Ledger, openLedger, standingRounds } from '#src/usecases/payments/read-ledger.ts';
+import { standingRounds } from '#src/usecases/process/fold-ledger.ts';
+import { eventIn, eventsOf } from '#src/usecases/process/read-events.ts';
 import { appendUnlessOvertaken, envelope } from '#src/usecases/process/stream.ts';
 import { endKey, type JudgeDeps, type Judged, judgeOpen, openTurns, type Turns } from './judge-open.ts';
 import { type BalanceMemory, type BooksDifference, noBalances, readBlocks } from './read-blocks.ts';
 import { type SettledTransfers, settleTransfers } from './settle-transfers.ts';
 
-export type ReconcileDeps = JudgeDeps & { readonly scan: ChainScan };
+export type ReconcileDeps = JudgeDeps & {
+  readonly scan: ChainScan;
+  /** Names candidates. What it lacks is found later, and what it has too many of is of no harm: their streams decide. */
+  readonly ledger: () => Promise<Ledger>;
+};
 
 export type RoundOptions = {
   readonly account: ChainAccount;
@@ -51,6 +57,8 @@ export type Round =
       readonly round: ChainReconciled;
       /** Of its event. */
       readonly revision: bigint;
+      /** The last block that was compared before; null: none. */
+      readonly before: number | null;
       readonly found: RoundFound;
       /** Blocks remain. */
       readonly more: boolean;
@@ -62,24 +70,43 @@ const TRANSFERS = 1000;
 /** Payers whose cancelled and spent authorizations are looked for. */
 const PAYERS = 100;
 
-/** Throws `ChainUnavailable`, and what the event log throws. The ledger is read first. */
-export async function reconcileChain(
-  deps: ReconcileDeps,
-  ledger: Ledger,
-  options: RoundOptions,
-): Promise<Round> {
+/** The last round of an account, as its stream has it. */
+export async function lastRound(
+  log: ReconcileDeps['log'],
+  account: ChainAccount,
+): Promise<{
+  /** Of the last event of the stream, of whichever asset; null: it has none. */
+  readonly revision: bigint | null;
+  readonly round: ChainReconciled | null;
+}> {
+  const stream = STREAM.chain(chainAccount(account));
+  const [newest] = await log.readStream(stream, { direction: 'backwards', max: 1 });
+  if (newest === undefined) return { revision: null, round: null };
+  const { revision } = newest;
+  const { type, data } = eventIn(newest);
+  if (type === 'ChainReconciled' && accountKey(data) === accountKey(account))
+    return { revision, round: data };
+  const { value } = await standingRounds(log, account, revision).next();
+  return { revision, round: value ?? null };
+}
+
+/** Throws `ChainUnavailable`, and what the event log and the ledger throw. */
+export async function reconcileChain(deps: ReconcileDeps, options: RoundOptions): Promise<Round> {
   const { scan } = deps;
   const { account, signal, turns, balances } = options;
-  await ledger.catchUp();
+  // Read first: what is decided from here on counts only if no other round came between.
+  const last = await lastRound(deps.log, account);
   const stream = STREAM.chain(chainAccount(account));
-  const expected = ledger.revisions.get(stream) ?? 'no_stream';
+  const expected = last.revision ?? 'no_stream';
+  const before = last.round?.toBlock ?? null;
+  const ledger = await deps.ledger();
   const head = await scan.safeBlock(signal);
-  const { from, replaced } = await firstBlock(deps, ledger, options, head);
+  const { from, replaced } = await firstBlock(deps, last, options, head);
   if (from > head.number) return { kind: 'up_to_date', upTo: head };
 
-  const last = Math.min(head.number, from + BLOCKS - 1);
+  const to = Math.min(head.number, from + BLOCKS - 1);
   const payers = payersOf(ledger, account);
-  const wanted = { payee: account.payee, from, to: last, maxTransfers: TRANSFERS, payers };
+  const wanted = { payee: account.payee, from, to, maxTransfers: TRANSFERS, payers };
   const read = await readBlocks(deps, balances, { ...wanted, account, head, signal });
   if (read.kind === 'reorganised') return { kind: 'overtaken' };
   const { scanned, upTo } = read;
@@ -89,11 +116,12 @@ export async function reconcileChain(
     return (newest?.revision ?? 'no_stream') !== expected;
   };
   const { transfers } = scanned;
-  const paid = await settleTransfers(deps, ledger, { account, transfers, isOvertaken });
+  const paid = await settleTransfers(deps, { account, transfers, isOvertaken });
   if (read.kind === 'differs')
     return { kind: 'differs', difference: read.difference, found: paid, upTo: head };
   const judged = await judgeOpen(deps, ledger, {
     account,
+    from,
     upTo,
     confirmed: new Set(paid.confirmed),
     replaced,
@@ -111,7 +139,8 @@ export async function reconcileChain(
   const appended = await appendUnlessOvertaken(deps, { stream, expected }, envelope(deps, [event], stream));
   if (appended === null) return { kind: 'overtaken' };
   const { nextRevision: revision } = appended;
-  return { kind: 'reconciled', round: event.data, revision, found, more: upTo.number < head.number };
+  const more = upTo.number < head.number;
+  return { kind: 'reconciled', round: event.data, revision, before, found, more };
 }
 
 type FirstBlock = {
@@ -123,13 +152,12 @@ type FirstBlock = {
 /** After the last round whose block is still in the chain, and at or before `from`. */
 async function firstBlock(
   { scan, log }: ReconcileDeps,
-  ledger: Ledger,
+  { revision, round: known }: Awaited<ReturnType<typeof lastRound>>,
   { account, from, signal }: RoundOptions,
   head: ChainBlock,
 ): Promise<FirstBlock> {
-  const known = ledger.comparisons.get(accountKey(account))?.books ?? null;
-  if (known === null) {
-    const begins = await beginning(scan, ledger, account, head, signal);
+  if (known === null || revision === null) {
+    const begins = await beginning({ scan, log }, account, head, signal);
     // No later round would read the blocks between them.
     return { from: Math.min(from ?? begins, begins), replaced: [] };
   }
@@ -140,13 +168,15 @@ async function firstBlock(
     if (block === null || block.hash === known.blockHash) return { from: known.toBlock + 1, replaced: [] };
   }
   const replaced: string[] = [];
-  for await (const round of standingRounds(log, account)) {
+  let first = known.fromBlock;
+  for await (const round of standingRounds(log, account, revision)) {
+    first = Math.min(first, round.fromBlock);
     const block = round.toBlock < limit ? await scan.block(round.toBlock, signal) : null;
     if (block?.hash === round.blockHash) return { from: round.toBlock + 1, replaced };
     // The others are unconfirmed charges in the next round.
     if (replaced.length < TRANSFERS) replaced.push(...round.confirmed.map(STREAM.payment));
   }
-  return { from: Math.min(limit, known.fromBlock), replaced };
+  return { from: Math.min(limit, first), replaced };
 }
 
 /** An authorization is used at most this long before the clock of this process says that it was reserved. */
@@ -154,16 +184,23 @@ const CLOCKS_SECONDS = 900;
 
 /** Of the first round: the block of the account's first reservation; the newest one if there is none. */
 async function beginning(
-  scan: ChainScan,
-  ledger: Ledger,
+  { scan, log }: Pick<ReconcileDeps, 'scan' | 'log'>,
   account: ChainAccount,
   head: ChainBlock,
   signal: AbortSignalLike,
 ): Promise<number> {
-  const first = ledger.firstReserved.get(accountKey(account));
-  if (first === undefined) return head.number;
+  const first = await firstReserved(log, account);
+  if (first === null) return head.number;
   const before = await scan.blockBefore(Math.floor(first / 1000) - CLOCKS_SECONDS, signal);
   return Math.min(before, head.number);
+}
+
+/** When the account's first payment was reserved, or bound to a run, Unix ms. */
+async function firstReserved(log: ReconcileDeps['log'], account: ChainAccount): Promise<number | null> {
+  const key = accountKey(account);
+  for await (const { event } of eventsOf(log, ['PaymentReserved', 'PaymentDeferred']))
+    if (accountKey({ ...event.data, payee: event.data.payTo }) === key) return Date.parse(claimedTime(event));
+  return null;
 }
 
 function payersOf(ledger: Ledger, account: ChainAccount): readonly string[] {
@@ -237,7 +274,6 @@ const PAUSE_MS = 500;
  */
 export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): Promise<Reconciled> {
   const { account, signal, onRound } = options;
-  const ledger = openLedger(deps.log);
   const turns = openTurns();
   const balances = noBalances();
   let rounds: readonly ChainReconciled[] = [];
@@ -250,7 +286,7 @@ export async function reconcileOnce(deps: ReconcileDeps, options: OnceOptions): 
   let { from } = options;
   let isRepeated = false;
   for (;;) {
-    const result = await reconcileChain(deps, ledger, { account, from, signal, turns, balances });
+    const result = await reconcileChain(deps, { account, from, signal, turns, balances });
     if (result.kind === 'up_to_date') return { rounds, found, upTo: result.upTo, difference: null };
     if (result.kind === 'overtaken') {
       if (signal.aborted) throw new Error('interrupted');

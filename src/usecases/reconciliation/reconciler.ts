@@ -1,22 +1,23 @@
 // Compares the books with the chain as long as the service runs: one round after the other until the newest block that
 // counts, then again after the interval. Of several processes the first one that finishes a round has made it; the others
 // wait an interval from then on.
-import { chainAccount } from '#src/domain/events/payment.ts';
+import { type ChainReconciled, chainAccount } from '#src/domain/events/payment.ts';
 import { STREAM } from '#src/domain/events.ts';
 import { differenceFacts, STANDSTILL_MS } from '#src/domain/monitoring/health.ts';
-import { accountKey, type ChainAccount, type ChainBooks } from '#src/domain/payment/reconciliation.ts';
+import { type Ledger, NO_LEDGER } from '#src/domain/payment/ledger.ts';
+import { accountKey, type ChainAccount } from '#src/domain/payment/reconciliation.ts';
 import { iso } from '#src/lib/iso.ts';
 import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import type { Clock } from '#src/ports/clock.ts';
-import type { AbortSignalLike } from '#src/ports/event-log.ts';
+import { type AbortSignalLike, EventLogUnavailable } from '#src/ports/event-log.ts';
+import { isOutage } from '#src/ports/outage.ts';
 import type { PaymentFigures } from '#src/ports/telemetry.ts';
-import { type Ledger, openLedger } from '#src/usecases/payments/read-ledger.ts';
 import { Worker } from '#src/usecases/process/worker.ts';
 import { booksDifferences } from './books-difference.ts';
 import { openTurns } from './judge-open.ts';
 import { agedFigures, paymentFigures } from './payment-figures.ts';
 import { type BooksDifference, noBalances } from './read-blocks.ts';
-import { type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
+import { lastRound, type ReconcileDeps, type Round, reconcileChain } from './reconcile-chain.ts';
 
 export type ReconcilerDeps = ReconcileDeps & {
   readonly payee: string;
@@ -25,14 +26,12 @@ export type ReconcilerDeps = ReconcileDeps & {
   readonly stopping: AbortSignalLike;
   /** As `standstill` has it. */
   readonly standstillMs?: number | undefined;
-  /** Open payments that are kept in memory. */
-  readonly maxEntries?: number;
 };
 
 export type Reconciler = {
   /** Resolves when `stopping` aborts and the call in hand has ended. Never rejects. */
   run(): Promise<void>;
-  /** As of the last look at the event log, with the ages of now; null before the first one. */
+  /** As of the last look at the ledger, with the ages of now; null before the first one, and while it is unavailable. */
   figures(): PaymentFigures | null;
   /** RFC 3339: since when no block was compared, by any process; null: lately one was. */
   standsStillSince(): string | null;
@@ -40,31 +39,31 @@ export type Reconciler = {
   difference(): BooksDifference | null;
 };
 
-/** About 40 MB. */
-const MAX_ENTRIES = 20_000;
-/** The thread is free for calls between two pages of the first look at a long log. */
-const PAGE_PAUSE_MS = 2;
-
 export function chainReconciler(deps: ReconcilerDeps): Reconciler {
-  const { log, clock, logger, scan, payee, intervalMs, stopping, maxEntries = MAX_ENTRIES } = deps;
+  const { log, clock, logger, scan, payee, intervalMs, stopping } = deps;
   const own: ChainAccount = { network: scan.network, asset: scan.asset, payee };
   const turns = openTurns();
   const balances = noBalances();
   const differences = booksDifferences();
   const others = roundsOfOthers();
   const reports = roundReports(deps);
-  const ledger = openLedger(log, maxEntries);
   const still = standstill(clock, intervalMs, deps.standstillMs);
   let last: { readonly figures: PaymentFigures; readonly at: number } | null = null;
 
-  const ownBooks = () => ledger.comparisons.get(accountKey(own))?.books ?? null;
-  const breathe = () => clock.sleep(PAGE_PAUSE_MS, stopping);
+  const lookAtOwn = async () => still.look((await lastRound(log, own)).round);
 
-  async function readLedger(): Promise<void> {
-    await ledger.catchUp(breathe);
-    still.look(ownBooks());
-    const figures = paymentFigures(ledger, own, clock.now(), differences.units());
-    last = { figures, at: clock.monotonic() };
+  /** Without it the comparison continues: what it would name is found once it is back. */
+  async function ledger(): Promise<Ledger> {
+    try {
+      const found = await deps.ledger();
+      const figures = paymentFigures(found, own, clock.now(), differences.units());
+      last = { figures, at: clock.monotonic() };
+      return found;
+    } catch (cause) {
+      if (!isOutage(cause) || cause instanceof EventLogUnavailable) throw cause;
+      last = null;
+      return NO_LEDGER;
+    }
   }
 
   /** All rounds of one account until its newest block. */
@@ -73,14 +72,14 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
     let from: number | null = null;
     let isRepeated = false;
     while (!stopping.aborted) {
-      still.look(ownBooks());
-      const before = ledger.comparisons.get(accountKey(account))?.books.toBlock ?? null;
-      const round = await reconcileChain(deps, ledger, { account, from, signal: stopping, turns, balances });
+      await lookAtOwn();
+      const options = { account, from, signal: stopping, turns, balances };
+      const round = await reconcileChain({ ...deps, ledger }, options);
       if (round.kind !== 'overtaken')
         differences.look(account, round.kind === 'differs' ? round.difference : null);
       if (round.kind !== 'reconciled') return;
       others.own(stream, round.revision);
-      reports.round(round, before, from);
+      reports.round(round, from);
       from = null;
       if (round.more) continue;
       if (round.found.unread === null || isRepeated) return;
@@ -108,15 +107,15 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
       async candidates() {
         waits = [];
         isUnavailable = false;
-        await readLedger();
-        return accountsOf(ledger, own);
+        await lookAtOwn();
+        return accountsOf(await ledger(), own);
       },
       keyOf: accountKey,
       async look(account) {
         // All accounts are of one chain.
         if (isUnavailable) return 'later';
         const stream = STREAM.chain(chainAccount(account));
-        const revision = ledger.revisions.get(stream) ?? null;
+        const { revision } = await lastRound(log, account);
         const wait = others.wait(stream, revision, clock.monotonic(), intervalMs);
         if (wait > 0) {
           waits.push(wait);
@@ -127,7 +126,8 @@ export function chainReconciler(deps: ReconcilerDeps): Reconciler {
       },
       async after() {
         if (isUnavailable) return;
-        await readLedger();
+        await lookAtOwn();
+        await ledger();
         const [since, difference] = [still.since(), differences.first()];
         if (difference !== null)
           logger.condition('chain', 'books_differ_from_chain', differenceFacts(difference));
@@ -196,11 +196,7 @@ function roundReports({ logger }: Pick<ReconcilerDeps, 'logger'>) {
       const message = 'the node left a transfer out of its answer; the blocks are read again';
       logger.warn(message, { block });
     },
-    round(
-      { round, found }: Extract<Round, { kind: 'reconciled' }>,
-      before: number | null,
-      from: number | null,
-    ): void {
+    round({ round, found, before }: Extract<Round, { kind: 'reconciled' }>, from: number | null): void {
       const { fromBlock, toBlock } = round;
       if (before !== null && fromBlock <= before && from === null)
         logger.warn('the chain was reorganised; its blocks are compared again', { fromBlock, before });
@@ -228,7 +224,7 @@ function standstill(
   let last: typeof begun | null = null;
   return {
     /** With the last block that any process has compared, as the event log has it; null: none. */
-    look(books: Pick<ChainBooks, 'blockHash' | 'blockTime'> | null): void {
+    look(books: Pick<ChainReconciled, 'blockHash' | 'blockTime'> | null): void {
       const block = books?.blockHash ?? '';
       if (block === last?.block) return;
       const age = books === null ? 0 : Math.max(0, now() - Date.parse(books.blockTime));

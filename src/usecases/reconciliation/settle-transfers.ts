@@ -3,7 +3,6 @@
 import type { Unattributed } from '#src/domain/events/payment.ts';
 import type { PaymentEvent } from '#src/domain/events.ts';
 import {
-  accountKey,
   type ChainAccount,
   type ChainTransfer,
   judgeTransfer,
@@ -13,7 +12,6 @@ import {
 } from '#src/domain/payment/reconciliation.ts';
 import type { Payment } from '#src/domain/payment/state.ts';
 import { isoNow } from '#src/lib/iso.ts';
-import type { Ledger } from '#src/usecases/payments/read-ledger.ts';
 import { decide, type JournalDeps, PAYMENT } from '#src/usecases/process/stream.ts';
 
 export type SettledTransfers = {
@@ -38,7 +36,6 @@ type ReadTransfers = {
 /** Appends PaymentSettled and SettlementCorrected where needed; the same transfers again append nothing more. */
 export async function settleTransfers(
   deps: JournalDeps,
-  ledger: Pick<Ledger, 'unconfirmed'>,
   { account, transfers, isOvertaken }: ReadTransfers,
 ): Promise<SettledTransfers> {
   const confirmed = new Set<string>();
@@ -49,7 +46,7 @@ export async function settleTransfers(
     const stream = streamOfTransfer(account, transfer);
     const isPaid = stream !== null && !confirmed.has(stream);
     const outcome = isPaid
-      ? await settleTransfer(deps, ledger, { account, transfer, stream, isOvertaken })
+      ? await settleTransfer(deps, { account, transfer, stream, isOvertaken })
       : 'unattributed';
     if (outcome === 'unattributed' || stream === null) unattributed.push(transfer);
     else confirmed.add(stream);
@@ -73,12 +70,8 @@ type Paid = Pick<ReadTransfers, 'account' | 'isOvertaken'> & {
 
 async function settleTransfer(
   deps: JournalDeps,
-  { unconfirmed }: Pick<Ledger, 'unconfirmed'>,
   { account, transfer, stream, isOvertaken }: Paid,
 ): Promise<TransferVerdict['kind']> {
-  const known = unconfirmed.get(stream);
-  const isOf = known?.amount === transfer.amount && accountKey(known.account) === accountKey(account);
-  if (isOf && known.transaction === transfer.transaction) return 'confirmed';
   const { answer } = await decide<Payment, PaymentEvent, TransferVerdict['kind']>(
     deps,
     PAYMENT,

@@ -169,7 +169,7 @@ describe('postgres stops and starts, and several processes share it', needs, () 
     const [first, second] = [events.slice(0, 1), events.slice(1)];
     const db = await rowsFor(log, store);
     const head = await readHead(db);
-    const options = { models: READ_MODELS, judgeReceipt: judgeBySignature, cachedRows: 100 };
+    const options = { models: READ_MODELS, judgeReceipt: judgeBySignature, log, cachedRows: 100 };
     const [slow, quick] = [new Projection(head, options), new Projection(head, options)];
     const by = async (projection: Projection, events: readonly RecordedEvent[]) =>
       projection.write(db, await projection.fold(db, events));

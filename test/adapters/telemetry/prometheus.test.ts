@@ -229,6 +229,10 @@ test('figures: payments, absent in demo mode', async () => {
   assert.equal(seen.of('relay_payments_open_oldest_seconds', { state: 'unknown' }), 0);
   assert.equal(seen.of('relay_chain_reconciled_block'), 1060);
   assert.equal(seen.of('relay_chain_reconciled_timestamp_seconds'), 1_767_323_165);
+  const gone = await read(of, NOW);
+  assert.equal(gone.of('relay_books_difference_units'), null);
+  assert.equal(gone.of('relay_payment_units', { sum: 'charged' }), null, 'unknown is not what it was');
+  assert.equal(gone.of('relay_payments_open', { state: 'missing' }), null);
   const none = { ...PAYMENT_FIGURES, balanced: false, differenceUnits: 3000, reconciled: null };
   const unknown = await read(figures(), { ...NOW, payments: none });
   assert.equal(unknown.of('relay_payments_balanced'), 0);

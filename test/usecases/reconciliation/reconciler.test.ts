@@ -1,6 +1,8 @@
 // The comparison as it runs beside the service: its rhythm, several processes, a node that fails, its end, its figures.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { unavailable } from '#projections/read-models.ts';
+import { ledgerReader } from '#src/usecases/payments/read-ledger.ts';
 import { chainReconciler, type ReconcilerDeps } from '#src/usecases/reconciliation/reconciler.ts';
 import { quiet } from '#test/support/fakes.ts';
 import { ACCOUNT, transactionOf } from '#test/support/fakes-chain.ts';
@@ -310,11 +312,43 @@ test('its figures: sums, what is open and for how long, the last block', async (
   await one.stop();
 });
 
-test('more is open than it keeps: the sums are those of all, the older ones are judged, then the others', async () => {
+test('without the rows of the ledger: transfers are found, figures are unknown, and all the rest is found once they are back', async () => {
+  const it = reconciledWorld();
+  const paid = await it.payment('1', 'unknown');
+  it.chain.pay(paid.reserved);
+  await it.payment('2', 'served');
+  const read = ledgerReader(it.log);
+  let isDown = false;
+  const one = started(it, { ledger: async () => (isDown ? Promise.reject(unavailable()) : read()) });
+  await minutes(it, 1);
+  assert.notEqual(one.reconciler.figures(), null);
+  isDown = true;
+  const late = await it.payment('3', 'unknown');
+  it.chain.pay(late.reserved);
+  await it.payment('4', 'served');
+  await minutes(it, 4);
+  assert.equal(one.reconciler.figures(), null);
+  assert.deepEqual(await it.types(late), ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
+  assert.deepEqual(await it.states(), { 1: 'unserved', 2: 'missing', 3: 'unserved' });
+  isDown = false;
+  await minutes(it, 2);
+  assert.deepEqual(await it.states(), { 1: 'unserved', 2: 'missing', 3: 'unserved', 4: 'missing' });
+  assert.equal(one.reconciler.figures()?.balanced, true);
+  await one.stop();
+});
+
+test('more is open than the rows name: the sums are those of all, the older ones are judged, then the others', async () => {
   const it = reconciledWorld();
   for (let i = 1; i <= 8; i++) await it.payment(String(i), 'unknown');
   for (let i = 10; i <= 14; i++) it.chain.pay((await it.payment(String(i), 'settled')).reserved);
-  const one = started(it, { maxEntries: 4 });
+  const whole = ledgerReader(it.log);
+  const few = <T>(rows: ReadonlyMap<string, T>) => new Map([...rows].slice(0, 4));
+  const one = started(it, {
+    async ledger() {
+      const { entries, unconfirmed, ...all } = await whole();
+      return { ...all, entries: few(entries), unconfirmed: few(unconfirmed) };
+    },
+  });
   await minutes(it, 1);
   assert.equal(one.reconciler.figures()?.units.open, 15_000);
   assert.equal(one.reconciler.figures()?.open.unknown.payments, 4);
