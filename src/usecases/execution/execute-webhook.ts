@@ -97,13 +97,7 @@ const MAX_LOOK_UPS = 10;
 
 const BEGIN: State = {
   step: 'lookUp',
-  passed: {
-    slot: null,
-    turn: null,
-    verified: false,
-    counted: false,
-    reservedFor: null,
-  },
+  passed: { slot: null, turn: null, verified: false, counted: false, reservedFor: null },
 };
 
 /** Throws `Fault` for our own failures: nothing is charged twice and nothing is sent twice. */
