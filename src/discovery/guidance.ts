@@ -44,7 +44,7 @@ export const USE_WHEN = [
   'You want to pay per action, without an account.',
 ];
 
-/** How a caller asks for the answer of its target, and by MCP. */
+/** How a caller asks for the answer of its target (RFC 7240). */
 export const ASK_FOR_RESPONSE = 'Prefer: return=representation';
 
 export const avoidWhen = ({ returnsResponses }: Facts) => [
