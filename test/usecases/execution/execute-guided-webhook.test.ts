@@ -215,7 +215,7 @@ test('a decision that cannot be read is a fault of ours, and approves nothing', 
   const it = world();
   const { decisionId } = decisionRecorded().data;
   const stream = `decision-${decisionId}`;
-  const data = { ...decisionRecorded().data, v: 3 };
+  const data = { ...decisionRecorded().data, recommendation: 'maybe' };
   await it.log.append(stream, 'no_stream', [
     { id: crypto.randomUUID(), type: 'DecisionRecorded', data, metadata: {} },
   ]);
