@@ -113,6 +113,9 @@ class Adapter {
   async verify() {
     return this.#answer;
   }
+  async verifySignature() {
+    return this.#answer;
+  }
   async settle() {
     return this.#answer;
   }
@@ -143,4 +146,5 @@ test('instrumented: every member of a port reaches the adapter with all that it 
   }
   const payments = tracedPayments(adapter, tracer);
   assert.deepEqual([payments.mode, await payments.health()], ['demo', 'from the adapter']);
+  assert.equal(await payments.verifySignature({} as never), 'from the adapter');
 });
