@@ -37,7 +37,14 @@ export const OPEN_PAYMENTS: Shape<LedgerEntry, OpenPaymentRow> = {
   table: 'open_payments',
   toRow: (stream, entry) => {
     const { payment } = entry;
-    return { stream, entry, reservedAt: payment.status === 'absent' ? '' : payment.reserved.reservedAt };
+    if (payment.status === 'absent') return { stream, entry, reservedAt: '' };
+    // Only the event log has nonces: the rows name the payment by its stream.
+    const reserved = { ...payment.reserved, nonce: '' };
+    return {
+      stream,
+      entry: { ...entry, payment: { ...payment, reserved } },
+      reservedAt: reserved.reservedAt,
+    };
   },
   fromRow: ({ entry }) => entry,
 };

@@ -14,12 +14,6 @@ export type Operation = {
   /** The path's only parameter. `pattern`: of every identifier that can exist. */
   readonly id?: { readonly description: string; readonly pattern?: string };
   readonly query?: IntegerParameter;
-  /** A request header that the route applies. `values`: those that have a meaning. */
-  readonly header?: {
-    readonly name: string;
-    readonly description: string;
-    readonly values: readonly string[];
-  };
   readonly body?: TSchema;
   readonly example?: unknown;
   /** By status: what it means, and the body's schema (a media type where it is not JSON, null where there is none). */

@@ -107,7 +107,7 @@ const RETRY_AFTER = {
 
 export const errorsOf = ({ errors = {} }: Operation) => ({ ...errors, 500: 'The service failed.' });
 
-export function parametersOf(path: string, { id, query, header }: Operation) {
+export function parametersOf(path: string, { id, query }: Operation) {
   const [, name = ''] = /:(\w+)/.exec(path) ?? [];
   const inPath = id && {
     name,
@@ -123,15 +123,7 @@ export function parametersOf(path: string, { id, query, header }: Operation) {
     schema: Type.Integer({ minimum: query.min, maximum: query.max, default: query.default }),
     description: query.description,
   };
-  const inHeader = header && {
-    in: 'header',
-    name: header.name,
-    required: false,
-    schema: Type.String(),
-    examples: Object.fromEntries(header.values.map((value) => [value, { value }])),
-    description: header.description,
-  };
-  return [inPath, inQuery, inHeader].filter((parameter) => parameter !== undefined);
+  return [inPath, inQuery].filter((parameter) => parameter !== undefined);
 }
 
 export const UNPAID = 'Payment required, or the payment is refused: `error` says why.';

@@ -47,7 +47,7 @@ test('embedded: rebuilt and compared while no service has them; held by another 
   const rebuilt = await runCli(['rebuild'], { env });
   assert.deepEqual(
     [rebuilt.code, rebuilt.stdout, rebuilt.stderr],
-    [0, `✓ Rebuilt: 22 rows in 18 tables from ${events} events.\n`, ''],
+    [0, `✓ Rebuilt: 23 rows in 24 tables from ${events} events.\n`, ''],
   );
   const equal = await runCli(['rebuild', '--check', '--json'], { env });
   const { outcome, rows } = JSON.parse(equal.stdout);

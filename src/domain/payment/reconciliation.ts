@@ -26,13 +26,14 @@ export type ChainTransfer = {
 };
 
 /** The stream of the payment that an authorization of the sender makes; null: it was transferred in another way. */
-export const streamOfTransfer = (
-  { network, asset }: ChainAccount,
-  { sender, nonce }: ChainTransfer,
-): string | null =>
-  nonce === null
-    ? null
-    : STREAM.payment(toHex(sha256(utf8(identityText({ network, asset, payer: sender, nonce })))));
+export const streamOfTransfer = (account: ChainAccount, { sender, nonce }: ChainTransfer): string | null =>
+  nonce === null ? null : streamOfAuthorization(account, { payer: sender, nonce });
+
+/** The stream of the payment that an authorization makes. */
+export const streamOfAuthorization = (
+  { network, asset }: Pick<ChainAccount, 'network' | 'asset'>,
+  { payer, nonce }: { readonly payer: string; readonly nonce: string },
+): string => STREAM.payment(toHex(sha256(utf8(identityText({ network, asset, payer, nonce })))));
 
 /** The hash in the name of a payment's stream. */
 export const hashOfStream = (stream: string): string => stream.slice(STREAM.payment('').length);

@@ -147,13 +147,13 @@ function clock(time: Date): string {
 function figuresTable(series: readonly Bucket[]): Markup {
   const rows = series.filter((bucket) => finishedIn(bucket) > 0);
   const columns = ['Succeeded', 'Failed', 'Median', '95th percentile'];
-  return markup`<table>
+  return markup`<div class="scrolls" tabindex="0" role="region" aria-label="Figures"><table>
 <thead><tr><th scope="col">From</th>${columns.map((name) => markup`<th scope="col" class="num">${name}</th>`)}</tr></thead>
 <tbody>${rows.map(({ at, succeeded, failed, durationMs }) => {
     const { p50, p95 } = durationMs ?? {};
     const cells = [succeeded, failed, ...[p50, p95].map((ms) => (ms === undefined ? '' : duration(ms)))];
     return markup`<tr><th scope="row"><time datetime="${at}">${timeText(at)}</time></th>${cells.map((text) => markup`<td class="num">${text}</td>`)}</tr>`;
-  })}</tbody></table>`;
+  })}</tbody></table></div>`;
 }
 
 const MINUTE_MS = 60_000;

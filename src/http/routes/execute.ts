@@ -119,11 +119,10 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
     body: PAID_ROUTES[route].inputSchema,
     example: PAID_ROUTES[route].inputExample,
     answers: {
-      200: ['The last attempt answered 2xx.', response],
+      200: [`The last attempt answered 2xx.${returnsResponses ? PREFER : ''}`, response],
       502: ['The target failed: a recorded, receipted outcome.', response],
     },
     paidUsd: usd(offer),
-    ...(returnsResponses && { header: PREFER }),
     errors: {
       ...BODY_ERRORS,
       400: 'The request is invalid (a header Idempotency-Key beside another idempotencyKey, too) or its target is refused: nothing was sent.',
@@ -153,9 +152,5 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
   });
 }
 
-const PREFER = {
-  name: 'Prefer',
-  description:
-    '`return=representation`: the answer of the target is returned in `response`, as far as it was read, in the first answer of this call alone. It is never stored, and a replay has none. `Preference-Applied` says that it is there.',
-  values: [REPRESENTATION],
-} as const;
+// In words: some clients take the first parameter of an operation for its whole input.
+const PREFER = ` With the request header \`Prefer: ${REPRESENTATION}\` the answer of the target is returned in \`response\`, as far as it was read, in the first answer of this call alone. It is never stored, and a replay has none. \`Preference-Applied\` says that it is there.`;

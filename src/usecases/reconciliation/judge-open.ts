@@ -1,7 +1,6 @@
 // Asks the chain about the payments that a comparison leaves open: charges without a transfer, and payments of unknown fate
 // whose authorization has ended.
 
-import type { PaymentReserved } from '#src/domain/events/payment.ts';
 import type { EventOf } from '#src/domain/events.ts';
 import type { Ledger, LedgerEntry } from '#src/domain/payment/ledger.ts';
 import {
@@ -45,7 +44,7 @@ export type Compared = {
   readonly confirmed: ReadonlySet<string>;
   /** Streams of payments that earlier rounds had confirmed, which this one replaces. */
   readonly replaced: readonly string[];
-  /** Authorizations that ended in these blocks. */
+  /** Streams of the payments whose authorizations ended in these blocks. */
   readonly ended: ReadonlySet<string>;
   readonly signal: AbortSignalLike;
   /** Another process has continued the comparison: what this one found counts no more. */
@@ -121,7 +120,8 @@ function candidates(deps: JudgeDeps, ledger: Ledger, compared: Compared): readon
       found.add(stream);
   const now = deps.clock.now();
   for (const [stream, entry] of ledger.entries)
-    if (!confirmed.has(stream) && isOf(entry, key) && mayHaveEnded(entry, compared, now)) found.add(stream);
+    if (!confirmed.has(stream) && isOf(entry, key) && mayHaveEnded(stream, entry, compared, now))
+      found.add(stream);
   for (const stream of refusedAndOver(ledger, key, compared, now)) found.add(stream);
   return [...found];
 }
@@ -146,17 +146,16 @@ function refusedAndOver(
 const isOf = ({ payment }: LedgerEntry, key: string): boolean =>
   payment.status !== 'absent' && accountKey({ ...payment.reserved, payee: payment.reserved.payTo }) === key;
 
-function mayHaveEnded({ payment, since }: LedgerEntry, { upTo, ended }: Compared, nowMs: number): boolean {
+function mayHaveEnded(
+  stream: string,
+  { payment, since }: LedgerEntry,
+  { upTo, ended }: Compared,
+  nowMs: number,
+): boolean {
   if (payment.status === 'absent' || isCharged(payment)) return false;
   if (isMissing(payment)) return nowMs - Date.parse(since) < RECENT_MS;
-  return (
-    isBound(payment) && (isSurelyOver(payment.reserved, upTo.time) || ended.has(endKey(payment.reserved)))
-  );
+  return isBound(payment) && (isSurelyOver(payment.reserved, upTo.time) || ended.has(stream));
 }
-
-/** Identifies an authorization among those of one asset. */
-export const endKey = ({ payer, nonce }: Pick<PaymentReserved, 'payer' | 'nonce'>): string =>
-  `${payer} ${nonce}`;
 
 type Fact = EventOf<'PaymentSettled' | 'PaymentMissing' | 'PaymentRejected'>;
 

@@ -9,6 +9,7 @@ import {
   type ChainAccount,
   type ChainBlock,
   hashOfStream,
+  streamOfAuthorization,
 } from '#src/domain/payment/reconciliation.ts';
 import { isBound } from '#src/domain/payment/state.ts';
 import { iso } from '#src/lib/iso.ts';
@@ -17,7 +18,7 @@ import type { AbortSignalLike } from '#src/ports/event-log.ts';
 import { standingRounds } from '#src/usecases/process/fold-ledger.ts';
 import { eventIn, eventsOf } from '#src/usecases/process/read-events.ts';
 import { appendUnlessOvertaken, envelope } from '#src/usecases/process/stream.ts';
-import { endKey, type JudgeDeps, type Judged, judgeOpen, openTurns, type Turns } from './judge-open.ts';
+import { type JudgeDeps, type Judged, judgeOpen, openTurns, type Turns } from './judge-open.ts';
 import { type BalanceMemory, type BooksDifference, noBalances, readBlocks } from './read-blocks.ts';
 import { type SettledTransfers, settleTransfers } from './settle-transfers.ts';
 
@@ -125,7 +126,7 @@ export async function reconcileChain(deps: ReconcileDeps, options: RoundOptions)
     upTo,
     confirmed: new Set(paid.confirmed),
     replaced,
-    ended: new Set(scanned.ended.map(endKey)),
+    ended: new Set(scanned.ended.map((authorization) => streamOfAuthorization(account, authorization))),
     signal,
     isOvertaken,
     turns,

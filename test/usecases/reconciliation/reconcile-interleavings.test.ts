@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Rows } from '#projections/fold.ts';
+import type { Ledger, LedgerEntry } from '#src/domain/payment/ledger.ts';
 import { NO_LEDGER } from '#src/domain/payment/ledger.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { ACCOUNT, FIRST_BLOCK } from '#test/support/fakes-chain.ts';
@@ -279,6 +280,16 @@ async function projectedLedger(it: ReconciledWorld) {
   return ledgerOf(rows);
 }
 
+/** As rows have it: only the event log has nonces. */
+const withoutNonces = (ledger: Ledger): Ledger => ({
+  ...ledger,
+  entries: new Map([...ledger.entries].map(([stream, entry]) => [stream, withoutNonce(entry)])),
+});
+const withoutNonce = ({ payment, ...entry }: LedgerEntry): LedgerEntry =>
+  payment.status === 'absent'
+    ? { ...entry, payment }
+    : { ...entry, payment: { ...payment, reserved: { ...payment.reserved, nonce: '' } } };
+
 type Step =
   | {
       readonly kind: 'payment';
@@ -352,7 +363,7 @@ test('any history: charged = served + refunded + open, and received is what the 
         it.pass(200);
         await it.round();
       }
-      assert.deepEqual(await projectedLedger(it), await it.restart().ledger(), 'rows');
+      assert.deepEqual(await projectedLedger(it), withoutNonces(await it.restart().ledger()), 'rows');
       const compared = await it.compared();
       assert.equal(compared?.received, it.chain.received(ACCOUNT.payee), 'received');
       if (samples.length === 0) return;
