@@ -14,7 +14,10 @@ import {
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Manifest } from '#src/domain/backup/manifest.ts';
+import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
+import { signedCheckpoint } from '#src/usecases/transparency/checkpoints.ts';
 import { runCli } from '#test/support/cli.ts';
 import { startCli } from '#test/support/cli-process.ts';
 import type { Service } from '#test/support/service.ts';
@@ -126,13 +129,58 @@ describe('backup and restore', () => {
     assert.equal((await runCli(['keys', 'rotate'], { env })).code, 0);
     for (const tail of ['events.db', 'events.db-wal', 'events.db-shm', 'checkpoint.note'])
       rmSync(join(folder, tail), { force: true });
-    const keys = readFileSync(join(folder, 'keys.json'));
+    const keyFile = join(folder, 'keys.json');
+    const keys = readFileSync(keyFile);
     const { code, stderr } = await restore(folder);
     assert.equal(code, 2);
     assert.match(stderr, /the key file in place has keys that the event log of the backup lacks/);
     assert.ok(!existsSync(join(folder, 'events.db')));
+    const restored = await restore(folder, '--older-log');
+    assert.equal(restored.code, 0, restored.stderr);
+    const [, aside = ''] = /kept +(\S+keys\.json\.\S+)/.exec(restored.stdout) ?? [];
+    assert.deepEqual(readFileSync(aside), keys, 'the newer file is kept beside the older one');
+    assert.deepEqual(
+      [keyFile, aside].map((file) => statSync(file).mode & 0o777),
+      [0o600, 0o600],
+    );
+
+    const it = await start(folder);
+    const { status, body } = await call(it, 'after the restore');
+    assert.equal(status, 200);
+    const jwks = await get<object>(`${it.url}/.well-known/jwks.json`);
+    await it.stop();
+    const receipt = join(folder, 'receipt.jws');
+    writeFileSync(receipt, body.receipt.jws);
+    writeFileSync(join(folder, 'jwks.json'), JSON.stringify(jwks.body));
+    const verified = await runCli(['verify', receipt, '--keys', join(folder, 'jwks.json')]);
+    assert.equal(verified.code, 0, verified.stdout);
+
+    // The key of the lost rotation is announced now.
+    const lost = readKeyFile(aside).keys.find(
+      ({ purpose, status }) => purpose === 'receipt' && status === 'active',
+    );
+    const { stdout } = await runCli(['keys', 'rotate', '--json'], { env });
+    assert.equal(JSON.parse(stdout).keyId, lost?.keyId);
+    const again = await start(folder);
+    assert.equal((await call(again, 'after the rotation')).status, 200);
+    await again.stop();
+  });
+
+  test('the log is lost, and a rotated checkpoint key signed the newer note: no call is taken', async () => {
+    const folder = copyOfLater('checkpoint-rotated');
+    const env = { DATA_DIR: folder };
+    assert.equal((await runCli(['keys', 'rotate', '--purpose', 'checkpoint'], { env })).code, 0);
+    const notePath = join(folder, 'checkpoint.note');
+    const head = parseCheckpoint(readFileSync(notePath, 'utf8'));
+    const fresh = readKeyFile(join(folder, 'keys.json')).keys.find(({ purpose }) => purpose === 'checkpoint');
+    assert.ok(head !== null && fresh !== undefined);
+    writeFileSync(notePath, (await signedCheckpoint(head, fresh, 0)).data.note);
+    for (const tail of ['', '-wal', '-shm']) rmSync(join(folder, `events.db${tail}`), { force: true });
     assert.equal((await restore(folder, '--older-log')).code, 0);
-    assert.deepEqual(readFileSync(join(folder, 'keys.json')), keys, 'the newer keys stay');
+    const it = await start(folder);
+    const { status, body } = await call(it, 'last');
+    assert.deepEqual([status, body.error?.code], [503, 'event_log_unavailable']);
+    await it.stop();
   });
 
   test('a damaged log is replaced, if its checkpoint is in the backup', async () => {

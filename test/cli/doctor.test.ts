@@ -157,7 +157,7 @@ describe('relay doctor on embedded stores', () => {
       env: environment(),
     });
     assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(stdout.trimEnd().split('\n').length, 15);
+    assert.equal(stdout.trimEnd().split('\n').length, 16);
     assert.match(stdout, /^✓ configuration +demo mode: calls are free\n/);
   });
 });

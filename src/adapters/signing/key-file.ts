@@ -54,6 +54,16 @@ export function openKeyFile({ path, create }: { readonly path: string; readonly 
 export const readKeyFile = (path: string): KeyFile => parse(path, readOwnersFile(path, IF_MISSING).text).file;
 
 /**
+ * The text of the key file `path` with the keys that only `other` has, which come after its own. Throws `KeyFileError`.
+ */
+export function keyFileWith(path: string, other: string): string {
+  const { json } = parse(path, readOwnersFile(path, IF_MISSING).text);
+  const { keys } = parse(other, readOwnersFile(other, IF_MISSING).text).json;
+  const more = keys.filter(({ kid }) => !json.keys.some((key) => key.kid === kid));
+  return textOf({ ...json, keys: [...json.keys, ...more] });
+}
+
+/**
  * Creates a file with one active receipt key, one active checkpoint key and a secret, mode 0600, atomically. Throws
  * `KeyFileError`, `key_file_exists`.
  */

@@ -6,16 +6,19 @@ import {
   chownSync,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
+import { isDeepStrictEqual } from 'node:util';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { acquireProcessLock, LogInUse } from '#src/adapters/event-log/sqlite/process-lock.ts';
-import { readKeyFile } from '#src/adapters/signing/key-file.ts';
+import { keyFileWith, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { LogConfig } from '#src/config.ts';
 import {
   type InPlace,
@@ -28,6 +31,7 @@ import { findText, flush } from '#src/lib/files/durable.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
+import type { StoredKey } from '#src/ports/key-store.ts';
 import { containsEvent } from '#src/usecases/audit/export-log.ts';
 import { loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
 import { checkpointPath, eventLogPath, logMemoryPath } from '../log-history.ts';
@@ -99,10 +103,12 @@ async function inPlace(config: LogConfig, folder: string): Promise<InPlace> {
       isSameSecret: keys.secretCheck === kept.secretCheck,
       keyIds: keys.keys.map(({ keyId }) => keyId),
       logId: keys.eventLog?.id ?? null,
-      isOlder: kept.keys.some(({ keyId }) => !keys.keys.some((key) => key.keyId === keyId)),
+      hasSameKeys: isDeepStrictEqual(idsOf(kept.keys), idsOf(keys.keys)),
     },
   };
 }
+
+const idsOf = (keys: readonly StoredKey[]): readonly string[] => keys.map(({ keyId }) => keyId).sort();
 
 async function logInPlace(file: string, backupFile: string): Promise<InPlace['log']> {
   if (!existsSync(file) || statSync(file).size === 0) return null;
@@ -146,26 +152,31 @@ function putInPlace(config: LogConfig, folder: string, found: InPlace, { log, fi
   const file = eventLogPath(config);
   const stamp = new Date().toISOString().replace(/[-:.]/g, '');
   const aside: string[] = [];
-  const setAside = (path: string) => {
+  const setAside = (path: string, move = renameSync) => {
     if (!existsSync(path)) return;
     aside.push(`${path}.${stamp}`);
-    renameSync(path, `${path}.${stamp}`);
+    move(path, `${path}.${stamp}`);
   };
   const owner = process.getuid?.() === 0 ? statSync(dataDir) : null;
-  const copy = (name: string, to: string, mode: number) => {
-    const beside = `${to}.restoring`;
-    copyFileSync(join(folder, name), beside);
-    chmodSync(beside, mode);
-    if (owner !== null) chownSync(beside, owner.uid, owner.gid);
-    flush(beside);
+  const beside = (to: string, mode: number, write: (file: string) => void) => {
+    const file = `${to}.restoring`;
+    write(file);
+    chmodSync(file, mode);
+    if (owner !== null) chownSync(file, owner.uid, owner.gid);
+    flush(file);
     return () => {
-      renameSync(beside, to);
+      renameSync(file, to);
       flush(dirname(to));
     };
   };
-  if (found.keys?.isOlder !== false) {
-    const place = copy(BACKUP.keys, keyFile.path, 0o600);
-    setAside(keyFile.path);
+  const copy = (name: string, to: string, mode: number) =>
+    beside(to, mode, (file) => copyFileSync(join(folder, name), file));
+  if (found.keys === null) copy(BACKUP.keys, keyFile.path, 0o600)();
+  else if (!found.keys.hasSameKeys) {
+    // Its keys sign with the marks of the older file. The other keys show what newer checkpoints they have signed.
+    const text = keyFileWith(join(folder, BACKUP.keys), keyFile.path);
+    const place = beside(keyFile.path, 0o600, (file) => writeFileSync(file, text, { mode: 0o600 }));
+    setAside(keyFile.path, linkSync);
     place();
   }
   // The newer note stays: it shows what a restored log lacks.

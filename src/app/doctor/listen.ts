@@ -7,7 +7,7 @@ import { shapeCheck } from '#src/domain/shape-check.ts';
 import { HealthResponse } from '#src/http/routes/health.ts';
 import { systemCode } from '#src/lib/system-error.ts';
 import { urlHost } from '#src/lib/url-host.ts';
-import { type Checked, fine, problem } from './finding.ts';
+import { type Checked, fine, problem, warning } from './finding.ts';
 
 /** Listening on every address includes this machine's own. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
@@ -29,16 +29,25 @@ const isOurs = (body: unknown): boolean =>
 
 const ANSWER_MS = 2000;
 
-/** Of `/health`: the sentences of the parts that are not ok, as the service states them. null: it does not answer. */
-async function askHealth(host: string, port: number): Promise<readonly string[] | null> {
+type Stated = { readonly wrong: readonly string[]; readonly refusing: readonly string[] };
+
+/**
+ * Of `/health`: the sentences of the parts that are not ok, as the service states them, and the witnesses that do not cosign.
+ * null: it does not answer.
+ */
+async function askHealth(host: string, port: number): Promise<Stated | null> {
   const url = `http://${urlHost(LOOPBACK[host] ?? host)}:${port}/health`;
   const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) })
     .then(async (given) => parsedJson(await given.text()))
     .catch(() => null);
   if (!isHealth(answer)) return null;
-  return Object.entries(answer.checks).flatMap(([part, state]) =>
-    state === null || state.ok ? [] : [`${part}: ${state.message ?? state.reason ?? 'not ok'}`],
-  );
+  const { checks, witnesses } = answer;
+  return {
+    wrong: Object.entries(checks).flatMap(([part, state]) =>
+      state === null || state.ok ? [] : [`${part}: ${state.message ?? state.reason ?? 'not ok'}`],
+    ),
+    refusing: witnesses?.refusing.map(({ name, reason }) => `${name} (${reason})`) ?? [],
+  };
 }
 
 const isHealth = shapeCheck(HealthResponse);
@@ -47,9 +56,13 @@ export async function checkListen({ listen: { host, port } }: Config): Promise<C
   if (port !== 0) {
     if ((await askLiving(host, port, ANSWER_MS)).lives) {
       const text = `a service answers at ${host}, port ${port}`;
-      const wrong = await askHealth(host, port);
-      if (wrong === null) return problem(`${text}, and its /health does not, or is of another release`);
-      return wrong.length === 0 ? fine(text) : problem(`${text}, and its /health states: ${wrong.join(' ')}`);
+      const stated = await askHealth(host, port);
+      if (stated === null) return problem(`${text}, and its /health does not, or is of another release`);
+      const { wrong, refusing } = stated;
+      const silent = refusing.length === 0 ? [] : [`witnesses that do not cosign: ${refusing.join(', ')}`];
+      const said = `${text}, and its /health states: ${[...wrong, ...silent].join(' ')}`;
+      if (wrong.length > 0) return problem(said);
+      return refusing.length > 0 ? warning(said) : fine(text);
     }
     if (await isTaken(LOOPBACK[host] ?? host, port))
       return problem(

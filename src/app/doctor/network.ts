@@ -60,7 +60,7 @@ export async function checkEgress(config: Config, href: string): Promise<Checked
 
 /**
  * Each witness is given a text that is no checkpoint: a witness answers that with 400, or 404 for an unknown log. Whether it
- * knows this log, and cosigns, shows in /health.
+ * knows this log, and cosigns, a running service states (`checkListen`).
  */
 export async function checkWitnesses({ witnesses }: Config): Promise<Checked> {
   if (witnesses === null) return skipped('WITNESS_POLICY_FILE is not set');

@@ -45,8 +45,8 @@ export type InPlace = {
     readonly isSameSecret: boolean;
     readonly keyIds: readonly string[];
     readonly logId: string | null;
-    /** The backup's key file has a key that this one lacks. */
-    readonly isOlder: boolean;
+    /** The backup's key file has the same keys. */
+    readonly hasSameKeys: boolean;
   } | null;
 };
 

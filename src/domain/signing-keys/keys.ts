@@ -209,10 +209,13 @@ export function keyThatSigns<K extends HeldKey>(
 
 /** After its retirement, for witnesses that do not know the key that has replaced it. */
 const REPLACED_SECONDS = 30 * 86_400;
+/** C2SP signed-note: every reader of a note accepts 16 signatures, and one is by the current key. */
+const MOST_REPLACED = 15;
 
 /**
- * The checkpoint keys that sign beside `current` (an id): for 30 days after their retirement, and the last of them until every
- * witness has accepted the current one (`isAccepted`), whichever is later. Never one that was compromised. Newest first.
+ * The checkpoint keys that sign beside `current` (an id): for 30 days after their retirement, or until every witness has
+ * accepted the current one (`isAccepted`), whichever is later: a witness may have missed several rotations. Never one that was
+ * compromised, and the newest 15 at most. Newest first.
  */
 export function replacedKeysThatSign<K extends HeldKey>(
   held: readonly K[],
@@ -228,7 +231,8 @@ export function replacedKeysThatSign<K extends HeldKey>(
   });
   return replaced
     .sort((a, b) => b.notAfter - a.notAfter)
-    .filter(({ notAfter }, n) => atMs / 1000 <= notAfter + REPLACED_SECONDS || (!isAccepted && n === 0))
+    .filter(({ notAfter }) => atMs / 1000 <= notAfter + REPLACED_SECONDS || !isAccepted)
+    .slice(0, MOST_REPLACED)
     .map(({ key }) => key);
 }
 

@@ -4,7 +4,7 @@ import { type InPlace, judgeRestore } from '#src/domain/backup/manifest.ts';
 
 const backup = { id: 'log-1', events: 10, treeSize: 4, keyIds: ['a', 'b'], findings: 0 };
 const nothing: InPlace = { log: null, checkpointSize: null, keys: null };
-const keys = { isSameSecret: true, keyIds: ['a', 'b'], logId: 'log-1', isOlder: false };
+const keys = { isSameSecret: true, keyIds: ['a', 'b'], logId: 'log-1', hasSameKeys: true };
 const log = { id: 'log-1', events: 12, isInBackup: false };
 const judged = (found: Partial<InPlace>) => {
   const { impossible, losses } = judgeRestore({ ...nothing, ...found }, backup);
@@ -15,7 +15,7 @@ test('restore: where nothing is, and over what the backup contains', () => {
   assert.deepEqual(judged({}), [0, 0]);
   assert.deepEqual(judged({ log: { ...log, events: 9, isInBackup: true }, checkpointSize: 4, keys }), [0, 0]);
   assert.deepEqual(judged({ log: { id: null, events: 0, isInBackup: true } }), [0, 0]);
-  assert.deepEqual(judged({ keys: { ...keys, keyIds: ['a'], isOlder: true } }), [0, 0]);
+  assert.deepEqual(judged({ keys: { ...keys, keyIds: ['a'], hasSameKeys: false } }), [0, 0]);
 });
 
 test('restore: in place of a log whose events cannot be read', () => {

@@ -1,6 +1,7 @@
 // A rotation of the checkpoint key: checkpoints carry both signatures, so that witnesses which know one of the keys cosign.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { replacedKeysThatSign } from '#src/domain/signing-keys/keys.ts';
 import { verifyCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { parseNote } from '#src/domain/transparency/note.ts';
 import { primitives, testKey } from '#test/support/primitives.ts';
@@ -85,4 +86,44 @@ test('the replaced key is needed until each witness has accepted the newest one 
   await round();
   await round();
   assert.deepEqual(asked, [false, false, false, false, true]);
+});
+
+test('two rotations, the last more than 30 days ago: a witness that knows only the first key cosigns', async () => {
+  const common = deployment();
+  const [second, newest] = [testKey({ purpose: 'checkpoint' }), testKey({ purpose: 'checkpoint' })];
+  const keys = [common.key, second, newest];
+  const held = keys.map((key) => ({ ...key, purpose: 'checkpoint', status: 'active' as const }));
+  const records = keys.map(({ record }, n) => ({
+    ...record,
+    purpose: 'checkpoint' as const,
+    notAfter: n === 2 ? null : n,
+  }));
+  const holder: { accept(key: string): boolean } = { accept: () => false };
+  const it = await keeper(common, {
+    keys,
+    witnesses: { accept: (key) => holder.accept(key) },
+    replacedBy: (keyId, isAccepted) =>
+      replacedKeysThatSign(held, records, keyId, 400 * 86_400_000, isAccepted),
+  });
+  const witnesses = reached(common, 2, () => it.clock.now());
+  witnesses[0]?.standard.know(ORIGIN, newest.x);
+  const { asking, look } = await asker(common, witnesses, 2, { it });
+  holder.accept = (key) => asking.accept(key);
+  it.held.key = newest;
+  for (let n = 0; n < 2; n++) {
+    await receipt(common);
+    assert.equal(await it.look(), 'signed');
+    await look();
+  }
+  assert.deepEqual(roundTexts(common), ['1: w1 w2', '2: w1 w2']);
+
+  witnesses[1]?.standard.know(ORIGIN, newest.x);
+  it.clock.advance(600_000);
+  for (let n = 0; n < 2; n++) {
+    await receipt(common);
+    assert.equal(await it.look(), 'signed');
+    await look();
+  }
+  const note = parseNote(it.checkpoints.latest()?.note ?? '');
+  assert.equal(note?.signatures.length, 1, 'each witness has accepted the newest key');
 });
