@@ -4,7 +4,8 @@ import { after, before, describe, test } from 'node:test';
 import { generatePrivateKey } from 'viem/accounts';
 import { needsProgram } from '#test/support/requirements.ts';
 import { runSnippet, type SnippetRun, snippetFolder } from '#test/support/run-snippet.ts';
-import { makeWorld, type World } from '#test/support/service-world.ts';
+import { waitFor } from '#test/support/service.ts';
+import { get, makeWorld, type World } from '#test/support/service-world.ts';
 import { allOf, readSnippets, type SnippetsDocument, TARGET } from '#test/support/snippet-world.ts';
 
 const needs = { skip: [needsProgram('python3'), needsProgram('curl')].some(({ skip }) => skip) };
@@ -15,7 +16,12 @@ describe('snippets in demo mode', needs, () => {
   let document: SnippetsDocument;
   before(async () => {
     world = await makeWorld();
-    document = await readSnippets(await world.start({ SCHEDULES: 'on' }));
+    const service = await world.start({ SCHEDULES: 'on' });
+    document = await readSnippets(service);
+    await waitFor('the read models answer', async () => {
+      const { status } = await get(`${service.url}/api/proofs/recent`);
+      return status === 200;
+    });
     folder = snippetFolder(world.folder);
   });
   after(() => world.end());

@@ -65,7 +65,7 @@ function entry(n: number): Entry {
           : checkpointSigned({ size: String(n), note: `note ${n}` }),
       );
     case 5:
-      return none({ type: 'ReceiptSigned', data: { ...receipt.data, v: 2 } });
+      return none(decisionRecorded({ decisionId: receipt.data.receiptId }));
     case 7:
       // Of the same id as the receipt before: a leaf like any, but the first one is found by the id.
       return leaf({ ...receipt, data: { ...receipt.data, receiptId: receiptIdOf(n - 1) } }, receipt.data.jws);
@@ -74,7 +74,7 @@ function entry(n: number): Entry {
     case 10:
       return none(decisionRecorded({ decisionId: `dec_${n}` }));
     case 13:
-      return none({ type: 'Unheard', data: { n } });
+      return none(decisionRecorded({ decisionId: `dec_${n} \u0000` }));
     default:
       return leaf(receipt, receipt.data.jws);
   }

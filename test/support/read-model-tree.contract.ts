@@ -74,7 +74,7 @@ export function treeContract(harness: ReadStoreHarness): void {
     await grow(405);
     await project(log, store);
     const head = await log.head();
-    assert.equal(log.events.at(-1)?.type, 'Unheard', 'what is no leaf moves the position too');
+    assert.equal(log.events.at(-1)?.type, 'DecisionRecorded', 'what is no leaf moves the position too');
     const read = await withTree(db, async ({ tree, position, readTile }) => {
       const reader = treeReader(readTile);
       const roots = [rootOf(tree), await reader.root(0, tree.size), await reader.root(0, 9)];
