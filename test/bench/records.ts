@@ -26,6 +26,7 @@ const COUNTED = [
 const KEPT = [
   ...['decisions', 'running_jobs', 'revoked_keys', 'trust_open_payments'],
   ...['transparency_tree', 'transparency_tiles', 'transparency_checkpoint', 'schedules', 'schedule_runs'],
+  ...['open_payments', 'unconfirmed_charges', 'refused_payments', 'paid_jobs', 'payment_sums', 'chain_books'],
 ];
 
 /** Tables with a row for each job, and the column of its time. */

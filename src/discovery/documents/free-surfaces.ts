@@ -126,7 +126,7 @@ export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], 
         executionModel: 'preview-only',
         requestSchema: SchedulePreviewRequest,
         requestsPerMinute: facts.rateLimitPerMinute,
-        rules: SCHEDULE_RULES,
+        rules: [...SCHEDULE_RULES, ONE_KEY_A_RUN],
         paymentPolicy: scheduleCharge(null),
         // Not a route of this service.
         planned: { method: 'POST', path: '/api/schedules/webhook', active: false },
@@ -158,6 +158,9 @@ const PAID_SCHEDULE_RULES = [
   'The request and the payment headers are stored encrypted; each key is deleted after its run, its skip or the cancellation.',
 ];
 
+const ONE_KEY_A_RUN =
+  'One idempotencyKey for all runs would make every later run a replay of the first: give each run its own.';
+
 const SCHEDULE_RULES = [
   'Types once (runAt), daily (timeOfDay, timezone), weekly (also daysOfWeek) and interval (everyMinutes, startAt). Runs are at least 60 s apart.',
   `The preview shows the next ${LIMITS.scheduleNextRuns.max} runs, and the one of a schedule that runs once.`,
@@ -165,7 +168,6 @@ const SCHEDULE_RULES = [
   'If the clock skips the time of day, the run is later by the skipped time; if the clock shows it twice, it runs once, the first time.',
   'If a zone skips a whole day, that day has no run of its own.',
   'Fields of another type, unknown fields and unknown zones are refused with 400 invalid_schedule and the list of errors.',
-  'One idempotencyKey for all runs would make every later run a replay of the first: give each run its own.',
 ];
 
 // ── how secrets are handled: what to send, what is stored, and who sees it ──────────────────────────

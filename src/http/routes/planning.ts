@@ -3,6 +3,7 @@
 import { Type } from '@sinclair/typebox';
 import { HANDOFF_EXAMPLE, SCHEDULE_EXAMPLES } from '#src/discovery/documents/free-surfaces.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
@@ -126,7 +127,7 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
     bodyEndpoint(deps, ROUTES.schedulePreview, {
       check: previewCheck(schema),
       body: schema,
-      example: SCHEDULE_EXAMPLES[0]?.request,
+      example: settings.schedules === undefined ? SCHEDULE_EXAMPLES[0]?.request : SCHEDULE_REQUEST_EXAMPLE,
       rates: [rateRule('schedule-preview', settings.rateLimitPerMinute)],
       ok: [
         'The preview, whether the target is allowed or not.',
@@ -151,7 +152,10 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
             target: webhook.target,
           },
           paymentPolicy: scheduleCharge(settings.schedules === undefined ? null : settings.offer.price),
-          warnings: [...warnings],
+          // A run that is bought is executed once by its number, and takes no key.
+          warnings: warnings.filter(
+            ({ code }) => settings.schedules === undefined || code !== 'idempotency_key_missing',
+          ),
           next: {
             capabilities: links.at(ROUTES.scheduleCapabilities.path),
             decide: links.at(ROUTES.decide.path),

@@ -15,10 +15,10 @@ const ONCE = { type: 'once', runAt: '2099-01-01T00:00:00Z' };
 const DAILY = { type: 'daily', timeOfDay: '09:00', timezone: 'Europe/Berlin' };
 
 /** The room before the real use case, whose target is looked up by a fake. */
-function realWorld() {
+function realWorld(changes: Parameters<typeof fakeWorld>[0] = {}) {
   const { deps } = world();
   const real = { ...deps, calendar: temporalCalendar(), payer: null };
-  return fakeWorld({ previewSchedule: (request) => previewSchedule(real, request) });
+  return fakeWorld({ previewSchedule: (request) => previewSchedule(real, request), ...changes });
 }
 
 type Answer = {
@@ -214,6 +214,26 @@ test('where schedules are sold, the preview takes what the purchase takes, and n
   const [fault] = details as { path: string }[];
   assert.deepEqual([status, fault?.path], [400, '/webhook/idempotencyKey']);
 });
+
+test('where schedules are sold, the published example is taken, and no key is missed that a run cannot have', async () => {
+  const client = clientOf(realWorld({ settings: { schedules: { horizonDays: 90 } } }));
+  const { paths } = (await client.get('/openapi.json')).body as {
+    paths: Record<string, { post: { requestBody: { content: Record<string, { example: unknown }> } } }>;
+  };
+  const { example } = paths[PATH]?.post.requestBody.content['application/json'] ?? {};
+  assert.ok(example);
+  assert.ok(!(await warned(client, example)).includes('idempotency_key_missing'));
+  const missed = await warned(clientOf(realWorld()), { webhook: WEBHOOK, schedule: DAILY });
+  assert.ok(missed.includes('idempotency_key_missing'));
+});
+
+/** The codes of the warnings of a preview. */
+async function warned(client: ReturnType<typeof clientOf>, order: unknown): Promise<readonly string[]> {
+  const answer = await client.post(PATH, order);
+  assert.equal(answer.status, 200);
+  const { warnings } = (await answer.json()) as { readonly warnings: readonly { readonly code: string }[] };
+  return warnings.map(({ code }) => code);
+}
 
 test('a refusal of the use case is answered as such; calls are counted by client address, by a rule of their own', async () => {
   const denied = refused('invalid_schedule', 'no', { details: [] });
