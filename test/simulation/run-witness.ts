@@ -238,6 +238,24 @@ export class RunWitness {
     });
   }
 
+  /**
+   * Whether one of the first `end` events of the log reserves a payment whose job starts behind them: over such a snapshot
+   * nothing, not even the chain, shows that the call was made.
+   */
+  isUnderWay(end: number): boolean {
+    const { events } = this.#witness.seen.log;
+    const positions = (type: string) =>
+      new Map(
+        events
+          .filter((event) => event.type === type)
+          .map((event) => [event.data.jobId, Number(event.position)]),
+      );
+    const reserved = positions('PaymentReserved');
+    return [...positions('JobStarted')].some(
+      ([jobId, started]) => (reserved.get(jobId) ?? Number.POSITIVE_INFINITY) <= end && started > end,
+    );
+  }
+
   // ── at rest ───────────────────────────────────────────────────────────────────────────────────────────
 
   /** A run that is not over, or a call without an answer; null: none. */

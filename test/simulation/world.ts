@@ -489,7 +489,11 @@ export class World {
     if (runs.length === 0) return;
     for (const { relay } of this.places) relay?.host.kill('in order');
     const { from, to } = random.pick(runs);
-    const count = random.pick(log.ends.filter((end) => end >= from && end <= to));
+    const ends = log.ends.filter(
+      (end) => end >= from && end <= to && !(witness.runs?.isUnderWay(end) ?? false),
+    );
+    if (ends.length === 0) return;
+    const count = random.pick(ends);
     trace.note(`a snapshot with the first ${count} events of the log is restored`);
     trace.reached('snapshot of everything');
     const sent = runs.filter((run) => run.to >= count).map(({ jobId }) => jobId);

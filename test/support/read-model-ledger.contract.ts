@@ -13,6 +13,7 @@ import {
   paymentSettled,
 } from './given-events.ts';
 import { appendAll } from './job-histories.ts';
+import { withoutNonces } from './read-model-rows.ts';
 import { commonLog, modelsOver, project, type ReadStoreHarness } from './read-store.ts';
 
 const streamOf = (n: number) => `payment-${String(n).repeat(64)}`;
@@ -49,7 +50,7 @@ export function ledgerContract(harness: ReadStoreHarness): void {
     const db = await project(log, store);
     const models = modelsOver(db);
     const whole = await models.payment.ledger(100, at(0));
-    assert.deepEqual(whole, await readLedger(log));
+    assert.deepEqual(whole, withoutNonces(await readLedger(log)));
     assert.deepEqual([...whole.entries.keys()], [streamOf(1), streamOf(5)]);
     assert.deepEqual([...whole.unconfirmed.keys()].sort(), [streamOf(1), streamOf(2)]);
     const [sums] = whole.books;

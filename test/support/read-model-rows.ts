@@ -13,7 +13,7 @@ import {
 import { judgeEvents, withLeaves } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
-import type { Ledger } from '#src/domain/payment/ledger.ts';
+import type { Ledger, LedgerEntry } from '#src/domain/payment/ledger.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { judgeBySignature } from './job-histories.ts';
 
@@ -93,3 +93,13 @@ export function asStored(rows: Rows): Record<string, readonly unknown[]> {
     }),
   );
 }
+
+/** As rows have it: only the event log has nonces. */
+export const withoutNonces = (ledger: Ledger): Ledger => ({
+  ...ledger,
+  entries: new Map([...ledger.entries].map(([stream, entry]) => [stream, withoutNonce(entry)])),
+});
+const withoutNonce = ({ payment, ...entry }: LedgerEntry): LedgerEntry =>
+  payment.status === 'absent'
+    ? { ...entry, payment }
+    : { ...entry, payment: { ...payment, reserved: { ...payment.reserved, nonce: '' } } };

@@ -3,13 +3,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Rows } from '#projections/fold.ts';
-import type { Ledger, LedgerEntry } from '#src/domain/payment/ledger.ts';
 import { NO_LEDGER } from '#src/domain/payment/ledger.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { ACCOUNT, FIRST_BLOCK } from '#test/support/fakes-chain.ts';
 import { Crash, dies, gate } from '#test/support/fakes-log.ts';
 import { runs } from '#test/support/property-runs.ts';
-import { applyBatch, ledgerOf } from '#test/support/read-model-rows.ts';
+import { applyBatch, ledgerOf, withoutNonces } from '#test/support/read-model-rows.ts';
 import { made, type ReconciledWorld, reconciledWorld, type Sample } from '#test/support/reconciled-world.ts';
 
 const STRANGER = '0x4444444444444444444444444444444444444444';
@@ -279,16 +278,6 @@ async function projectedLedger(it: ReconciledWorld) {
     await applyBatch(rows, events.slice(from, from + size), events);
   return ledgerOf(rows);
 }
-
-/** As rows have it: only the event log has nonces. */
-const withoutNonces = (ledger: Ledger): Ledger => ({
-  ...ledger,
-  entries: new Map([...ledger.entries].map(([stream, entry]) => [stream, withoutNonce(entry)])),
-});
-const withoutNonce = ({ payment, ...entry }: LedgerEntry): LedgerEntry =>
-  payment.status === 'absent'
-    ? { ...entry, payment }
-    : { ...entry, payment: { ...payment, reserved: { ...payment.reserved, nonce: '' } } };
 
 type Step =
   | {
