@@ -221,6 +221,14 @@ export async function paidTurns(
   };
 }
 
+/** The settings of a relay that charges through these. */
+export const charging = (facilitator: { readonly url: string }, chain: { readonly url: string }) => ({
+  X402_ENABLED: 'true',
+  X402_PAY_TO: newPayer().address,
+  X402_FACILITATOR_URL: facilitator.url,
+  X402_RPC_URL: chain.url,
+});
+
 export const paidMeasure: Measure = {
   name: 'P9',
   title: 'paid executions, instant facilitator double over HTTP',
@@ -231,10 +239,7 @@ export const paidMeasure: Measure = {
     try {
       const unpaid = await world.start();
       const paid = await world.start({
-        X402_ENABLED: 'true',
-        X402_PAY_TO: newPayer().address,
-        X402_FACILITATOR_URL: facilitator.url,
-        X402_RPC_URL: chain.url,
+        ...charging(facilitator, chain),
         DATA_DIR: join(world.folder, 'paid'),
       });
       const count = options.count(400, 150, 32);

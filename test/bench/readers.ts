@@ -2,9 +2,8 @@
 
 import { LIMITS } from '#src/domain/limits.ts';
 import { startChainDouble } from '#test/support/chain-double.ts';
-import { newPayer } from '#test/support/payer.ts';
 import { makeWorld } from '#test/support/service-world.ts';
-import { paidTurns } from './calls.ts';
+import { charging, paidTurns } from './calls.ts';
 import type { Turn } from './load.ts';
 import { startPeer } from './processes.ts';
 import { type Goal, interleaved, type Measure, NO_GOAL, ratioAtLeast, row } from './rounds.ts';
@@ -28,10 +27,7 @@ export const readersMeasure: Measure = {
     const chain = await startChainDouble();
     try {
       const relay = await world.start({
-        X402_ENABLED: 'true',
-        X402_PAY_TO: newPayer().address,
-        X402_FACILITATOR_URL: facilitator.url,
-        X402_RPC_URL: chain.url,
+        ...charging(facilitator, chain),
         TRUSTED_PROXIES: '127.0.0.0/8',
       });
       const readers = await startPeer('readers.ts', { RELAY: relay.url });

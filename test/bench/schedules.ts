@@ -7,7 +7,7 @@ import { each } from '#test/support/paid-call.ts';
 import { challenge, makePayment, newPayer } from '#test/support/payer.ts';
 import { waitFor } from '#test/support/service.ts';
 import { get, makeWorld, post } from '#test/support/service-world.ts';
-import { paidTurns } from './calls.ts';
+import { charging, paidTurns } from './calls.ts';
 import { startPeer } from './processes.ts';
 import { absoluteAtMost, interleaved, type Measure, ratioAtLeast, row } from './rounds.ts';
 
@@ -29,10 +29,7 @@ export const schedulesMeasure: Measure = {
     const chain = await startChainDouble();
     try {
       const relay = await world.start({
-        X402_ENABLED: 'true',
-        X402_PAY_TO: newPayer().address,
-        X402_FACILITATOR_URL: facilitator.url,
-        X402_RPC_URL: chain.url,
+        ...charging(facilitator, chain),
         DATA_DIR: join(world.folder, 'scheduled'),
         SCHEDULES: 'on',
         TRUSTED_PROXIES: '127.0.0.0/8',

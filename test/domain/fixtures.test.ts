@@ -21,7 +21,7 @@ import { primitives } from '#test/support/primitives.ts';
 
 const FROZEN = {
   'events-v1.json': 'e4da6d5f028dcf3ddc5c519468ccded8367fb48905fc1c7091dbc2ba2cb27162',
-  'events-v3.json': 'a7a65ec3e53f0171b6bf59c29ce880fedc037f0660bbfbffd6c660ca8d34a8a5',
+  'events-v3.json': '18c6581e7d52ea040a5788969aa57a6acf4f8c490adfb9dee6bed7a2a340dc9d',
   'events-v2.json': '6417406058be49d8907abed8e7b12255bfdceae6f699d90d8fa409feb949fbb1',
   'receipts-v1.json': '980929dc0cff7c6e2d967e9c4bd36281b56f0cc04040c2a1af2c2024a58629ee',
   'receipts-v2.json': '16f379a02c8f32c49c96d68a336a936047ad96288b2556ca4e4d9580c86ff260',

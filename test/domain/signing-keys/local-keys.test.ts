@@ -195,20 +195,3 @@ test('of the replaced checkpoint keys, no more sign than every reader of a note 
       [...'srqponmlkjihgfe'],
     );
 });
-
-test('of the replaced checkpoint keys, no more sign than every reader of a note accepts', () => {
-  const names = [...'abcdefghijklmnopqrst'];
-  const purpose = 'checkpoint' as const;
-  const { state: records } = givenKeys(
-    ...names.map((name) => keyActivated({ keyId: commitment(name), purpose, activatedAt: at(-60_000) })),
-    ...names.slice(0, -1).map((name, n) => retired(name, n * 1000)),
-  );
-  const keys = names.map((name) => held(name, { purpose }));
-  for (const isAccepted of [true, false])
-    assert.deepEqual(
-      replacedKeysThatSign(keys, records, commitment('t'), T0 + 60_000, isAccepted).map(
-        ({ keyId }) => keyId[0],
-      ),
-      [...'srqponmlkjihgfe'],
-    );
-});
