@@ -103,11 +103,6 @@ describe('contract wallets', needs, () => {
         assertDisclosesNothing(sent, first);
         assert.deepEqual([calls('verify', forged), calls('settle', forged)], [1, 0]);
       }
-      // An address without a contract cannot have signed with another key: the facilitator is not called.
-      const byKey = await makePayment(signingAs(newPayer().address, newPayer()), asked);
-      assertDisclosesNothing(await send(service, sample, { payment: byKey }), first);
-      assertAskedToPay(await send(service, sample, { payment: byKey }));
-      assert.equal(calls('verify', byKey), 0);
       // The wallet, with another payment, gets the reason.
       const own = { payment: await payment(sample) };
       assert.equal(
@@ -116,6 +111,14 @@ describe('contract wallets', needs, () => {
       );
       assert.equal(calls('settle', own.payment), 0);
     });
+    // An address without a contract cannot have signed with another key: the facilitator is not called. (One at a time: for
+    // one client, the node is asked about few addresses at once.)
+    const asked = await challenge(`${service.url}${EXECUTE}`);
+    for (const sample of samples) {
+      const byKey = await makePayment(signingAs(newPayer().address, newPayer()), asked);
+      for (const _ of [1, 2]) assertAskedToPay(await send(service, sample, { payment: byKey }));
+      assert.equal(calls('verify', byKey), 0);
+    }
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 

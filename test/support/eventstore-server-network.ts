@@ -69,6 +69,8 @@ export async function startFront({ behind, port, origin, filter }: FrontOptions)
       from.on('error', () => pass(pair, to, null));
     }
     inner.on('close', () => end(pair));
+    // A socket that is reset may close without an end and without an error.
+    client.on('close', () => pass(pair, 'inner', null));
   }
 
   function pass(pair: Pair, to: Held['to'], chunk: Buffer | null): void {
