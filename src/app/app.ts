@@ -169,6 +169,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     readsPerMinute,
     maxInFlight,
     returnsResponses: config.returnsResponses,
+    returnedHeaders: config.returnedHeaders,
     retentionDays: config.retentionDays,
     witnesses: config.witnesses && {
       configured: config.witnesses.policy.witnesses.length,

@@ -298,6 +298,7 @@ const settings: HttpSettings = {
   readsPerMinute: 1_000_000,
   maxInFlight: 512,
   returnsResponses: true,
+  returnedHeaders: ['content-type', 'retry-after'],
   retentionDays: { jobs: 7, receipts: 30 },
   witnesses: null,
   trustsProxy: () => false,
