@@ -15,6 +15,12 @@ import type { ScheduleDeps } from './quote.ts';
 
 /** Between two tries of a run that cannot be executed now. */
 const AGAIN_MS = 5000;
+/**
+ * While calls are in flight, runs start at least so long after one another: what they cost the process is left to the calls.
+ * A run that is late by as much as `PACE_HALVED_MS` waits half as long, so that 600 runs have started within a minute.
+ */
+const PACE_MS = 150;
+const PACE_HALVED_MS = 20_000;
 /** Whose places to be verified all runs share: as many as one client address has. */
 const CLIENT = 'runs of schedules';
 
@@ -38,6 +44,8 @@ export class RunTries {
   readonly #active = new Map<string, Promise<void>>();
   /** Of runs in progress, and those that are about to start, by the buyer of their schedule. */
   readonly #places: Slots;
+  /** When the next run may start while calls are in flight, monotonic ms. */
+  #next = Number.NEGATIVE_INFINITY;
   /** Runs that are not over, by job. */
   readonly #tried = new Map<string, Tried>();
 
@@ -46,17 +54,29 @@ export class RunTries {
     this.#places = inFlightSlots(deps.runsAtOnce);
   }
 
+  /** Whether no run may start now. */
   isFull(): boolean {
-    return this.#places.inFlight() >= this.#deps.runsAtOnce;
+    const { runsAtOnce, clock } = this.#deps;
+    return this.#places.inFlight() >= runsAtOnce || (this.isPaced() && clock.monotonic() < this.#next);
+  }
+
+  /** Whether runs start one after another: calls are in flight. */
+  isPaced(): boolean {
+    return this.#deps.slots.inFlight('calls') > 0;
   }
 
   /**
    * A place for one run; null: there is none. One buyer has as many runs in progress as calls in flight: those of others
    * are begun meanwhile.
    */
-  take({ holder }: DefinedSchedule): Release | null {
+  take({ holder }: DefinedSchedule, { dueAt }: Ticket): Release | null {
+    if (this.isFull()) return null;
     const place = this.#places.take(holder ?? '', LIMITS.inFlightPerPayer.max);
-    return isRefused(place) ? null : place;
+    if (isRefused(place)) return null;
+    const { clock } = this.#deps;
+    const lateMs = Math.max(0, clock.now() - Date.parse(dueAt));
+    this.#next = clock.monotonic() + PACE_MS / (1 + lateMs / PACE_HALVED_MS);
+    return place;
   }
 
   isInProgress(jobId: string): boolean {
