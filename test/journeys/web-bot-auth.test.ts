@@ -18,6 +18,7 @@ import {
 
 const DIRECTORY = '/.well-known/http-message-signatures-directory';
 const RELAY = 'relay.test';
+const JSON_TYPE = { 'content-type': 'application/json' };
 const ca = makeTestCa();
 
 let front: TlsTarget;
@@ -108,7 +109,9 @@ async function refusalOf({ method, path, headers, body }: RecordedRequest): Prom
 
 async function filter(request: RecordedRequest): Promise<Answer> {
   const refusal = await refusalOf(request).catch((error: unknown) => `a fault: ${error}`);
-  return refusal === null ? {} : { status: 403, body: refusal };
+  return refusal === null
+    ? {}
+    : { status: 403, headers: { 'X-Filter': 'robots', 'X-Other': 'not shown' }, body: refusal };
 }
 
 describe('a target that admits verified robots only', () => {
@@ -118,6 +121,7 @@ describe('a target that admits verified robots only', () => {
     service = await world.start({
       PUBLIC_BASE_URL: new URL(front.url('/', RELAY)).origin,
       ALLOW_FREE_RELAY: 'true',
+      RETURN_RESPONSE_HEADERS: 'x-filter',
     });
   });
   after(async () => {
@@ -127,8 +131,10 @@ describe('a target that admits verified robots only', () => {
 
   const answerOf = async (order: object, headers?: Readonly<Record<string, string>>) => {
     const { status, body } = await execute(service, order, { prefer: 'return=representation', ...headers });
-    const { response } = body as Executed & { readonly response?: { readonly body: string } };
-    return [status, body.job.responseStatus, response?.body];
+    const { response } = body as Executed & {
+      readonly response?: { readonly body: string; readonly headers: object };
+    };
+    return [status, body.job.responseStatus, response?.body, response?.headers];
   };
 
   for (const [method, body] of [
@@ -137,7 +143,7 @@ describe('a target that admits verified robots only', () => {
   ] as const)
     test(`${method}: verified with the directory that the request names, and admitted`, async () => {
       const url = world.target.url(`/verified?${method}=1`);
-      assert.deepEqual(await answerOf({ url, method, body }), [200, 200, '']);
+      assert.deepEqual(await answerOf({ url, method, body }), [200, 200, '', JSON_TYPE]);
       assert.equal(front.requests.at(-1)?.path, DIRECTORY);
     });
 
@@ -162,7 +168,8 @@ describe('a target that admits verified robots only', () => {
   test('a caller’s own signature is sent in its place; a buyer who asks sees why it is refused', async () => {
     const own = { 'signature-input': 'sig1=();created=1', signature: 'sig1=:AA==:' };
     const url = world.target.url('/own');
-    assert.deepEqual(await answerOf({ url, headers: own }), [502, 403, 'an unknown robot']);
+    const shown = { ...JSON_TYPE, 'x-filter': 'robots' };
+    assert.deepEqual(await answerOf({ url, headers: own }), [502, 403, 'an unknown robot', shown]);
     assert.equal(world.target.requests.at(-1)?.headers.signature, own.signature);
   });
 });
