@@ -88,7 +88,7 @@ export class ScheduleRunner {
     const now = clock.monotonic();
     this.#isWhole = now - this.#wholeAt >= LOOK_MS;
     if (this.#isWhole) this.#wholeAt = now;
-    return candidates(clock.now(), !this.#isWhole && this.#runs.isPaced());
+    return candidates(clock.now(), !this.#isWhole && this.#runs.pace.isKept());
   }
 
   async #look(scheduleId: string, watch: Pick<StreamWatch, 'unchangedFor'>): Promise<Look> {

@@ -37,6 +37,21 @@ export type TryDeps = ScheduleDeps & {
   readonly runsAtOnce: number;
 };
 
+/** While calls are in flight, runs start one after another. */
+function paceOf(deps: Pick<TryDeps, 'clock' | 'slots'>) {
+  let next = Number.NEGATIVE_INFINITY;
+  const { clock } = deps;
+  const isKept = () => deps.slots.inFlight('calls') > 0;
+  return {
+    isKept,
+    waits: () => isKept() && clock.monotonic() < next,
+    started(dueAt: string): void {
+      const lateMs = Math.max(0, clock.now() - Date.parse(dueAt));
+      next = clock.monotonic() + PACE_MS / (1 + lateMs / PACE_HALVED_MS);
+    },
+  };
+}
+
 /** The runs that this process executes. */
 export class RunTries {
   readonly #deps: TryDeps;
@@ -44,25 +59,17 @@ export class RunTries {
   readonly #active = new Map<string, Promise<void>>();
   /** Of runs in progress, and those that are about to start, by the buyer of their schedule. */
   readonly #places: Slots;
-  /** When the next run may start while calls are in flight, monotonic ms. */
-  #next = Number.NEGATIVE_INFINITY;
+  readonly pace: ReturnType<typeof paceOf>;
   /** Runs that are not over, by job. */
   readonly #tried = new Map<string, Tried>();
 
   constructor(deps: TryDeps) {
-    this.#deps = deps;
-    this.#places = inFlightSlots(deps.runsAtOnce);
+    [this.#deps, this.#places, this.pace] = [deps, inFlightSlots(deps.runsAtOnce), paceOf(deps)];
   }
 
   /** Whether no run may start now. */
   isFull(): boolean {
-    const { runsAtOnce, clock } = this.#deps;
-    return this.#places.inFlight() >= runsAtOnce || (this.isPaced() && clock.monotonic() < this.#next);
-  }
-
-  /** Whether runs start one after another: calls are in flight. */
-  isPaced(): boolean {
-    return this.#deps.slots.inFlight('calls') > 0;
+    return this.pace.waits() || this.#places.inFlight() >= this.#deps.runsAtOnce;
   }
 
   /**
@@ -73,9 +80,7 @@ export class RunTries {
     if (this.isFull()) return null;
     const place = this.#places.take(holder ?? '', LIMITS.inFlightPerPayer.max);
     if (isRefused(place)) return null;
-    const { clock } = this.#deps;
-    const lateMs = Math.max(0, clock.now() - Date.parse(dueAt));
-    this.#next = clock.monotonic() + PACE_MS / (1 + lateMs / PACE_HALVED_MS);
+    this.pace.started(dueAt);
     return place;
   }
 
@@ -87,7 +92,6 @@ export class RunTries {
     return this.#tried.get(jobId) ?? null;
   }
 
-  /** The run is over. */
   forget(jobId: string): void {
     this.#tried.delete(jobId);
   }
