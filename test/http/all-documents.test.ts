@@ -115,3 +115,32 @@ test('the front page names replays and every refusal that is never charged', asy
   for (const word of ['<code>4xx</code>', '<code>508</code>', 'replays'])
     assert.ok(never.includes(word), word);
 });
+
+// ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Where a schema is as the service enforces it: generators make empty classes of a union of constants. */
+function enforcedForms(value: unknown, at = ''): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const inner = Object.entries(value).flatMap(([name, of]) => enforcedForms(of, `${at}/${name}`));
+  const { anyOf, patternProperties } = value as { anyOf?: unknown; patternProperties?: object };
+  const isUnion = Array.isArray(anyOf) && anyOf.every((of) => typeof of === 'object' && 'const' in of);
+  return isUnion || patternProperties !== undefined ? [at, ...inner] : inner;
+}
+
+test('every schema in a document, a 402 and a list of tools has the form that is published', async () => {
+  const { whole } = await allTexts('x402');
+  const json = whole.filter(({ text }) => text.startsWith('{'));
+  const scheduled = await worldOf('x402', { schedules: { horizonDays: 30 } });
+  const capabilities = await (await scheduled.call(ROUTES.scheduleCapabilities.path)).text();
+  const unpaid = await scheduled.call(ROUTES.execute.path, { method: 'POST' });
+  assert.equal(unpaid.status, 402);
+  const challenge = atob(unpaid.headers.get('payment-required') ?? '');
+  const all = [
+    ...json,
+    { from: 'schedules on', text: capabilities },
+    { from: '402', text: await unpaid.text() },
+    { from: 'header of the 402', text: challenge },
+  ];
+  assert.ok(all.some(({ text }) => text.includes('"enum":["POST","PUT","PATCH","DELETE"]')));
+  for (const { from, text } of all) assert.deepEqual(enforcedForms(JSON.parse(text)), [], from);
+});
