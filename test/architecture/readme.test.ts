@@ -1,7 +1,6 @@
 // The commands, files, links, limits and variables that the guides name exist.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
@@ -10,7 +9,6 @@ import { ConfigError, readConfig, readVariable } from '#src/config.ts';
 import { VARIABLES, variableTable } from '#src/config-variables.ts';
 import { RESULTS_FILE, readmeSection, readmeTable, readResults } from '#test/bench/results.ts';
 import { everyFigure } from '#test/support/every-figure.ts';
-import { needsNode } from '#test/support/requirements.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
@@ -58,23 +56,6 @@ test('readme: at most 12 kB, and its table of measures comes from bench.json', (
   // As long as there are no results there is no table.
   const expected = existsSync(RESULTS_FILE) ? readmeTable(readResults()) : '';
   assert.equal(readmeSection(README), expected, 'run `bun run bench --readme`');
-});
-
-test('readme: npm pack carries every file of the project that it links', needsNode(20), () => {
-  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
-    cwd: rootPath,
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-  });
-  const [packed = { files: [] }]: readonly { readonly files: readonly { readonly path: string }[] }[] =
-    JSON.parse(stdout);
-  const carried = new Set(packed.files.map(({ path }) => path));
-  const links = [...README.matchAll(/\]\((?!https?:|#)([^)\s#]+)/g)].map(([, link = '']) => link);
-  assert.ok(links.length >= 10, `${links.length} links`);
-  assert.deepEqual(
-    links.filter((link) => !carried.has(link)),
-    [],
-  );
 });
 
 test('guides: every script that they name exists', () => {
