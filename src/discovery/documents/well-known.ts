@@ -152,9 +152,7 @@ function guide(facts: Facts, before: string): string {
 
 ${notWhenText(facts)}
 
-## Calls
-
-Below ${facts.baseUrl}:
+Order of calls, below ${facts.baseUrl}:
 
 ${callOrder(facts)
   .map((step, i) => `${i + 1}. ${step}`)
