@@ -136,6 +136,8 @@ function wireReads(
     checkpointStanding: checkpoints.standing,
     witnesses: () => witnesses?.status() ?? null,
     verifyScript: assetText('src/verify/built/page.js'),
+    // Loaded on use: the known assets are in a large package.
+    amountText: async (paid) => (await import('./money.ts')).showAmount(paid),
     verifyJob: stored.verifyJob,
     verifyReceipt: stored.verifyReceipt,
     reads: {

@@ -3,6 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DONE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { RetryOptions, WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
+import { ExecutionResponse } from '#src/http/response/execution-response.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
@@ -91,7 +95,7 @@ for (const mode of MODES) {
       const guide = await (await client.call(ROUTES.llms.path)).text();
       assert.ok(new TextEncoder().encode(guide).length < 4000, `${guide.length}`);
       const links = [...guide.matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = '']) => link);
-      assert.ok(links.length > 10 && guide.includes(baseUrl));
+      assert.ok(links.length >= 7 && guide.includes(baseUrl));
       assert.match(guide, /\/log\/checkpoint heads their transparency log, unwitnessed/);
       for (const link of links) {
         const { origin, pathname } = new URL(link, baseUrl);
@@ -108,6 +112,47 @@ for (const mode of MODES) {
     }
   });
 }
+
+test('a caller that has read the guide only knows the fields, limits, headers of payment, payee and errors', async () => {
+  const client = await worldOf('x402');
+  const guide = await (await client.call(ROUTES.llms.path)).text();
+  for (const name of [...Object.keys(WebhookRequest.properties), ...Object.keys(RetryOptions.properties)])
+    assert.match(guide, new RegExp(`\\b${name}\\b`));
+  const { urlLength, targetHeaders, idempotencyKeyLength, retryAttempts, retryBackoffMs, timeoutMs } = LIMITS;
+  for (const { max } of [
+    urlLength,
+    targetHeaders,
+    idempotencyKeyLength,
+    retryAttempts,
+    retryBackoffMs,
+    timeoutMs,
+  ])
+    assert.match(guide, new RegExp(`\\b${max}\\b`));
+  const exampleOf = (title: string) => JSON.parse(guide.split(`\n${title}: `)[1]?.split('\n')[0] ?? '');
+  assert.deepEqual(schemaCheck(WebhookRequest).faults(exampleOf('Action')), []);
+  const { job, receipt } = exampleOf('Answer, in part');
+  const { properties } = ExecutionResponse;
+  for (const name of Object.keys(job)) assert.ok(name in properties.job.properties, name);
+  for (const name of Object.keys(receipt)) assert.ok(name in properties.receipt.properties, name);
+  for (const name of [
+    'PAYMENT-REQUIRED',
+    'PAYMENT-SIGNATURE',
+    'PAYMENT-RESPONSE',
+    'X-PAYMENT',
+    'X-PAYMENT-RESPONSE',
+  ])
+    assert.match(guide, new RegExp(`[^-]\\b${name}[,. ]`));
+  assert.match(guide, /price, network, asset, payTo and resource .* otherwise stop\./);
+  assert.match(
+    guide,
+    /`payTo`, is published in `accepts` of \/api\/pricing and \/\.well-known\/x402\.json\./,
+  );
+  for (const path of ['/api/pricing', '/.well-known/x402.json']) {
+    const { body } = await client.get(path);
+    assert.match(JSON.stringify(body), /"accepts":\[\{[^\]]*"payTo":"0x[0-9a-fA-F]{40}"/, path);
+  }
+  assert.match(guide, /^- \[Errors\]\(\S+\/api\/errors\)/m);
+});
 
 test('the front page names replays and every refusal that is never charged', async () => {
   const page = await (await (await worldOf('x402')).call(ROUTES.frontPage.path)).text();

@@ -377,6 +377,7 @@ export function fakeWorld(changes: Changes = {}): FakeWorld {
     witnesses: () => null,
     executionsInFlight: () => 0,
     verifyScript: '// the verifier',
+    amountText: async ({ amount }) => `${amount} units`,
     library: { text: (name) => `// ${name}`, archive: () => Uint8Array.of(31, 139) },
     health: async () => healthReport(ALL_WELL),
     payments: null,
