@@ -9,10 +9,11 @@ import { type LogReader, PAGE_ROWS, positionNumber } from './read.ts';
 /** Polls at 1 ms after another process's last commit; from then on each pause is twice as long as the one before. */
 const BUSY_POLLS = 100;
 /**
- * The longest pause, for events that no reader waits for: one who does has them noticed by `look`. Another service would
- * project them within a second; beside a service that has the log alone only commands write.
+ * The longest pause, for events that no reader waits for: each read of a stream or of the head has them noticed by `look`.
+ * Another service would project them within a second; beside a service that has the log alone only commands write, and
+ * the projector reads a stream each second.
  */
-export const IDLE_MS = { shared: 200, alone: 1000 };
+export const IDLE_MS = { shared: 200, alone: 5000 };
 
 /**
  * Notices this process's commits by a call, and other connections' by `PRAGMA data_version`, which reads shared memory.
