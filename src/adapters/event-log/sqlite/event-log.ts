@@ -102,14 +102,6 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     };
     return retryWhileBusy(whileOpen, lockTimeoutMs).catch(failedBy);
   }
-  /** Subscribers get what others have committed as soon as somebody reads. */
-  const looking =
-    <T>(run: () => T) =>
-    (): T => {
-      const found = run();
-      watch.look();
-      return found;
-    };
   const scanner = logScanner({ file, read, damage, structure });
 
   if (writes) {
@@ -130,7 +122,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
         return failedBy(cause);
       });
     },
-    readStream: (stream, range = {}) => read(looking(() => reader.stream(stream, range))),
+    readStream: (stream, range = {}) => read(() => watch.lookAfter(() => reader.stream(stream, range))),
     async readAll({ after, max, types }) {
       const events: RecordedEvent[] = [];
       let cursor = positionNumber(after);
@@ -145,7 +137,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     },
     subscribeAll: (subscription) => sqliteSubscription({ read, reader, watch }, subscription),
     async head() {
-      const position = await read(looking(() => reader.head()));
+      const position = await read(() => watch.lookAfter(() => reader.head()));
       return position === 0 ? null : positionText(position);
     },
     async health() {

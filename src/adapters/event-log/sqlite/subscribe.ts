@@ -49,6 +49,13 @@ export class CommitWatch {
     if (this.count() !== before) this.#wake();
   }
 
+  /** Returns what was read, and looks: subscribers get what others have committed as soon as anything is read. */
+  lookAfter<T>(run: () => T): T {
+    const found = run();
+    this.look();
+    return found;
+  }
+
   /** Reports a commit of this connection. */
   announce(): void {
     this.#commits++;
