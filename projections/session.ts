@@ -17,8 +17,8 @@ export type SessionDeps = TimingDeps &
     readonly onBarrier: (barrier: Barrier) => void;
     /** Called after each batch with its number of events and the position of the last. */
     readonly onBatch: (events: number, position: string) => void;
-    /** Called once a second: every table can be read, and no row is missing. */
-    readonly onCheck: (queue: EventQueue) => void;
+    /** Called once a second: no row was missing and every table could be read at `readAt` (monotonic ms). */
+    readonly onCheck: (queue: EventQueue, readAt: number) => void;
   };
 
 /** In batches: what the queue holds. */
@@ -83,8 +83,8 @@ export class Session {
     if (this.#mustEnd()) throw new RowsDoubted(undefined, queue.failure ? { cause: queue.failure } : {});
     switch (this.#schedule.due(queue)) {
       case 'check':
-        await this.#follow(this.#rows.check());
-        this.#deps.onCheck(queue);
+        await this.#follow(this.#rows.checkDue());
+        this.#deps.onCheck(queue, this.#rows.readAt);
         return this.#schedule.checked();
       case 'purge':
         await this.#deps.purge?.step(this.db);

@@ -82,8 +82,8 @@ export class Sessions {
       isCurrent: (rows) => this.generation.isCurrent(rows),
       onBarrier: (cause) => deps.logger.error(stoppedBy(cause), { cause }),
       onBatch: () => this.#endFailures(false),
-      onCheck: ({ isComplete, size }) => {
-        this.readAt = deps.clock.monotonic();
+      onCheck: ({ isComplete, size }, readAt) => {
+        this.readAt = readAt;
         this.#endFailures(isComplete && size === 0);
       },
     };

@@ -25,6 +25,8 @@ export type SharedRowsDeps = Pick<GenerationDeps, 'log' | 'clock' | 'store'> & {
 
 /** In batches: rows in memory. */
 const CACHED_BATCHES = 24;
+/** No other process can change an embedded store: its tables are read well within the 30 s of `/health`. */
+const EMBEDDED_READ_MS = 10_000;
 /** A batch of so many events blocks the thread for 10 ms at most. */
 const SMALL_BATCH = 64;
 
@@ -33,6 +35,7 @@ export class SharedRows {
   readonly #deps: SharedRowsDeps;
   readonly #shapes: readonly TableShape[];
   readonly #projection: Projection;
+  #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(rows: OpenRows, deps: SharedRowsDeps) {
     const { models, judgeReceipt, batchSize, log } = deps;
@@ -86,16 +89,35 @@ export class SharedRows {
    * with another history (`RowsDoubted`).
    */
   async check(): Promise<boolean> {
-    if (!(await this.#deps.isCurrent(this.#rows))) throw new RowsMoved();
+    await this.#assertCurrent();
     const isMoved = await this.follow();
     await this.#assertHistory();
     await readTables(this.#db, this.#shapes);
+    this.#readAt = this.#deps.clock.monotonic();
     return isMoved;
+  }
+
+  /** As `check`; of an embedded store whose tables were read lately only the handle, and what the log says of the rows. */
+  async checkDue(): Promise<boolean> {
+    const { store, clock } = this.#deps;
+    if (!store.disposable || clock.monotonic() - this.#readAt >= EMBEDDED_READ_MS) return this.check();
+    await this.#assertCurrent();
+    await this.#assertHistory();
+    return false;
+  }
+
+  /** Monotonic ms at which every table was read last. */
+  get readAt(): number {
+    return this.#readAt;
   }
 
   /** false: a note says that rows were deleted. */
   async isWhole(): Promise<boolean> {
     return (await readHead(this.#db)).loss === null;
+  }
+
+  async #assertCurrent(): Promise<void> {
+    if (!(await this.#deps.isCurrent(this.#rows))) throw new RowsMoved();
   }
 
   /** Throws `RowsDoubted` if the log lacks the rows' last event: before each batch, so that none joins two histories. */

@@ -206,6 +206,8 @@ function startWork(
   const owner = randomUUID();
   const places = placesOf(config.rates.maxInFlight, { hasSchedules: config.schedules !== null });
   const slots = inFlightSlots(places.all, { forRuns: Math.min(1, places.runs) });
+  /** Where the rows were when they last had no running job. */
+  let withoutRunning: string | null = null;
   const recovery = keepRecovering({
     ...journal,
     owner,
@@ -216,7 +218,12 @@ function startWork(
     async candidates(alone) {
       // What died with an earlier process is known only once the read models have all of its events, or all before damage.
       if (alone && projector.stoppedAt() === null && !(await projector.reachedHead())) throw unavailable();
-      return models.monitoring.recoveryCandidates(CANDIDATES_MAX);
+      const position = projector.position();
+      // Embedded rows change with their position only: they are not asked again while nothing happens.
+      if (exclusive && position !== null && position === withoutRunning) return [];
+      const found = await models.monitoring.recoveryCandidates(CANDIDATES_MAX);
+      withoutRunning = found.length === 0 ? position : null;
+      return found;
     },
   });
   return { projector, models, scrub, owner, places, slots, recovery, recordIsWhole };

@@ -71,7 +71,7 @@ export async function openStores(
     ending.push(async () => taken.release());
     const file = eventLogPath(config);
     beforeOpening(file);
-    const log = await sqliteEventLog({ file, logger, writes: true });
+    const log = await sqliteEventLog({ file, logger, writes: true, alone: mode === 'alone' });
     ending.push(() => log.close());
     return log;
   }

@@ -10,8 +10,8 @@ import { startEventStoreServer } from '#test/support/eventstore-server.ts';
 import { challenge, makePayment, newPayer, type Payment } from '#test/support/payer.ts';
 import { postgresServer } from '#test/support/postgres.ts';
 import { makeWorld, type World } from '#test/support/service-world.ts';
-import { load, type Turn } from './load.ts';
-import { startPeer } from './processes.ts';
+import { load, type Pace, type Turn } from './load.ts';
+import { type Measured, startPeer } from './processes.ts';
 import {
   differenceAtMost,
   interleaved,
@@ -26,7 +26,7 @@ import {
   spread,
 } from './rounds.ts';
 
-const EXECUTE = '/api/execute/webhook';
+export const EXECUTE = '/api/execute/webhook';
 
 type Relay = { readonly pid: number; readonly url: string };
 
@@ -34,14 +34,14 @@ type Relay = { readonly pid: number; readonly url: string };
 export async function executions(
   world: World,
   relay: Relay,
-  concurrency: number,
+  pace: Pace,
   count: number,
   request: (n: number) => { readonly path: string; readonly headers?: Record<string, string> },
 ): Promise<Turn> {
   const hits = () => world.target.requests.filter(({ path }) => path.startsWith('/hook')).length;
   const before = hits();
   const url = (n: number) => world.target.url('/hook', '127.0.0.1').concat(`?n=${n}`);
-  const turn = await load(relay.pid, concurrency, count, async (n) => {
+  const turn = await load(relay.pid, pace, count, async (n) => {
     const { path, headers } = request(n);
     const response = await fetch(`${relay.url}${path}`, {
       method: 'POST',
@@ -65,7 +65,19 @@ function callsOf(concurrency: number, { count }: Options): number {
 }
 
 /** Calls before the first turn: what is measured is a relay that has run for a while, its code compiled. */
-const warmUpCalls = ({ count }: Options) => count(5000, 500, 0);
+export const warmUpCalls = ({ count }: Options) => count(5000, 500, 0);
+
+const peerEnv = ({ folder }: World) => ({
+  CA_FILE: join(folder, 'ca.pem'),
+  DATABASE: join(folder, 'peer.db'),
+});
+
+/** The naive durable relay. */
+export const startDurablePeer = (world: World): Promise<Measured> =>
+  startPeer('relay.ts', { ...peerEnv(world), DURABLE: '1' });
+
+export const DURABLE_PEER =
+  'naive durable relay: Elysia and fetch on a new connection for each call, two commits (SQLite, synchronous = FULL) and one Ed25519 signature.';
 
 const CONCURRENCIES = [1, 4, 16, 64] as const;
 
@@ -80,9 +92,8 @@ export const callsMeasure: Measure = {
   title: 'executions, one attempt, demo mode, embedded stores',
   async run(options) {
     const world = await makeWorld({ embedded: true });
-    const peerEnv = { CA_FILE: join(world.folder, 'ca.pem'), DATABASE: join(world.folder, 'peer.db') };
-    const durable = await startPeer('relay.ts', { ...peerEnv, DURABLE: '1' });
-    const naive = await startPeer('relay.ts', peerEnv);
+    const durable = await startDurablePeer(world);
+    const naive = await startPeer('relay.ts', peerEnv(world));
     try {
       const ours = await world.start();
       const rows: Row[] = [];
@@ -146,7 +157,7 @@ export const callsMeasure: Measure = {
       await ours.stop();
       const notes = [
         'naive relay: Elysia and fetch on a new connection for each call, no record.',
-        'naive durable relay: the same with two commits (SQLite, synchronous = FULL) and one Ed25519 signature for each call.',
+        DURABLE_PEER,
         `Each relay has answered ${warmUpCalls(options)} calls before. All relays, in processes of their own, call the same TLS target, which is in the process of the load generator.`,
       ];
       return { rows, points, notes };
@@ -155,6 +166,18 @@ export const callsMeasure: Measure = {
     }
   },
 };
+
+/** On EventStoreDB and Postgres. */
+export function startClustered(world: World, eventStoreUrl: string, databaseUrl: string) {
+  const keys = join(world.folder, 'keys.json');
+  createKeyFile(keys);
+  return world.start({
+    EVENTSTORE_URL: eventStoreUrl,
+    DATABASE_URL: databaseUrl,
+    SIGNING_KEYS_FILE: keys,
+    DATA_DIR: join(world.folder, 'clustered'),
+  });
+}
 
 export const eventStoreMeasure: Measure = {
   name: 'P1e',
@@ -165,15 +188,8 @@ export const eventStoreMeasure: Measure = {
     const postgres = await postgresServer({ own: true });
     const server = real === undefined ? await startEventStoreServer() : null;
     try {
-      const keys = join(world.folder, 'keys.json');
-      createKeyFile(keys);
       const embedded = await world.start();
-      const clustered = await world.start({
-        EVENTSTORE_URL: real ?? server?.url ?? '',
-        DATABASE_URL: await postgres.newDatabase(),
-        SIGNING_KEYS_FILE: keys,
-        DATA_DIR: join(world.folder, 'clustered'),
-      });
+      const clustered = await startClustered(world, real ?? server?.url ?? '', await postgres.newDatabase());
       const count = options.count(800, 400, 64);
       const execute = (relay: Relay, calls: number) =>
         executions(world, relay, 64, calls, () => ({ path: EXECUTE }));

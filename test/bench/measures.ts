@@ -7,6 +7,7 @@ import { readersMeasure } from './readers.ts';
 import { readsMeasure } from './reads.ts';
 import { rebuildMeasure } from './rebuild.ts';
 import { receiptsMeasure } from './receipts.ts';
+import { restMeasure } from './rest.ts';
 import type { Measure } from './rounds.ts';
 import { schedulesMeasure } from './schedules.ts';
 import { startMeasure } from './start.ts';
@@ -26,4 +27,5 @@ export const MEASURES: readonly Measure[] = [
   readersMeasure,
   witnessesMeasure,
   schedulesMeasure,
+  restMeasure,
 ];

@@ -39,7 +39,7 @@ export function tableOf({ rows, notes, size }: Results): string {
     measure,
     title,
     `${figure(ours.median)} ${unit}`,
-    goal.kind === 'absolute' ? '' : `${figure(peers.median)} ${unit} (${peer})`,
+    peer === '' ? '' : `${figure(peers.median)} ${unit} (${peer})`,
     comparison(goal.kind, compared.median, unit),
     `${figure(compared.least)} to ${figure(compared.most)}`,
     goal.value === null ? '' : `${goal.at === 'least' ? '≥' : '≤'} ${figure(goal.value)}`,

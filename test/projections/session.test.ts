@@ -27,10 +27,12 @@ type Given = {
   readonly tookMs: number;
   /** How many events an append has, and how long after the one before it comes. */
   readonly append: { readonly events: number; readonly everyMs: number };
+  /** Only this process can change the rows. */
+  readonly embedded?: boolean;
 };
 
-/** Sizes of the batches that are written within `ms`. */
-async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): Promise<number[]> {
+/** What is done within `ms`: sizes of the batches that are written, and how often all tables are read. */
+async function doneWithin(ms: number, { isAwaited, tookMs, append, embedded = true }: Given) {
   const clock = manualClock();
   const pass = async (untilMs: number) => {
     for (await quiet(); clock.monotonic() < untilMs; await quiet()) clock.advanceToNext();
@@ -44,15 +46,18 @@ async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): 
     }
   }
   const head = { ...HEAD };
+  let tableReads = 0;
   const execute = async (statement: { readonly queryChunks: readonly unknown[] }) => {
-    if (!JSON.stringify(statement.queryChunks).includes('project_batch')) return [head];
+    const text = JSON.stringify(statement.queryChunks);
+    if (text.includes('exists (select')) tableReads++;
+    if (!text.includes('project_batch')) return [head];
     await clock.sleep(tookMs);
     head.version++;
     return [{ written: true }];
   };
   const db = { execute } as unknown as Db;
   const store = {
-    disposable: true,
+    disposable: embedded,
     layout: { version: '1', statements: [] },
     shared: async () => db,
     open: async () => db,
@@ -85,8 +90,10 @@ async function batchesWithin(ms: number, { isAwaited, tookMs, append }: Given): 
   await pass(ms);
   session.end();
   await letPass(clock, running);
-  return batches;
+  return { batches, tableReads };
 }
+
+const batchesWithin = async (ms: number, given: Given) => (await doneWithin(ms, given)).batches;
 
 test('session: a batch gathers for 20 times as long as the last one took, 100 ms at least and 500 ms at most', () => {
   assert.equal(lingerAfter(0), 100);
@@ -114,4 +121,11 @@ test('session: readers that wait get a batch after four times the length of the 
   const steady = { events: 1, everyMs: 1 };
   const batches = await batchesWithin(1000, { isAwaited: () => true, tookMs: 4, append: steady });
   assert.ok(batches.length >= 40 && batches.length <= 51, `${batches.length} batches of 4 ms`);
+});
+
+test('session: all tables are read once a second, those of an embedded store every 10 seconds', async () => {
+  const given = { isAwaited: () => false, tookMs: 4, append: { events: 1, everyMs: 60_000 } };
+  const shared = await doneWithin(19_500, { ...given, embedded: false });
+  const embedded = await doneWithin(19_500, given);
+  assert.deepEqual([shared.tableReads, embedded.tableReads], [20, 2]);
 });

@@ -97,10 +97,18 @@ export function updateKeyFile(
   });
 }
 
-export const keyFileStore = (path: string): KeyStore => ({
-  read: () => readKeyFile(path),
-  update: (change) => updateKeyFile(path, change),
-});
+export function keyFileStore(path: string): KeyStore {
+  /** A service reads the file every few seconds, and makes its keys again only if the text has changed. */
+  let last: { readonly text: string; readonly file: KeyFile } | null = null;
+  return {
+    read() {
+      const { text } = readOwnersFile(path, IF_MISSING);
+      if (last?.text !== text) last = { text, file: parse(path, text).file };
+      return last.file;
+    },
+    update: (change) => updateKeyFile(path, change),
+  };
+}
 
 /** The key file as the memory of the event log that its keys were announced in. */
 export const keyFileMemory = (path: string): LogMemory => ({

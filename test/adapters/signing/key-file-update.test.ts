@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   createKeyFile,
+  keyFileStore,
   readKeyFile,
   updateKeyFile,
   withKeyFileLock,
@@ -84,6 +85,15 @@ test('without a change the file is not written', () => {
   const before = statSync(path);
   assert.equal(updateKeyFile(path, () => null).keys.length, 2);
   assert.deepEqual([statSync(path).ino, statSync(path).mtimeMs], [before.ino, before.mtimeMs]);
+});
+
+test('a store makes keys again only if the file has changed', () => {
+  const path = madeIn('read-again');
+  const store = keyFileStore(path);
+  const before = store.read();
+  assert.equal(store.read(), before);
+  updateKeyFile(path, () => added);
+  assert.equal(store.read().keys.length, 3);
 });
 
 test('a symbolic link is preserved: the file that it names is changed', () => {

@@ -16,7 +16,7 @@ import { logReader, positionNumber } from './read.ts';
 import { positionText } from './row.ts';
 import { logScanner } from './scan.ts';
 import { storedEvents } from './size.ts';
-import { CommitWatch, sqliteSubscription } from './subscribe.ts';
+import { CommitWatch, IDLE_MS, sqliteSubscription } from './subscribe.ts';
 
 export type SqliteEventLogOptions = {
   /** The database file, on a local disk. It and its directory are created if they are missing. */
@@ -31,6 +31,8 @@ export type SqliteEventLogOptions = {
   readonly logger?: Logger;
   /** true: a file that cannot be written is refused. For the service; commands may only read. */
   readonly writes?: boolean;
+  /** true: a lock proves that no other service uses the file. Commands may. */
+  readonly alone?: boolean;
 };
 
 const HEALTH_LIMIT_MS = 2000;
@@ -43,7 +45,15 @@ const PROOF = { goodMs: 5000, badMs: 1000 };
  * keep it locked.
  */
 export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<ScannedLog> {
-  const { file, lockTimeoutMs = 5000, onCommit, now = Date.now, logger, writes = false } = options;
+  const {
+    file,
+    lockTimeoutMs = 5000,
+    onCommit,
+    now = Date.now,
+    logger,
+    writes = false,
+    alone = false,
+  } = options;
   const { db, hasChecksum } = await retryWhileBusy(() => openLogFile(file), lockTimeoutMs).catch(
     (cause: unknown) => {
       throw isSqliteBusy(cause) ? unavailable(cause) : cause;
@@ -53,7 +63,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
   const reader = logReader(db, hasChecksum);
   const damage = knownDamage(logger, { file });
   const structure = fileDamage({ file, now, logger, onFound: (found) => health.failed(found) });
-  const watch = new CommitWatch(db);
+  const watch = new CommitWatch(db, alone ? IDLE_MS.alone : IDLE_MS.shared);
   const commits = groupCommit(db, {
     lockTimeoutMs,
     now,
@@ -113,7 +123,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
         return failedBy(cause);
       });
     },
-    readStream: (stream, range = {}) => read(() => reader.stream(stream, range)),
+    readStream: (stream, range = {}) => read(() => watch.lookAfter(() => reader.stream(stream, range))),
     async readAll({ after, max, types }) {
       const events: RecordedEvent[] = [];
       let cursor = positionNumber(after);
@@ -128,7 +138,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     },
     subscribeAll: (subscription) => sqliteSubscription({ read, reader, watch }, subscription),
     async head() {
-      const position = await read(() => reader.head());
+      const position = await read(() => watch.lookAfter(() => reader.head()));
       return position === 0 ? null : positionText(position);
     },
     async health() {

@@ -6,10 +6,14 @@ import type { AbortSignalLike, EventLog, LiveMessage } from '#src/ports/event-lo
 import { nextTurn } from './file.ts';
 import { type LogReader, PAGE_ROWS, positionNumber } from './read.ts';
 
-/** Polls at 1 ms after another process's last commit; later ones are less frequent. */
+/** Polls at 1 ms after another process's last commit; from then on each pause is twice as long as the one before. */
 const BUSY_POLLS = 100;
-/** Between two polls when idle. */
-const IDLE_MS = 25;
+/**
+ * The longest pause, for events that no reader waits for: each read of a stream or of the head has them noticed by `look`.
+ * Another service would project them within a second; beside a service that has the log alone only commands write, and
+ * the projector reads a stream each second.
+ */
+export const IDLE_MS = { shared: 200, alone: 5000 };
 
 /**
  * Notices this process's commits by a call, and other connections' by `PRAGMA data_version`, which reads shared memory.
@@ -17,6 +21,7 @@ const IDLE_MS = 25;
  */
 export class CommitWatch {
   readonly #version: StatementSync;
+  readonly #idleMs: number;
   readonly #waiters = new Set<() => void>();
   #known = -1;
   #commits = 0;
@@ -24,7 +29,8 @@ export class CommitWatch {
   #isPolling = false;
   #isStopped = false;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, idleMs: number) {
+    this.#idleMs = idleMs;
     this.#version = db.prepare('PRAGMA data_version');
   }
 
@@ -35,6 +41,19 @@ export class CommitWatch {
     if (this.#known !== -1) this.#quietPolls = 0;
     this.#known = now;
     return ++this.#commits;
+  }
+
+  /** Wakes subscribers if another connection has committed: a reader of the log's head waits for those events. */
+  look(): void {
+    const before = this.#commits;
+    if (this.count() !== before) this.#wake();
+  }
+
+  /** Returns what was read, and looks: subscribers get what others have committed as soon as anything is read. */
+  lookAfter<T>(run: () => T): T {
+    const found = run();
+    this.look();
+    return found;
   }
 
   /** Reports a commit of this connection. */
@@ -70,7 +89,7 @@ export class CommitWatch {
   #schedule(): void {
     if (this.#isPolling || this.#isStopped || this.#waiters.size === 0) return;
     this.#isPolling = true;
-    const ms = Math.min(IDLE_MS, Math.max(1, this.#quietPolls - BUSY_POLLS));
+    const ms = Math.min(this.#idleMs, 2 ** Math.max(0, this.#quietPolls - BUSY_POLLS));
     // A poll keeps no process alive.
     setTimeout(() => this.#poll(), ms).unref();
   }
@@ -78,14 +97,12 @@ export class CommitWatch {
   #poll(): void {
     this.#isPolling = false;
     if (this.#isStopped || this.#waiters.size === 0) return;
-    const before = this.#commits;
+    this.#quietPolls++;
     try {
-      this.count();
+      this.look();
     } catch {
       // A lock or a fault: the next poll tries again.
     }
-    this.#quietPolls++;
-    if (this.#commits !== before) this.#wake();
     this.#schedule();
   }
 }

@@ -3,11 +3,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { openLogFile } from '#src/adapters/event-log/sqlite/file.ts';
 import { type LogReader, logReader } from '#src/adapters/event-log/sqlite/read.ts';
-import { CommitWatch, sqliteSubscription } from '#src/adapters/event-log/sqlite/subscribe.ts';
+import { CommitWatch, IDLE_MS, sqliteSubscription } from '#src/adapters/event-log/sqlite/subscribe.ts';
 import { within } from '#test/support/event-log-fixtures.ts';
 import { logDirectory } from '#test/support/event-log-sqlite.ts';
 
 type Bench = {
+  readonly watch: CommitWatch;
   readonly reader: LogReader;
   /** Stores the next event of one stream by another connection. */
   store(): void;
@@ -19,7 +20,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const { file, remove } = logDirectory();
   const { db } = openLogFile(file);
   const foreign = new DatabaseSync(file);
-  const watch = new CommitWatch(db);
+  const watch = new CommitWatch(db, IDLE_MS.alone);
   const insert = foreign.prepare(
     `INSERT INTO events (stream, revision, id, type, created, data, metadata) VALUES ('a-1', ?, ?, 'Noted', 0, '{}', '{}')`,
   );
@@ -40,6 +41,7 @@ async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   };
   try {
     await body({
+      watch,
       reader: logReader(db, true),
       store,
       take: (...args) => within(take(...args), 'the events'),
@@ -65,4 +67,24 @@ test('sqlite: a commit of another connection just after a page was read is notic
       },
     };
     assert.deepEqual(await take(4, unlucky), ['event 0', 'caught_up', 'event 1', 'event 2', 'event 3']);
+  }));
+
+test('sqlite: who looks at the log has subscribers woken by a commit of another connection', () =>
+  withBench(async ({ watch, store }) => {
+    const { signal } = new AbortController();
+    // The first count notes where it begins.
+    watch.count();
+    let isWoken = false;
+    const waiting = watch.changed(watch.count(), signal).then(() => {
+      isWoken = true;
+    });
+    watch.look();
+    await Promise.resolve();
+    assert.equal(isWoken, false, 'nothing was committed');
+    store();
+    watch.look();
+    // No poll comes between these steps.
+    for (let step = 0; step < 3; step++) await Promise.resolve();
+    assert.equal(isWoken, true);
+    await waiting;
   }));
