@@ -10,6 +10,7 @@ import type { EventLog } from '#src/ports/event-log.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import { auditHistory } from '#test/support/audit-history.ts';
+import { appendAll } from '#test/support/service-log.ts';
 import { interleaved, type Measure, ratioAtLeast, row, timed } from './rounds.ts';
 
 export const auditMeasure: Measure = {
@@ -55,19 +56,7 @@ type Filled = { readonly events: number; readonly receipts: number };
 /** The history that the use cases leave: payments, decisions, retries, a rotation of keys, checkpoints. */
 async function fill(log: EventLog, jobs: number): Promise<Filled> {
   const { events } = await auditHistory({ jobs });
-  let appended: Promise<unknown>[] = [];
-  const lengths = new Map<string, bigint>();
-  for (const { stream, id, type, data, metadata } of events) {
-    // Appends are committed in the order of the calls.
-    const revision = lengths.get(stream) ?? 0n;
-    lengths.set(stream, revision + 1n);
-    const expected = revision === 0n ? 'no_stream' : revision - 1n;
-    appended.push(log.append(stream, expected, [{ id, type, data, metadata }]));
-    if (appended.length < 512) continue;
-    await Promise.all(appended);
-    appended = [];
-  }
-  await Promise.all(appended);
+  await appendAll(log, events);
   return { events: events.length, receipts: events.filter(({ type }) => type === 'ReceiptSigned').length };
 }
 

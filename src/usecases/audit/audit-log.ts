@@ -1,5 +1,5 @@
 // An audit of the whole record: takes every event once, in the log's order. The caller supplies the events, from an event
-// log or an exported file.
+// log or an exported file; with a state, those that follow the events of an earlier audit.
 
 import {
   damageFinding,
@@ -16,6 +16,7 @@ import {
 } from '#src/domain/audit/finding.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
 import type { Damage } from '#src/domain/damage.ts';
+import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import { newerKind, newerText } from '#src/domain/event-versions.ts';
 import {
@@ -31,6 +32,7 @@ import {
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import { type EventRef, type Folds, foldsOf, foldsText } from './audit-folds.ts';
 import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditKept, auditKeys } from './audit-log-keys.ts';
@@ -39,14 +41,16 @@ import { auditSchedules } from './audit-log-schedules.ts';
 import { auditTree } from './audit-log-tree.ts';
 import { auditWitnesses } from './audit-log-witnesses.ts';
 import { auditOrder } from './check-integrity.ts';
-import { type ScratchRow, streamStates } from './stream-states.ts';
+import { ordinal, type ScratchRow, type StreamStates, streamStates } from './stream-states.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
   /** Closed by `close`. */
   readonly scratch: AuditScratch<ScratchRow>;
-  /** Called for each finding, in no particular order. */
+  /** Called for each finding: in the order of the events, and then for those that need the whole record. */
   readonly onFinding: (finding: Finding) => void;
+  /** The scratch space is a state, which a later audit of this release continues. */
+  readonly state?: { readonly release: string; readonly save: () => void };
   /** The auditor's own evidence. `keys` null: the record's own keys are trusted. */
   readonly kept?: {
     readonly keys: readonly KeyRecord[] | null;
@@ -59,28 +63,58 @@ export type AuditDeps = {
 export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
 export class Auditor {
+  /** Of the audit that this one continues; null: it begins with the first event. */
+  readonly saved: Folds | null;
+  readonly release: string;
+  /** See `Folds`. */
+  readonly evidence: string;
   readonly #deps: AuditDeps;
+  readonly #states: StreamStates;
   readonly #parts: Parts;
-  readonly #verifications: Promise<void>[] = [];
+  /** In the order of the events: a finding is reported when all those before it are known. */
+  readonly #waiting: (readonly Finding[] | Promise<readonly Finding[]>)[] = [];
   readonly #newer = newerEvents();
-  #findings = 0;
+  #findings: number;
+  #last: EventRef | null;
+  #checkpoint: Folds['checkpoint'];
+  /** At the end of the events; null: nothing can be continued. */
+  #folds: Folds | null = null;
 
   constructor(deps: AuditDeps) {
     this.#deps = deps;
-    this.#parts = partsOf(deps);
+    this.release = deps.state?.release ?? '';
+    this.evidence = evidenceOf(deps.kept);
+    this.#states = streamStates(deps.scratch);
+    const text = deps.state && this.#states.get('folds', FOLDS);
+    this.saved = text ? foldsOf(text) : null;
+    this.#parts = partsOf(deps, this.#states, this.saved);
+    this.#findings = this.saved?.findings ?? 0;
+    this.#last = this.saved?.last ?? null;
+    this.#checkpoint = this.saved?.checkpoint ?? null;
   }
 
   /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
   get stated() {
     const { chain, refunds } = this.#parts;
     const { standing, chargeOf, unconfirmed } = chain;
-    return { standing, chargeOf, unconfirmed, refunds: refunds.stated };
+    const compared = { ...chain.compared, refund: refunds.compared };
+    return { standing, chargeOf, unconfirmed, refunds: refunds.stated, compared };
   }
 
-  /** One call after another, in global order from the log's first event on. */
+  /** Reports the findings of the audits that this one continues; once, before the first event. */
+  repeatFindings(): void {
+    for (let n = 0; n < this.#findings; n++) {
+      const finding = this.#states.get('finding', findingName(n));
+      if (finding !== null) this.#deps.onFinding(finding);
+    }
+  }
+
+  /** One call after another, in global order from the log's first event on, or from the first that is new. */
   async take(recorded: RecordedEvent): Promise<void> {
-    const { id, stream, revision } = recorded;
+    const { id, stream, revision, position } = recorded;
     const location = locationOf(recorded);
+    const here = { stream, revision: String(revision), id, position };
+    this.#last = here;
     const faults = this.#parts.order.take(recorded);
     this.#report(faults, location);
     this.#deps.scratch.note(id, `${revision} ${stream}`);
@@ -98,7 +132,9 @@ export class Auditor {
     else if (isJobEvent(event)) this.#job(recorded, event, location);
     else if (isKeyEvent(event)) this.#key(event, location);
     else this.#report(await judge(this.#parts, recorded, event, location), location);
-    if (this.#verifications.length >= 2 * VERIFICATIONS) await this.#settle(VERIFICATIONS);
+    if (event.type === 'CheckpointSigned' && misplaced === null)
+      this.#checkpoint = { ...here, note: event.data.note };
+    if (this.#waiting.length >= 2 * VERIFICATIONS) await this.#settle(VERIFICATIONS);
   }
 
   /** In place of events that cannot be read, between those that can. */
@@ -106,7 +142,7 @@ export class Auditor {
     const finding = damageFinding(damage);
     const { kind: _, message: __, ...location } = finding;
     this.#report(this.#parts.order.takeDamaged(damage), location);
-    this.#found(finding);
+    this.#add([finding]);
     if (damage.stream !== null && location.jobId !== null)
       this.#parts.jobs.takeDamaged(damage.stream, location);
   }
@@ -115,11 +151,15 @@ export class Auditor {
   async finish() {
     await this.#settle(0);
     const { order, jobs, chain, refunds, keys, tree, money, witnesses } = this.#parts;
-    for (const { fault, location } of this.#newer.found()) this.#report([fault], location);
-    if (this.#newer.count() === 0)
-      for await (const { fault, location } of endFindings(this.#parts, this.#deps))
-        this.#report([fault], location);
-    for (const { fault, location } of repeatedIds(this.#deps.scratch)) this.#report([fault], location);
+    this.#folds = this.#foldsHere();
+    let findings = this.#findings;
+    const found = ({ fault, location }: Found) => {
+      findings++;
+      this.#deps.onFinding(findingOf(fault, location));
+    };
+    for (const one of this.#newer.found()) found(one);
+    if (this.#newer.count() === 0) for await (const one of endFindings(this.#parts, this.#deps)) found(one);
+    for (const one of repeatedIds(this.#deps.scratch)) found(one);
     const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
     return {
       ...order.counts,
@@ -129,12 +169,23 @@ export class Auditor {
       keys: keys.list().length,
       ...logged,
       witnessed: witnesses.summary(),
-      findings: this.#findings,
+      findings,
       /** Events that only a newer release reads: from the first on, only order, ids and damage were audited. */
       newer: this.#newer.count(),
       /** Facts that are no findings. */
       notes: { openJobs: jobs.open(), ...money.open(), uncoveredLeaves, unfitCheckpoints },
     };
+  }
+
+  /**
+   * After `finish`: keeps the state for a later audit. false: the state remains as it was, because the log has damaged
+   * events, which may be put back, or events that only a newer release reads.
+   */
+  save(): boolean {
+    if (this.#folds === null) return false;
+    this.#states.put('folds', FOLDS, foldsText(this.#folds));
+    this.#deps.state?.save();
+    return true;
   }
 
   /** Frees the scratch space, also of an audit that is abandoned. */
@@ -145,8 +196,9 @@ export class Auditor {
   #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
     const { faults, payload, verified } = this.#parts.jobs.take(recorded, event, location);
     this.#report(faults, location);
-    if (verified !== null) this.#verifications.push(verified.then((found) => this.#report(found, location)));
     this.#report(this.#parts.tree.leaf(location, event, payload), location);
+    if (verified !== null)
+      this.#add(verified.then((found) => found.map((each) => findingOf(each, location))));
   }
 
   #key(event: KeyEvent, location: EventLocation): void {
@@ -159,32 +211,64 @@ export class Auditor {
     }
   }
 
+  #foldsHere(): Folds | null {
+    const { order, jobs, keys, tree, witnesses, money, refunds, chain } = this.#parts;
+    if (this.#newer.count() > 0 || order.counts.damaged > 0) return null;
+    return {
+      release: this.release,
+      evidence: this.evidence,
+      findings: this.#findings,
+      last: this.#last,
+      checkpoint: this.#checkpoint,
+      order: { ...order.counts },
+      jobs: { ...jobs.counts },
+      keys: keys.list(),
+      tree: tree.fold(),
+      witnesses: witnesses.fold(),
+      books: money.books(),
+      refunds: refunds.count(),
+      chain: chain.fold(),
+    };
+  }
+
   #report(faults: readonly Fault[], location: EventLocation): void {
-    for (const fault of faults) this.#found(findingOf(fault, location));
+    if (faults.length > 0) this.#add(faults.map((fault) => findingOf(fault, location)));
+  }
+
+  #add(findings: readonly Finding[] | Promise<readonly Finding[]>): void {
+    if (this.#waiting.length > 0 || findings instanceof Promise) this.#waiting.push(findings);
+    else for (const finding of findings) this.#found(finding);
   }
 
   #found(finding: Finding): void {
+    if (this.#deps.state) this.#states.put('finding', findingName(this.#findings), finding);
     this.#findings++;
     this.#deps.onFinding(finding);
   }
 
-  /** Waits until at most so many of the verifications are under way; the oldest end first. */
+  /** Waits until at most so many of the findings wait for a verification. */
   async #settle(most: number): Promise<void> {
-    const verifications = this.#verifications;
-    await Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
+    for (const findings of this.#waiting.splice(0, Math.max(0, this.#waiting.length - most)))
+      for (const finding of await findings) this.#found(finding);
   }
 }
+
+/** The row of `Folds`. No stream has such a name. */
+const FOLDS = 'folds ';
+const findingName = (number: number): string => `finding ${ordinal(number)}`;
+
+const evidenceOf = (kept: AuditDeps['kept']): string =>
+  toHex(sha256(utf8(JSON.stringify([kept?.keys ?? null, kept?.policy ?? null]))));
 
 type Parts = ReturnType<typeof partsOf>;
 
 /** One for each subject. */
-function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
-  const states = streamStates(scratch);
-  const keys = auditKeys(evidence?.keys ?? null);
+function partsOf({ primitives, kept: evidence }: AuditDeps, states: StreamStates, saved: Folds | null) {
+  const keys = auditKeys(evidence?.keys ?? null, saved?.keys);
   const kept = auditKept(evidence?.checkpoints ?? [], primitives);
-  const tree = auditTree(states, primitives, kept);
-  const witnesses = auditWitnesses(evidence?.policy ?? null, primitives);
-  const money = auditMoney(states);
+  const tree = auditTree(states, primitives, saved?.tree);
+  const witnesses = auditWitnesses(evidence?.policy ?? null, primitives, saved?.witnesses);
+  const money = auditMoney(states, saved?.books);
   const schedules = auditSchedules(states);
   const completed: typeof money.completed = (event, job) => [
     ...money.completed(event, job),
@@ -194,8 +278,11 @@ function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
     ...money.started(event),
     ...schedules.started(event.data),
   ];
-  const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, started, completed });
-  const [order, refunds, chain] = [auditOrder(states), auditRefunds(states), auditChain(states)];
+  const others = { started, completed, from: saved?.jobs };
+  const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, ...others });
+  const order = auditOrder(states, saved?.order);
+  const refunds = auditRefunds(states, saved?.refunds);
+  const chain = auditChain(states, saved?.chain);
   return { order, keys, kept, tree, witnesses, money, refunds, chain, jobs, schedules };
 }
 
@@ -210,7 +297,7 @@ function judge(
   if (isClaimEvent(event)) return money.claim(stream, event);
   if (isScheduleEvent(event)) return schedules.take(stream, event);
   if (isPaymentEvent(event)) {
-    const faults = money.payment(stream, event);
+    const faults = chain.following(stream, () => money.payment(stream, event));
     if (event.type !== 'PaymentRefunded') return faults;
     return [...faults, ...refunds.recorded(stream, event, location)];
   }

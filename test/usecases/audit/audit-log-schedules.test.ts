@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { type ScheduleEvent, STREAM } from '#src/domain/events.ts';
 import { auditSchedules } from '#src/usecases/audit/audit-log-schedules.ts';
 import { type ScratchRow, streamStates } from '#src/usecases/audit/stream-states.ts';
-import { memoryScratch } from '#test/simulation/scratch.ts';
+import { memoryScratch } from '#test/support/memory-scratch.ts';
 import {
   jobCompleted,
   jobStarted,
