@@ -110,7 +110,9 @@ async function audit(options: Options): Promise<void> {
   const progress = showProgress('auditing', printer(json === true));
   try {
     if (file === undefined)
-      await withLog(async ({ log }) => take(eventsOfLog(log, await continuedAfter(auditor, log, state), progress)));
+      await withLog(async ({ log }) =>
+        take(eventsOfLog(log, await continuedAfter(auditor, log, state), progress)),
+      );
     else await take(eventsOfFile(file, found, progress));
     const summary = await auditor.finish();
     progress.end();
@@ -122,9 +124,9 @@ async function audit(options: Options): Promise<void> {
         chain = await againstChain(options.rpc, auditor, found, json === true);
     } finally {
       // Also where the node gives no answer: the record itself was checked.
-      if (state !== undefined) saved = auditor.save();
+      if (state !== undefined) saved = auditor.kept.save();
     }
-    const newEvents = summary.events - (auditor.saved?.order.events ?? 0);
+    const newEvents = summary.events - (auditor.kept.saved?.order.events ?? 0);
     const of = file === undefined ? 'the log' : nameOf(file);
     const evidence = {
       of,

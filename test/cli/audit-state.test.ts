@@ -38,7 +38,10 @@ const audit = (DATA_DIR: string, ...args: string[]) => runCli(['audit', ...args]
 /** Of the line that `--json` prints last, after the findings. */
 async function audited(path: string, ...args: string[]) {
   const { code, stdout, stderr } = await audit(path, '--json', ...args);
-  const lines = stdout.trimEnd().split('\n').map((line) => JSON.parse(line));
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
   const { summary } = lines.pop();
   return { code, stderr, findings: lines.map(({ finding }) => finding), summary };
 }
@@ -49,7 +52,11 @@ test('a later run reads only what is new, and reports what an audit of the compl
   const [receipt] = events.filter(({ type }) => type === 'ReceiptSigned');
   assert.ok(receipt);
   const wrong = events.flatMap((event) =>
-    event === receipt ? [] : event.stream === receipt.stream && event.revision > receipt.revision ? [] : [event],
+    event === receipt
+      ? []
+      : event.stream === receipt.stream && event.revision > receipt.revision
+        ? []
+        : [event],
   );
   const cut = wrong.length - 20;
   const path = await dataDir(wrong.slice(0, cut));
@@ -79,7 +86,10 @@ test('a log that lacks the last checkpoint is refused: exit 1, and the state sta
   for (const log of [other, shorter]) {
     const { code, stdout, stderr } = await audit(log, '--state', file);
     assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /^relay: the log does not contain the checkpoint of \d+ leaves, with which .+ ends: it was/);
+    assert.match(
+      stderr,
+      /^relay: the log does not contain the checkpoint of \d+ leaves, with which .+ ends: it was/,
+    );
     assert.ok(before.equals(readFileSync(file)));
   }
   assert.equal((await audit(path, '--state', file)).code, 0);

@@ -94,7 +94,7 @@ export function scratchIn<T extends Json>(
     if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
   };
 
-  function valueOf(key: string, row: Readonly<Record<string, unknown>>): T {
+  function parsedValue(key: string, row: Readonly<Record<string, unknown>>): T {
     const text = String(row.value);
     if (isState && row.checksum !== checksumOf(key, text)) throw new StateDamaged(key);
     return JSON.parse(text);
@@ -104,7 +104,7 @@ export function scratchIn<T extends Json>(
     const put = buffer.get(key);
     if (put !== undefined) return put.value;
     const row = isWritten && stored.mayContain(key) ? read.get(key) : undefined;
-    return row === undefined ? null : valueOf(key, row);
+    return row === undefined ? null : parsedValue(key, row);
   }
 
   return {
@@ -122,7 +122,7 @@ export function scratchIn<T extends Json>(
         return;
       }
       flush();
-      for (const row of range.iterate(prefix, after(prefix))) yield valueOf(String(row.key), row);
+      for (const row of range.iterate(prefix, after(prefix))) yield parsedValue(String(row.key), row);
     },
     open(prefix, last, max) {
       if (isWritten) flush();

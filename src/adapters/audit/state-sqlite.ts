@@ -35,13 +35,15 @@ export function sqliteAuditState<T extends Json>(file: string): AuditState<T> {
     put: (...args) => guarded(() => rows.put(...args)),
     *values(prefix) {
       const all = rows.values(prefix)[Symbol.iterator]();
-      for (let next = guarded(() => all.next()); !next.done; next = guarded(() => all.next())) yield next.value;
+      for (let next = guarded(() => all.next()); !next.done; next = guarded(() => all.next()))
+        yield next.value;
     },
     open: (...args) => guarded(() => rows.open(...args)),
     note: (...args) => guarded(() => rows.note(...args)),
     *repeated() {
       const all = rows.repeated()[Symbol.iterator]();
-      for (let next = guarded(() => all.next()); !next.done; next = guarded(() => all.next())) yield next.value;
+      for (let next = guarded(() => all.next()); !next.done; next = guarded(() => all.next()))
+        yield next.value;
     },
     save() {
       guarded(() => {

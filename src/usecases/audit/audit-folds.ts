@@ -1,8 +1,8 @@
 // What an audit has in memory at its end, as text: with the rows of its scratch space it is all that a later audit needs to
 // continue it.
 
-import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { Books } from '#src/domain/payment/ledger.ts';
+import type { KeyRecord } from '#src/domain/signing-keys/keys.ts';
 import type { ChainFold } from './audit-log-chain.ts';
 import type { JobCounts } from './audit-log-jobs.ts';
 import type { TreeFold } from './audit-log-tree.ts';

@@ -16,7 +16,6 @@ import {
 } from '#src/domain/audit/finding.ts';
 import type { KeptCheckpoint } from '#src/domain/audit/judge-checkpoint.ts';
 import type { Damage } from '#src/domain/damage.ts';
-import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
 import { type RecordedEvent, readEvent } from '#src/domain/event-codec.ts';
 import { newerKind, newerText } from '#src/domain/event-versions.ts';
 import {
@@ -32,7 +31,7 @@ import {
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
-import { type EventRef, type Folds, foldsOf, foldsText } from './audit-folds.ts';
+import type { Folds } from './audit-folds.ts';
 import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditKept, auditKeys } from './audit-log-keys.ts';
@@ -41,7 +40,9 @@ import { auditSchedules } from './audit-log-schedules.ts';
 import { auditTree } from './audit-log-tree.ts';
 import { auditWitnesses } from './audit-log-witnesses.ts';
 import { auditOrder } from './check-integrity.ts';
-import { ordinal, type ScratchRow, type StreamStates, streamStates } from './stream-states.ts';
+import { type KeptAudit, keptAudit } from './kept-audit.ts';
+import { type OrderedFindings, orderedFindings } from './ordered-findings.ts';
+import { type ScratchRow, type StreamStates, streamStates } from './stream-states.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
@@ -63,34 +64,19 @@ export type AuditDeps = {
 export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
 export class Auditor {
-  /** Of the audit that this one continues; null: it begins with the first event. */
-  readonly saved: Folds | null;
-  readonly release: string;
-  /** See `Folds`. */
-  readonly evidence: string;
+  /** What is kept for a later audit. */
+  readonly kept: KeptAudit;
   readonly #deps: AuditDeps;
-  readonly #states: StreamStates;
+  readonly #findings: OrderedFindings;
   readonly #parts: Parts;
-  /** In the order of the events: a finding is reported when all those before it are known. */
-  readonly #waiting: (readonly Finding[] | Promise<readonly Finding[]>)[] = [];
   readonly #newer = newerEvents();
-  #findings: number;
-  #last: EventRef | null;
-  #checkpoint: Folds['checkpoint'];
-  /** At the end of the events; null: nothing can be continued. */
-  #folds: Folds | null = null;
 
   constructor(deps: AuditDeps) {
+    const states = streamStates(deps.scratch);
     this.#deps = deps;
-    this.release = deps.state?.release ?? '';
-    this.evidence = evidenceOf(deps.kept);
-    this.#states = streamStates(deps.scratch);
-    const text = deps.state && this.#states.get('folds', FOLDS);
-    this.saved = text ? foldsOf(text) : null;
-    this.#parts = partsOf(deps, this.#states, this.saved);
-    this.#findings = this.saved?.findings ?? 0;
-    this.#last = this.saved?.last ?? null;
-    this.#checkpoint = this.saved?.checkpoint ?? null;
+    this.kept = keptAudit(deps, states);
+    this.#findings = orderedFindings(deps, states, this.kept.saved?.findings);
+    this.#parts = partsOf(deps, states, this.kept.saved);
   }
 
   /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
@@ -103,18 +89,14 @@ export class Auditor {
 
   /** Reports the findings of the audits that this one continues; once, before the first event. */
   repeatFindings(): void {
-    for (let n = 0; n < this.#findings; n++) {
-      const finding = this.#states.get('finding', findingName(n));
-      if (finding !== null) this.#deps.onFinding(finding);
-    }
+    this.#findings.repeat();
   }
 
   /** One call after another, in global order from the log's first event on, or from the first that is new. */
   async take(recorded: RecordedEvent): Promise<void> {
-    const { id, stream, revision, position } = recorded;
+    const { id, stream, revision } = recorded;
     const location = locationOf(recorded);
-    const here = { stream, revision: String(revision), id, position };
-    this.#last = here;
+    this.kept.taken(recorded);
     const faults = this.#parts.order.take(recorded);
     this.#report(faults, location);
     this.#deps.scratch.note(id, `${revision} ${stream}`);
@@ -132,9 +114,8 @@ export class Auditor {
     else if (isJobEvent(event)) this.#job(recorded, event, location);
     else if (isKeyEvent(event)) this.#key(event, location);
     else this.#report(await judge(this.#parts, recorded, event, location), location);
-    if (event.type === 'CheckpointSigned' && misplaced === null)
-      this.#checkpoint = { ...here, note: event.data.note };
-    if (this.#waiting.length >= 2 * VERIFICATIONS) await this.#settle(VERIFICATIONS);
+    if (event.type === 'CheckpointSigned' && misplaced === null) this.kept.checkpoint(event.data.note);
+    await this.#findings.settle(2 * VERIFICATIONS, VERIFICATIONS);
   }
 
   /** In place of events that cannot be read, between those that can. */
@@ -142,24 +123,22 @@ export class Auditor {
     const finding = damageFinding(damage);
     const { kind: _, message: __, ...location } = finding;
     this.#report(this.#parts.order.takeDamaged(damage), location);
-    this.#add([finding]);
+    this.#findings.add([finding]);
     if (damage.stream !== null && location.jobId !== null)
       this.#parts.jobs.takeDamaged(damage.stream, location);
   }
 
   /** Reports the findings that need the whole record; call once. */
   async finish() {
-    await this.#settle(0);
-    const { order, jobs, chain, refunds, keys, tree, money, witnesses } = this.#parts;
-    this.#folds = this.#foldsHere();
-    let findings = this.#findings;
-    const found = ({ fault, location }: Found) => {
+    await this.#findings.settle(0, 0);
+    const { order, jobs, chain, refunds, keys, tree, witnesses, money } = this.#parts;
+    const canContinue = this.#newer.count() === 0 && order.counts.damaged === 0;
+    this.kept.end(canContinue ? { ...foldsOf(this.#parts), findings: this.#findings.count() } : null);
+    let findings = this.#findings.count();
+    for await (const { fault, location } of endFindings(this.#parts, this.#newer, this.#deps)) {
       findings++;
       this.#deps.onFinding(findingOf(fault, location));
-    };
-    for (const one of this.#newer.found()) found(one);
-    if (this.#newer.count() === 0) for await (const one of endFindings(this.#parts, this.#deps)) found(one);
-    for (const one of repeatedIds(this.#deps.scratch)) found(one);
+    }
     const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
     return {
       ...order.counts,
@@ -177,17 +156,6 @@ export class Auditor {
     };
   }
 
-  /**
-   * After `finish`: keeps the state for a later audit. false: the state remains as it was, because the log has damaged
-   * events, which may be put back, or events that only a newer release reads.
-   */
-  save(): boolean {
-    if (this.#folds === null) return false;
-    this.#states.put('folds', FOLDS, foldsText(this.#folds));
-    this.#deps.state?.save();
-    return true;
-  }
-
   /** Frees the scratch space, also of an audit that is abandoned. */
   close(): void {
     this.#deps.scratch.close();
@@ -197,8 +165,8 @@ export class Auditor {
     const { faults, payload, verified } = this.#parts.jobs.take(recorded, event, location);
     this.#report(faults, location);
     this.#report(this.#parts.tree.leaf(location, event, payload), location);
-    if (verified !== null)
-      this.#add(verified.then((found) => found.map((each) => findingOf(each, location))));
+    if (verified === null) return;
+    this.#findings.add(verified.then((found) => found.map((each) => findingOf(each, location))));
   }
 
   #key(event: KeyEvent, location: EventLocation): void {
@@ -211,54 +179,10 @@ export class Auditor {
     }
   }
 
-  #foldsHere(): Folds | null {
-    const { order, jobs, keys, tree, witnesses, money, refunds, chain } = this.#parts;
-    if (this.#newer.count() > 0 || order.counts.damaged > 0) return null;
-    return {
-      release: this.release,
-      evidence: this.evidence,
-      findings: this.#findings,
-      last: this.#last,
-      checkpoint: this.#checkpoint,
-      order: { ...order.counts },
-      jobs: { ...jobs.counts },
-      keys: keys.list(),
-      tree: tree.fold(),
-      witnesses: witnesses.fold(),
-      books: money.books(),
-      refunds: refunds.count(),
-      chain: chain.fold(),
-    };
-  }
-
   #report(faults: readonly Fault[], location: EventLocation): void {
-    if (faults.length > 0) this.#add(faults.map((fault) => findingOf(fault, location)));
-  }
-
-  #add(findings: readonly Finding[] | Promise<readonly Finding[]>): void {
-    if (this.#waiting.length > 0 || findings instanceof Promise) this.#waiting.push(findings);
-    else for (const finding of findings) this.#found(finding);
-  }
-
-  #found(finding: Finding): void {
-    if (this.#deps.state) this.#states.put('finding', findingName(this.#findings), finding);
-    this.#findings++;
-    this.#deps.onFinding(finding);
-  }
-
-  /** Waits until at most so many of the findings wait for a verification. */
-  async #settle(most: number): Promise<void> {
-    for (const findings of this.#waiting.splice(0, Math.max(0, this.#waiting.length - most)))
-      for (const finding of await findings) this.#found(finding);
+    if (faults.length > 0) this.#findings.add(faults.map((each) => findingOf(each, location)));
   }
 }
-
-/** The row of `Folds`. No stream has such a name. */
-const FOLDS = 'folds ';
-const findingName = (number: number): string => `finding ${ordinal(number)}`;
-
-const evidenceOf = (kept: AuditDeps['kept']): string =>
-  toHex(sha256(utf8(JSON.stringify([kept?.keys ?? null, kept?.policy ?? null]))));
 
 type Parts = ReturnType<typeof partsOf>;
 
@@ -285,6 +209,17 @@ function partsOf({ primitives, kept: evidence }: AuditDeps, states: StreamStates
   const chain = auditChain(states, saved?.chain);
   return { order, keys, kept, tree, witnesses, money, refunds, chain, jobs, schedules };
 }
+
+const foldsOf = ({ order, jobs, keys, tree, witnesses, money, refunds, chain }: Parts) => ({
+  order: { ...order.counts },
+  jobs: { ...jobs.counts },
+  keys: keys.list(),
+  tree: tree.fold(),
+  witnesses: witnesses.fold(),
+  books: money.books(),
+  refunds: refunds.count(),
+  chain: chain.fold(),
+});
 
 /** The faults of an event in its right stream. */
 function judge(
@@ -323,7 +258,18 @@ const largerOf = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? (a ?? b) : Math.max(a, b);
 
 /** What only the whole record shows. */
-async function* endFindings(parts: Parts, { kept: evidence }: AuditDeps): AsyncGenerator<Found> {
+async function* endFindings(
+  parts: Parts,
+  newer: ReturnType<typeof newerEvents>,
+  deps: AuditDeps,
+): AsyncGenerator<Found> {
+  yield* newer.found();
+  if (newer.count() === 0) yield* recordFindings(parts, deps);
+  yield* repeatedIds(deps.scratch);
+}
+
+/** Of the parts that take no event behind one that is not read. */
+async function* recordFindings(parts: Parts, { kept: evidence }: AuditDeps): AsyncGenerator<Found> {
   const { keys, kept, tree, witnesses, money, refunds, chain, jobs } = parts;
   const nowhere = (faults: Iterable<Fault>) => [...faults].map((fault) => ({ fault, location: NOWHERE }));
   yield* jobs.unfinished();

@@ -1,5 +1,6 @@
 // Whether an audit can continue the one that left its state: the log has to contain what that one ended with.
 import type { EventLog } from '#src/ports/event-log.ts';
+import type { Folds } from './audit-folds.ts';
 import type { Auditor } from './audit-log.ts';
 import { containsEvent } from './export-log.ts';
 
@@ -14,11 +15,8 @@ export type Continued =
   | { readonly kind: 'other_log'; readonly what: string };
 
 /** Reports the findings of the earlier audits, in their order. */
-export async function continueAudit(
-  auditor: Auditor,
-  log: Pick<EventLog, 'readStream'>,
-): Promise<Continued> {
-  const { saved, release, evidence } = auditor;
+export async function continueAudit(auditor: Auditor, log: Pick<EventLog, 'readStream'>): Promise<Continued> {
+  const { saved, release, evidence } = auditor.kept;
   if (saved === null) return { kind: 'continued', after: null };
   if (saved.release !== release) return { kind: 'other_release', release: saved.release };
   if (saved.evidence !== evidence) return { kind: 'other_evidence' };
@@ -33,7 +31,7 @@ export async function continueAudit(
 
 async function containsNote(
   log: Pick<EventLog, 'readStream'>,
-  { stream, revision, id, position, note }: NonNullable<NonNullable<Auditor['saved']>['checkpoint']>,
+  { stream, revision, id, position, note }: NonNullable<Folds['checkpoint']>,
 ): Promise<boolean> {
   const [found] = await log.readStream(stream, { from: BigInt(revision), max: 1 });
   return (

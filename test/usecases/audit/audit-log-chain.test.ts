@@ -159,11 +159,11 @@ function runs() {
     const onFinding = ({ kind, revision }: Finding) => findings.push(`${kind} ${revision}`);
     const state = { release: '1', save: () => undefined };
     const auditor = new Auditor({ primitives, scratch, onFinding, state });
-    for (const event of events.slice(auditor.saved?.order.events ?? 0)) await auditor.take(event);
+    for (const event of events.slice(auditor.kept.saved?.order.events ?? 0)) await auditor.take(event);
     await auditor.finish();
     const record = auditor.stated;
     const checked = await auditAgainstChain({ record, chain, onFinding, onChecked: () => undefined });
-    auditor.save();
+    auditor.kept.save();
     return { findings, comparisons: checked.comparisons, charges: checked.charges };
   };
 }

@@ -41,7 +41,7 @@ async function run(
   const rest = all.filter(({ position }) => continued.after === null || position > continued.after);
   for (const event of rest) await auditor.take(event);
   const summary = await auditor.finish();
-  const saved = auditor.save();
+  const saved = auditor.kept.save();
   return { kind: continued.kind, findings, summary, taken: rest.length, saved };
 }
 
@@ -65,7 +65,8 @@ test('an audit in several runs finds what one audit finds, in its order, for eac
   for (const { name, events: changed } of all) {
     const ends = endsIn(changed, ++number);
     const [whole, sliced] = [await run(changed), await inRuns(changed, ends)];
-    if (JSON.stringify(whole.findings) !== JSON.stringify(sliced.findings)) wrong.push(`${name}, cut at ${ends}`);
+    if (JSON.stringify(whole.findings) !== JSON.stringify(sliced.findings))
+      wrong.push(`${name}, cut at ${ends}`);
     assert.deepEqual(sliced.summary, whole.summary, name);
   }
   assert.deepEqual(wrong, []);
@@ -82,7 +83,8 @@ test('a log without the last checkpoint, or without the last event, is not conti
   const state = memoryScratch<ScratchRow>();
   await run(events, state);
   const last = events.findLastIndex(({ type }) => type === 'CheckpointSigned');
-  const without = (change: (event: RecordedEvent, index: number) => readonly RecordedEvent[]) => events.flatMap(change);
+  const without = (change: (event: RecordedEvent, index: number) => readonly RecordedEvent[]) =>
+    events.flatMap(change);
   const other = (event: RecordedEvent, changes: object) => [{ ...event, ...changes }];
   for (const log of [
     [],
@@ -122,7 +124,7 @@ test('nothing is kept of a log with damage: the next run reads it again, when th
   const { position: from, stream, revision } = lost;
   auditor.takeDamaged({ from, to: from, stream, revision: String(revision), problem: 'changed' });
   await auditor.finish();
-  assert.equal(auditor.save(), false);
+  assert.equal(auditor.kept.save(), false);
   const again = await run(events, state);
   assert.deepEqual([again.findings, again.taken], [[], events.length - half.length]);
 });
