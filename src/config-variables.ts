@@ -1,4 +1,4 @@
-// The variables of the environment. The help of `relay serve` and the table in OPERATING.md are made of this list.
+// The variables of the environment. The help of `relay serve` and the table in DEPLOYING.md are made of this list.
 import { resolve } from 'node:path';
 import type { PolicyMode } from '#src/domain/destination/policy.ts';
 import * as logins from './config-login.ts';
@@ -202,7 +202,7 @@ export const VARIABLES = {
   SCHEDULES: variable(
     values.oneOf({ on: true, off: false } as const),
     'off',
-    '`on`: paid schedules, whose runs are charged when they run; keep a backup of their vault',
+    '`on`: paid schedules, whose runs are charged when they run',
   ),
   SCHEDULE_HORIZON_DAYS: variable(
     values.wholeNumber(1, 366),

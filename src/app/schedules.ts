@@ -22,6 +22,8 @@ import type { AppParts } from './app-parts.ts';
 const DAY_MS = 86_400_000;
 /** Schedules looked at in one second; those with the earliest runs of the others follow. */
 const CANDIDATES_MAX = 1000;
+/** Of each kind, between two looks at all of them. */
+const NEXT_MAX = 8;
 const UPCOMING_MAX = 3;
 
 const NOT_PAID = {
@@ -48,7 +50,8 @@ export async function wireSchedules(
     calendar,
     horizonMs: horizonDays * DAY_MS,
     stopping,
-    candidates: (untilMs: number) => models.schedule.due(iso(untilMs), CANDIDATES_MAX),
+    candidates: (untilMs: number, few: boolean) =>
+      models.schedule.due(iso(untilMs), few ? NEXT_MAX : CANDIDATES_MAX),
     sharedClock: new SharedClock({ vault, ...parts.journal }),
     authorizations: protocol === null ? NOT_PAID : { write: protocol.write, open: protocol.reopen },
     runsAtOnce: parts.places.runs,

@@ -385,7 +385,7 @@ function integrityLines(integrity: Integrity): readonly string[] {
   return [
     findings === 0
       ? `${mark(true)} ${paint('green', 'The log is stored as it was written.')}`
-      : `${mark(false)} ${paint('red', `${numbered(findings, 'problem')} found.`)} Keep the damaged file; put back a backup: see Damage in OPERATING.md.`,
+      : `${mark(false)} ${paint('red', `${numbered(findings, 'problem')} found.`)} Keep the damaged file; put back a backup: see Damage in RUNBOOK.md.`,
     `  events       ${numbered(events, 'event')} of ${numbered(streams, 'stream')}, up to ${shown(head ?? 'nothing')}; damaged: ${damaged}`,
     `  checksums    ${unchecked === 0 ? 'of all events compared' : `compared, but ${numbered(unchecked, 'event')} of an older release ${unchecked === 1 ? 'has' : 'have'} none and ${unchecked === 1 ? 'is' : 'are'} not covered`}`,
     `  files        ${filesChecked ? 'checked by SQLite' : 'EventStoreDB checks its own, and checksums of events are its own too'}`,

@@ -102,6 +102,6 @@ async function restore(from: string, { olderLog, json }: RestoreOptions): Promis
   for (const loss of losses) print(row('lost', loss));
   if (losses.length > 0)
     print(
-      'If checkpoint.note is newer, the service takes no call until you have decided: see Backup and restore.',
+      'If checkpoint.note is newer, no call is taken until you decide: see Acknowledged events are missing in RUNBOOK.md.',
     );
 }

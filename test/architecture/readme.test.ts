@@ -1,7 +1,7 @@
 // The commands, files, links, limits and variables that the guides name exist.
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Command } from 'commander';
@@ -12,21 +12,9 @@ import { everyFigure } from '#test/support/every-figure.ts';
 import { rootPath } from '#test/support/runtime.ts';
 import { IMPORT_TABLE } from './import-table.ts';
 
-const GUIDES = [
-  'README.md',
-  'CONTRIBUTING.md',
-  'SECURITY.md',
-  'CHANGELOG.md',
-  'src/README.md',
-  'src/discovery/README.md',
-  'src/OPERATING.md',
-  'src/CHARGING.md',
-  'src/DECISIONS.md',
-  'src/IMPLEMENTING.md',
-  'src/verify/README.md',
-  'projections/README.md',
-]
-  .filter((file) => existsSync(`${rootPath}/${file}`))
+const GUIDES = globSync(['*.md', '{src,projections,deploy,test}/**/*.md'], { cwd: rootPath })
+  .filter((file) => !file.startsWith('src/verify/built/'))
+  .sort()
   .map((file) => {
     const text = readFileSync(`${rootPath}/${file}`, 'utf8');
     // All that is in code: fenced blocks and inline.
@@ -37,9 +25,19 @@ const GUIDES = [
   });
 const guideOf = (file: string): string => GUIDES.find((guide) => guide.file === file)?.text ?? '';
 const README = guideOf('README.md');
-const OPERATING = guideOf('src/OPERATING.md');
+/** The guides for operators: what has a row in one of them has none in another. */
+const OPERATORS = GUIDES.filter(({ file }) => /^src\/(?:DEPLOYING|RUNBOOK|MONEY)\.md$/.test(file));
+const LINE = 400;
 
 const { scripts, dependencies } = JSON.parse(readFileSync(`${rootPath}/package.json`, 'utf8'));
+
+/** The names in the first cells of every table for operators whose head begins with this word. */
+const namedIn = (head: string): readonly string[] =>
+  OPERATORS.flatMap(({ text }) =>
+    [...text.matchAll(new RegExp(`^\\| ${head} \\|.*\\n\\|[-|]+\\n((?:\\|.*\\n)+)`, 'gm'))].flatMap(
+      ([, rows = '']) => [...rows.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name = '']) => name),
+    ),
+  ).sort();
 
 /** `guide: name` of every name in the guides' code that is not known. */
 const unknownIn = (guides: typeof GUIDES, names: (code: string) => readonly string[]) =>
@@ -87,6 +85,25 @@ test('guides: every file of the project that they name exists', () => {
   assert.ok(named >= 10, `${named} files named`);
 });
 
+test('guides: what the program and its deployment name of them exists, headings too', () => {
+  const files = globSync(['src/**/*.ts', 'deploy/**/*.*'], { cwd: rootPath }).filter(
+    (file) => !file.startsWith('src/verify/built/'),
+  );
+  const named = files.flatMap((file) =>
+    [
+      ...readFileSync(`${rootPath}/${file}`, 'utf8').matchAll(
+        /(?:see ([A-Z][a-z ]+) in )?(?:src\/)?\b([A-Z]{5,})\.md/g,
+      ),
+    ].map(([, heading, name = '']) => ({ file, heading, name })),
+  );
+  const missing = named.filter(({ heading, name }) => {
+    const guide = guideOf(`src/${name}.md`);
+    return guide === '' || (heading !== undefined && !guide.includes(`# ${heading}\n`));
+  });
+  assert.deepEqual(missing, []);
+  assert.ok(named.filter(({ heading }) => heading !== undefined).length >= 3, `${named.length} named`);
+});
+
 test('guides: every link within the project leads to a file, and to a heading in it', () => {
   const links = GUIDES.flatMap(({ file, text }) =>
     [...text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)].map(([, link = '']) => ({ file, link })),
@@ -113,12 +130,13 @@ const anchorsOf = (markdown: string): readonly string[] =>
 /** The commands as src/cli declares them. */
 async function relayCommand(): Promise<Command> {
   const program = new Command('relay');
+  const main = readFileSync(`${rootPath}/src/cli/relay.ts`, 'utf8');
   for (const file of readdirSync(`${rootPath}/src/cli`)) {
     // relay.ts runs, and so does the launcher.
     if (file === 'relay.ts' || !file.endsWith('.ts')) continue;
     const exported: Record<string, unknown> = await import(`${rootPath}/src/cli/${file}`);
     for (const [name, add] of Object.entries(exported))
-      if (/^add[A-Z]/.test(name) && typeof add === 'function') add(program, () => undefined);
+      if (main.includes(`\n  ${name},\n`) && typeof add === 'function') add(program, () => undefined);
   }
   return program;
 }
@@ -160,15 +178,42 @@ test('guides: every command of relay and every option that they name exists', as
   assert.ok(named >= 20, `${named} commands named`);
 });
 
-test('operating: its table of variables is generated', () => {
-  assert.ok(
-    OPERATING.includes(`\n${variableTable()}\n`),
-    `src/OPERATING.md lacks this table:\n${variableTable()}`,
+test('operators: no line of their guides, and of the decisions, has over 400 characters', () => {
+  const guides = [...OPERATORS, ...GUIDES.filter(({ file }) => file === 'src/DECISIONS.md')];
+  assert.equal(guides.length, 4);
+  const long = guides.flatMap(({ file, text }) =>
+    text.split('\n').flatMap((line, n) => (line.length > LINE ? [`${file}:${n + 1}: ${line.length}`] : [])),
   );
-  assert.equal(OPERATING.match(/^\| variable \|/gm)?.length, 1);
+  assert.deepEqual(long, []);
 });
 
-test('operating: the variables are those that config.ts reads', () => {
+test('operators: every command of relay is in one row of one guide', async () => {
+  const paths = (command: Command, path: string): readonly string[] => [
+    ...(command.commands.length === 0 || command.options.length > 0 ? [path] : []),
+    ...command.commands.flatMap((one) => paths(one, `${path} ${one.name()}`)),
+  ];
+  assert.deepEqual(namedIn('command'), [...paths(await relayCommand(), 'relay')].sort());
+});
+
+test('operators: every metric is in one row of one guide, as the service describes it', async () => {
+  const rows = [...(await everyFigure()).matchAll(/^# HELP (\w+) (.+)$/gm)].map(
+    ([, name, help]) => `| \`${name}\` | ${help} |`,
+  );
+  assert.ok(rows.length >= 30, `${rows.length} metrics`);
+  assert.equal(namedIn('metric').length, rows.length);
+  const table = ['| metric | meaning |', '|---|---|', ...rows].join('\n');
+  assert.ok(guideOf('src/RUNBOOK.md').includes(`\n${table}\n`), `src/RUNBOOK.md lacks this table:\n${table}`);
+});
+
+test('operators: every variable is in one row of one guide, as it is declared', () => {
+  assert.deepEqual(namedIn('variable'), Object.keys(VARIABLES).sort());
+  assert.ok(
+    guideOf('src/DEPLOYING.md').includes(`\n${variableTable()}\n`),
+    `src/DEPLOYING.md lacks this table:\n${variableTable()}`,
+  );
+});
+
+test('operators: the variables are those that config.ts reads', () => {
   const read = new Set<string>();
   const watched = new Proxy<Record<string, string>>(
     {},
@@ -184,7 +229,7 @@ test('operating: the variables are those that config.ts reads', () => {
   assert.deepEqual(Object.keys(VARIABLES).sort(), [...read].sort());
 });
 
-test('operating: the required variables are required', () => {
+test('operators: the required variables are required', () => {
   const faultsOf = (env: Record<string, string>) => {
     try {
       readConfig(env);
@@ -206,7 +251,7 @@ test('operating: the required variables are required', () => {
   assert.deepEqual(faultsOf({ HOST: '0.0.0.0' }), ['ALLOW_FREE_RELAY']);
 });
 
-test('operating: every variable that it names is in its table', () => {
+test('operators: every variable that the guides name is in the table', () => {
   // Read by the packages and the runtimes themselves.
   const others = [
     'OTEL_EXPORTER_OTLP_HEADERS',
@@ -219,12 +264,10 @@ test('operating: every variable that it names is in its table', () => {
     'RELAY_HOST',
   ];
   const known = [...Object.keys(VARIABLES), ...others];
-  const unknown = unknownIn(
-    GUIDES.filter(({ file }) => file === 'src/OPERATING.md'),
-    (code) =>
-      (code.match(/(?<![\w{/])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])/g) ?? []).filter(
-        (name) => !known.includes(name) && name !== 'KEY_ID' && !name.startsWith('AF_'),
-      ),
+  const unknown = unknownIn(OPERATORS, (code) =>
+    (code.match(/(?<![\w{/])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w*])/g) ?? []).filter(
+      (name) => !known.includes(name) && name !== 'KEY_ID' && !name.startsWith('AF_'),
+    ),
   );
   assert.deepEqual(unknown, []);
 });

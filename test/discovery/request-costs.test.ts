@@ -8,7 +8,7 @@ import { FACTORS, LIMITS } from '#src/domain/limits.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import { appOf, countingQuota, fakeWorld } from '#test/support/http-deps.ts';
-import { costTable, EVERY_LIMIT, REQUEST_COSTS, TOOLS } from '#test/support/request-costs.ts';
+import { costList, EVERY_LIMIT, REQUEST_COSTS, TOOLS } from '#test/support/request-costs.ts';
 import { rootPath } from '#test/support/runtime.ts';
 
 const SERVED: readonly RouteFacts[] = [...Object.values(ROUTES), ...Object.values(SCHEDULE_ROUTES)];
@@ -73,10 +73,10 @@ test('what a request takes has a bound for one client address; a request without
     assert.ok(LIMITS[name].max <= 200, name);
 });
 
-test('operating: its table of requests is that of the declarations', () => {
-  const guide = readFileSync(`${rootPath}/src/OPERATING.md`, 'utf8');
-  const table = costTable();
-  assert.ok(guide.includes(`\n${table}\n`), `src/OPERATING.md lacks this table:\n${table}`);
+test('deploying: its list of requests is that of the declarations', () => {
+  const guide = readFileSync(`${rootPath}/src/DEPLOYING.md`, 'utf8');
+  const list = costList();
+  assert.ok(guide.endsWith(`\n\n${list}\n`), `src/DEPLOYING.md lacks this list:\n${list}`);
 });
 
 // ── as served ───────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ let paid: PaidWorld;
 const events = (tail = '') => join(paid.dataDir, `events.db${tail}`);
 const moved = () => join(paid.folder, 'moved.db');
 const backup = () => join(paid.folder, 'backup.db');
-/** The operator accepts the loss, as the operating guide says. */
+/** The operator accepts the loss, as the runbook says. */
 const acceptLoss = () => rmSync(join(paid.dataDir, 'checkpoint.note'));
 let unlock = () => {};
 /** A call whose checkpoint is kept outside of the log, then kill -9. */

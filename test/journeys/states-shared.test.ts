@@ -129,7 +129,7 @@ testStates('over EventStoreDB and PostgreSQL', {
       },
       seen: FORGOTTEN,
       repaired: 'stopped',
-      // The operator accepts the loss, as the operating guide says.
+      // The operator accepts the loss, as the runbook says.
       async repair() {
         const { code, stderr } = await runCli(['rebuild', '--prune'], {
           env: { ...cluster.env, ...logUrl() },

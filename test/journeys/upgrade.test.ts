@@ -1,4 +1,4 @@
-// Upgrade to another release and rollback, as OPERATING.md describes them, without a failed call or read.
+// Upgrade to another release and rollback, as DEPLOYING.md describes them, without a failed call or read.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import postgres from 'postgres';

@@ -510,11 +510,7 @@ export const DEFECTS: readonly Defect[] = [
         '      const isDue = Date.parse(ticket.dueAt) <= this.#deps.clock.now();\n',
         '      const isDue = Date.parse(ticket.dueAt) <= this.#deps.clock.now() + 10_000;\n',
       ),
-      at(
-        'src/usecases/schedules/runner.ts',
-        'deps.candidates(deps.clock.now())',
-        'deps.candidates(deps.clock.now() + 10_000)',
-      ),
+      at('src/usecases/schedules/runner.ts', 'candidates(clock.now(), ', 'candidates(clock.now() + 10_000, '),
     ],
   },
   {
@@ -536,6 +532,28 @@ export const DEFECTS: readonly Defect[] = [
         'src/domain/schedule/commands.ts',
         "  if (status === 'cancelled' || ticket.status !== 'funded') return null;\n",
         "  if (status === undefined || ticket.status !== 'funded') return null;\n",
+      ),
+    ],
+  },
+  {
+    name: 'run_charged_after_cancellation',
+    what: 'a run that has started and is tried again is charged after its cancellation was acknowledged',
+    within: 800,
+    changes: [
+      at(
+        `${EXECUTION}/run-due.ts`,
+        '  if (cancelled === undefined) return ALLOWED;\n',
+        '  if (cancelled === undefined || paymentStream !== null) return ALLOWED;\n',
+      ),
+      at(
+        'src/usecases/schedules/runner.ts',
+        "    if (view.state.status === 'cancelled') {\n",
+        "    if (view.state.status === 'cancelled' && tryAppend === null) {\n",
+      ),
+      at(
+        'src/usecases/schedules/end-run.ts',
+        '      for (const ticket of view?.state.tickets ?? [])\n',
+        "      for (const ticket of view?.state.tickets.filter((one) => one.status === 'funded') ?? [])\n",
       ),
     ],
   },

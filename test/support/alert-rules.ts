@@ -5,21 +5,25 @@ import { parse } from 'yaml';
 import type { Figures } from './figures.ts';
 import { rootPath } from './runtime.ts';
 
-export type AlertRule = { readonly name: string; readonly expression: string };
+export type AlertRule = { readonly name: string; readonly expression: string; readonly severity: string };
 
 /** The rules that ship in `deploy/`, for Prometheus. */
 export const RULES_FILE = `${rootPath}/deploy/prometheus/rules.yaml`;
 
 type RulesFile = {
   readonly groups: readonly {
-    readonly rules: readonly { readonly alert: string; readonly expr: string }[];
+    readonly rules: readonly {
+      readonly alert: string;
+      readonly expr: string;
+      readonly labels: { readonly severity: string };
+    }[];
   }[];
 };
 
 const { groups }: RulesFile = parse(readFileSync(RULES_FILE, 'utf8'));
 
 export const ALERT_RULES: readonly AlertRule[] = groups.flatMap(({ rules }) =>
-  rules.map(({ alert, expr }) => ({ name: alert, expression: expr })),
+  rules.map(({ alert, expr, labels }) => ({ name: alert, expression: expr, severity: labels.severity })),
 );
 
 /** `metric{label="value"} > 1`, of all series (`sum`, `max`), and of what was added since the earlier scrape (`increase`). */

@@ -50,7 +50,7 @@ export function hideInIndex(file: string, stream: string): void {
   flipByte(file, offsetInIndex(file, stream) + stream.length - 1, 0x40);
 }
 
-/** Builds the index again from the rows, as the operating guide says. */
+/** Builds the index again from the rows, as the runbook says. */
 export function reindex(file: string): void {
   const db = new DatabaseSync(file);
   db.exec('REINDEX');

@@ -41,7 +41,7 @@ export type Seen = {
   readonly part: Part;
   readonly reason: string;
   readonly message: RegExp;
-  /** By its name in the operating guide. */
+  /** By its name in the runbook. */
   readonly alert: string;
   readonly logged: Logged;
   /** What a call is answered: a status, and a code unless it is 200. */

@@ -1,5 +1,5 @@
 // What each request takes of what paid calls need, and what bounds it for one client address. Declared for every route and
-// every MCP tool; OPERATING has the table, and test/discovery/request-costs.test.ts holds it against what is served.
+// every MCP tool; DEPLOYING.md has the list, and test/discovery/request-costs.test.ts holds it against what is served.
 import { mcpTools } from '#src/discovery/documents/mcp.ts';
 import {
   DOCUMENT_ROUTES,
@@ -198,7 +198,7 @@ export const EVERY_LIMIT: Readonly<Record<string, { readonly max: number }>> = {
   ...SCHEDULE_LIMITS,
 };
 
-// ── as OPERATING has it ─────────────────────────────────────────────────────────────────────────────────
+// ── as DEPLOYING.md has it ─────────────────────────────────────────────────────────────────────────────────
 
 const SCHEDULES_ON = { schedules: { horizonDays: 30 } };
 export const TOOLS = mcpTools(SCHEDULES_ON);
@@ -232,13 +232,23 @@ function boundText({ counted, limits = {} }: RequestCost): string {
   return [countedText(counted), ...named].join('; ');
 }
 
-export function costTable(): string {
-  const rows = REQUEST_COSTS.map((row) =>
-    ['', requestText(row), row.takes, boundText(row), row.cost, ''].join(' | ').trim(),
-  );
-  return [
-    '| request | what it takes | bound for one client address | cost |',
-    '|---|---|---|---|',
-    ...rows,
-  ].join('\n');
+/** A list, because the cells of a table would be too long. */
+export function costList(): string {
+  return REQUEST_COSTS.flatMap((row) => [
+    wrapped('- ', `${requestText(row)}:`),
+    wrapped('  ', `takes ${row.takes}.`),
+    wrapped('  ', `Bound: ${boundText(row)}. Cost: ${row.cost}.`),
+  ]).join('\n');
+}
+
+/** Lines of at most 380 characters, each ended by a comma, a semicolon or a full stop: never within code. */
+function wrapped(indent: string, text: string): string {
+  const [first = '', ...more] = text.split(/(?<=[,;.]) /);
+  const lines = [indent + first];
+  for (const piece of more) {
+    const longer = `${lines.at(-1)} ${piece}`;
+    if (longer.length > 380) lines.push(`  ${piece}`);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.join('\n');
 }

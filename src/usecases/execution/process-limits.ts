@@ -25,7 +25,8 @@ export type Slots = {
     perPayer: number | null,
     of?: 'calls' | 'runs',
   ): Release | Refused<'too_many_in_flight'>;
-  inFlight(): number;
+  /** `calls`: without runs of schedules. */
+  inFlight(of?: 'calls'): number;
 };
 
 /**
@@ -52,7 +53,7 @@ export function inFlightSlots(max: number, { forRuns = 0 } = {}): Slots {
         else byPayer.delete(payer);
       });
     },
-    inFlight: () => all,
+    inFlight: (of) => (of === 'calls' ? calls : all),
   };
 }
 

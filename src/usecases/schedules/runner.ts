@@ -16,14 +16,17 @@ import { timeOf } from './quote.ts';
 import { notAfter, RunTries, type TryDeps } from './try-run.ts';
 
 export type RunnerDeps = TryDeps & {
-  /** Schedules with a run that is due by this time and not known as over: Unix ms. Only candidates: the streams decide. */
-  readonly candidates: (untilMs: number) => Promise<readonly string[]>;
+  /**
+   * Schedules with a run that is due by this time (Unix ms) and not known as over; `few`: only those whose turn is next. Only
+   * candidates: the streams decide.
+   */
+  readonly candidates: (untilMs: number, few: boolean) => Promise<readonly string[]>;
   /** Aborts when the process is asked to stop: no run is started any more. */
   readonly stopping: AbortSignalLike;
 };
 
 const LOOK_MS = 1000;
-/** Between two looks while as many runs are in progress as there may be. */
+/** Between two looks while no run may start: as many are in progress as there may be, or calls are in flight. */
 const FULL_MS = 50;
 /** Schedules that are looked at in parallel, so that their starts are committed together. */
 const LOOKS_AT_ONCE = 32;
@@ -42,6 +45,10 @@ export class ScheduleRunner {
   readonly #worker: Worker<string>;
   readonly #keys: KeySweep;
   readonly #runs: RunTries;
+  /** When every candidate was looked at, monotonic ms. */
+  #wholeAt = Number.NEGATIVE_INFINITY;
+  /** Whether this pass looks at every candidate, and not only for a run to start. */
+  #isWhole = true;
 
   constructor(deps: RunnerDeps) {
     this.#deps = deps;
@@ -51,7 +58,7 @@ export class ScheduleRunner {
     this.#worker = new Worker<string>(deps, {
       pauseMs: () => (this.#runs.isFull() ? FULL_MS : LOOK_MS),
       ready: () => isReady(deps),
-      candidates: () => deps.candidates(deps.clock.now()),
+      candidates: () => this.#candidates(),
       keyOf: (scheduleId) => scheduleId,
       atOnce: LOOKS_AT_ONCE,
       look: (scheduleId, watch) => this.#look(scheduleId, watch),
@@ -76,7 +83,16 @@ export class ScheduleRunner {
     await Promise.all([this.#runs.settled(), this.#keys.settled()]);
   }
 
+  #candidates(): Promise<readonly string[]> {
+    const { clock, candidates } = this.#deps;
+    const now = clock.monotonic();
+    this.#isWhole = now - this.#wholeAt >= LOOK_MS;
+    if (this.#isWhole) this.#wholeAt = now;
+    return candidates(clock.now(), !this.#isWhole && this.#runs.pace.isKept());
+  }
+
   async #look(scheduleId: string, watch: Pick<StreamWatch, 'unchangedFor'>): Promise<Look> {
+    if (!this.#isWhole && this.#runs.isFull()) return 'later';
     let view = definedView(await load(this.#deps, SCHEDULE, scheduleId));
     if (view === null) return 'over';
     const passed = passUnfunded(view.state, timeOf(this.#deps));
@@ -102,7 +118,7 @@ export class ScheduleRunner {
     if (ticket.validBefore !== null && ticket.validBefore <= now / 1000)
       return endRun(this.#deps, view, ticket, UNFUNDED);
     if (await runsAlready(this.#deps, state, ticket)) return endRun(this.#deps, view, ticket, 'overlap');
-    const place = this.#runs.take(state);
+    const place = this.#runs.take(state, ticket);
     if (place === null) return view;
     const started = startRun(state, ticket, this.#deps.owner, isoNow(this.#deps));
     const appending = started && tryAppend(this.#deps, SCHEDULE, view, [started]).catch(orGiveBack(place));
@@ -137,7 +153,7 @@ export class ScheduleRunner {
       tried === null
         ? exclusive || watch.unchangedFor(view) >= TAKE_OVER_MS
         : clock.monotonic() >= tried.again;
-    const place = isMine ? this.#runs.take(view.state) : null;
+    const place = isMine ? this.#runs.take(view.state, ticket) : null;
     if (place !== null) this.#runs.begin(view, ticket, place);
     return view;
   }

@@ -15,6 +15,12 @@ import type { ScheduleDeps } from './quote.ts';
 
 /** Between two tries of a run that cannot be executed now. */
 const AGAIN_MS = 5000;
+/**
+ * While calls are in flight, runs start at least so long after one another: what they cost the process is left to the calls.
+ * A run that is late by as much as `PACE_HALVED_MS` waits half as long, so that 600 runs have started within a minute.
+ */
+const PACE_MS = 150;
+const PACE_HALVED_MS = 20_000;
 /** Whose places to be verified all runs share: as many as one client address has. */
 const CLIENT = 'runs of schedules';
 
@@ -31,6 +37,21 @@ export type TryDeps = ScheduleDeps & {
   readonly runsAtOnce: number;
 };
 
+/** While calls are in flight, runs start one after another. */
+function paceOf(deps: Pick<TryDeps, 'clock' | 'slots'>) {
+  let next = Number.NEGATIVE_INFINITY;
+  const { clock } = deps;
+  const isKept = () => deps.slots.inFlight('calls') > 0;
+  return {
+    isKept,
+    waits: () => isKept() && clock.monotonic() < next,
+    started(dueAt: string): void {
+      const lateMs = Math.max(0, clock.now() - Date.parse(dueAt));
+      next = clock.monotonic() + PACE_MS / (1 + lateMs / PACE_HALVED_MS);
+    },
+  };
+}
+
 /** The runs that this process executes. */
 export class RunTries {
   readonly #deps: TryDeps;
@@ -38,25 +59,29 @@ export class RunTries {
   readonly #active = new Map<string, Promise<void>>();
   /** Of runs in progress, and those that are about to start, by the buyer of their schedule. */
   readonly #places: Slots;
+  readonly pace: ReturnType<typeof paceOf>;
   /** Runs that are not over, by job. */
   readonly #tried = new Map<string, Tried>();
 
   constructor(deps: TryDeps) {
-    this.#deps = deps;
-    this.#places = inFlightSlots(deps.runsAtOnce);
+    [this.#deps, this.#places, this.pace] = [deps, inFlightSlots(deps.runsAtOnce), paceOf(deps)];
   }
 
+  /** Whether no run may start now. */
   isFull(): boolean {
-    return this.#places.inFlight() >= this.#deps.runsAtOnce;
+    return this.pace.waits() || this.#places.inFlight() >= this.#deps.runsAtOnce;
   }
 
   /**
    * A place for one run; null: there is none. One buyer has as many runs in progress as calls in flight: those of others
    * are begun meanwhile.
    */
-  take({ holder }: DefinedSchedule): Release | null {
+  take({ holder }: DefinedSchedule, { dueAt }: Ticket): Release | null {
+    if (this.isFull()) return null;
     const place = this.#places.take(holder ?? '', LIMITS.inFlightPerPayer.max);
-    return isRefused(place) ? null : place;
+    if (isRefused(place)) return null;
+    this.pace.started(dueAt);
+    return place;
   }
 
   isInProgress(jobId: string): boolean {
@@ -67,7 +92,6 @@ export class RunTries {
     return this.#tried.get(jobId) ?? null;
   }
 
-  /** The run is over. */
   forget(jobId: string): void {
     this.#tried.delete(jobId);
   }

@@ -18,6 +18,8 @@ const PARTS = Object.entries(CONDITIONS) as readonly (readonly [Part, DeclaredPa
 const ALL = PARTS.flatMap(([part, { codes }]) =>
   Object.entries(codes).map(([code, condition]) => ({ part, code, ...condition })),
 );
+const guideOf = (name: string) => readFileSync(`${rootPath}/src/${name}.md`, 'utf8');
+const RUNBOOK = guideOf('RUNBOOK');
 const labelOf = (part: string) => part.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 test('every condition is one sentence or more, for people, without a path, an address or a key', () => {
@@ -69,7 +71,7 @@ function matches(labels: string, label: string, value: string): boolean {
   return operator === '=' ? pattern === value : new RegExp(`^(?:${pattern})$`).test(value);
 }
 
-test('operating: its table of conditions is that of the declarations', () => {
+test('runbook: every condition is in one row of one guide, as it is declared', () => {
   const rows = ALL.map(({ part, code, message, alert }) => {
     const text = message
       .replace(/(?<=[.\w])\{\w+\}/g, '')
@@ -78,6 +80,14 @@ test('operating: its table of conditions is that of the declarations', () => {
     return `| \`${labelOf(part)}\` | \`${code}\` | ${text} | ${fires} |`;
   });
   const table = ['| part | reason | meaning | alert |', '|---|---|---|---|', ...rows].join('\n');
-  const guide = readFileSync(`${rootPath}/src/OPERATING.md`, 'utf8');
-  assert.ok(guide.includes(`\n${table}\n`), `src/OPERATING.md lacks this table:\n${table}`);
+  assert.ok(RUNBOOK.includes(`\n${table}\n`), `src/RUNBOOK.md lacks this table:\n${table}`);
+  const guides = ['DEPLOYING', 'RUNBOOK', 'MONEY'].map((name) => guideOf(name)).join('');
+  assert.equal(guides.match(/^\| part \| reason \|/gm)?.length, 1);
+});
+
+test('runbook: every alert rule has one row, with its severity and a first command', () => {
+  const rows = [...RUNBOOK.matchAll(/^\| `(Relay\w+)` \| (\w+) \| `[^`|]+` \| .+ \|$/gm)].map(
+    ([, name = '', severity]) => `${name} ${severity}`,
+  );
+  assert.deepEqual(rows.sort(), ALERT_RULES.map(({ name, severity }) => `${name} ${severity}`).sort());
 });

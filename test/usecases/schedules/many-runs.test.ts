@@ -46,6 +46,38 @@ test('150 runs are due at once: 128 are in progress, a call that is made meanwhi
   assert.equal(it.outbound.sent.length, 151);
 });
 
+test('while a call is in flight, runs start one after another, the closer the later they are; after it, all at once', async () => {
+  const it = freeWorld();
+  Object.assign(it.deps, { slots: inFlightSlots(512) });
+  for (let n = 0; n < 40; n++) await create(it, { ...FREE, client: `client ${n}` });
+  const held = Promise.withResolvers<void>();
+  it.outbound.script(async () => {
+    await held.promise;
+    return succeeding();
+  });
+  const input = { ...callInput({ presented: null, key: 'now' }), payer: 'demo' };
+  const call = executeWebhook(it.deps, input);
+  for (let n = 0; n < 2000 && it.outbound.sent.length < 1; n++) await quiet();
+  assert.equal(it.outbound.sent.length, 1);
+  /** Runs that start within one second, looked at each 10 ms. */
+  async function started(): Promise<number> {
+    const before = it.outbound.sent.length;
+    for (let n = 0; n < 100; n++) {
+      it.clock.advance(10);
+      await it.pass();
+    }
+    return it.outbound.sent.length - before;
+  }
+  it.clock.advance(dueOf(1) - it.clock.now());
+  assert.equal(await started(), 7);
+  it.clock.advance(20_000);
+  assert.equal(await started(), 13);
+  held.resolve();
+  await letPass(it.clock, call);
+  await it.pass();
+  assert.equal(it.outbound.sent.length, 41);
+});
+
 test('9 runs of one buyer are due before one of another: 4 of them are in progress, and that one is executed meanwhile', async () => {
   const it = freeWorld();
   for (let n = 0; n < 9; n++) await create(it, { ...FREE, client: 'many' });
