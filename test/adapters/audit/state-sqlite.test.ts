@@ -1,5 +1,7 @@
 // The state of an audit in a file: kept as a whole or not at all, for one audit at a time, and refused when it is damaged.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   copyFileSync,
@@ -19,6 +21,7 @@ import { after, test } from 'node:test';
 import { sqliteAuditState } from '#src/adapters/audit/state-sqlite.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import type { AuditState } from '#src/ports/audit-scratch.ts';
+import { rootPath, runtimeCommand } from '#test/support/runtime.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'state-test-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -100,6 +103,35 @@ test('what a run that was killed has left beside the name is replaced', () => {
   run(file, (state) => state.put('k', 'v'));
   run(file, (state) => assert.equal(state.get('k'), 'v'));
   assert.equal(existsSync(`${file}.new`), false);
+});
+
+/** Of a process that has written to the file, in a transaction of 48 MB, and is killed. */
+async function killedRun(file: string): Promise<void> {
+  const script = `${rootPath}/test/support/audit-state-process.ts`;
+  const [command, args] = runtimeCommand(script, [file]);
+  const child = spawn(command, args, { cwd: rootPath, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [text] = await once(child.stdout, 'data');
+  assert.equal(String(text), 'written\n');
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  assert.deepEqual(await ended, [null, 'SIGKILL']);
+}
+
+test('a run that is killed leaves no file, or the values of the run before', async () => {
+  const file = newFile();
+  await killedRun(file);
+  assert.deepEqual([existsSync(file), existsSync(`${file}.new`)], [false, true]);
+  run(file, (state) => {
+    assert.equal(state.get('k 1'), null);
+    for (const n of [1, 2, 3]) state.put(`k ${n}`, `value ${n}`, undefined, n === 2);
+  });
+  assert.equal(existsSync(`${file}.new`), false);
+  await killedRun(file);
+  run(file, (state) => {
+    assert.deepEqual([...state.values('k')], ['value 1', 'value 2', 'value 3']);
+    assert.deepEqual(openIn(state), ['k 2']);
+  });
+  assert.equal(existsSync(`${file}-journal`), false);
 });
 
 test('one audit at a time uses it', () => {
