@@ -107,7 +107,7 @@ test('what a run that was killed has left beside the name is replaced', () => {
 
 /** Of a process that has written to the file, in a transaction of 48 MB, and is killed. */
 async function killedRun(file: string): Promise<void> {
-  const script = `${rootPath}/test/support/audit-state-process.ts`;
+  const script = new URL('../../support/audit-state-process.ts', import.meta.url).pathname;
   const [command, args] = runtimeCommand(script, [file]);
   const child = spawn(command, args, { cwd: rootPath, stdio: ['ignore', 'pipe', 'inherit'] });
   const [text] = await once(child.stdout, 'data');
