@@ -4,6 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { isNat64Prefix } from '#src/domain/destination/addresses.ts';
+import { isHeaderName } from '#src/domain/destination/headers.ts';
 import { checksumOf } from '#src/lib/evm-address.ts';
 import { readPostgresUrl } from '#src/lib/postgres-url.ts';
 
@@ -42,6 +43,14 @@ export const list =
     if (parts.includes('')) throw new Problem('has an empty item: items stand between commas');
     return [...new Set(parts.map(item))];
   };
+
+/** In lower case. A cookie may log in at the target: it is shown to no caller. */
+export const returnedHeader: Parse<string> = (text) => {
+  const name = text.toLowerCase();
+  if (!isHeaderName(name)) throw new Problem('must have names of response headers');
+  if (/^set-cookie2?$/.test(name)) throw new Problem('must not have set-cookie: it may log in at the target');
+  return name;
+};
 
 /** An IP address without brackets or zone, or a host name. */
 export const listenHost: Parse<string> = (text) => {

@@ -199,6 +199,11 @@ export const VARIABLES = {
     'on',
     '`off`: no caller gets what its target answers; otherwise one that asks for it does, once, and it is never stored',
   ),
+  RETURN_RESPONSE_HEADERS: optional(
+    values.list(values.returnedHeader),
+    '`content-type`, `retry-after`',
+    'comma list of further response headers that such a caller gets, of several lines with one name the first; never `set-cookie`',
+  ),
   SCHEDULES: variable(
     values.oneOf({ on: true, off: false } as const),
     'off',

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { folderProblem, misspelledVariables } from './config-checks.ts';
 import { isLoopback, type Parse, Problem } from './config-values.ts';
 import { VARIABLES } from './config-variables.ts';
+import { RETURNED_HEADERS } from './domain/destination/headers.ts';
 import type { Mode } from './domain/event-fields.ts';
 import { OperatorError } from './lib/operator-error.ts';
 import { urlHost } from './lib/url-host.ts';
@@ -146,6 +147,8 @@ function configOf(read: Read, fault: Fault) {
       maxInFlight: read('MAX_IN_FLIGHT'),
     },
     returnsResponses: read('RETURN_RESPONSES'),
+    /** Of a returned response: names in lower case. */
+    returnedHeaders: [...new Set([...RETURNED_HEADERS, ...(read('RETURN_RESPONSE_HEADERS') ?? [])])],
     /** CIDR texts: `parseCidr` of the outbound adapter reads each. */
     trustedProxies: read('TRUSTED_PROXIES') ?? [],
     egress: {

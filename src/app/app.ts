@@ -136,6 +136,8 @@ function wireReads(
     checkpointStanding: checkpoints.standing,
     witnesses: () => witnesses?.status() ?? null,
     verifyScript: assetText('src/verify/built/page.js'),
+    // Loaded on use: the known assets are in a large package.
+    amountText: async (paid) => (await import('./money.ts')).showAmount(paid),
     verifyJob: stored.verifyJob,
     verifyReceipt: stored.verifyReceipt,
     reads: {
@@ -169,6 +171,7 @@ function settingsOf({ config, baseUrl, stores }: AppParts, targets: Targets): Ht
     readsPerMinute,
     maxInFlight,
     returnsResponses: config.returnsResponses,
+    returnedHeaders: config.returnedHeaders,
     retentionDays: config.retentionDays,
     witnesses: config.witnesses && {
       configured: config.witnesses.policy.witnesses.length,

@@ -16,10 +16,13 @@ import { sharedAnswer } from '#src/lib/shared-answer.ts';
 import { EventDamaged, EventOfNewerRelease } from '#src/ports/event-log.ts';
 import type { Reconciler } from '#src/usecases/reconciliation/reconciler.ts';
 import type { AppParts, Shared } from './app-parts.ts';
+import { diskUse } from './disk.ts';
 import type { Paying } from './execution.ts';
 
 /** ms for which an answer is kept: who pays nothing must not have each part asked without end. */
 const KEPT_MS = 250;
+/** The files of the read models are many, and a day is long. */
+const DISK_KEPT_MS = 60_000;
 
 export function wireHealth(
   {
@@ -41,6 +44,10 @@ export function wireHealth(
 ): AppDeps['health'] {
   const logHealth = sharedAnswer(clock, KEPT_MS, () => log.health());
   const health = sharedAnswer(clock, KEPT_MS, report);
+  const disk = sharedAnswer(clock, DISK_KEPT_MS, async () =>
+    // Of no other figure may it take the place.
+    config.eventStoreUrl === null ? diskUse(config, stores.log, clock.now()).catch(() => null) : null,
+  );
 
   /** A database that answers but provides no rows (no such privilege, no such table) is not ok. */
   async function readModelHealth(): Promise<ReadModelHealth> {
@@ -85,7 +92,7 @@ export function wireHealth(
     return found && { code: found.code as CodeOf<'schedules'>, facts: found.facts };
   }
   async function exposition() {
-    const [{ checks }, { damaged }] = await Promise.all([health(), logHealth()]);
+    const [{ checks }, { damaged }, used] = await Promise.all([health(), logHealth(), disk()]);
     const newest = checkpoints.latest();
     const waitingMs = checkpoints.standing()?.ageMs ?? 0;
     return figures.exposition({
@@ -93,6 +100,7 @@ export function wireHealth(
       storage: stores.driver,
       checks,
       eventLog: { damagedEvents: damaged?.count ?? 0, scrubbedAt: scrub.lastPass() },
+      disk: used,
       checkpoint: newest && { size: newest.size, signedAt: newest.signedAt, waitingMs },
       executionsInFlight: slots.inFlight(),
       unclosableJobs: recovery.unclosable(),

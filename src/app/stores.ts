@@ -43,7 +43,7 @@ export async function openStores(
   if (databaseUrl === null) {
     const { pgliteReadStore } = await import('#src/adapters/read-store/pglite.ts');
     // Its lock comes first: a second process on embedded read models must not start.
-    const readStore = pgliteReadStore({ directory: join(dataDir, 'read-models'), logger, onDamage });
+    const readStore = pgliteReadStore({ directory: join(dataDir, READ_MODELS_FOLDER), logger, onDamage });
     ending.push(() => readStore.close());
     const log = await embedded('alone');
     return { log, readStore, exclusive: true, driver: 'sqlite+pglite', damaged };
@@ -76,6 +76,9 @@ export async function openStores(
     return log;
   }
 }
+
+/** Of the embedded read models, in DATA_DIR. */
+export const READ_MODELS_FOLDER = 'read-models';
 
 /** SQLite's own files among them: a log restored by another user has one of them left over. */
 export const LOG_FILES = ['events.db', 'events.db-wal', 'events.db-shm', 'events.lock'];

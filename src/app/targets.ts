@@ -72,6 +72,7 @@ export async function wireTargets(config: Config, baseUrl: string, { clock, endi
       permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),
       chooseDials: (target, addresses) => chooseDials(target, addresses, describeAddress, rules),
       secureContext: outboundTlsContext(config.egress.caPem),
+      keptHeaders: config.returnedHeaders,
       clock,
     }),
     pseudonym: base.host,

@@ -18,7 +18,7 @@ const Response = Type.Object({
 const isResponse = shapeCheck(Response);
 
 export type ReturnedResponse = Pick<Static<typeof Response>, 'status' | 'truncated'> & {
-  /** Content-Type and Retry-After, as the relay states them: no receipt commits to them. */
+  /** Content-Type, Retry-After and others that the relay shows, as it states them: no receipt commits to them. */
   readonly headers: Readonly<Record<string, string>>;
   /** The bytes that were read, at most 64 KiB. */
   readonly body: Uint8Array;

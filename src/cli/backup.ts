@@ -28,7 +28,8 @@ const RESTORE_HELP = `
 Stop the service first. Every file is compared with what was written. A backup that lacks events, keys or checkpoints
 which are in place is refused: calls that were answered since then would be sent and charged again.
   --older-log  restore it all the same. A newer checkpoint.note stays, so the service takes no call until you have decided
-What was in place is kept under another name. DATA_DIR and SIGNING_KEYS_FILE say where to restore.`;
+What was in place is kept under another name. Keys that the backup lacks stay in the key file, after those of the
+backup, and sign nothing until "relay keys rotate" announces one of them. DATA_DIR and SIGNING_KEYS_FILE say where to restore.`;
 
 export function addBackup(program: Command): void {
   program

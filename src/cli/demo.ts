@@ -1,11 +1,12 @@
-// relay demo: the complete product on this machine. It starts the service and a target, executes one webhook, verifies
-// its receipt, and leaves nothing behind.
+// relay demo: starts the service and a target on this machine, executes one webhook, verifies its receipt, and leaves
+// nothing behind.
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { verifierPrimitives } from '#src/app/keys.ts';
+import type { PaidWorld } from '#src/demo/paid.ts';
 import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
 import { startDemoTarget } from '#src/demo/target.ts';
 import { startDemoWitnesses } from '#src/demo/witnesses.ts';
@@ -18,6 +19,7 @@ import { checkLines, factLines } from './verify.ts';
 type Options = {
   readonly once?: true;
   readonly paid?: true;
+  readonly schedules?: true;
   readonly json?: true;
 };
 
@@ -30,7 +32,8 @@ outside the public internet that may be called is ${HOST}, where the target of t
 port ${PORT}, or on any free one.
 With --paid, payment is on: a chain and an x402 facilitator run on this machine too, and a buyer with worthless coins
 pays for the call. Its wallet pays for 1,000 calls; the variables that relay pay and the snippets read are printed as
-export lines.`;
+export lines, with the addresses of the node and the facilitator. With --schedules too, the service sells runs of
+schedules, and the line that buys two is printed. One address of the target answers 503 each time, for retries.`;
 
 export function addDemo(program: Command): void {
   program
@@ -38,6 +41,7 @@ export function addDemo(program: Command): void {
     .description('Start the service and a target on this machine, execute one webhook, verify its receipt.')
     .option('--once', 'exit after the first execution')
     .option('--paid', 'with payment: a local chain, a facilitator, and a buyer that pays')
+    .option('--schedules', 'with --paid: sell runs of schedules too')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', HELP)
     .action(exiting(demo));
@@ -45,6 +49,7 @@ export function addDemo(program: Command): void {
 
 /** `undo` collects the function that reverts each step, so that a signal at any time leaves nothing behind. */
 async function demo(options: Options): Promise<boolean> {
+  if (options.schedules && !options.paid) throw new CannotRun('--schedules needs --paid: runs are paid for');
   const { signal, release } = stopSignal();
   const undo: (() => Promise<void>)[] = [];
   if (!options.json) print('Starting a relay and a webhook target on this machine …', '');
@@ -61,6 +66,7 @@ async function demo(options: Options): Promise<boolean> {
     const witnesses = await startDemoWitnesses(folder, undo);
     const config = demoConfig(options, folder, target.caPem, {
       ...paid?.environment,
+      ...(options.schedules ? { SCHEDULES: 'on' } : {}),
       ...witnesses.environment,
     });
     const baseUrl = await startService(config, undo);
@@ -73,7 +79,14 @@ async function demo(options: Options): Promise<boolean> {
     else print(...storyLines(story));
     if (options.once) return story.ok;
     const exports = paid && payments ? await payments.exportLines(paid, baseUrl, target.url) : null;
-    if (!options.json) print('', ...linkLines(story, folder, exports));
+    const schedule = payments && options.schedules ? join(folder, 'schedule.json') : null;
+    if (payments && schedule !== null)
+      await writeFile(
+        schedule,
+        `${JSON.stringify(payments.exampleSchedule(target.url, Date.now()), null, 2)}\n`,
+      );
+    const more = paid && exports ? { paid, exports, schedule } : null;
+    if (!options.json) print('', ...linkLines(story, folder, target.failingUrl, more));
     if (!signal.aborted) await once(signal, 'abort');
     return story.ok;
   } catch (error) {
@@ -152,13 +165,21 @@ const RELAY = 'npx bun src/cli/relay.ts';
 const PAY = `${RELAY} pay "$TARGET" --relay "$RELAY" --pay-to "$PAY_TO" --key order-1`;
 
 /**
- * Shown while the service runs. `exports`, with payment: among them the key of a wallet with worthless coins of a chain
- * that ends with the demo.
+ * `exports`: among them the key of a wallet with worthless coins of a chain that ends with the demo. `schedule`: a file to
+ * buy runs of; null: none are sold.
  */
+type Payments = {
+  readonly paid: Pick<PaidWorld, 'nodeUrl' | 'facilitatorUrl'>;
+  readonly exports: readonly string[];
+  readonly schedule: string | null;
+};
+
+/** Shown while the service runs. `payments` null: nothing is paid. */
 function linkLines(
   { service, links, files }: Story,
   folder: string,
-  exports: readonly string[] | null,
+  failingUrl: string,
+  payments: Payments | null,
 ): readonly string[] {
   const verify = `${RELAY} verify ${files.receipt} --keys ${files.keys} --proof ${files.proof} --policy ${files.policy}`;
   return [
@@ -167,10 +188,22 @@ function linkLines(
     ...Object.entries(links).map(([name, url]) => row(name, url)),
     row('offline', verify),
     row('event log', `DATA_DIR=${folder} ${RELAY} export --out ${join(folder, 'log.ndjson')}`),
-    ...(exports === null
-      ? []
-      : ['', heading('Buy more calls: run these lines in another shell'), ...exports, PAY]),
+    row('failing target', `${failingUrl} (503 each time: with retry.attempts above 1 it is called again)`),
+    ...(payments === null ? [] : paymentLines(payments)),
     '',
     heading(`The service runs at ${service}. Ctrl-C stops it.`),
+  ];
+}
+
+function paymentLines({ paid, exports, schedule }: Payments): readonly string[] {
+  const runs = `${RELAY} pay --schedule ${schedule} --runs 2 --max-usd 0.006 --relay "$RELAY" --pay-to "$PAY_TO"`;
+  return [
+    row('node', paid.nodeUrl),
+    row('facilitator', paid.facilitatorUrl),
+    '',
+    heading('Buy more calls: run these lines in another shell'),
+    ...exports,
+    PAY,
+    ...(schedule === null ? [] : ['', heading('Buy two runs of a schedule, with the same variables'), runs]),
   ];
 }

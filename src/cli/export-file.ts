@@ -149,7 +149,7 @@ export async function* eventsOfExport(
     } else if (line.kind === 'wrong') {
       const { stream, revision, problem } = line;
       const place = { stream, revision, jobId: stream === null ? null : jobOfStream(stream) };
-      found('export_line_wrong', `Line ${number}: ${problem}.`, place);
+      found('export_line_wrong', `Line ${number} is wrong: ${problem}.`, place);
     } else if (line.kind === 'end') {
       ended = true;
       for (const message of mismatches(line.end, counted))
@@ -167,7 +167,7 @@ export async function* eventsOfExport(
   if (!begun) throw notAnExport(source);
   // A file that is cut may lack the checkpoint; one of a newer release may have it in an event that is not read here.
   if (named !== origin && ((ended && isRead) || origin !== null)) {
-    const message = `The first line names the transparency log ${named ?? 'none'}, the first checkpoint ${origin ?? 'none'}.`;
+    const message = `The first line names ${named ?? 'no transparency log'}, but the first checkpoint is of ${origin ?? 'no transparency log'}.`;
     found('export_origin_mismatch', message);
   }
   if (ended) return;
@@ -180,7 +180,7 @@ const mismatches = (claimed: ExportEnd, counted: ExportEnd): readonly string[] =
     claimed[name] === counted[name]
       ? []
       : [
-          `The end line states ${name} ${claimed[name] ?? 'none'}, the lines before it have ${counted[name] ?? 'none'}.`,
+          `The end line states ${claimed[name] ?? 'none'} as ${name}, but the lines before it have ${counted[name] ?? 'none'}.`,
         ],
   );
 

@@ -78,7 +78,13 @@ Examples:
       --allow-host target.example --allow-host '*.target.example' --max-price 0.003 --budget-usd 0.50 --ledger ledger.ndjson \\
       --key order-4711 --json
   Buy seven runs of a schedule, for $0.021 in all:
-    relay pay --schedule daily.json --runs 7 --max-usd 0.021 --relay https://relay.example --pay-to 0x…`;
+    relay pay --schedule daily.json --runs 7 --max-usd 0.021 --relay https://relay.example --pay-to 0x…
+
+Example of a schedule's file (types: once, daily, weekly, interval), such as daily.json:
+{
+  "webhook": {"url": "https://target.example/hook", "body": {"event": "daily.report"}},
+  "schedule": {"type": "daily", "timeOfDay": "09:00", "timezone": "Europe/Berlin"}
+}`;
 
 export function addPay(program: Command): void {
   program

@@ -142,8 +142,10 @@ export async function list(options: ListOptions): Promise<void> {
     if (isWorkLeft(ledger, Date.now())) process.exitCode = EXIT.open;
     const listed = rowsOf(deps, ledger);
     const { showAmount } = await import('#src/app/money.ts');
-    const isOpen = !options.all && !isSelected && filters.length === 0 && !period.since && !period.until;
-    const none = isOpen ? 'Nothing is open.' : 'There is no such payment.';
+    const isNarrowed = isSelected || filters.length > 0 || period.since || period.until;
+    const none = isNarrowed
+      ? 'No payment matches these options.'
+      : `${options.all ? 'No payment is recorded' : 'Nothing is open'}.`;
     if (options.all || !process.stdout.isTTY || options.csv || options.json)
       return printAll(lines(listed, options, showAmount, none));
     const rows: string[][] = [];

@@ -41,7 +41,7 @@ const COMMANDS = [
 
 const EXAMPLES = `
 Examples:
-  relay demo                                              try the complete product on this machine
+  relay demo                                              execute one webhook and verify its receipt here
   relay serve                                             run the service
   relay verify receipt.json --keys jwks.json              verify a receipt offline
   relay consistency kept.checkpoint https://relay.example has the log kept what my checkpoint covers?

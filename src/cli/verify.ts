@@ -132,7 +132,8 @@ function printReport(report: ReceiptReport, keys: readonly KeyRecord[], keySourc
   for (const field of report.differences)
     print(`  ${mark(false)} The text around the signed receipt differs from it: ${field}`);
   if (opened !== null) print('', ...disclosureLines(opened, allChecksHold(report)));
-  print('', ok ? paint('green', 'Verified: every check holds.') : paint('red', 'NOT verified: see above.'));
+  const made = `Verified: ${report.checks.length} of ${report.checks.length} checks hold.`;
+  print('', ok ? paint('green', made) : paint('red', 'NOT verified: see above.'));
   if (ok && !report.checks.some(({ name }) => name === 'receipt_logged'))
     print('Not checked: whether the transparency log contains this receipt (--proof).');
   else if (ok && !report.checks.some(({ name }) => name === 'receipt_witnessed'))

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { addressOf, keyPayer, present, purchase, systemClock } from '#src/app/buyer.ts';
 import { PRICE } from '#src/domain/limits.ts';
 import { microUsd, showUsd } from '#src/domain/payment/price.ts';
+import type { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import type { Primitives } from '#src/domain/signing-keys/keys.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { anvilPath } from './payments/anvil-process.ts';
@@ -24,6 +25,9 @@ export type PaidWorld = {
   readonly payTo: `0x${string}`;
   /** Current balances of buyer and payee in atomic units. */
   balances(): Promise<Balances>;
+  /** Addresses of the chain's node and of the facilitator. */
+  readonly nodeUrl: string;
+  readonly facilitatorUrl: string;
   /** Configuration of the service. */
   readonly environment: Readonly<Record<string, string>>;
 };
@@ -54,6 +58,8 @@ export async function startPaidWorld(
   return {
     buyerKey,
     payTo,
+    nodeUrl: chain.url,
+    facilitatorUrl: facilitator.url,
     balances: async () => ({ buyer: await chain.balanceOf(buyer), payee: await chain.balanceOf(payTo) }),
     environment: {
       X402_ENABLED: 'true',
@@ -84,6 +90,12 @@ export async function exportLines(
   };
   return Object.entries(values).map(([name, value]) => `export ${name}=${value}`);
 }
+
+/** What `relay pay --schedule` takes: a run a minute, the first one in three minutes. */
+export const exampleSchedule = (url: string, nowMs: number): ScheduleRequest => ({
+  webhook: { url, method: 'POST', body: { event: 'report.due' } },
+  schedule: { type: 'interval', everyMinutes: 1, startAt: new Date(nowMs + 180_000).toISOString() },
+});
 
 const newKey = (): `0x${string}` => `0x${randomBytes(32).toString('hex')}`;
 

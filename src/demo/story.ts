@@ -52,7 +52,7 @@ export type Story = {
 
 export type StoryDeps = {
   readonly baseUrl: string;
-  readonly target: DemoTarget;
+  readonly target: Pick<DemoTarget, 'url' | 'received'>;
   /** Of the two witnesses. */
   readonly witnesses: Pick<DemoWitnesses, 'file' | 'policy'>;
   /** Folder for `receipt.json`, `jwks.json` and `receipt.tlog-proof`. */

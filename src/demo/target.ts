@@ -17,6 +17,8 @@ export type Received = {
 
 export type DemoTarget = {
   readonly url: string;
+  /** Answers 503 each time: for retries. */
+  readonly failingUrl: string;
   /** PEM of the root certificate that its certificate is issued by. */
   readonly caPem: string;
   /** Complete requests so far, in order. */
@@ -25,6 +27,8 @@ export type DemoTarget = {
 };
 
 const DAY_MS = 86_400_000;
+
+const FAILING = '/hooks/failing';
 
 /** `host`: an IP address of this machine. */
 export async function startDemoTarget(host: string): Promise<DemoTarget> {
@@ -35,12 +39,15 @@ export async function startDemoTarget(host: string): Promise<DemoTarget> {
   const server = createServer(ca.issue({ ...validity, names: [host] }), async (incoming, response) => {
     const { method = '', url = '' } = incoming;
     received.push({ method, path: url, headers: flat(incoming.headers), body: await buffer(incoming) });
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{"thanks":true}');
+    const fails = url === FAILING;
+    response.writeHead(fails ? 503 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ thanks: !fails }));
   });
   await once(server.listen(0, host), 'listening');
   const { port } = server.address() as AddressInfo;
   return {
     url: `https://${host}:${port}/hooks/orders`,
+    failingUrl: `https://${host}:${port}${FAILING}`,
     caPem: ca.pem,
     received,
     close: () =>

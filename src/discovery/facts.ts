@@ -23,6 +23,8 @@ export type Deployment = {
   readonly maxInFlight: number;
   /** Callers may ask for what their target answers. */
   readonly returnsResponses: boolean;
+  /** Which headers such an answer has, where the target sent them. */
+  readonly returnedHeaders: readonly string[];
   /** Paid schedules; absent: off. */
   readonly schedules?: { readonly horizonDays: number };
   /** Days after which reads no longer return jobs, and receipts and decisions; the event log keeps everything. */

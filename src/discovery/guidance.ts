@@ -13,7 +13,7 @@ export const DONE_WHEN =
 export const FAILED_VERIFIES = 'The receipt of a failed job (502) also verifies, but its action is not done.';
 
 /** With POST: an execution cannot send GET. */
-export const TEST_TARGET = `${methodAndPath(ROUTES.canaryPost)} is free to call directly: it answers with a description of the request. As the target of an execution, where this service has an https address, it costs what any call costs.`;
+export const TEST_TARGET = `${methodAndPath(ROUTES.canaryPost)} is free to call directly: it describes the request. As the target of an execution, where this service has an https address, it costs what any call costs.`;
 
 export const PURPOSE =
   'Makes one outbound HTTPS request to a public target for an agent and answers with a signed receipt of the attempt and its outcome, which anyone can verify.';
@@ -65,8 +65,31 @@ export const NEVER_SEND = [
 
 export const NEVER_SEND_TEXT = `Never send ${NEVER_SEND.slice(0, -1).join(', ')} or ${NEVER_SEND.at(-1)}.`;
 
+export const notWhenText = (facts: Facts): string =>
+  `Not when: ${avoidWhen(facts).join(' ')} ${NEVER_SEND_TEXT}`;
+
 export const whenText = (facts: Facts): string =>
-  `Use it when: ${USE_WHEN.join(' ')}\n\nNot when: ${avoidWhen(facts).join(' ')} ${NEVER_SEND_TEXT}`;
+  `Use it when: ${USE_WHEN.join(' ')}\n\n${notWhenText(facts)}`;
+
+/** The members of an action, with their limits. */
+export function fieldsText(): string {
+  const {
+    urlLength,
+    targetHeaders,
+    requestBodyBytes,
+    idempotencyKeyLength,
+    retryAttempts,
+    retryBackoffMs,
+    timeoutMs,
+  } = LIMITS;
+  const range = ({ min, max, default: usual }: { min: number; max: number; default?: number }) =>
+    `${min} to ${max}${usual === undefined ? '' : `, default ${usual}`}`;
+  return (
+    `An action has url (required: https, up to ${urlLength.max} characters), method (${METHODS.join(', ')}; default ${METHODS[0]}), ` +
+    `headers (object, up to ${targetHeaders.max}), body (any JSON; the whole request up to ${requestBodyBytes.max / 1024} KiB), idempotencyKey (${range(idempotencyKeyLength)} characters), ` +
+    `retry.attempts (${range(retryAttempts)}), retry.backoffMs (${range(retryBackoffMs)}), timeoutMs of an attempt (${range(timeoutMs)}).`
+  );
+}
 
 /** The calls from decision to verification: one or two sentences each, with paths. */
 export function callOrder(facts: Facts): readonly string[] {
@@ -78,21 +101,30 @@ export function callOrder(facts: Facts): readonly string[] {
   ];
 }
 
-export function repeats({ askedFor }: Facts): string {
+export const repeats = (facts: Facts): string =>
+  repeatsText(
+    facts,
+    ', or with the same idempotencyKey and a new payment, which is not taken if the first one was paid; 409 with `details.paymentState` reserved or unconfirmed: that is not known yet; refunding: use another key',
+  );
+
+/** Without the cases in which another payment is signed. */
+export const repeatsInShort = (facts: Facts): string => repeatsText(facts, '');
+
+function repeatsText({ askedFor }: Facts, otherwise: string): string {
   const wait = 'After 409 `idempotency_in_progress` or 429 wait for Retry-After.';
   if (askedFor === null) {
     return `repeat a lost call with the same body and idempotencyKey: nothing is sent twice. Without a key it is a new call. ${wait}`;
   }
   return (
     'repeat a lost call with the same body and the same payment header: nothing is sent or charged twice. ' +
-    'After 503 `payment_unconfirmed` repeat with that same header, or with the same idempotencyKey and a new payment, which is ' +
-    `not taken if the first one was paid; 409 with \`details.paymentState\` reserved or unconfirmed: that is not known yet; refunding: use another key. A new payment without a key is a new call. ${wait}`
+    `After 503 \`payment_unconfirmed\` repeat with that same header${otherwise}. A new payment without a key is a new call. ${wait}`
   );
 }
 
 export const HOW_TO_PAY = [
-  'An unpaid call answers 402 before its body is checked. Sign nothing unless price, network, asset, payTo and resource match your policy; repeat the same request with the payment. It is settled before the target is called.',
-  'x402 version 2: terms in the header PAYMENT-REQUIRED, payment in PAYMENT-SIGNATURE, result in PAYMENT-RESPONSE. Version 1: terms in the JSON body, payment in X-PAYMENT, result in X-PAYMENT-RESPONSE.',
+  'An unpaid call answers 402 before its body is checked. Compare price, network, asset, payTo and resource with your policy: if all match, sign and repeat the same request with the payment, otherwise stop. It is settled before the target is called.',
+  'x402 version 2: terms in the header PAYMENT-REQUIRED (base64 of JSON), payment in PAYMENT-SIGNATURE, result in PAYMENT-RESPONSE. Version 1: terms in the JSON body, payment in X-PAYMENT, result in X-PAYMENT-RESPONSE.',
+  `The payee, \`payTo\`, is published in \`accepts\` of ${ROUTES.pricing.path} and ${ROUTES.x402Items.path}.`,
 ];
 
 /** x402's MCP transport. */
@@ -101,7 +133,7 @@ export const HOW_TO_PAY_BY_MCP =
 
 function payment({ askedFor }: Facts): string {
   if (askedFor === null) return 'No payment is needed here.';
-  return 'It answers 402: compare price, network and payee with your policy, pay with an x402 client and repeat with the payment header.';
+  return 'It answers 402 with the terms of the payment.';
 }
 
 function limitsText({ rateLimitPerMinute, returnsResponses }: Facts): string {

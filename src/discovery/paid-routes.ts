@@ -48,6 +48,12 @@ const executed = (decisionId: string | null) => ({
   receipt: { id: RECEIPT, replay: false },
 });
 
+/** The members of a success that the next step needs. */
+export const ANSWER_IN_SHORT = {
+  job: { id: JOB, status: 'succeeded', responseStatus: 200 },
+  receipt: { id: RECEIPT },
+};
+
 export const PAID_ROUTES: Readonly<Record<Route, PaidRouteFacts>> = {
   'execute/webhook': {
     ...ROUTES.execute,

@@ -33,9 +33,9 @@ export function damagedPlace({ from, to, stream, revision }: Omit<Damage, 'probl
 }
 
 export const DAMAGE_CAUSE: Readonly<Record<DamageProblem, string>> = {
-  changed: 'its bytes are not those that were stored',
-  unreadable: 'its part of the file cannot be read',
-  missing: 'it is missing from the file',
+  changed: 'the bytes are not those that were stored',
+  unreadable: 'this part of the file cannot be read',
+  missing: 'nothing is stored there',
 };
 
 /** What the operator does about damage. `short`: for the end of an error's message. */

@@ -1,4 +1,4 @@
-// From a stored event to a domain event: known type, known version, right shape, upcast to the latest version.
+// From a stored event to a domain event: known type, known version, right shape, upcast to the version that is written.
 import type { TObject } from '@sinclair/typebox';
 import { hasLoneSurrogate, type JsonObject } from './canonical-json.ts';
 import { type DomainEvent, EVENT_TYPES, EVENTS } from './events.ts';
@@ -22,36 +22,43 @@ export type RecordedEvent = {
 
 type Version = {
   readonly fits: (value: unknown) => boolean;
-  /** null: the latest version. */
+  /** null: the version that is written. */
   readonly upcast: ((recorded: never) => unknown) | null;
 };
 
-const versions: ReadonlyMap<string, ReadonlyMap<unknown, Version>> = new Map(
-  EVENT_TYPES.map((type) => {
-    const { versions, latest, upcast }: Declaration = EVENTS[type];
-    const read = Object.entries(versions).map(([v, schema]) => {
-      const change = upcast[Number(v)];
-      const toLatest = change && ((recorded: never) => ({ ...change(recorded), v: latest }));
-      return [Number(v), { fits: shapeCheck(schema), upcast: toLatest ?? null }] as const;
-    });
-    return [type, new Map(read)];
-  }),
-);
-
 type Declaration = {
   readonly versions: Readonly<Record<number, TObject>>;
-  readonly latest: number;
+  readonly written: number;
   readonly upcast: Readonly<Record<number, (recorded: never) => object>>;
 };
 
+/** The data of each version of an event type in the version that is written; null for an unknown version or shape. */
+export function readerOf({ versions, written, upcast }: Declaration): (data: JsonObject) => unknown {
+  const known: ReadonlyMap<unknown, Version> = new Map(
+    Object.entries(versions).map(([v, schema]) => {
+      const change = upcast[Number(v)];
+      const toWritten = change && ((recorded: never) => ({ ...change(recorded), v: written }));
+      return [Number(v), { fits: shapeCheck(schema), upcast: toWritten ?? null }] as const;
+    }),
+  );
+  return (data) => {
+    const version = known.get(data?.v);
+    if (version?.fits(data) !== true) return null;
+    return version.upcast === null ? data : version.upcast(data as never);
+  };
+}
+
+const readers: ReadonlyMap<string, ReturnType<typeof readerOf>> = new Map(
+  EVENT_TYPES.map((type) => [type, readerOf(EVENTS[type])]),
+);
+
 /**
- * The domain event of a recorded one, in its latest version; null for an unknown type, version or shape. Hash chains,
- * leaves and hashes are of the recorded event, never of this one.
+ * The domain event of a recorded one, in the version that is written; null for an unknown type, version or shape. Hash
+ * chains, leaves and hashes are of the recorded event, never of this one.
  */
 export function decodeEvent({ type, data }: Pick<RecordedEvent, 'type' | 'data'>): DomainEvent | null {
-  const version = versions.get(type)?.get(data?.v);
-  if (version?.fits(data) !== true) return null;
-  return { type, data: version.upcast === null ? data : version.upcast(data as never) } as DomainEvent;
+  const read = readers.get(type)?.(data) ?? null;
+  return read === null ? null : ({ type, data: read } as DomainEvent);
 }
 
 /**

@@ -23,30 +23,32 @@ export type StreamKind =
 
 /** The members of each version of an event type, all but the version itself. */
 type Versions = Readonly<Record<number, TProperties>>;
-type Latest<V> = 3 extends keyof V ? 3 : 2 extends keyof V ? 2 : 1;
+type Newest<V> = 3 extends keyof V ? 3 : 2 extends keyof V ? 2 : 1;
 type Schemas<V extends Versions> = { readonly [N in keyof V & number]: TObject<{ v: TLiteral<N> } & V[N]> };
 type Facts<M> = M extends TProperties ? Static<TObject<M>> : never;
-type LatestFacts<V> = Latest<V> extends keyof V ? Facts<V[Latest<V>]> : never;
+type FactsOf<V, W> = W extends keyof V ? Facts<V[W]> : never;
 
-/** The data of an event type in its latest version: what the domain works with. */
-export type EventData<D extends { readonly versions: Readonly<Record<number, TObject>> }> = Static<
-  D['versions'][Latest<D['versions']>]
->;
+/** The data of an event type in the version that is written: what the domain works with. */
+export type EventData<
+  D extends { readonly versions: Readonly<Record<number, TObject>>; readonly written: number },
+> = Static<D['versions'][D['written']]>;
 
-type Upcasts<V> = {
-  readonly [N in keyof V as N extends Latest<V> ? never : N]: (recorded: Facts<V[N]>) => LatestFacts<V>;
+type Upcasts<V, W> = {
+  readonly [N in keyof V as N extends W ? never : N]: (recorded: Facts<V[N]>) => FactsOf<V, W>;
 };
 
 /**
  * An event type of several versions. A released one never changes: a new member, optional or not, is a new version.
  * `stream`: the kind of stream that events of this type are stored in. `time`: the member with the time at which the relay
- * says that it happened. `upcast`: from each older version to the latest one.
+ * says that it happened. `upcast`: from each other version to the one that is written. `written`: the newest if absent; of a
+ * version that the next release writes, this release declares the one before, and an upcast that leaves the new members out.
  */
 export function declareVersions<
   S extends StreamKind,
   V extends Versions,
-  T extends keyof LatestFacts<V> & string,
->(stream: S, time: T, versions: V, upcast: Upcasts<V>) {
+  T extends keyof FactsOf<V, W> & string,
+  W extends number = Newest<V>,
+>(stream: S, time: T, versions: V, upcast: Upcasts<V, W>, written?: W) {
   const schemas = Object.entries(versions).map(
     ([v, members]) => [Number(v), Type.Object({ v: Type.Literal(Number(v)), ...members }, strict)] as const,
   );
@@ -54,10 +56,16 @@ export function declareVersions<
     stream,
     time,
     versions: Object.fromEntries(schemas) as unknown as Schemas<V>,
-    latest: Math.max(...schemas.map(([v]) => v)),
+    written: (written ?? Math.max(...schemas.map(([v]) => v))) as W,
     upcast,
   };
 }
+
+/** `facts` as an event of this type is written. */
+export const writtenAs = ({ written }: { readonly written: number }, facts: object) => ({
+  v: written,
+  ...facts,
+});
 
 /** An event type of one version. */
 export const declareEvent = <S extends StreamKind, M extends TProperties, T extends keyof Facts<M> & string>(

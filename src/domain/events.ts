@@ -1,7 +1,7 @@
 // The catalogue: every event type that this service writes, and how its streams are named. Each type is declared once,
 // with its versions, its stream, its claimed time and its upcasters; test/fixtures keeps one event of each version.
 
-import type { EventData, StreamKind } from './event-fields.ts';
+import { type EventData, type StreamKind, writtenAs } from './event-fields.ts';
 import { DecisionRecorded } from './events/decision.ts';
 import { AttemptMade, JobCompleted, JobStarted, ReceiptSigned } from './events/job.ts';
 import {
@@ -70,7 +70,7 @@ export const EVENTS = {
 
 type Catalogue = typeof EVENTS;
 export type EventType = keyof Catalogue;
-/** An event in its latest version. */
+/** An event in the version that this release writes. */
 export type EventOf<T extends EventType> = {
   readonly [K in T]: { readonly type: K; readonly data: EventData<Catalogue[K]> };
 }[T];
@@ -92,9 +92,9 @@ export const EVENT_TYPES = Object.keys(EVENTS) as readonly EventType[];
 export const typesIn = (stream: StreamKind): readonly EventType[] =>
   EVENT_TYPES.filter((type) => EVENTS[type].stream === stream);
 
-/** A new event, in the latest version of its type. */
+/** A new event, in the version of its type that is written. */
 export function event<T extends EventType>(type: T, facts: EventFacts<T>): EventOf<T> {
-  return { type, data: { v: EVENTS[type].latest, ...facts } } as unknown as EventOf<T>;
+  return { type, data: writtenAs(EVENTS[type], facts) } as unknown as EventOf<T>;
 }
 
 /** What a command decided: events to append, in their order. */

@@ -37,6 +37,6 @@ export function placesOf(maxInFlight: number, { hasSchedules }: { readonly hasSc
     verifyingPerClient: Math.min(LIMITS.verifiesPerClient.max, Math.max(1, verifying - 1)),
     waiting: Math.min(LIMITS.verifiesWaiting.max, unverified - verifying),
     lookUps,
-    lookUpsPerClient: lookUps / 2,
+    lookUpsPerClient: Math.floor(lookUps / 2),
   };
 }

@@ -73,7 +73,7 @@ type BodyEndpoint<S extends TSchema> = {
   readonly ok: readonly [description: string, body: TSchema];
   readonly errors: Readonly<Record<400 | 503, string>>;
   /** `client`: the client address, as it is counted. */
-  answer(body: Static<S>, client: string): Promise<Answered>;
+  answer(body: Static<S>, client: string, headers: Headers): Promise<Answered>;
 };
 
 export function bodyEndpoint<S extends TSchema>(
@@ -85,7 +85,8 @@ export function bodyEndpoint<S extends TSchema>(
   const operation = { body, example, answers: { 200: ok }, errors: { ...BODY_ERRORS, ...errors } };
   return endpoint(route, operation, async ({ request }) => {
     const parsed = await parseRequest(deps, request, rules);
-    return isRefused(parsed) ? parsed : answer(parsed.body, countedAs(contextOf(request).client));
+    if (isRefused(parsed)) return parsed;
+    return answer(parsed.body, countedAs(contextOf(request).client), request.headers);
   });
 }
 

@@ -16,8 +16,8 @@ import {
 } from '#src/discovery/routes.ts';
 import { ERROR_CODES, ERRORS, type ErrorEntry } from '#src/domain/error-catalog.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { portableSchema } from '#src/domain/portable-schema.ts';
 import type { Endpoint, Operation } from './endpoint.ts';
-import { portableSchema } from './portable-schema.ts';
 import { ChallengeBody, ErrorBody } from './response/errors.ts';
 
 /** Each schema of `named` is in `components.schemas` once, and a `$ref` wherever the operations or other schemas use it. */

@@ -1,5 +1,6 @@
 // Reads everything that an event log has stored, also behind damage: for audits, exports and scrubs.
 import type { Damage } from '#src/domain/damage.ts';
+import type { StoredEvents } from '#src/domain/monitoring/growth.ts';
 import type { EventLog, RecordedEvent } from './event-log.ts';
 
 export type Scanned =
@@ -35,6 +36,11 @@ export interface EventScan {
    * the thread for as long as the files take to read: for commands only.
    */
   checkFiles(): Promise<readonly string[] | null>;
+  /**
+   * What is stored, `recentEvents` of it since `sinceMs` (Unix ms); null: no event. Absent: its files are a server's. Throws
+   * `EventLogUnavailable`.
+   */
+  storedEvents?(sinceMs: number): Promise<StoredEvents | null>;
   /** Absent: there is no server. null: it does not state its version. Throws `EventLogUnavailable`. */
   serverVersion?(): Promise<string | null>;
 }

@@ -39,7 +39,7 @@ export type OutboundRequest = {
 /** What a target answered, as far as it was read. For its caller alone: never stored, logged or traced. */
 export type TargetResponse = {
   readonly status: number;
-  /** Content-Type and Retry-After, where it has them: names in lower case. */
+  /** Content-Type, Retry-After and what the operator allows, where it has them: names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly truncated: Truncated;

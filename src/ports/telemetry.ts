@@ -54,6 +54,16 @@ export type PaymentFigures = {
   readonly reconciled: { readonly block: number; readonly timeSeconds: number } | null;
 };
 
+/** What the embedded stores take on a disk of this machine. */
+export type DiskUse = {
+  readonly freeBytes: number;
+  readonly logBytes: number;
+  /** null: the read models are on a server. */
+  readonly readModelsBytes: number | null;
+  /** Of the event log, by its own events of the last 7 days; null: not known yet. */
+  readonly growthBytesPerDay: number | null;
+};
+
 export type StateNow = {
   /** As in `sqlite+pglite`. */
   readonly storage: string;
@@ -63,6 +73,8 @@ export type StateNow = {
   readonly conditions: readonly { readonly part: string; readonly code: string }[];
   /** `scrubbedAt`: when all stored events were last read to find damage, Unix ms; null: not yet. */
   readonly eventLog: { readonly damagedEvents: number; readonly scrubbedAt: number | null };
+  /** null: the events are on a server's disk, or this one cannot be read. */
+  readonly disk: DiskUse | null;
   /** The newest of the transparency log; `signedAt`: RFC 3339, null if it is not known. null: there is none. */
   readonly checkpoint: {
     readonly size: number;

@@ -219,6 +219,7 @@ test('bounded: metrics have no series for what callers invent', async () => {
     const { text } = await figures.exposition({
       storage: 's',
       eventLog: { damagedEvents: 0, scrubbedAt: null },
+      disk: null,
       conditions: [],
       checks: healthReport(ALL_WELL).checks,
       checkpoint: null,

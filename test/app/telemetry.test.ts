@@ -19,6 +19,7 @@ const state = {
   storage: 's',
   conditions: [],
   eventLog: { damagedEvents: 0, scrubbedAt: null },
+  disk: null,
   executionsInFlight: 0,
   unclosableJobs: 0,
   lag,

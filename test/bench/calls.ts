@@ -2,6 +2,7 @@
 // stores. P9: paid against unpaid. One attempt to a local TLS target on a new connection.
 import { join } from 'node:path';
 import process from 'node:process';
+import { DatabaseSync } from 'node:sqlite';
 import { createKeyFile } from '#src/app/operator.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { startChainDouble } from '#test/support/chain-double.ts';
@@ -229,6 +230,21 @@ export const charging = (facilitator: { readonly url: string }, chain: { readonl
   X402_RPC_URL: chain.url,
 });
 
+/** The turn, with the bytes by which each of its calls let the event log grow: whole pages of its file. */
+async function grown(dataDir: string, calls: number, turn: () => Promise<Turn>) {
+  const db = new DatabaseSync(join(dataDir, 'events.db'), { readOnly: true });
+  try {
+    const size = db.prepare(
+      'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size',
+    );
+    const bytes = () => Number(size.get()?.bytes);
+    const before = bytes();
+    return { ...(await turn()), bytes: (bytes() - before) / calls };
+  } finally {
+    db.close();
+  }
+}
+
 export const paidMeasure: Measure = {
   name: 'P9',
   title: 'paid executions, instant facilitator double over HTTP',
@@ -245,8 +261,11 @@ export const paidMeasure: Measure = {
       const count = options.count(400, 150, 32);
       const turn = await paidTurns(world, paid, facilitator);
       const sides = {
-        ours: () => turn(count),
-        peer: () => executions(world, unpaid, PAYERS, count, () => ({ path: EXECUTE })),
+        ours: () => grown(join(world.folder, 'paid'), count, () => turn(count)),
+        peer: () =>
+          grown(world.dataDir, count, () =>
+            executions(world, unpaid, PAYERS, count, () => ({ path: EXECUTE })),
+          ),
       };
       for (let turns = options.count(4, 0, 0); turns > 0; turns--) {
         await sides.ours();
@@ -255,6 +274,7 @@ export const paidMeasure: Measure = {
       const rounds = await interleaved(options, sides);
       const compared = rounds.map(({ ours, peer }) => ({ ours: ours.perSecond, peer: peer.perSecond }));
       const cpu = rounds.map(({ ours, peer }) => ({ ours: ours.cpu, peer: peer.cpu }));
+      const bytes = rounds.map(({ ours, peer }) => ({ ours: ours.bytes, peer: peer.bytes }));
       const titles = (title: string, unit: string) => ({
         measure: 'P9',
         title,
@@ -265,6 +285,7 @@ export const paidMeasure: Measure = {
         rows: [
           row(titles(`paid calls, c = ${PAYERS}`, '/s'), ratioAtLeast(0.8), compared),
           row(titles('CPU a paid call', 'ms'), ratioAtMost(1.25), cpu),
+          row(titles('event log a paid call', 'bytes'), NO_GOAL, bytes),
         ],
         notes: [
           'unpaid executions: the same service without payment. Every paid call has a payer of its own and is verified and settled once by a facilitator double in a process of its own, which checks no signature.',

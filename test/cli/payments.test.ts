@@ -90,8 +90,8 @@ describe('relay payments', () => {
     assert.deepEqual(await runCli(['payments', '--json'], { env }), { code: 0, stdout: '[]\n', stderr: '' });
     for (const [args, stderr] of [
       [[], 'Nothing is open.\n'],
-      [['--unserved', '--refundable', '--unknown', '--missing'], 'There is no such payment.\n'],
-      [['--all'], 'There is no such payment.\n'],
+      [['--unserved', '--refundable', '--unknown', '--missing'], 'No payment matches these options.\n'],
+      [['--all'], 'No payment is recorded.\n'],
       [['--sum', 'day'], 'No payment was charged in this time.\n'],
     ] as const)
       assert.deepEqual(await runCli(['payments', ...args], { env }), { code: 0, stdout: '', stderr });
@@ -218,7 +218,10 @@ describe('relay payments', () => {
       );
     }
     const none = await runCli(['payments', '--job', jobId(9)], { env });
-    assert.deepEqual([none.code, none.stdout, none.stderr], [EXIT.open, '', 'There is no such payment.\n']);
+    assert.deepEqual(
+      [none.code, none.stdout, none.stderr],
+      [EXIT.open, '', 'No payment matches these options.\n'],
+    );
     const sum = await runCli(['payments', '--sum', 'day', '--job', jobId(9)], { env });
     assert.equal(sum.code, 2);
     assert.match(sum.stderr, /use --sum without --job/);

@@ -1,8 +1,12 @@
 // The command line as a whole: the help of every command, and the exit statuses.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { ScheduleRequest } from '#src/domain/schedule/plan.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
 import { runCli } from '#test/support/cli.ts';
 import { startCli } from '#test/support/cli-process.ts';
+import { rootPath } from '#test/support/runtime.ts';
 
 const COMMANDS = [
   ['serve'],
@@ -33,6 +37,14 @@ describe('relay', () => {
     const { stdout } = await runCli(['--help']);
     for (const [name] of COMMANDS) assert.match(stdout, new RegExp(`^  ${name}\\b`, 'm'));
     assert.match(stdout, /Exit status: 0 good, 1 .*, 2 /);
+  });
+
+  test('the help of relay pay and the guide have the same example of a schedule, which a relay takes', async () => {
+    const { stdout } = await runCli(['pay', '--help']);
+    const [example = ''] = /^\{\n.*^\}/ms.exec(stdout) ?? [];
+    assert.deepEqual(schemaCheck(ScheduleRequest).faults(JSON.parse(example)), []);
+    const guide = readFileSync(`${rootPath}/src/verify/README.md`, 'utf8');
+    assert.ok(guide.includes(`\`\`\`json\n${example}\n\`\`\`\n`), example);
   });
 
   test('--version is the version of the service', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { sleep } from '#src/lib/time.ts';
 import { startCli } from '#test/support/cli-process.ts';
+import { needsAnvil } from '#test/support/local-payments.ts';
 import { testFolder } from '#test/support/test-folder.ts';
 
 const folder = testFolder('demo-test');
@@ -92,6 +93,14 @@ describe('relay demo', () => {
     assert.equal(report.ok, true);
     const [, files = ''] = /offline +npx bun src\/cli\/relay\.ts verify (.+)\n/.exec(cli.stdout()) ?? [];
     assert.equal((await startCli(['verify', ...files.split(' ')]).ended).code, 0);
+    const [, failing = ''] = /failing target +(https:\S+)/.exec(cli.stdout()) ?? [];
+    const retried = await fetch(`${new URL(link).origin}/api/execute/webhook`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ url: failing, retry: { attempts: 2, backoffMs: 0 } }),
+    });
+    const { job }: { job: Record<string, unknown> } = JSON.parse(await retried.text());
+    assert.deepEqual([retried.status, job.attempts, job.responseStatus], [502, 2, 503]);
     cli.signal('SIGINT');
     const { code, stderr } = await cli.ended;
     assert.deepEqual([code, stderr], [0, '']);
@@ -104,6 +113,41 @@ describe('relay demo', () => {
       ),
     );
   });
+
+  test('--schedules without --paid cannot run', async () => {
+    const { code, stderr } = await startCli(['demo', '--schedules']).ended;
+    assert.deepEqual([code, stderr], [2, 'relay: --schedules needs --paid: runs are paid for\n']);
+  });
+
+  test(
+    '--paid --schedules: the printed lines buy two runs; node and facilitator answer',
+    needsAnvil(),
+    async () => {
+      const env = scratch('schedules');
+      const cli = startCli(['demo', '--paid', '--schedules'], { env });
+      await cli.until((stdout) => stdout.includes('Ctrl-C stops it'));
+      const text = cli.stdout();
+      const variables = Object.fromEntries(
+        [...text.matchAll(/^export (\w+)=(\S+)$/gm)].map(([, name = '', value = '']) => [name, value]),
+      );
+      const [, line = ''] = /^npx bun src\/cli\/relay\.ts (pay --schedule .*)$/m.exec(text) ?? [];
+      const args = line.replace(/"\$(\w+)"/g, (_, name: string) => variables[name] ?? '').split(' ');
+      const bought = await startCli([...args, '--json'], { env: { ...env, ...variables } }).ended;
+      assert.equal(bought.code, 0, bought.stderr);
+      assert.equal(bought.stdout.match(/"dueAt":/g)?.length, 2, bought.stdout);
+      const [, node = ''] = /^ {2}node +(http:\S+)$/m.exec(text) ?? [];
+      const chain = await fetch(node, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_chainId', params: [] }),
+      });
+      assert.match(await chain.text(), /"result":"0x2105"/);
+      const [, facilitator = ''] = /^ {2}facilitator +(http:\S+)$/m.exec(text) ?? [];
+      assert.equal((await fetch(`${facilitator}/supported`)).status, 200);
+      cli.signal('SIGINT');
+      assert.deepEqual([(await cli.ended).code, leftBehind(env)], [0, []]);
+    },
+  );
 
   test('a signal during the start leaves nothing behind', async () => {
     const env = scratch('early');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { freeCaller, runStory, type Story, StoryFailed } from '#src/demo/story.ts';
-import type { DemoTarget, Received } from '#src/demo/target.ts';
+import type { Received } from '#src/demo/target.ts';
 import { toJwk } from '#src/domain/signing-keys/keys.ts';
 import { receiptLeafData } from '#src/domain/transparency/tree.ts';
 import { parseWitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
@@ -81,12 +81,7 @@ async function storyWith(faults: Faults): Promise<Story> {
     const correct = execution(server.url, call === 2);
     return answer(faults.status ?? 200, faults.answer?.(correct, call) ?? correct);
   });
-  const target: DemoTarget = {
-    url: 'https://127.0.0.1:9/hook',
-    caPem: '',
-    received,
-    close: async () => undefined,
-  };
+  const target = { url: 'https://127.0.0.1:9/hook', received };
   const baseUrl = server.url;
   const { policy } = parseWitnessPolicy('quorum none');
   assert.ok(policy !== null);

@@ -5,10 +5,17 @@ import { test } from 'node:test';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import { FACTORS, LIMITS } from '#src/domain/limits.ts';
+import { placesOf } from '#src/domain/places.ts';
 import { refused } from '#src/domain/refusal.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
 import { appOf, countingQuota, fakeWorld } from '#test/support/http-deps.ts';
-import { costList, EVERY_LIMIT, REQUEST_COSTS, TOOLS } from '#test/support/request-costs.ts';
+import {
+  costList,
+  EVERY_LIMIT,
+  REQUEST_COSTS,
+  TOOLS,
+  TWO_VERIFIED_FROM,
+} from '#test/support/request-costs.ts';
 import { rootPath } from '#test/support/runtime.ts';
 
 const SERVED: readonly RouteFacts[] = [...Object.values(ROUTES), ...Object.values(SCHEDULE_ROUTES)];
@@ -71,6 +78,11 @@ test('what a request takes has a bound for one client address; a request without
   }
   for (const name of ['decisionsPerDay', 'unchargedPerDay'] as const)
     assert.ok(LIMITS[name].max <= 200, name);
+});
+
+test('from the MAX_IN_FLIGHT that is stated on, no address can hold the only place to be verified', () => {
+  const verifying = (max: number) => placesOf(max, { hasSchedules: true }).verifying;
+  assert.deepEqual([verifying(TWO_VERIFIED_FROM - 1), verifying(TWO_VERIFIED_FROM)], [1, 2]);
 });
 
 test('deploying: its list of requests is that of the declarations', () => {

@@ -23,13 +23,17 @@ for (const [max, places] of [
   test(`MAX_IN_FLIGHT=${max}: a place for each kind, and the rest for calls that pay`, () => {
     const { lookUps, lookUpsPerClient, ...others } = placesOf(max, RUNS);
     assert.deepEqual(others, places);
-    assert.deepEqual([lookUps >= 16, lookUpsPerClient], [true, lookUps / 2]);
+    assert.deepEqual([lookUps >= 16, lookUpsPerClient], [true, Math.floor(lookUps / 2)]);
   });
 
 test('whatever MAX_IN_FLIGHT is: none is without a place, and none takes more than its share', () => {
   for (const hasSchedules of [true, false])
     for (let max = 1; max <= 1000; max++) {
-      const { all, runs, verifying, verifyingPerClient, waiting } = placesOf(max, { hasSchedules });
+      const places = placesOf(max, { hasSchedules });
+      const { all, runs, verifying, verifyingPerClient, waiting, lookUps, lookUpsPerClient } = places;
+      for (const [name, count] of Object.entries(places))
+        assert.ok(Number.isInteger(count), `${max}: ${name} ${count}`);
+      assert.ok(lookUps >= 2 * lookUpsPerClient && lookUpsPerClient >= 1, `${max}`);
       assert.ok(runs <= Math.max(1, all / 4) && runs >= 1 === hasSchedules, `${max}`);
       assert.ok(all - runs >= 1 && all >= max && all <= Math.max(2, max), `${max}`);
       assert.ok(verifying >= 1 && verifyingPerClient >= 1 && waiting >= 0, `${max}`);

@@ -3,6 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DONE_WHEN } from '#src/discovery/guidance.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
+import { RetryOptions, WebhookRequest } from '#src/domain/job/webhook-request.ts';
+import { LIMITS } from '#src/domain/limits.ts';
+import { schemaCheck } from '#src/http/request/validation.ts';
+import { ExecutionResponse } from '#src/http/response/execution-response.ts';
 import { lab } from '#test/adapters/payments/lab.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
@@ -91,7 +95,7 @@ for (const mode of MODES) {
       const guide = await (await client.call(ROUTES.llms.path)).text();
       assert.ok(new TextEncoder().encode(guide).length < 4000, `${guide.length}`);
       const links = [...guide.matchAll(/^- \[[^\]]+\]\(([^)]+)\)/gm)].map(([, link = '']) => link);
-      assert.ok(links.length > 10 && guide.includes(baseUrl));
+      assert.ok(links.length >= 7 && guide.includes(baseUrl));
       assert.match(guide, /\/log\/checkpoint heads their transparency log, unwitnessed/);
       for (const link of links) {
         const { origin, pathname } = new URL(link, baseUrl);
@@ -109,9 +113,79 @@ for (const mode of MODES) {
   });
 }
 
+test('a caller that has read the guide only knows the fields, limits, headers of payment, payee and errors', async () => {
+  const client = await worldOf('x402');
+  const guide = await (await client.call(ROUTES.llms.path)).text();
+  for (const name of [...Object.keys(WebhookRequest.properties), ...Object.keys(RetryOptions.properties)])
+    assert.match(guide, new RegExp(`\\b${name}\\b`));
+  const { urlLength, targetHeaders, idempotencyKeyLength, retryAttempts, retryBackoffMs, timeoutMs } = LIMITS;
+  for (const { max } of [
+    urlLength,
+    targetHeaders,
+    idempotencyKeyLength,
+    retryAttempts,
+    retryBackoffMs,
+    timeoutMs,
+  ])
+    assert.match(guide, new RegExp(`\\b${max}\\b`));
+  const exampleOf = (title: string) => JSON.parse(guide.split(`\n${title}: `)[1]?.split('\n')[0] ?? '');
+  assert.deepEqual(schemaCheck(WebhookRequest).faults(exampleOf('Action')), []);
+  const { job, receipt } = exampleOf('Answer, in part');
+  const { properties } = ExecutionResponse;
+  for (const name of Object.keys(job)) assert.ok(name in properties.job.properties, name);
+  for (const name of Object.keys(receipt)) assert.ok(name in properties.receipt.properties, name);
+  for (const name of [
+    'PAYMENT-REQUIRED',
+    'PAYMENT-SIGNATURE',
+    'PAYMENT-RESPONSE',
+    'X-PAYMENT',
+    'X-PAYMENT-RESPONSE',
+  ])
+    assert.match(guide, new RegExp(`[^-]\\b${name}[,. ]`));
+  assert.match(guide, /price, network, asset, payTo and resource .* otherwise stop\./);
+  assert.match(
+    guide,
+    /`payTo`, is published in `accepts` of \/api\/pricing and \/\.well-known\/x402\.json\./,
+  );
+  for (const path of ['/api/pricing', '/.well-known/x402.json']) {
+    const { body } = await client.get(path);
+    assert.match(JSON.stringify(body), /"accepts":\[\{[^\]]*"payTo":"0x[0-9a-fA-F]{40}"/, path);
+  }
+  assert.match(guide, /^- \[Errors\]\(\S+\/api\/errors\)/m);
+});
+
 test('the front page names replays and every refusal that is never charged', async () => {
   const page = await (await (await worldOf('x402')).call(ROUTES.frontPage.path)).text();
   const [, never = ''] = page.split('Never charged');
   for (const word of ['<code>4xx</code>', '<code>508</code>', 'replays'])
     assert.ok(never.includes(word), word);
+});
+
+// ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Where a schema is as the service enforces it: generators make empty classes of a union of constants. */
+function enforcedForms(value: unknown, at = ''): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const inner = Object.entries(value).flatMap(([name, of]) => enforcedForms(of, `${at}/${name}`));
+  const { anyOf, patternProperties } = value as { anyOf?: unknown; patternProperties?: object };
+  const isUnion = Array.isArray(anyOf) && anyOf.every((of) => typeof of === 'object' && 'const' in of);
+  return isUnion || patternProperties !== undefined ? [at, ...inner] : inner;
+}
+
+test('every schema in a document, a 402 and a list of tools has the form that is published', async () => {
+  const { whole } = await allTexts('x402');
+  const json = whole.filter(({ text }) => text.startsWith('{'));
+  const scheduled = await worldOf('x402', { schedules: { horizonDays: 30 } });
+  const capabilities = await (await scheduled.call(ROUTES.scheduleCapabilities.path)).text();
+  const unpaid = await scheduled.call(ROUTES.execute.path, { method: 'POST' });
+  assert.equal(unpaid.status, 402);
+  const challenge = atob(unpaid.headers.get('payment-required') ?? '');
+  const all = [
+    ...json,
+    { from: 'schedules on', text: capabilities },
+    { from: '402', text: await unpaid.text() },
+    { from: 'header of the 402', text: challenge },
+  ];
+  assert.ok(all.some(({ text }) => text.includes('"enum":["POST","PUT","PATCH","DELETE"]')));
+  for (const { from, text } of all) assert.deepEqual(enforcedForms(JSON.parse(text)), [], from);
 });

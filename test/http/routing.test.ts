@@ -82,6 +82,7 @@ test('browsers of any origin may call, without credentials, and read the headers
       'payment-response',
       'x-payment-response',
       'x-request-id',
+      'preference-applied',
       'retry-after',
       'ratelimit-limit',
       'ratelimit-remaining',

@@ -31,6 +31,9 @@ describe('the metrics', () => {
     const call = (path: string, more = {}) => execute(service, { url: world.target.url(path), ...more });
     const started = await figures(service);
     assert.equal(started.of('relay_jobs_total', { status: 'succeeded' }), 0);
+    for (const name of ['relay_disk_free_bytes', 'relay_event_log_bytes'])
+      assert.ok((started.of(name) ?? 0) > 0, name);
+    assert.equal(started.of('relay_event_log_growth_bytes_per_day'), null, 'the log is new');
     const waiting = call('/held');
     await waitFor('one is in flight', async () => {
       const seen = await figures(service);

@@ -54,6 +54,11 @@ describe('snippets in demo mode', needs, () => {
     });
   }
 
+  test('javascript-response: prints what the target answered', async () => {
+    const { code, stdout, output } = await run('javascript-response');
+    assert.deepEqual([code, /^200 application\/json \{"ok":true\}$/m.test(stdout)], [0, true], output);
+  });
+
   test('javascript-schedule: defines the runs, and pays nothing', async () => {
     const { code, stdout, output } = await run('javascript-schedule');
     assert.equal(code, 0, output);

@@ -51,6 +51,28 @@ describe('snippets', needs, () => {
     assert.deepEqual([it.calls('/replayed').length, await spent()], [1, PRICE]);
   });
 
+  test('javascript-response: prints what the target answered, once; a replay has none', async () => {
+    const { env, spent } = await it.wallet();
+    const snippet = it.snippet('javascript-response', '/answered');
+    it.paid.target.answer(() => ({
+      status: 201,
+      headers: { 'content-type': 'text/plain' },
+      body: 'order 17 ✓',
+    }));
+    const first = await it.run(snippet, { env, args: ['17'] });
+    it.paid.target.answer(() => ({}));
+    const again = await it.run(snippet, { env, args: ['17'] });
+    assert.deepEqual(
+      [first.code, /^201 text\/plain order 17 ✓$/m.test(first.stdout)],
+      [0, true],
+      first.output,
+    );
+    for (const line of [/ replay$/m, /^no answer of the target$/m])
+      assert.match(again.stdout, line, again.output);
+    assert.deepEqual([receiptIn(again), again.code], [receiptIn(first), 0], again.output);
+    assert.deepEqual([it.calls('/answered').length, await spent()], [1, PRICE]);
+  });
+
   test('javascript-execute and javascript-verify-offline: with Node 20', needsNode20, async () => {
     const { env, spent } = await it.wallet();
     const bought = await it.run(it.snippet('javascript-execute', '/node'), { env, node: true });

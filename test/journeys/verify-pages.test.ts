@@ -70,10 +70,18 @@ describe('pages that verify', needs, () => {
     await page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true; })');
     for (const viewport of [DESKTOP, PHONE]) {
       await resize(page, viewport);
+      const beyond = await page.evaluate<readonly string[]>(TOUCHING);
+      assert.deepEqual(beyond, [], 'what touches the edge of its card');
       const width = await page.evaluate<number>('document.documentElement.scrollWidth');
       assert.ok(width <= viewport.width, `${width} wide, not ${viewport.width}`);
     }
   }
+
+  /** Texts of elements inside a card that reach its edge, except in what scrolls. */
+  const TOUCHING = `[...document.querySelectorAll('.own *, .card *')].filter((one) => {
+    const inside = (box) => one.getBoundingClientRect().right <= box.getBoundingClientRect().right - 4;
+    return one.getClientRects().length > 0 && !one.closest('pre') && !inside(one.closest('.own, .card'));
+  }).map((one) => one.textContent)`;
 
   /** The requests of a page load; the browser may also request the icon. */
   const OF_THE_PAGE = ['/verify', '/verify.js', '/page.css', '/favicon.svg'];
@@ -89,7 +97,7 @@ describe('pages that verify', needs, () => {
       await page.getByRole('textbox', { name: 'Receipt' }).fill(JSON.stringify(executed));
       assert.match(
         await verified(page),
-        /^verified The receipt is genuine: every check holds\. The call that it records succeeded: answer 200\./,
+        /^verified The receipt is genuine: 7 of 8 checks hold, 1 was not checked\. The call that it records succeeded: answer 200\./,
       );
       assert.equal(await page.evaluate('document.activeElement.id'), 'result-title');
       const text = await textOf(page, '#findings');
@@ -316,6 +324,7 @@ describe('pages that verify', needs, () => {
     await on(
       proofPath(),
       async (page) => {
+        await page.locator('#own-count').click();
         const text = await textOf(page, 'main');
         for (const words of [
           'Nothing was checked in your browser',
@@ -347,7 +356,14 @@ describe('pages that verify', needs, () => {
               new RegExp(`^${own.includes(name) ? 'verified' : 'ok'}.* ${name}`, 's'),
             );
           assert.match(rows.at(-1) ?? '', /^verified.*newest checkpoint.*No witness has cosigned/);
-          assert.match(await textOf(page, '#own-check'), /8 values are redacted/);
+          assert.match(await textOf(page, '#redacted'), /8 values are redacted/);
+          assert.equal(
+            (await textOf(page, 'main')).match(/redacted\n/g)?.length,
+            1,
+            'one section on redaction',
+          );
+          assert.equal(await textOf(page, '#own-count'), `${rows.length} of ${rows.length} checks hold`);
+          assert.equal(await page.locator('#own-rows').evaluate((one) => one.hasAttribute('open')), false);
           const { id } = executed.receipt;
           const asked = heard.requests.map((address) => new URL(address).pathname);
           for (const path of [

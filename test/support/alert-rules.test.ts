@@ -52,6 +52,7 @@ test('the rules that fire, by name', () => {
   const skipped = ALERT_RULES.filter((rule) => !isEvaluated(rule)).map(({ name }) => name);
   assert.deepEqual(skipped, [
     'RelayEventLogNotScrubbed',
+    'RelayDiskFillsUp',
     'RelayPaymentMissing',
     'RelayChargeCorrected',
     'RelayErrors',

@@ -10,6 +10,7 @@ export async function everyFigure(): Promise<string> {
   const { text } = await figures.exposition({
     storage: 'embedded',
     eventLog: { damagedEvents: 0, scrubbedAt: 1 },
+    disk: { freeBytes: 9, logBytes: 2, readModelsBytes: 1, growthBytesPerDay: 0.5 },
     conditions: [{ part: 'readModels', code: 'unavailable' }],
     checks: healthReport({ ...ALL_WELL, facilitator: { ok: true }, chain: { ok: true } }).checks,
     checkpoint: { size: 9, signedAt: '2030-01-01T00:00:00.000Z', waitingMs: 2500 },

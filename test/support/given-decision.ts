@@ -39,14 +39,20 @@ export const decideDeps = ({ deps }: Pick<World, 'deps'>, changes: Partial<Decid
 
 type Asked = {
   readonly action?: WebhookRequest;
+  readonly hasKey?: boolean;
   readonly buyerPolicy?: BuyerPolicyRequest;
   readonly deps?: Partial<DecideDeps>;
 };
 
 export const decide = (
   it: Pick<World, 'deps'>,
-  { action = plainAction(), buyerPolicy = {}, deps = {} }: Asked = {},
-) => decideWebhook(decideDeps(it, deps), { action, buyerPolicy });
+  { action = plainAction(), hasKey, buyerPolicy = {}, deps = {} }: Asked = {},
+) =>
+  decideWebhook(decideDeps(it, deps), {
+    action,
+    hasKey: hasKey ?? action.idempotencyKey !== undefined,
+    buyerPolicy,
+  });
 
 export async function decided(it: Pick<World, 'deps'>, asked: Asked = {}) {
   const answer = await decide(it, asked);

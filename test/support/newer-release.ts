@@ -4,15 +4,15 @@ import process from 'node:process';
 import { Type } from '@sinclair/typebox';
 import { EVENTS } from '#src/domain/events.ts';
 
-const { versions, latest, upcast } = EVENTS.JobStarted;
-const { v: _, ...members } = versions[latest as 2].properties;
-const next = latest + 1;
+const { versions, written, upcast } = EVENTS.JobStarted;
+const { v: _, ...members } = versions[written].properties;
+const next = written + 1;
 const schema = Type.Object({ v: Type.Literal(next), ...members }, { additionalProperties: false });
 const same = (recorded: object) => recorded;
 const older = Object.fromEntries(
   Object.keys(versions).map((v) => [v, (upcast as Record<string, unknown>)[v] ?? same]),
 );
-Object.assign(EVENTS.JobStarted, { versions: { ...versions, [next]: schema }, latest: next, upcast: older });
+Object.assign(EVENTS.JobStarted, { versions: { ...versions, [next]: schema }, written: next, upcast: older });
 
 // The codec reads the catalogue when it is loaded.
 await (process.argv.length > 2 ? import('#src/cli/relay.ts') : import('#src/main.ts'));

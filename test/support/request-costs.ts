@@ -40,6 +40,8 @@ const READS: Counted = { by: 'reads' };
 const PACED: Counted = { by: 'paced' };
 const PAID = [ROUTES.execute, ROUTES.executeGuided];
 const BUYING = [SCHEDULE_ROUTES.createSchedule, SCHEDULE_ROUTES.fundRun];
+/** From this MAX_IN_FLIGHT on two payments are verified at once. */
+export const TWO_VERIFIED_FROM = 5;
 const FREE_LOOK_UP = 'a DNS look-up of the free ones';
 
 export const REQUEST_COSTS: readonly RequestCost[] = [
@@ -62,16 +64,17 @@ export const REQUEST_COSTS: readonly RequestCost[] = [
       inFlightPerPayer: 4,
       unchargedPerDay: 200,
     },
-    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up before, of at most half of their places; a verify place, in which the node is asked too if the payment was rejected before; where the signature is not by the payer’s key, a question to the node; one that is refused when it is settled has written at most 4,000 bytes of events`,
+    takes: `a slot while it is verified or waits, at most ${LIMITS.verifiesInFlight.max + LIMITS.verifiesWaiting.max} of all addresses; a DNS look-up before, of at most half of their places; a verify place (below ${TWO_VERIFIED_FROM} in \`MAX_IN_FLIGHT\` there is one, which one address may hold), in which the node is asked too if the payment was rejected before; where the signature is not by the payer’s key, a question to the node; one that is refused when it is settled has written at most 4,000 bytes of events`,
     cost: 'reads the streams of the payment, its key and its job; asks the facilitator',
   },
   {
     routes: PAID,
     when: 'with a payment made before',
     counted: RATE,
-    limits: { mismatchesPerPayment: 10 },
-    takes: 'nothing where the job has ended',
-    cost: 'reads the streams of the payment, its key and its job',
+    limits: { mismatchesPerPayment: 10, verifiesPerClient: 2, verifiesPerPayer: 1, inFlightPerPayer: 4 },
+    takes:
+      'nothing where the job has ended or runs; before it starts, a slot, and a verify place while the node is asked what became of the payment',
+    cost: 'reads the streams of the payment, its key and its job; asks the node',
   },
   {
     routes: [ROUTES.decide],

@@ -154,3 +154,21 @@ describe('the npm package of the verifier', needs, () => {
     });
   }
 });
+
+test('npm pack of the whole project carries every file that its README links', needs, () => {
+  const readme = readFileSync(join(rootPath, 'README.md'), 'utf8');
+  const { stdout } = spawnSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: rootPath,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const [packed = { files: [] }]: readonly { readonly files: readonly { readonly path: string }[] }[] =
+    JSON.parse(stdout);
+  const carried = new Set(packed.files.map(({ path }) => path));
+  const links = [...readme.matchAll(/\]\((?!https?:|#)([^)\s#]+)/g)].map(([, link = '']) => link);
+  assert.ok(links.length >= 10, `${links.length} links`);
+  assert.deepEqual(
+    links.filter((link) => !carried.has(link)),
+    [],
+  );
+});

@@ -17,10 +17,11 @@ export function exchange(
   request: OutboundRequest,
   { socket, stream }: Pick<Connection, 'socket' | 'stream'>,
   attempt: Attempt,
-  now: () => number,
+  { keptHeaders, now }: { readonly keptHeaders: readonly string[]; readonly now: () => number },
 ): Promise<void> {
   attempt.phase = 'request';
   const bytes = requestBytes(request);
+  const kept = request.keepsResponse === true ? keptHeaders : null;
   return new Promise<void>((resolve, reject) => {
     const complete = () => {
       stream.intake.stop();
@@ -38,7 +39,7 @@ export function exchange(
         if (isUnsent && isSuccess(head.status)) throw invalid('response_before_request');
         attempt.sent = 'yes';
         attempt.timings.ttfbMs ??= attempt.lap();
-        if (head.status >= 200) readHead(head, attempt, now(), request.keepsResponse === true);
+        if (head.status >= 200) readHead(head, attempt, now(), kept);
         else if (head.status === 101) {
           attempt.status = head.status;
           throw invalid('protocol_switched');
@@ -109,23 +110,18 @@ function requestBytes({ target, method, headers, body }: OutboundRequest): Buffe
   return body === null ? start : Buffer.concat([start, body]);
 }
 
-/** Of a kept response. */
-const KEPT_HEADERS = ['content-type', 'retry-after'] as const;
-
+/** `kept`: the headers that are kept; null: nothing is. */
 function readHead(
   { status, headers }: ResponseHead,
   attempt: Attempt,
   nowMs: number,
-  keepsResponse: boolean,
+  kept: readonly string[] | null,
 ): void {
   attempt.phase = 'body';
   attempt.status = status;
   attempt.body = new BodyHash();
-  if (keepsResponse) {
-    const values = KEPT_HEADERS.map((name) => [name, headers.get(name)] as const);
-    const present = values.filter(
-      (one): one is [(typeof KEPT_HEADERS)[number], string] => one[1] !== undefined,
-    );
+  if (kept !== null) {
+    const present = [...headers].filter(([name]) => kept.includes(name));
     attempt.kept = { status, headers: Object.fromEntries(present), body: new BodyCopy() };
   }
   attempt.retryAfterMs = retryAfterMs(headers.get('retry-after') ?? null, nowMs);

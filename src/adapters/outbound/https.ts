@@ -28,6 +28,8 @@ export type OutboundParts = {
   /** The addresses to dial, in order, among all addresses of a name; none if one of them may not be dialled. */
   readonly chooseDials: (target: Target, addresses: readonly string[]) => readonly Dial[];
   readonly secureContext: SecureContext;
+  /** Of a kept response: names in lower case. */
+  readonly keptHeaders: readonly string[];
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 };
 
@@ -67,7 +69,7 @@ async function run(
     const opened = await connectOne(dials, open, () => request.timeoutMs - attempt.total());
     await opened.ready;
     assertTimeLeft();
-    await exchange(request, opened, attempt, parts.clock.now);
+    await exchange(request, opened, attempt, { keptHeaders: parts.keptHeaders, now: parts.clock.now });
   };
   try {
     await withTimeout(steps(), request.timeoutMs, timedOut);

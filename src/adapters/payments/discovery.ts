@@ -3,6 +3,7 @@
 // catalogues accept. The whole schema is in the body of the 402, and in /.well-known/x402.json.
 import { bazaarResourceServerExtension, declareDiscoveryExtension } from '@x402/extensions/bazaar';
 import type { JsonObject } from '#src/domain/canonical-json.ts';
+import { portableSchema } from '#src/domain/portable-schema.ts';
 
 /** A paid route as the challenge describes it. */
 export type PaidRoute = {
@@ -25,8 +26,9 @@ export function describeRoute(route: PaidRoute): {
   readonly discoveryInHeader: Extensions;
   readonly outputSchemaV1: JsonObject;
 } {
-  const { inputSchema, inputExample, outputExample } =
-    copyJson<Record<'inputSchema' | 'inputExample' | 'outputExample', JsonObject>>(route);
+  const { inputSchema, inputExample, outputExample } = copyJson<
+    Record<'inputSchema' | 'inputExample' | 'outputExample', JsonObject>
+  >({ ...route, inputSchema: portableSchema(route.inputSchema) });
   const declared = declareDiscoveryExtension({
     bodyType: 'json',
     input: inputExample,

@@ -1,13 +1,16 @@
 // Whether a contract wallet accepts a signature (ERC-1271), asked of the wallet: no facilitator verifies an authorization that
-// is not valid yet.
+// is not valid yet. A wallet that is not deployed cannot be asked, whatever its signature brings to deploy it (ERC-6492).
 import {
   BaseError,
   ContractFunctionRevertedError,
   ContractFunctionZeroDataError,
   ExecutionRevertedError,
+  isErc6492Signature,
   parseAbi,
+  parseErc6492Signature,
 } from 'viem';
-import type { Payments } from '#src/ports/payments.ts';
+import type { PaymentReason } from '#src/domain/payment/reasons.ts';
+import type { Payments, Verified } from '#src/ports/payments.ts';
 import { carriedOf, transferDigest } from './authorization.ts';
 import { demandNetwork, type NodeClient, queryNode } from './node.ts';
 import type { Hex, Terms } from './requirements.ts';
@@ -22,20 +25,38 @@ export function walletSignatures(rpcUrl: string, terms: Terms): Pick<Payments, '
     async verifySignature(payment) {
       const { authorization, signature } = carriedOf(payment).signed;
       const digest = transferDigest(terms, authorization);
+      const own = ownSignature(signature);
+      if (digest === null || own === null) return INVALID;
+      const { from: address } = authorization;
       try {
-        const accepted = await queryNode(rpcUrl, { ms: QUERY_MS }, async (client) => {
+        return await queryNode(rpcUrl, { ms: QUERY_MS }, async (client) => {
           const [, isAccepted] = await Promise.all([
             demandNetwork(client, terms.network),
-            digest !== null && accepts(client, authorization.from, [digest, signature]),
+            accepts(client, address, [digest, own]),
           ]);
-          return isAccepted;
+          if (isAccepted) return { outcome: 'valid' };
+          if (!isErc6492Signature(signature)) return INVALID;
+          const code = await client.getCode({ address });
+          return code === undefined || code === '0x' ? UNDEPLOYED : INVALID;
         });
-        return accepted ? { outcome: 'valid' } : { outcome: 'invalid', reason: 'invalid_signature' };
       } catch {
         return { outcome: 'unavailable' };
       }
     },
   };
+}
+
+const invalid = (reason: PaymentReason): Verified => ({ outcome: 'invalid', reason });
+const INVALID = invalid('invalid_signature');
+const UNDEPLOYED = invalid('wallet_not_deployed');
+
+/** As the wallet gets it: without the call that would deploy it (ERC-6492). null: it cannot be read. */
+function ownSignature(signature: Hex): Hex | null {
+  try {
+    return parseErc6492Signature(signature).signature;
+  } catch {
+    return null;
+  }
 }
 
 /** false also if there is no contract, or one without this function. Throws if the node does not answer. */

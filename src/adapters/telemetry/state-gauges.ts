@@ -31,6 +31,19 @@ const STATE: readonly Row[] = [
     'When all stored events were last read to find damage, Unix time; absent before.',
     ({ eventLog: { scrubbedAt } }) => scrubbedAt && scrubbedAt / 1000,
   ],
+  // Of the embedded stores: absent where a server has them.
+  ['relay_disk_free_bytes', 'Bytes free on the disk of DATA_DIR.', ({ disk }) => disk?.freeBytes ?? null],
+  ['relay_event_log_bytes', 'Bytes of the files of the event log.', ({ disk }) => disk?.logBytes ?? null],
+  [
+    'relay_read_models_bytes',
+    'Bytes of the files of the read models.',
+    ({ disk }) => disk?.readModelsBytes ?? null,
+  ],
+  [
+    'relay_event_log_growth_bytes_per_day',
+    'Bytes a day by which the event log has grown in the last 7 days; absent in its first day.',
+    ({ disk }) => disk?.growthBytesPerDay ?? null,
+  ],
   [
     'relay_checkpoint_size',
     'Leaves that the newest checkpoint covers.',

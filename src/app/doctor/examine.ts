@@ -5,6 +5,7 @@ import type { Config } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
 import { withTimeout } from '#src/lib/time.ts';
 import { checkAgentDirectory } from './agent-directory.ts';
+import { checkDisk } from './disk.ts';
 import { type Checked, type Finding, fine, problem, reasonOf, skipped, warning } from './finding.ts';
 import { checkListen } from './listen.ts';
 import {
@@ -16,7 +17,7 @@ import {
   checkWitnesses,
 } from './network.ts';
 import { checkPublicAddress } from './public-address.ts';
-import { checkDisk, checkEventLog, checkKeys, checkReadModels } from './stores.ts';
+import { checkEventLog, checkKeys, checkReadModels } from './stores.ts';
 import { checkVault } from './vault.ts';
 
 const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checked | Promise<Checked>>> = {

@@ -1,7 +1,7 @@
-// The doctor on the stores: disk, event log, key file, read models.
+// The doctor on the stores: event log, key file, read models.
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync, statfsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
@@ -18,22 +18,6 @@ import { demandWritable } from '../start-errors.ts';
 import { LOG_FILES, NoEventStore } from '../stores.ts';
 import { type Checked, fine, problem, reasonOf, warning } from './finding.ts';
 import { eventStoreSupport, postgresSupport, SUPPORT_TEXT } from './server-support.ts';
-
-const GIB = 2 ** 30;
-/** Below the first the event log soon accepts nothing, below the second within days of a busy relay. */
-const DISK = { problem: GIB / 10, warning: GIB };
-
-export function checkDisk({ dataDir, eventStoreUrl }: Config): Checked {
-  if (eventStoreUrl !== null) return fine('events and rows are on other machines');
-  let folder = dataDir;
-  while (!existsSync(folder)) folder = dirname(folder);
-  const { bavail, bsize } = statfsSync(folder);
-  const free = bavail * bsize;
-  const text = `${(free / GIB).toFixed(1)} GiB are free for ${dataDir}`;
-  if (free < DISK.problem)
-    return problem(`${text}: less than 0.1 GiB, free some before the event log is full`);
-  return free < DISK.warning ? warning(`${text}: less than 1 GiB, free some soon`) : fine(text);
-}
 
 /** The log itself is read, and probed for a write without an event; events are written to a scratch log beside it. */
 export async function checkEventLog(config: Config): Promise<Checked> {
@@ -58,9 +42,9 @@ export async function checkEventLog(config: Config): Promise<Checked> {
   });
 }
 
-const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
+export const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
 
-async function withLog(config: Config, work: (log: ScannedLog) => Promise<Checked>): Promise<Checked> {
+export async function withLog<T>(config: Config, work: (log: ScannedLog) => Promise<T>): Promise<T> {
   const { log } = await openOperatorLog(config, operatorLogger('silent')).catch((error: unknown): never => {
     throw error instanceof NoEventStore ? new OperatorError(noServer(error.cause), { cause: error }) : error;
   });

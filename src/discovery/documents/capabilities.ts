@@ -21,6 +21,7 @@ export const capabilities = openDocument([ROUTES.capabilities], (facts) => ({
     scheme: 'https',
     redirectsFollowed: false,
     responseBodyReturned: facts.returnsResponses ? ASK_FOR_RESPONSE : false,
+    responseHeadersReturned: facts.returnsResponses ? facts.returnedHeaders : [],
     strippedHeaders: [...STRIPPED],
     rules: EXECUTION_RULES,
   },

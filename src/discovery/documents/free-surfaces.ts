@@ -7,6 +7,7 @@ import { ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.
 import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { LIMITS, type Limit } from '#src/domain/limits.ts';
 import { HANDOFF_ACTIONS, HandoffRequest } from '#src/domain/planning/handoff.ts';
+import { portableSchema } from '#src/domain/portable-schema.ts';
 import { SCHEDULE_LIMITS } from '#src/domain/schedule/limits.ts';
 import { ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import { SchedulePreviewRequest, scheduleCharge } from '#src/domain/schedule/preview.ts';
@@ -73,7 +74,7 @@ export const handoffCapabilities = openDocument([ROUTES.handoffCapabilities], (f
   ...browserHandoff,
   executionModel: 'handoff-only',
   actionTypes: Object.entries(HANDOFF_ACTIONS).map(([type, needs]) => ({ type, needs })),
-  requestSchema: HandoffRequest,
+  requestSchema: portableSchema(HandoffRequest),
   validMs: LIMITS.handoffValidMs.max,
   requestsPerMinute: facts.rateLimitPerMinute,
   rules: HANDOFF_RULES,
@@ -124,7 +125,7 @@ export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], 
   ...(facts.schedules === undefined
     ? {
         executionModel: 'preview-only',
-        requestSchema: SchedulePreviewRequest,
+        requestSchema: portableSchema(SchedulePreviewRequest),
         requestsPerMinute: facts.rateLimitPerMinute,
         rules: [...SCHEDULE_RULES, ONE_KEY_A_RUN],
         paymentPolicy: scheduleCharge(null),
@@ -134,7 +135,7 @@ export const scheduleCapabilities = openDocument([ROUTES.scheduleCapabilities], 
       }
     : {
         executionModel: 'per-executed-run',
-        requestSchema: ScheduleRequest,
+        requestSchema: portableSchema(ScheduleRequest),
         requestsPerMinute: facts.rateLimitPerMinute,
         rules: [...SCHEDULE_RULES, ...PAID_SCHEDULE_RULES],
         paymentPolicy: scheduleCharge(facts.offer.price),

@@ -170,14 +170,15 @@ const GROUPS = [
   },
 ];
 
-/** Only where schedules are on, in the group of one paid call. */
-const SCHEDULE_FILES = ['javascript-schedule.mjs'];
+/** In the group of one paid call: what a deployment may have switched off. */
+const optionalFiles = ({ returnsResponses, schedules }: Facts): readonly string[] => [
+  ...(returnsResponses ? ['javascript-response.mjs'] : []),
+  ...(schedules === undefined ? [] : ['javascript-schedule.mjs']),
+];
 
-const groupsOf = ({ schedules }: Facts): typeof GROUPS =>
+const groupsOf = (facts: Facts): typeof GROUPS =>
   GROUPS.map((group) =>
-    schedules === undefined || group.id !== 'paid-call'
-      ? group
-      : { ...group, files: [...group.files, ...SCHEDULE_FILES] },
+    group.id === 'paid-call' ? { ...group, files: [...group.files, ...optionalFiles(facts)] } : group,
   );
 
 export const snippetGroups = (facts: Facts): Static<typeof Group>[] =>

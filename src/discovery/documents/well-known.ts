@@ -1,8 +1,16 @@
 // The files for crawlers and language models: agent manifest, API catalog, x402 resources, robots.txt, llms.txt.
 import { addressOf, chargeText, endpoint, paymentTerms, serviceLinks } from '#src/discovery/document.ts';
 import type { Facts } from '#src/discovery/facts.ts';
-import { callOrder, PURPOSE, repeats, TEST_TARGET, whenText } from '#src/discovery/guidance.ts';
-import { PAID_LIST } from '#src/discovery/paid-routes.ts';
+import {
+  callOrder,
+  fieldsText,
+  HOW_TO_PAY,
+  notWhenText,
+  PURPOSE,
+  repeatsInShort,
+  TEST_TARGET,
+} from '#src/discovery/guidance.ts';
+import { ACTION, ANSWER_IN_SHORT, PAID_LIST } from '#src/discovery/paid-routes.ts';
 import { JSON_TYPE, ROUTES, type RouteFacts, SCHEDULE_ROUTES } from '#src/discovery/routes.ts';
 import { utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
@@ -124,7 +132,10 @@ Allow: /
 
 const MAX_BYTES = 3999;
 
-/** `/llms.txt`, in the format of llmstxt.org, under 4 kB. Links are absolute if the text then fits, else relative to the base address, which it contains once. */
+/**
+ * `/llms.txt`, in the format of llmstxt.org, under 4 kB: enough for a call without another document. Links are absolute if the
+ * text then fits, else relative to the base address, which it contains once.
+ */
 export function llmsText(facts: Facts): string {
   const absolute = guide(facts, facts.baseUrl);
   return utf8(absolute).byteLength <= MAX_BYTES ? absolute : guide(facts, '');
@@ -133,11 +144,13 @@ export function llmsText(facts: Facts): string {
 function guide(facts: Facts, before: string): string {
   const link = (name: string, { path }: RouteFacts, notes: string) =>
     `- [${name}](${before}${path}): ${notes}`;
+  const { method: _, ...action } = ACTION;
+  const payment = facts.askedFor === null ? '' : `\nPayment: ${HOW_TO_PAY.join(' ')}\n`;
   return `# ${SERVICE.name}
 
 > ${PURPOSE} ${chargeText(facts)}
 
-${whenText(facts)}
+${notWhenText(facts)}
 
 Order of calls, below ${facts.baseUrl}:
 
@@ -145,34 +158,23 @@ ${callOrder(facts)
   .map((step, i) => `${i + 1}. ${step}`)
   .join('\n')}
 
-Repeats: ${repeats(facts)}
+${fieldsText()}
+
+Action: ${JSON.stringify(action)}
+Answer, in part: ${JSON.stringify(ANSWER_IN_SHORT)}
+${payment}
+Repeats: ${repeatsInShort(facts)}
 
 Tests: ${TEST_TARGET}
 
-## Interface
+## Documents
 
-${link('OpenAPI', ROUTES.openapi, 'every operation, with schemas')}
-${link('Index', ROUTES.index, 'every operation with its address and price')}
-${link('All documents', ROUTES.discovery, 'every document and well-known file')}
-${link('MCP', ROUTES.mcpManifest, `the same operations as tools; the server is POST ${ROUTES.mcp.path}`)}
-
-## Guides
-
-${link('Quickstart', ROUTES.quickstart, 'a minimal request and the order of calls')}
-${link('Snippets', ROUTES.snippets, 'curl, JavaScript, Python, MCP; verifiers for targets')}
-${link('Catalog', ROUTES.catalog, 'templates for typical targets')}
-${link('Pricing', ROUTES.pricing, 'when a call is charged and when not')}
-${link('Capabilities', ROUTES.capabilities, 'what it does and does not do, with every limit')}
-${link('Secrets policy', ROUTES.secretsPolicy, 'what to send and what never to send')}
-${facts.schedules === undefined ? '' : `${link('Schedules', ROUTES.scheduleCapabilities, 'paid schedules: each run is charged when it runs')}\n`}
-## Trust
-
-${link('Trust summary', ROUTES.trust, 'measured facts')}
-${link('Recent proofs', ROUTES.recentProofs, 'redacted')}
-${link('Verification keys', ROUTES.jwks, `receipts verify offline with these and the [verifier](${before}${ROUTES.verifierPackage.path}) (npm; also ${ROUTES.verifierModule.path}, ${ROUTES.verifierPython.path}); ${ROUTES.logCheckpoint.path} heads their transparency log, ${facts.witnesses === null ? 'unwitnessed: no witness cosigns it' : `cosigned by a quorum (${facts.witnesses.quorum}) of ${facts.witnesses.configured} witnesses`}`)}
-
-## Optional
-
-${link('For people', ROUTES.docsPage, 'the interface as a page')}
+${link('OpenAPI', ROUTES.openapi, 'every operation')}
+${link('Errors', ROUTES.errors, 'each code: meaning, charged or not, what to do')}
+${link('Pricing', ROUTES.pricing, 'when a call is charged')}
+${link('Capabilities', ROUTES.capabilities, 'every limit')}
+${link('Snippets', ROUTES.snippets, 'curl, JavaScript, Python, MCP')}
+${link('MCP', ROUTES.mcpManifest, `tools at POST ${ROUTES.mcp.path}`)}
+${facts.schedules === undefined ? '' : `${link('Schedules', ROUTES.scheduleCapabilities, 'paid when they run')}\n`}${link('Verification keys', ROUTES.jwks, `receipts verify offline with these and the [verifier](${before}${ROUTES.verifierPackage.path}) (npm); ${ROUTES.logCheckpoint.path} heads their transparency log, ${facts.witnesses === null ? 'unwitnessed' : `cosigned by a quorum (${facts.witnesses.quorum}) of ${facts.witnesses.configured} witnesses`}`)}
 `;
 }

@@ -155,7 +155,7 @@ export type Finding = {
 /** The event that a finding is about. */
 export type EventLocation = Pick<Finding, 'stream' | 'revision' | 'jobId' | 'position'>;
 
-/** A finding without its location. `message`: without capital letter and full stop. */
+/** A finding without its location. `message`: whole sentences. */
 export type Fault = { readonly kind: FindingKind; readonly message: string };
 
 export const fault = (kind: FindingKind, message: string): Fault => ({ kind, message });
@@ -169,12 +169,8 @@ export const NOWHERE: EventLocation = { stream: null, revision: null, jobId: nul
 export const findingOf = ({ kind, message }: Fault, location: EventLocation): Finding => ({
   kind,
   ...location,
-  message: sentence(message),
+  message,
 });
-
-/** Makes a sentence; keeps the case of an id at the start. */
-const sentence = (text: string): string =>
-  `${/^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() : text.charAt(0)}${text.slice(1)}.`;
 
 /** Finding of what an event log, or an export of it, lists as damaged. */
 export function damageFinding(damage: Damage): Finding {
@@ -182,10 +178,11 @@ export function damageFinding(damage: Damage): Finding {
   const kind = 'event_damaged';
   const jobId = stream === null ? null : jobOfStream(stream);
   const location = { stream, revision, jobId, position: from };
-  if (from === to)
-    return findingOf({ kind, message: `the event is damaged: ${DAMAGE_CAUSE[problem]}` }, location);
-  const message = `${damagedCount(damage)} events are damaged, at ${damagedPlace(damage)}: ${DAMAGE_CAUSE[problem]}`;
-  return findingOf({ kind, message }, location);
+  const subject =
+    from === to
+      ? `The event at ${damagedPlace(damage)} is damaged`
+      : `The ${damagedCount(damage)} events at ${damagedPlace(damage)} are damaged`;
+  return findingOf({ kind, message: `${subject}: ${DAMAGE_CAUSE[problem]}.` }, location);
 }
 
 const JOB = STREAM.job('');
@@ -205,13 +202,16 @@ export function locationOf({ stream, revision, position, data }: RecordedEvent):
 export function streamFault({ type, data }: DomainEvent, stream: string): Fault | null {
   const kind = EVENTS[type].stream;
   const named = STREAM[kind];
-  if (typeof named === 'string') return stream === named ? null : misplaced(type);
-  if (!stream.startsWith(named(''))) return misplaced(type);
+  if (typeof named === 'string') return stream === named ? null : misplaced(type, stream);
+  if (!stream.startsWith(named(''))) return misplaced(type, stream);
   if (kind === 'payment' || kind === 'claim')
-    return /^[0-9a-f]{64}$/.test(stream.slice(named('').length)) ? null : misplaced(type);
+    return /^[0-9a-f]{64}$/.test(stream.slice(named('').length)) ? null : misplaced(type, stream);
   const id = idOf(data);
   if (stream === named(id ?? '')) return null;
-  return fault('stream_mismatch', `the event is of ${id}, and the stream is not`);
+  return fault(
+    'stream_mismatch',
+    `The event names ${id}, but the stream ${stream} is named after another id.`,
+  );
 }
 
 /** That the stream of the event is named after. */
@@ -223,5 +223,5 @@ function idOf(data: DomainEvent['data']): string | null {
   return 'jobId' in data ? data.jobId : '';
 }
 
-const misplaced = (type: string): Fault =>
-  fault('event_misplaced', `no ${type} belongs in a stream of this name`);
+const misplaced = (type: string, stream: string): Fault =>
+  fault('event_misplaced', `An event of type ${type} does not belong in the stream ${stream}.`);

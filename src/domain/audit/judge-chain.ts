@@ -25,13 +25,14 @@ export function orderFault(
   replaced: number | null,
 ): Fault | null {
   const impossible = (message: string): Fault => fault('chain_event_impossible', message);
-  if (round.toBlock < round.fromBlock) return impossible('it ends before it begins');
-  if (replaced !== null && round.fromBlock > replaced)
-    return impossible(`it begins within a round, which began with block ${replaced}`);
-  if (before === null || before.toBlock === round.fromBlock - 1) return null;
-  return impossible(
-    `it begins with block ${round.fromBlock}, and the round before it ends with ${before.toBlock}`,
-  );
+  const { fromBlock, toBlock } = round;
+  if (toBlock < fromBlock)
+    return impossible(`The comparison ends with block ${toBlock}, before it begins with block ${fromBlock}.`);
+  const begins = `The comparison begins with block ${fromBlock}`;
+  if (replaced !== null && fromBlock > replaced)
+    return impossible(`${begins}, inside an earlier comparison that begins with block ${replaced}.`);
+  if (before === null || before.toBlock === fromBlock - 1) return null;
+  return impossible(`${begins}, but the comparison before it ends with block ${before.toBlock}.`);
 }
 
 /** `isTaken`: another round that stands has confirmed it. */
@@ -50,23 +51,24 @@ export function roundFaults(
   const mismatch = (message: string) => faults.push(fault('chain_event_mismatch', message));
   let paid = 0n;
   for (const { hash, payment, isTaken } of confirmed) {
+    const confirms = `The comparison confirms payment-${hash}`;
     if (payment.status === 'absent') {
-      mismatch(`it confirms payment-${hash}, which the log does not have`);
+      mismatch(`${confirms}, which is not in the log.`);
       continue;
     }
     const { amount, network, asset, payTo } = payment.reserved;
     paid += BigInt(amount);
-    if (isTaken) mismatch(`payment-${hash} was confirmed by an earlier round`);
-    if (!isCharged(payment)) mismatch(`it confirms payment-${hash}, which is not charged`);
+    if (isTaken) mismatch(`${confirms}, which an earlier comparison has confirmed.`);
+    if (!isCharged(payment)) mismatch(`${confirms}, which is not charged.`);
     const isOf = network === round.network && asset === round.asset && payTo === round.payee;
-    if (!isOf) mismatch(`payment-${hash} is of another network, asset or payee`);
+    if (!isOf) mismatch(`${confirms}, which is of another network, asset or payee.`);
   }
   const received = paid + sumOf(round.unattributed);
   if (received !== BigInt(round.received))
-    mismatch(`it received ${round.received}, and its transfers add up to ${received}`);
+    mismatch(`The comparison states ${round.received} units, but its transfers add up to ${received}.`);
   const transfers = confirmed.length + round.unattributed.reduce((sum, row) => sum + row.transfers, 0);
   if (transfers !== round.transfers)
-    mismatch(`it counts ${round.transfers} transfers, and names ${transfers}`);
+    mismatch(`The comparison counts ${round.transfers} transfers, but names ${transfers}.`);
   return faults;
 }
 
@@ -77,7 +79,7 @@ export function receivedFault(
   unattributed: bigint,
 ): Fault | null {
   if (received <= charged - missing + unattributed) return null;
-  const message = `more was received in ${asset} on ${network} than the books have: received ${received}, and charged ${charged} - missing ${missing} + unattributed ${unattributed} is less`;
+  const message = `The comparisons found ${received} units of ${asset} received on ${network}, more than the books have: charged ${charged} - missing ${missing} + unattributed ${unattributed}.`;
   return fault('books_unbalanced', message);
 }
 
@@ -85,25 +87,26 @@ export function receivedFault(
 
 export function blockFault(round: ChainReconciled, block: ChainBlock | null): Fault | null {
   if (block?.hash === round.blockHash) return null;
-  const found = block === null ? 'no such block' : `the block ${block.hash}`;
-  const message = `the round compared block ${round.toBlock} ${round.blockHash}, and the chain has ${found}`;
+  const found = block === null ? 'no such block' : `the hash ${block.hash}`;
+  const message = `The comparison states the hash ${round.blockHash} for block ${round.toBlock}, but the chain has ${found}.`;
   return fault('chain_block_mismatch', message);
 }
 
 /** `transfers`: those in the round's blocks. */
 export function transfersFault(round: ChainReconciled, transfers: readonly ChainTransfer[]): Fault | null {
   const mismatch = (message: string): Fault => fault('chain_transfers_mismatch', message);
+  const blocks = `blocks ${round.fromBlock} to ${round.toBlock}`;
   const received = transfers.reduce((sum, { amount }) => sum + amount, 0n);
   if (received !== BigInt(round.received) || transfers.length !== round.transfers)
     return mismatch(
-      `the chain has ${received} units in ${transfers.length} transfers in blocks ${round.fromBlock} to ${round.toBlock}, not ${round.received} in ${round.transfers}`,
+      `In ${blocks} the chain has ${received} units in ${transfers.length} transfers, but the comparison states ${round.received} units in ${round.transfers}.`,
     );
   const streams = transfers.map((transfer) => streamOfTransfer(round, transfer));
   const paid = new Set(streams.flatMap((stream) => (stream === null ? [] : [hashOfStream(stream)])));
   const other = round.confirmed.find((hash) => !paid.has(hash));
   return other === undefined
     ? null
-    : mismatch(`the chain has no transfer of payment-${other} in these blocks`);
+    : mismatch(`The comparison confirms payment-${other}, but the chain has no transfer of it in ${blocks}.`);
 }
 
 /**
@@ -121,7 +124,7 @@ export function chargeFaults(
     const hash = stream === null ? '' : hashOfStream(stream);
     const recorded = confirmed.has(hash) ? recordedOf(hash) : null;
     if (recorded === null || recorded.toLowerCase() === transfer.transaction) return [];
-    const message = `payment-${hash} is recorded with transaction ${recorded}, and the chain has its transfer in ${transfer.transaction}`;
+    const message = `The charge of payment-${hash} is recorded with transaction ${recorded}, but the chain has its transfer in transaction ${transfer.transaction}.`;
     return [fault('charge_transaction_mismatch', message)];
   });
 }
@@ -136,7 +139,9 @@ export function chargeFault({ reserved, settled }: ChargedPayment, finding: Chai
   const { validBefore } = reserved;
   if (outcome === 'unused' && !isDue({ settledAt, validBefore }, { time: finding.chainTimeSeconds }))
     return null;
-  const message = `${reserved.amount} of ${reserved.payer} is recorded as charged in transaction ${settled.transaction ?? 'of no known hash'}, and on the chain the authorization is ${ON_CHAIN[outcome]}`;
+  const recorded =
+    settled.transaction === null ? 'no transaction hash' : `transaction ${settled.transaction}`;
+  const message = `The charge of ${reserved.amount} units to ${reserved.payer} is recorded with ${recorded}, but on the chain its authorization is ${ON_CHAIN[outcome]}.`;
   return fault('charge_not_on_chain', message);
 }
 
@@ -165,7 +170,7 @@ export function refundFault(stated: StatedRefund, transfers: readonly Transfer[]
     .filter((one) => sender === null || one.sender === sender)
     .reduce((sum, one) => sum + one.amount, 0n);
   if (moved >= BigInt(amount)) return null;
-  const found = transfers === null ? 'the chain has no such transaction' : `the chain has ${moved}`;
-  const message = `${transaction} is recorded to have returned ${amount} to ${payer}, and ${found}`;
+  const found = transfers === null ? 'the chain has no such transaction' : `on the chain it moved ${moved}`;
+  const message = `Transaction ${transaction} is recorded as a refund of ${amount} units to ${payer}, but ${found}.`;
   return fault('refund_not_on_chain', message);
 }

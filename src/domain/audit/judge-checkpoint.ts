@@ -18,24 +18,25 @@ export async function judgeCheckpoint(
   primitives: Primitives,
 ): Promise<CheckpointVerdict> {
   const head = parseCheckpoint(note);
-  if (head === null) return { head, faults: [fault('checkpoint_unreadable', 'its note is no checkpoint')] };
+  if (head === null) return { head, faults: [UNREADABLE] };
   const faults = noteFaults({ origin, size, root }, head);
   const signer = await verifyCheckpoint(note, keys, primitives);
   const key = signer && keys.find((known) => known.keyId === signer.keyId);
   if (!key || key.keyId !== keyId || !keyOpenAt(key, Math.floor(Date.parse(signedAt) / 1000))) {
-    const message =
-      'it is not signed by the checkpoint key that the event names, or that key was not announced, not valid then, or compromised';
+    const message = `The checkpoint of ${head.size} leaves is not signed by the checkpoint key that the event names (${keyId}), or that key was not announced, not valid then, or compromised.`;
     faults.push(fault('checkpoint_signature_invalid', message));
   }
   return { head, faults };
 }
+
+const UNREADABLE: Fault = fault('checkpoint_unreadable', 'The note of the event is not a checkpoint.');
 
 function noteFaults(
   { origin, size, root }: Pick<CheckpointSigned, 'origin' | 'size' | 'root'>,
   head: TreeHead,
 ): Fault[] {
   if (origin === head.origin && size === String(head.size) && root === toBase64(head.root)) return [];
-  const message = 'origin, size or root of the event are not those of its note';
+  const message = 'The event states another origin, size or root than the note of its checkpoint.';
   return [fault('checkpoint_event_mismatch', message)];
 }
 
@@ -46,16 +47,15 @@ export async function judgeCosigned(
   primitives: Primitives,
 ): Promise<CheckpointVerdict> {
   const head = parseCheckpoint(event.note);
-  if (head === null) return { head, faults: [fault('checkpoint_unreadable', 'its note is no checkpoint')] };
+  if (head === null) return { head, faults: [UNREADABLE] };
   const faults = noteFaults(event, head);
   if ((await verifyCheckpoint(event.note, keys, primitives)) === null) {
-    const message =
-      'it is not signed by a checkpoint key that was announced before it and is not compromised';
+    const message = `The cosigned checkpoint of ${head.size} leaves is not signed by a checkpoint key that was announced before it and is not compromised.`;
     faults.push(fault('checkpoint_signature_invalid', message));
   }
   const wrong = event.cosignatures.find((cosignature) => !isAsItsLine(cosignature));
   if (wrong !== undefined) {
-    const message = `name, key id or time of the cosignature of ${wrong.name} are not those of its line`;
+    const message = `The event states another name, key id or time for the cosignature of ${wrong.name} than its line.`;
     faults.push(fault('cosigned_checkpoint_mismatch', message));
   }
   return { head, faults };
@@ -78,11 +78,12 @@ export function cosignedFault(
   }: { origin: string | null; largest: number; last: number; root: Hash | null },
 ): Fault | null {
   const kind = 'cosigned_checkpoint_mismatch';
-  if (head.size < last) return fault(kind, `${head.size} leaves, after a cosigned checkpoint of ${last}`);
+  const subject = `The cosigned checkpoint of ${head.size} leaves`;
+  if (head.size < last) return fault(kind, `${subject} follows a cosigned checkpoint of ${last} leaves.`);
   const isRecorded =
     head.origin === origin && head.size <= largest && root !== null && sameHash(root, head.root);
   if (isRecorded) return null;
-  return fault(kind, 'no checkpoint that is recorded before it covers the same leaves under the same name');
+  return fault(kind, `${subject} is not among the checkpoints that are recorded before it.`);
 }
 
 /** The record before a checkpoint. */
@@ -96,21 +97,24 @@ export type Logged = {
 
 /** The first of origin, size and root that does not fit, or that nothing is new; null if all fit. */
 export function fitFault(head: TreeHead, { last, leaves, root }: Logged): Fault | null {
+  const subject = `The checkpoint of ${head.size} leaves`;
   if (last !== null && last.origin !== head.origin) {
-    return fault('checkpoint_origin_changed', `the log was called ${last.origin} before`);
+    const message = `${subject} names the transparency log ${head.origin}, which was named ${last.origin} before.`;
+    return fault('checkpoint_origin_changed', message);
   }
   if (last !== null && head.size < last.size)
-    return fault('checkpoint_shrinks', `${head.size} leaves, after a checkpoint of ${last.size}`);
-  if (head.size > leaves) {
-    const message = `${head.size} leaves are signed, and the record has ${leaves} up to here`;
-    return fault('checkpoint_ahead', message);
-  }
+    return fault('checkpoint_shrinks', `${subject} follows a checkpoint of ${last.size} leaves.`);
+  if (head.size > leaves)
+    return fault(
+      'checkpoint_ahead',
+      `${subject} covers more than the ${leaves} that the record has before it.`,
+    );
   if (root === null || !sameHash(root, head.root)) {
-    const message = `the ${head.size} leaves before it are not those that were signed`;
+    const message = `${subject} was signed over other leaves than the first ${head.size} of the record.`;
     return fault('checkpoint_root_mismatch', message);
   }
   return head.size === last?.size
-    ? fault('checkpoint_repeated', `a checkpoint before it covers the same ${head.size} leaves`)
+    ? fault('checkpoint_repeated', `${subject} covers the same leaves as a checkpoint before it.`)
     : null;
 }
 
@@ -123,14 +127,14 @@ export type KeptFacts = Pick<Logged, 'leaves' | 'root'> & { readonly origin: str
 /** The first of origin, size and root in which the record contradicts a checkpoint that an auditor kept from before. */
 export function keptFault({ source, origin, size, root }: KeptCheckpoint, facts: KeptFacts): Fault | null {
   if (origin !== facts.origin) {
-    const message = `the checkpoint of ${source} is of ${origin}, the record of ${facts.origin ?? 'no transparency log'}`;
+    const message = `The checkpoint of ${source} is of the transparency log ${origin}, but the record ${facts.origin === null ? 'has no checkpoint' : `is of ${facts.origin}`}.`;
     return fault('kept_checkpoint_origin_mismatch', message);
   }
   if (facts.root === null) {
-    const message = `the checkpoint of ${source} was signed over ${size} receipts and key events; the record has ${facts.leaves} of them: some were removed, or the record is older than the checkpoint`;
+    const message = `The checkpoint of ${source} was signed over ${size} receipts and key events, but the record has ${facts.leaves}: some were removed, or the record is older than the checkpoint.`;
     return fault('kept_checkpoint_ahead', message);
   }
   if (sameHash(facts.root, root)) return null;
-  const message = `the first ${size} receipts and key events have the root ${toBase64(facts.root)}, and ${toBase64(root)} was signed (${source}): one of them was changed, added or removed since`;
+  const message = `The checkpoint of ${source} was signed over the root ${toBase64(root)}, but the first ${size} receipts and key events of the record have the root ${toBase64(facts.root)}: one of them was changed, added or removed since.`;
   return fault('kept_checkpoint_root_mismatch', message);
 }

@@ -41,7 +41,9 @@ export function judgePayment(
   const entry = evolveEntry(history, event);
   const fault =
     entry.payment === history.payment
-      ? impossible('it cannot follow in the state of the payment')
+      ? impossible(
+          `The event ${event.type} cannot follow: the state of the payment is "${history.payment.status}".`,
+        )
       : faultOf(history, event);
   const isTakenBack = event.type === 'PaymentRejected' && history.payment.status === 'missing';
   const takenBack = entry.payment.status === 'rejected' && (isTakenBack || history.takenBack);
@@ -59,19 +61,26 @@ function faultOf({ payment, job, servedBy }: PaymentHistory, event: PaymentEvent
   const reserved = reservationIn(payment);
   if (event.type === 'PaymentReserved' || event.type === 'PaymentDeferred' || reserved === null) return null;
   if (event.data.jobId !== reserved.jobId)
-    return impossible(`it is of ${event.data.jobId}, and the payment is reserved for another job`);
+    return impossible(
+      `The event ${event.type} names job ${event.data.jobId}, but the payment is reserved for job ${reserved.jobId}.`,
+    );
   if (event.type === 'PaymentRejected' && payment.status === 'missing' && servedBy !== null)
-    return impossible(`it takes back a charge that bought ${servedBy}`);
+    return impossible(`The event PaymentRejected takes back a charge that bought job ${servedBy}.`);
   if (event.type === 'SettlementCorrected' && event.data.recorded !== transactionOf(payment))
-    return impossible(`it corrects ${event.data.recorded}, which is not the recorded transaction`);
+    return impossible(
+      `The event SettlementCorrected corrects ${event.data.recorded === null ? 'a charge without a transaction' : `transaction ${event.data.recorded}`}, and another is recorded.`,
+    );
   if (event.type === 'RefundBegun' && event.data.served && job !== 'executed')
-    return impossible('it names a call as made that the log does not have');
+    return impossible(
+      `The event RefundBegun states that job ${event.data.jobId} was executed, but the log has no such execution.`,
+    );
   if (event.type !== 'PaymentRefunded') return null;
   const { network, asset, amount, payer, transaction } = event.data;
   const fields = differing({ network, asset, amount, payer }, reserved);
-  if (fields.length > 0) return fault('payment_mismatch', `refund and charge differ in ${fields.join(', ')}`);
+  if (fields.length > 0)
+    return fault('payment_mismatch', `The refund and the charge differ in ${fields.join(', ')}.`);
   return transactionOf(payment) === transaction
-    ? fault('payment_mismatch', 'the refund names the transaction of the charge')
+    ? fault('payment_mismatch', 'The refund names the transaction of the charge.')
     : null;
 }
 
@@ -82,7 +91,7 @@ const transactionOf = (payment: Payment): string | null =>
 export function booksFault(sums: Sums): Fault | null {
   if (isBalanced(sums)) return null;
   const { network, asset, charged, served, refunded, open } = sums;
-  const message = `the payments in ${asset} on ${network} do not balance: charged ${charged} is not served ${served} + refunded ${refunded} + open ${open}`;
+  const message = `The payments in ${asset} on ${network} do not balance: charged ${charged} is not served ${served} + refunded ${refunded} + open ${open}.`;
   return fault('books_unbalanced', message);
 }
 
@@ -91,26 +100,30 @@ export function paidFaults(started: JobStarted, history: PaymentHistory | null):
   const { jobId, payment } = started;
   if (payment === null) return [];
   if (history === null || history.payment.status === 'absent') {
-    return [fault('payment_missing', 'the job names a payment that the log does not have')];
+    return [fault('payment_missing', `Job ${jobId} names a payment that is not in the log.`)];
   }
   const faults: Fault[] = [];
   const mismatch = (message: string) => faults.push(fault('payment_mismatch', message));
   if (history.servedBy !== null)
-    faults.push(fault('payment_used_twice', `the payment has bought ${history.servedBy} already`));
+    faults.push(
+      fault('payment_used_twice', `The payment of job ${jobId} has already bought job ${history.servedBy}.`),
+    );
   // It can be refunded or found missing while the job is being started; `unpaidFault` requires that its request is not sent.
   if (history.takenBack) return faults;
   if (!isCharged(history.payment)) {
-    mismatch('the payment is not settled when the job starts');
+    mismatch(`The payment of job ${jobId} is not settled when the job starts.`);
     return faults;
   }
   const { reserved, settled } = history.payment;
-  if (reserved.jobId !== jobId) mismatch(`the payment is reserved for ${reserved.jobId}`);
-  if (reserved.fingerprint !== started.fingerprint) mismatch('the payment was made for another request');
+  if (reserved.jobId !== jobId)
+    mismatch(`The payment of job ${jobId} is reserved for job ${reserved.jobId}.`);
+  if (reserved.fingerprint !== started.fingerprint)
+    mismatch(`The payment of job ${jobId} was made for another request.`);
   // The transaction can be corrected while the job is being started, which then states the earlier one.
   const { stated } = settled;
   const { transaction } = payment.transaction === stated?.transaction ? stated : settled;
   const fields = differing(payment, { ...reserved, transaction });
-  if (fields.length > 0) mismatch(`job and payment differ in ${fields.join(', ')}`);
+  if (fields.length > 0) mismatch(`Job ${jobId} and its payment differ in ${fields.join(', ')}.`);
   return faults;
 }
 
@@ -123,28 +136,29 @@ export const buysNothing = ({ payment, takenBack }: PaymentHistory): boolean =>
 
 /** The fault of a job that was executed although its payment bought nothing any more at its start. */
 export const unpaidFault = (
-  { errorCategory }: JobCompleted,
+  { jobId, errorCategory }: JobCompleted,
   { startedUnpaid }: PaymentHistory,
 ): Fault | null =>
   boughtNothing(errorCategory) || !startedUnpaid
     ? null
     : fault(
         'payment_mismatch',
-        'the job was executed, and before it the refund of its payment had begun or its charge was found missing',
+        `Job ${jobId} was executed, although the refund of its payment had begun or its charge was found missing before.`,
       );
 
 /** The parts of a decision that its job must match. `hash`: SHA-256 of JCS of its data, hex. */
 export type DecisionFacts = { readonly hash: string } & Pick<DecisionRecorded, 'recommendation'>;
 
 export function decisionFaults(started: JobStarted, history: DecisionFacts | null): readonly Fault[] {
-  if (started.decisionId === null) return [];
-  if (history === null) {
-    return [fault('decision_missing', 'the job names a decision that the log does not have')];
-  }
+  const { jobId, decisionId } = started;
+  if (decisionId === null) return [];
+  if (history === null)
+    return [fault('decision_missing', `Job ${jobId} names decision ${decisionId}, which is not in the log.`)];
   const mismatch = (message: string): Fault[] => [fault('decision_mismatch', message)];
   if (history.hash !== started.decisionHash)
-    return mismatch('the decision is not the one whose hash the job has');
-  if (history.recommendation !== 'pay_and_execute') return mismatch('the decision does not approve the job');
+    return mismatch(`Job ${jobId} states another hash than that of decision ${decisionId}.`);
+  if (history.recommendation !== 'pay_and_execute')
+    return mismatch(`Decision ${decisionId} does not approve job ${jobId}.`);
   return [];
 }
 
@@ -177,15 +191,16 @@ export function claimFault(
     if (paymentStream === null || hasEnded) return null;
     if (history?.payment.status !== 'absent' && history?.payment.reserved.jobId === jobId) return null;
     return history === null || history.payment.status === 'absent'
-      ? fault('payment_missing', 'the claim names a payment that the log does not have')
-      : fault('payment_mismatch', 'the claim names a payment that was not reserved for its job');
+      ? fault('payment_missing', `The claim of job ${jobId} names a payment that is not in the log.`)
+      : fault('payment_mismatch', `The claim of job ${jobId} names a payment that is not reserved for it.`);
   }
   const isRetention = event.data.reason === 'retention_over';
   if (isRetention ? isOver : hasEnded) return null;
   // Earlier releases of the service freed the key when the refund began.
   if (!isRetention && history?.payment.status === 'refunding' && history.payment.reserved.jobId === jobId)
     return null;
-  const message = `the key is released, and ${isRetention ? `the log has no end of ${jobId}` : 'its payment has not ended'}`;
+  const lacking = isRetention ? 'the log has no end of the job' : 'the payment of the job has not ended';
+  const message = `The idempotency key of job ${jobId} is released, but ${lacking}.`;
   return fault('claim_event_impossible', message);
 }
 
@@ -200,14 +215,14 @@ export function claimedFaults(
 ): readonly Fault[] {
   if (started.claimStream === null || payment?.payment.status === 'refunded') return [];
   if (claim === null) {
-    return [fault('claim_missing', 'the job names a claim that the log does not have')];
+    return [fault('claim_missing', `Job ${started.jobId} names a claim that is not in the log.`)];
   }
   const mismatch = (message: string): Fault[] => [fault('claim_mismatch', message)];
   if (claim.status === 'free' || claim.claimed.jobId !== started.jobId)
-    return mismatch('the job starts and does not hold its key');
+    return mismatch(`Job ${started.jobId} starts and does not hold its idempotency key.`);
   if (claim.claimed.paymentStream !== started.paymentStream)
-    return mismatch('the key is held for another payment than that of the job');
+    return mismatch(`The idempotency key of job ${started.jobId} is held for another payment.`);
   return claim.claimed.fingerprint === started.fingerprint
     ? []
-    : mismatch('the key was claimed for another request');
+    : mismatch(`The idempotency key of job ${started.jobId} was claimed for another request.`);
 }

@@ -28,23 +28,23 @@ export function judgeClaim(
   const impossible = (message: string) => faults.push(fault('refund_event_impossible', message));
   for (const payment of released)
     if (!history.allocations.some((held) => held.payment === payment))
-      impossible(`it releases ${payment}, which the transaction was not claimed for`);
+      impossible(`The claim releases ${payment}, for which the transaction was not claimed.`);
   for (const transfer of transfers) {
     const pot = potKey(transfer);
     const amount = moved[pot] ?? transfer.amount;
     moved[pot] = amount;
     if (amount !== transfer.amount)
-      impossible(`an earlier claim states another amount of the transfer to ${transfer.payer}`);
+      impossible(`An earlier claim states another amount for the transfer to ${transfer.payer}.`);
     const claimed = allocations
       .filter((each) => potKey(each) === pot)
       .reduce((sum, each) => sum + BigInt(each.amount), 0n);
     if (claimed > BigInt(amount)) {
-      const message = `the refunds of ${transfer.payer} add up to ${claimed}, and the transfer moved ${amount}`;
+      const message = `The refunds to ${transfer.payer} add up to ${claimed}, but the transfer moved ${amount}.`;
       faults.push(fault('refund_exceeds_transfer', message));
     }
     for (const refund of transfer.refunds) {
       if (allocations.filter(({ payment }) => payment === refund.payment).length > 1)
-        impossible(`it claims the transaction twice for ${refund.payment}`);
+        impossible(`The transaction is claimed twice for the refund of ${refund.payment}.`);
       const found = mismatch(network, transfer, refund, paymentOf(refund.payment));
       if (found !== null) faults.push(found);
     }
@@ -59,7 +59,7 @@ function mismatch(
   payment: Payment | null,
 ): Fault | null {
   if (payment === null || payment.status === 'absent' || !('settled' in payment))
-    return fault('payment_missing', `the claim is for ${stream}, which the log does not have as charged`);
+    return fault('payment_missing', `The claim is for ${stream}, which the log does not have as charged.`);
   const { reserved } = payment;
   const fields = [
     reserved.network === network ? null : 'network',
@@ -70,7 +70,7 @@ function mismatch(
   ].filter((field) => field !== null);
   return fields.length === 0
     ? null
-    : fault('payment_mismatch', `claim and charge of ${stream} differ in ${fields.join(', ')}`);
+    : fault('payment_mismatch', `The claim and the charge of ${stream} differ in ${fields.join(', ')}.`);
 }
 
 /** null: the transaction was claimed for this refund. Version 1 had no claims. */
@@ -87,7 +87,10 @@ export function unclaimedFault(
   );
   return isClaimed
     ? null
-    : fault('refund_unclaimed', `${transaction} was not claimed for this refund before it`);
+    : fault(
+        'refund_unclaimed',
+        `Transaction ${transaction} was not claimed for the refund of ${stream} before it.`,
+      );
 }
 
 /** What is left of a claim at the end of the record: it is recorded, to be recorded, or void. */
@@ -102,6 +105,6 @@ export function claimEnd(
 }
 
 export function twice(stream: string, transaction: string, other: string): Fault {
-  const message = `${transaction} is claimed for the refund of ${stream}, and so is ${other} (unless the command that completes the former has not ended)`;
+  const message = `Transactions ${transaction} and ${other} are both claimed for the refund of ${stream}, unless the command that completes the former has not ended.`;
   return fault('payment_claimed_twice', message);
 }

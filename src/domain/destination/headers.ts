@@ -49,6 +49,9 @@ const SIGNED_TRIO = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
 
+/** Of the response of a target, whatever its caller and the operator choose. */
+export const RETURNED_HEADERS = ['content-type', 'retry-after'];
+
 export const isHeaderName = (name: string): boolean => TOKEN.test(name);
 
 /** Whether the header can be sent as it is. */

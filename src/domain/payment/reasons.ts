@@ -22,6 +22,11 @@ export const PAYMENT_REASONS = {
     meaning: "The signature is not by the key of the authorization's sender.",
     action: SIGN,
   },
+  wallet_not_deployed: {
+    meaning:
+      'The payer is a contract wallet that is not deployed, and the authorization is not valid yet: only a deployed wallet can be asked whether it accepts a signature for a later run.',
+    action: 'Deploy the wallet and sign again, or sign an authorization that is valid now.',
+  },
   unsupported_scheme: { meaning: 'The scheme is not `exact`.', action: SIGN },
   unsupported_payload_type: {
     meaning: 'The payload is no transfer with authorization (EIP-3009).',

@@ -62,6 +62,14 @@ export function checkRow(check: Check, holds: 'ok' | 'verified'): CheckRow & Pic
   };
 }
 
+/** How many of these checks hold, and how many could not be made. A check whose time has not come yet holds. */
+export function countText(states: readonly CheckState[]): string {
+  const held = states.filter((state) => ['ok', 'verified', 'pending'].includes(state)).length;
+  const unchecked = states.filter((state) => state === 'unchecked').length;
+  const rest = unchecked === 0 ? '' : `, ${unchecked} ${unchecked === 1 ? 'was' : 'were'} not checked`;
+  return `${held} of ${states.length} checks hold${rest}`;
+}
+
 const LOG_PROBLEMS: Readonly<Record<ProofProblem | 'future', string>> = {
   future: 'It is not in the log, and its date is more than a day ahead of this clock.',
   malformed: 'The given text is no proof file.',

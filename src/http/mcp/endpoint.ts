@@ -79,6 +79,7 @@ export function mcpRoutes(
     check: schemaCheck(McpMessage),
     maxBytes: LIMITS.mcpMessageBytes.max,
     maxDepth: LIMITS.mcpMessageDepth.max,
+    part: '/params/arguments',
   };
   // The SDK takes a tenth of a second to load.
   const server = lazily(async () =>

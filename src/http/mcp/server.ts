@@ -25,6 +25,7 @@ import {
 import type { Facts } from '#src/discovery/facts.ts';
 import { fromBase64, fromUtf8, toBase64, utf8 } from '#src/domain/encoding.ts';
 import { SERVICE } from '#src/domain/limits.ts';
+import { portableSchema } from '#src/domain/portable-schema.ts';
 import { Closed, Count } from '#src/domain/schema-parts.ts';
 import type { Endpoint, Operation } from '#src/http/endpoint.ts';
 import type { Routed } from '#src/http/request/pipeline.ts';
@@ -129,8 +130,8 @@ function listedTool(tool: ServedTool, facts: Facts): Tool {
     name,
     title,
     description: toolDescription(tool, facts),
-    inputSchema: { ...inputSchemaOf(tool), type: 'object' },
-    outputSchema: { type: 'object', anyOf: outputs },
+    inputSchema: { ...portableSchema(inputSchemaOf(tool)), type: 'object' },
+    outputSchema: { type: 'object', anyOf: outputs.map((of) => portableSchema(of)) },
     annotations: { title, ...annotationsOf(tool) },
   };
 }

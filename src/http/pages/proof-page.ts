@@ -1,11 +1,13 @@
 // The proof page: the verification report, readable by people and without JavaScript, and what a receipt proves. And its
 // badge, one word for the status of a job: always 200, so that a page that shows it is never broken.
 import type { JobRecord } from '#projections/job/query.ts';
-import type { Deployment } from '#src/discovery/facts.ts';
+import { type Deployment, networkName } from '#src/discovery/facts.ts';
 import { ROUTES } from '#src/discovery/routes.ts';
-import type { Check, VerificationReport } from '#src/domain/receipt/report.ts';
-import { checkRow } from '#src/domain/receipt/texts.ts';
+import { PaymentFacts } from '#src/domain/event-fields.ts';
+import type { VerificationReport } from '#src/domain/receipt/report.ts';
+import { checkRow, countText } from '#src/domain/receipt/texts.ts';
 import { Fault, isRefused } from '#src/domain/refusal.ts';
+import { shapeCheck } from '#src/domain/shape-check.ts';
 import { parseCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 import { statedCosigners } from '#src/domain/transparency/cosignature.ts';
 import type { Settings } from '#src/http/deps.ts';
@@ -34,6 +36,8 @@ export type ProofPageDeps = StandingDeps &
     /** The script that the pages run: the verifier, built beforehand. */
     readonly verifyScript: string;
     readonly transparency: Pick<Transparency, 'latest'>;
+    /** An amount as people read it: `$0.003 USDC`. */
+    readonly amountText: (paid: Pick<PaymentFacts, 'network' | 'asset' | 'amount'>) => Promise<string>;
     readonly logger: Logger;
     readonly clock: Clock;
   };
@@ -63,7 +67,7 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
           title: `Proof: ${standing.state}`,
           description: 'The state of one relayed call, with every check of its receipt.',
           path: ROUTES.proofPage.path.replace(/:\w+/, () => id),
-          content: proof(standing, links, deps.transparency.latest() !== null, deps),
+          content: proof(standing, links, await essentials(standing, deps), deps),
           scripted: typeof standing.report?.receiptId === 'string',
         });
       },
@@ -87,22 +91,25 @@ export function proofPageRoutes(deps: ProofPageDeps): Endpoint[] {
 const noProof = (message: string) => markup`<h1>No proof here</h1><p class="lead">${message}</p>
 <p>An identifier begins with <code>job_</code> or <code>rcpt_</code>; records are kept for a limited time. Newest ones: <a href="${ROUTES.frontPage.path}#${RECENT_PROOFS}">recent proofs</a>.</p>`;
 
-/** `logged`: this relay keeps a transparency log. */
+/** `first`: the facts above all others. */
 function proof(
   standing: Standing,
   links: Links,
-  logged: boolean,
+  first: Readonly<Record<string, string>>,
   { settings, transparency }: Pick<ProofPageDeps, 'settings' | 'transparency'>,
 ): Markup {
+  // This relay keeps a transparency log.
+  const logged = transparency.latest() !== null;
   const { state, job, report } = standing;
   return markup`<h1>Proof of one relayed call <span class="pill ${state}">${state}</span></h1>
 <p class="lead">${inWords(standing)}</p>
+${facts(first)}
 ${report === null ? NOTHING : checksOf(report, links, logged)}
 ${cosignersOf(report, transparency.latest())}
 <h2>The call, as this relay reports it</h2>${job === null ? markup`<p>The job is no longer retained; its receipt is.</p>` : NOTHING}
 ${facts({ ...(job && jobFacts(job)), ...(report && receiptFacts(report)) })}
 ${report === null ? NOTHING : whatItProves(settings.witnesses)}
-<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can disclose each of them.</p>
+<h2>What is redacted</h2><p>${REDACTION_POLICY.summary} The receipt holds salted hashes of the rest: its payer can disclose each of them.</p><div id="redacted"></div>
 <h2>For machines</h2><ul>${addresses(standing, links, logged).map((link) => markup`<li><a href="${link}">${link}</a></li>`)}</ul>`;
 }
 
@@ -121,8 +128,12 @@ function cosignersOf(report: VerificationReport | null, checkpoint: string | nul
 
 /** One table: the relay's results, which the script of the page (src/verify/page) replaces with those of the reader's browser. */
 function checksOf({ receiptId, checks }: VerificationReport, links: Links, logged: boolean): Markup {
-  const table = markup`<table id="checks"><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${checks.map(rowOf)}</tbody></table>
-<p class="note">Checked by this relay: ${checks.filter(({ ok }) => ok).length} of ${checks.length} checks hold. <span class="ok">ok</span> is what the relay says, <span class="verified">verified</span> what your own browser has checked.</p>`;
+  const rows = checks.map((check) => checkRow(check, 'ok'));
+  const count = countText(rows.map(({ state }) => state));
+  const isOpen = checks.every(({ ok }) => ok) ? NOTHING : markup` open`;
+  const table = markup`<details id="own-rows"${isOpen}><summary id="own-count">${count}</summary>
+<table id="checks" class="checks"><thead><tr><th scope="col">Result</th><th scope="col">Check</th></tr></thead><tbody>${rows.map(rowOf)}</tbody></table></details>
+<p class="note">Checked by this relay: ${count}. <span class="ok">ok</span> is what the relay says, <span class="verified">verified</span> what your own browser has checked.</p>`;
   if (receiptId === null) return markup`<section class="own"><h2>Every check</h2>${table}</section>`;
   const of = ({ path }: { readonly path: string }) =>
     path.replace(/:\w+/, () => encodeURIComponent(receiptId));
@@ -134,10 +145,9 @@ ${table}<div id="own-findings"><p>Without a script, save <a href="${of(ROUTES.re
 ${commandLine(links.at(ROUTES.jwks.path), logged ? links.logProof(receiptId) : null)}</div></section>`;
 }
 
-function rowOf(check: Check): Markup {
-  const { state, label, name, more } = checkRow(check, 'ok');
+function rowOf({ state, label, name, more }: ReturnType<typeof checkRow>): Markup {
   const values = more === null ? NOTHING : markup`<br><span class="note">${more}</span>`;
-  return markup`<tr data-check="${name}"><td><span class="pill ${state}">${state}</span></td>
+  return markup`<tr data-check="${name}" data-state="${state}"><td><span class="pill ${state}">${state}</span></td>
 <td>${label} <code class="muted">${name}</code>${values}</td></tr>`;
 }
 
@@ -148,6 +158,32 @@ function inWords({ state, report }: Standing): string {
     ? 'This relay says that every check of the receipt holds.'
     : 'The call failed. This relay says that every check of the receipt holds: that the call failed is what it proves.';
 }
+
+/** What a reader looks for first: how the call ended, when, and what was paid. */
+async function essentials({ job, report }: Standing, deps: Pick<ProofPageDeps, 'amountText'>) {
+  const answer = job?.responseStatus ?? null;
+  const isOver = job !== null && job.status !== 'running';
+  const outcome = `${job?.status}, ${answer === null ? `no answer (${job?.errorCategory})` : `the target answered ${answer}`}`;
+  return {
+    ...(isOver ? { Outcome: outcome } : {}),
+    ...(job === null ? {} : { [isOver ? 'Completed' : 'Started']: isOver ? job.updatedAt : job.createdAt }),
+    ...(report === null ? {} : { Paid: await paidText(report, deps) }),
+  };
+}
+
+/** Of the check that compares the payment of the job with that of its receipt. */
+async function paidText(
+  { checks }: VerificationReport,
+  { amountText }: Pick<ProofPageDeps, 'amountText'>,
+): Promise<string> {
+  const compared = checks.find(({ name }) => name === 'payment_matches')?.details;
+  const payment = compared !== undefined && 'expected' in compared ? compared.expected : undefined;
+  if (payment === null) return 'nothing: payment is off';
+  if (!isPayment(payment)) return 'unknown';
+  return `${await amountText(payment)} on ${networkName(payment.network)}`;
+}
+
+const isPayment = shapeCheck(PaymentFacts);
 
 const jobFacts = (job: JobRecord) => ({
   Job: job.id,

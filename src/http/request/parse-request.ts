@@ -9,7 +9,7 @@ import type { Payer, PaymentGate, RouteRefused } from './payment-gate.ts';
 import { readBodyWithin, type Unread } from './read-body.ts';
 import { contextOf, countedAs, type RequestContext } from './request-context.ts';
 import { parseStrictJson } from './strict-json.ts';
-import { type InvalidRequest, invalidRequest, type SchemaCheck } from './validation.ts';
+import { type InputFault, type InvalidRequest, invalidRequest, type SchemaCheck } from './validation.ts';
 
 export type ParseDeps = { readonly quota: Quota; readonly clock: Clock };
 
@@ -18,6 +18,13 @@ export type BodyRules<S extends TSchema> = {
   readonly check: SchemaCheck<S>;
   readonly maxBytes?: number;
   readonly maxDepth?: number;
+  /** JSON pointer of the part that is a body of its own: faults within it are placed there. */
+  readonly part?: string;
+};
+
+type PaidRules<S extends TSchema> = BodyRules<S> & {
+  /** Refuses a request by its headers alone, before a payment is asked for. */
+  readonly judgeHeaders: (headers: Headers) => Allowed | InvalidRequest;
 };
 
 /** What can be refused of any body before it is judged, for the OpenAPI document. */
@@ -43,11 +50,13 @@ export async function parseRequest<S extends TSchema>(
 export async function parsePaidRequest<S extends TSchema>(
   deps: ParseDeps,
   request: Request,
-  rules: BodyRules<S>,
+  rules: PaidRules<S>,
   gate: PaymentGate,
 ): Promise<(Parsed<Static<S>> & Payer) | RouteRefused> {
   const bytes = await readBytes(deps, request, rules);
   if (!(bytes instanceof Uint8Array)) return bytes;
+  const judged = rules.judgeHeaders(request.headers);
+  if (isRefused(judged)) return judged;
   if (!gate.isOpen(request)) {
     return {
       ...refused('payment_required', 'This call has to be paid for.'),
@@ -153,7 +162,7 @@ export async function readBody(
 function readJson<S extends TSchema>(
   bytes: Uint8Array,
   headers: Headers,
-  { check, maxDepth }: BodyRules<S>,
+  { check, maxDepth, part = '' }: BodyRules<S>,
 ): Parsed<Static<S>> | InvalidRequest | Refused<'invalid_json' | 'unsupported_media_type'> {
   if (bytes.byteLength === 0) return refused('invalid_json', 'A JSON body is required.');
   if (!isJson(headers)) {
@@ -162,10 +171,16 @@ function readJson<S extends TSchema>(
   const text = utf8Text(bytes);
   const parsed = text === null ? ({ outcome: 'syntax' } as const) : parseStrictJson(text, maxDepth);
   if (parsed.outcome === 'syntax') return refused('invalid_json', 'The body is not JSON in UTF-8.');
-  if (parsed.outcome === 'faults') return invalidRequest(parsed.faults);
+  if (parsed.outcome === 'faults') return invalidRequest(parsed.faults.map((fault) => placedIn(part, fault)));
   const { value } = parsed;
   return check.matches(value) ? { body: value } : invalidRequest(check.faults(value));
 }
+
+/** `part`: see `BodyRules`. */
+const placedIn = (part: string, { path, message }: InputFault): InputFault => ({
+  path: path.startsWith(`${part}/`) ? path.slice(part.length) : path,
+  message,
+});
 
 function isJson(headers: Headers): boolean {
   const encoding = headers.get('content-encoding') ?? 'identity';

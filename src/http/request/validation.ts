@@ -19,6 +19,10 @@ export function pointerPart(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
+/** What a refusal lists in its details. */
+export const faultsIn = ({ details }: Refused): readonly InputFault[] =>
+  Array.isArray(details) ? details : [];
+
 export const invalidRequest = (faults: readonly InputFault[]): InvalidRequest =>
   invalid('invalid_request', 'The request does not match its schema: see details.', faults);
 

@@ -59,7 +59,8 @@ export const ExecutionResponse = Closed({
       {
         status: HttpStatus,
         headers: Type.Record(Type.String(), Type.String(), {
-          description: 'content-type and retry-after, where the target sent them.',
+          description:
+            'content-type, retry-after and what this relay shows beside them, where the target sent them.',
         }),
         encoding: oneOf('utf8', 'base64'),
         body: Type.String({

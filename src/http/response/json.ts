@@ -4,7 +4,7 @@
 export const ON_EVERY_ANSWER = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers':
-    'payment-required, payment-response, x-payment-response, x-request-id, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-policy',
+    'payment-required, payment-response, x-payment-response, x-request-id, preference-applied, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, ratelimit-policy',
   'x-content-type-options': 'nosniff',
 } as const;
 

@@ -16,6 +16,7 @@ import { Closed, HttpStatus, Instant, Link, Nullable, OneOf } from '#src/domain/
 import type { ProgressOf, ReadsOf, Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint } from '#src/http/endpoint.ts';
 import { findById, recordEndpoint } from '#src/http/records.ts';
+import { withHeaderKey } from '#src/http/request/idempotency-header.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { type Links, linksFrom, proofLinks } from '#src/http/response/links.ts';
@@ -134,8 +135,11 @@ export function decisionRoutes(deps: DecisionDeps): Endpoint[] {
         400: 'The request is malformed.',
         503: 'A part of the service is unavailable, and nothing was decided: see error.code.',
       },
-      async answer({ action, buyerPolicy = {} }, client) {
-        const decided = await deps.decide({ action, buyerPolicy }, client);
+      async answer({ action, buyerPolicy = {} }, client, headers) {
+        const keyed = withHeaderKey(action, headers, '/action');
+        if (isRefused(keyed)) return keyed;
+        const hasKey = keyed.idempotencyKey !== undefined;
+        const decided = await deps.decide({ action, hasKey, buyerPolicy }, client);
         return isRefused(decided) ? decided : decisionShown(linked(notExecuted(decided)));
       },
     }),

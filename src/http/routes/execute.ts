@@ -9,7 +9,7 @@ import { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { ALLOWED, isRefused, type Refused } from '#src/domain/refusal.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint } from '#src/http/endpoint.ts';
-import { idempotencyKeyOf } from '#src/http/request/idempotency-header.ts';
+import { judgeKey, withHeaderKey } from '#src/http/request/idempotency-header.ts';
 import {
   BODY_ERRORS,
   type ParseDeps,
@@ -17,10 +17,10 @@ import {
   parsePaidRequest,
   rateRule,
 } from '#src/http/request/parse-request.ts';
-import { type GateDeps, paymentGate } from '#src/http/request/payment-gate.ts';
+import { type GateDeps, paymentGate, type RouteRefused } from '#src/http/request/payment-gate.ts';
 import { prefersRepresentation, REPRESENTATION } from '#src/http/request/preference.ts';
 import { contextOf, countedAs } from '#src/http/request/request-context.ts';
-import { type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
+import { faultsIn, type SchemaCheck, schemaCheck } from '#src/http/request/validation.ts';
 import {
   ExecutionResponse,
   executionShown,
@@ -32,6 +32,7 @@ import {
 } from '#src/http/response/execution-response.ts';
 import { json } from '#src/http/response/json.ts';
 import { linksFrom } from '#src/http/response/links.ts';
+import { readRequest } from '#src/usecases/decisions/judge-request.ts';
 import type { Guided, GuidedInput } from '#src/usecases/execution/execute-guided-webhook.ts';
 import type { ExecuteInput, Execution } from '#src/usecases/execution/execution-call.ts';
 import type { Transparency } from '#src/usecases/transparency/proofs.ts';
@@ -58,10 +59,10 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
         409: 'The idempotency key (idempotencyKey, or the request header Idempotency-Key, or the id of the extension payment-identifier in the payment of a request that has none) or the payment is in use for another request, or its first call is still running. details.paymentState: the payment of the first call is being settled (reserved), not confirmed yet (unconfirmed) or being refunded (refunding); nothing was charged for this one.',
       },
       withKey(request, headers) {
-        const idempotencyKey = idempotencyKeyOf(headers, request.idempotencyKey, '/idempotencyKey');
-        if (idempotencyKey === undefined) return { body: request };
-        return typeof idempotencyKey === 'string' ? { body: { ...request, idempotencyKey } } : idempotencyKey;
+        const keyed = withHeaderKey(request, headers);
+        return isRefused(keyed) ? keyed : { body: keyed };
       },
+      read: (request) => readRequest(request),
       async execute(request, caller) {
         const unguided = { decisionId: null, decisionHash: null, approval: ALLOWED } as const;
         const execution = await deps.execute({ route: 'execute/webhook', ...unguided, request, ...caller });
@@ -79,9 +80,10 @@ export function executeRoutes(deps: ExecuteDeps): Endpoint[] {
       },
       // The decision is the key, of the action as it was decided.
       withKey(request, headers) {
-        const key = idempotencyKeyOf(headers, request.action.idempotencyKey, '/action/idempotencyKey');
-        return typeof key === 'object' ? key : { body: request };
+        const keyed = withHeaderKey(request.action, headers, '/action');
+        return isRefused(keyed) ? keyed : { body: request };
       },
+      read: ({ action }) => readRequest(action, '/action'),
       async execute(request, caller) {
         const guided = await deps.executeGuided({ ...request, ...caller });
         if (isRefused(guided)) return guided;
@@ -101,6 +103,8 @@ type PaidEndpoint<S extends TSchema> = {
   readonly errors: Readonly<Record<number, string>>;
   /** With the key of the header Idempotency-Key if it has none. */
   withKey(body: Static<S>, headers: Headers): Parsed<Static<S>> | Refused<'invalid_request'>;
+  /** What a body that fits its schema is refused for all the same. */
+  read(body: Static<S>): object | Refused<'invalid_request'>;
   /** `caller`: who calls, and how. `shown`: the body of the answer, made when the payment header is. */
   execute(
     body: Static<S>,
@@ -114,7 +118,7 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
   const gate = paymentGate(deps, route);
   const links = linksFrom(baseUrl);
   // One rule for both: the paid routes share a caller's rate.
-  const rules = { check, rates: [rateRule('execute', rateLimitPerMinute)] };
+  const rules = { check, rates: [rateRule('execute', rateLimitPerMinute)], judgeHeaders: judgeKey };
   const operation = {
     body: PAID_ROUTES[route].inputSchema,
     example: PAID_ROUTES[route].inputExample,
@@ -132,9 +136,16 @@ function paidEndpoint<S extends TSchema>(deps: ExecuteDeps, paid: PaidEndpoint<S
       ...errors,
     },
   } as const;
+  /** A 402 says what the request would be refused for, before anything is signed for it. */
+  function hinted(refusal: RouteRefused, headers: Headers): RouteRefused {
+    if (!check.matches(refusal.body)) return refusal;
+    const keyed = paid.withKey(refusal.body, headers);
+    const read = isRefused(keyed) ? keyed : paid.read(keyed.body);
+    return isRefused(read) ? { ...refusal, hints: faultsIn(read) } : refusal;
+  }
   return endpoint(PAID_ROUTES[route], operation, async ({ request }) => {
     const parsed = await parsePaidRequest(deps, request, rules, gate);
-    if (isRefused(parsed)) return gate.refuse(parsed);
+    if (isRefused(parsed)) return gate.refuse(hinted(parsed, request.headers));
     const { presented, payer } = parsed;
     const keyed = paid.withKey(parsed.body, request.headers);
     if (isRefused(keyed)) return gate.refuse(keyed);

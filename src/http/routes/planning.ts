@@ -7,7 +7,7 @@ import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import type { WebhookRequest } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { HandoffActions, HandoffPackage, HandoffRequest } from '#src/domain/planning/handoff.ts';
-import { isRefused, type Refused } from '#src/domain/refusal.ts';
+import { ALLOWED, isRefused, type Refused } from '#src/domain/refusal.ts';
 import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
 import {
   ActivePaymentPolicy,
@@ -18,6 +18,7 @@ import {
 import { Closed, Instant, Link, Nullable, Warnings } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
+import { refuseKey, withHeaderKey } from '#src/http/request/idempotency-header.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { invalid, MAX_FAULTS, schemaCheck } from '#src/http/request/validation.ts';
 import { linksFrom } from '#src/http/response/links.ts';
@@ -103,7 +104,9 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
       rates: [rateRule('handoff', settings.rateLimitPerMinute)],
       ok: ['The package, or why the target is refused.', HandoffResponse],
       errors: { 400: 'The request is malformed, or an action is: see error.code.', 503: PART_UNAVAILABLE },
-      async answer({ actions, ...task }, client) {
+      async answer({ actions, ...given }, client, headers) {
+        const task = withHeaderKey(given, headers);
+        if (isRefused(task)) return task;
         if (!actionsCheck.matches(actions)) {
           const message = 'The actions do not match their schema: see details.';
           return invalid('invalid_handoff_actions', message, actionsCheck.faults(actions), '/actions');
@@ -134,10 +137,13 @@ export function planningRoutes(deps: PlanningDeps): Endpoint[] {
         settings.schedules === undefined ? SchedulePreviewResponse : ActivePreviewResponse,
       ],
       errors: { 400: 'The request is malformed, or the schedule is: see error.code.', 503: PART_UNAVAILABLE },
-      async answer(asked, client) {
-        if (!scheduleCheck.matches(asked.schedule)) return malformedSchedule(asked.schedule);
-        const { webhook: asks, schedule: plan } = asked;
-        const preview = await deps.previewSchedule({ webhook: asks, schedule: plan }, client);
+      async answer({ webhook: asks, schedule: plan }, client, headers) {
+        if (!scheduleCheck.matches(plan)) return malformedSchedule(plan);
+        const unkeyed = settings.schedules === undefined ? ALLOWED : refuseKey(headers);
+        if (isRefused(unkeyed)) return unkeyed;
+        const keyed = withHeaderKey(asks, headers, '/webhook');
+        if (isRefused(keyed)) return keyed;
+        const preview = await deps.previewSchedule({ webhook: keyed, schedule: plan }, client);
         if (isRefused(preview)) return preview;
         const { schedule, nextRuns, webhook, warnings } = preview;
         return {

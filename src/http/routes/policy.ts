@@ -8,6 +8,7 @@ import { isRefused, type Refused } from '#src/domain/refusal.ts';
 import { Closed, Count, Link, Nullable, Warnings } from '#src/domain/schema-parts.ts';
 import type { Settings } from '#src/http/deps.ts';
 import { bodyEndpoint, type Endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
+import { withHeaderKey } from '#src/http/request/idempotency-header.ts';
 import { type ParseDeps, rateRule } from '#src/http/request/parse-request.ts';
 import { schemaCheck } from '#src/http/request/validation.ts';
 import { ErrorBody } from '#src/http/response/errors.ts';
@@ -81,7 +82,9 @@ export function policyRoutes(deps: PolicyDeps): Endpoint[] {
       rates: [rateRule('policy-check', settings.rateLimitPerMinute)],
       ok: ['The verdict, allowed or not.', PolicyCheckResponse],
       errors: { 400: 'The request is malformed.', 503: PART_UNAVAILABLE },
-      async answer(request, client) {
+      async answer(body, client, headers) {
+        const request = withHeaderKey(body, headers);
+        if (isRefused(request)) return request;
         const found = await deps.checkPolicy({ request }, client);
         if (isRefused(found)) return found;
         return {

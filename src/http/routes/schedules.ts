@@ -6,11 +6,12 @@ import { UNKNOWN_RUN } from '#src/discovery/paid-routes.ts';
 import { SCHEDULE_ROUTES as ROUTES } from '#src/discovery/routes.ts';
 import { SCHEDULE_ANSWER_EXAMPLE, SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { ID_PATTERN } from '#src/domain/ids.ts';
+import { bodyWarnings } from '#src/domain/job/webhook-request.ts';
 import { LIMITS } from '#src/domain/limits.ts';
 import { ALLOWED, type Allowed, isRefused, type Refused, refused } from '#src/domain/refusal.ts';
 import type { upcomingRuns } from '#src/domain/schedule/commands.ts';
 import { PaidSchedule, ScheduleRequest } from '#src/domain/schedule/plan.ts';
-import { Closed, Count, Instant, Link, Nullable, OneOf } from '#src/domain/schema-parts.ts';
+import { Closed, Count, Instant, Link, Nullable, OneOf, Warnings } from '#src/domain/schema-parts.ts';
 import type { ProgressOf, Settings } from '#src/http/deps.ts';
 import { type Endpoint, endpoint, PART_UNAVAILABLE } from '#src/http/endpoint.ts';
 import { findForSure } from '#src/http/records.ts';
@@ -25,7 +26,7 @@ import {
 } from '#src/http/request/parse-request.ts';
 import { type GateDeps, paymentGate, type RouteRefused } from '#src/http/request/payment-gate.ts';
 import { contextOf, countedAs } from '#src/http/request/request-context.ts';
-import { schemaCheck } from '#src/http/request/validation.ts';
+import { faultsIn, schemaCheck } from '#src/http/request/validation.ts';
 import { json } from '#src/http/response/json.ts';
 import { type Links, linksFrom } from '#src/http/response/links.ts';
 import type { TicketOffer } from '#src/ports/payment-protocol.ts';
@@ -68,6 +69,9 @@ export const BoughtResponse = Closed({
     Closed({ n: Type.Integer({ minimum: 1 }), dueAt: Instant, state: OneOf('funded', 'unfunded') }),
   ),
   fundedRuns: Count,
+  warnings: Type.Optional(
+    Type.Array(Warnings.items, { description: 'Of the request that is scheduled, when it is defined.' }),
+  ),
   links: ScheduleLinks,
 });
 
@@ -162,7 +166,7 @@ const PAID_ERRORS = {
 
 function createEndpoint(deps: Deps, links: Links): Endpoint {
   const gate = paymentGate(deps, 'execute/webhook');
-  const rules = { check, rates: rates(deps) };
+  const rules = { check, rates: rates(deps), judgeHeaders: refuseKey };
   const { summary, description } = ROUTES.createSchedule;
   const offerOf = (quote: Quote | null): TicketOffer =>
     quote === null
@@ -175,7 +179,8 @@ function createEndpoint(deps: Deps, links: Links): Endpoint {
         };
   async function refuse(refusal: RouteRefused, body: unknown): Promise<Response> {
     const quote = check.matches(body) ? await deps.quoteSchedule(body) : null;
-    return gate.refuse(refusal, offerOf(quote !== null && isRefused(quote) ? null : quote));
+    if (quote === null || !isRefused(quote)) return gate.refuse(refusal, offerOf(quote));
+    return gate.refuse({ ...refusal, hints: faultsIn(quote) }, offerOf(null));
   }
   const operation = {
     body: ScheduleRequest,
@@ -187,10 +192,11 @@ function createEndpoint(deps: Deps, links: Links): Endpoint {
   return endpoint(ROUTES.createSchedule, operation, async ({ request }) => {
     const parsed = await parsePaidRequest(deps, request, rules, gate);
     if (isRefused(parsed)) return refuse(parsed, 'body' in parsed ? parsed.body : null);
-    const unkeyed = refuseKey(request.headers);
-    if (isRefused(unkeyed)) return unkeyed;
     const bought = await deps.create(parsed.body, buyerOf(deps, request, parsed));
-    return isRefused(bought) ? refuse(bought, parsed.body) : json(201, shown(deps, links, bought));
+    if (isRefused(bought)) return refuse(bought, parsed.body);
+    const warnings = bodyWarnings(parsed.body.webhook);
+    const warned = warnings.length === 0 ? {} : { warnings };
+    return json(201, { ...shown(deps, links, bought), ...warned });
   });
 }
 
@@ -228,11 +234,11 @@ function fundEndpoint(deps: Deps, links: Links): Endpoint {
     // What is in the body means nothing.
     const body = await readBody(request, deps.clock, LIMITS.requestBodyBytes.max);
     if (!(body instanceof Uint8Array)) return body;
+    const unkeyed = refuseKey(request.headers);
+    if (isRefused(unkeyed)) return unkeyed;
     if (!gate.isOpen(request)) return refuse(refused('payment_required', 'This run has to be paid for.'), id);
     const payer = await gate.identify(request);
     if (isRefused(payer)) return refuse(payer, id);
-    const unkeyed = refuseKey(request.headers);
-    if (isRefused(unkeyed)) return unkeyed;
     const bought = await deps.fund(id, buyerOf(deps, request, payer));
     return isRefused(bought) ? refuse(bought, id) : json(201, shown(deps, links, bought));
   });

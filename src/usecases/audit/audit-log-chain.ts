@@ -165,7 +165,7 @@ export function auditRefunds(states: StreamStates, from = 0) {
 
   /** A transaction refunds for one owner only. */
   const shared = (network: string, transaction: string, owner: string): readonly Fault[] =>
-    states.otherOwner(`refund ${network} ${transaction}`, owner) === null ? [] : [SHARED];
+    states.otherOwner(`refund ${network} ${transaction}`, owner) === null ? [] : [sharedFault(transaction)];
 
   return {
     count: () => count,
@@ -214,4 +214,5 @@ export function auditRefunds(states: StreamStates, from = 0) {
 
 const statedName = (number: number): string => `stated ${ordinal(number)}`;
 
-const SHARED: Fault = fault('payment_shared', 'its transfer has refunded another payer');
+const sharedFault = (transaction: string): Fault =>
+  fault('payment_shared', `The transfer of transaction ${transaction} has refunded another payer.`);

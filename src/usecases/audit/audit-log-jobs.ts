@@ -1,7 +1,7 @@
 // Jobs in an audit: each stream is folded from its start to its receipt, and its events are then forgotten.
 
 import { type EventLocation, type Fault, type Found, fault } from '#src/domain/audit/finding.ts';
-import { jobFaults, RECEIPT_REPEATED, receiptFaults } from '#src/domain/audit/judge-job.ts';
+import { jobFaults, receiptFaults, receiptRepeated } from '#src/domain/audit/judge-job.ts';
 import { jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { JobStarted } from '#src/domain/events/job.ts';
@@ -34,7 +34,11 @@ type JobVerdict = {
   readonly verified: Promise<readonly Fault[]> | null;
 };
 
-const OVER: Fault = fault('job_event_impossible', 'the job has ended: its receipt was recorded before');
+const afterReceipt = ({ type, data: { jobId } }: JobEvent): Fault =>
+  fault(
+    'job_event_impossible',
+    `The event ${type} of job ${jobId} follows the receipt of the job, which ends it.`,
+  );
 
 export function auditJobs({ states, primitives, keys, leaves, started, completed, from }: JobDeps) {
   const counts = { jobs: 0, receipts: 0, ...from };
@@ -79,7 +83,8 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
     if (damaged) return { ...NOTHING, payload: read.payload };
     const faults = [...jobFaults(job, event)];
     const other = states.otherOwner(`receipt ${receiptId}`, stream);
-    if (other !== null) faults.push(fault('receipt_id_repeated', `a receipt of ${other} has the same id`));
+    if (other !== null)
+      faults.push(fault('receipt_id_repeated', `A receipt of ${other} has the same id, ${receiptId}.`));
     if (job.status !== 'completed') return { ...NOTHING, faults };
     const chained = events.map((stored) => ({ ...stored, revision: BigInt(stored.revision) }));
     const verified = receiptFaults(job, chained, event.data, read, keys(), primitives);
@@ -92,10 +97,10 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
       const known = states.get('job', recorded.stream) ?? FRESH;
       if (event.type === 'ReceiptSigned') {
         counts.receipts++;
-        if (known.job === null) return { ...NOTHING, faults: [RECEIPT_REPEATED] };
+        if (known.job === null) return { ...NOTHING, faults: [receiptRepeated(event.data)] };
         return receipt(recorded, event, location, known);
       }
-      if (known.job === null) return { ...NOTHING, faults: [OVER] };
+      if (known.job === null) return { ...NOTHING, faults: [afterReceipt(event)] };
       if (known.damaged) return NOTHING;
       return { ...NOTHING, faults: follow(recorded, event, location, known) };
     },
@@ -126,7 +131,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
         if (known.job !== null || known.iat === null) continue;
         const key = compromised.get(known.keyId);
         if (key === undefined || known.iat >= key.from || known.leaf < key.kept) continue;
-        const message = `its key is compromised, and the checkpoint that you kept from before covers ${key.kept} leaves without it: a thief of the key can have dated it back`;
+        const message = `The key of the receipt is compromised, and the checkpoint that you kept from before the compromise covers ${key.kept} leaves without the receipt: it can have been signed with the stolen key and backdated.`;
         yield { fault: fault('receipt_date_unproven', message), location: known.last };
       }
     },
@@ -136,7 +141,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
     *unfinished(): Generator<Found> {
       for (const [, known] of states.open('job', STREAM.job(''))) {
         if (known.job === null || known.lost || known.damaged || known.job.status === 'absent') continue;
-        const message = 'the job is completed and has no receipt';
+        const message = `Job ${known.last.jobId} is completed and has no receipt.`;
         if (known.job.status !== 'completed') open++;
         else yield { fault: fault('receipt_missing', message), location: known.last };
       }

@@ -31,14 +31,15 @@ export function auditKeys(trusted: readonly KeyRecord[] | null, from: readonly K
       const after = find(keyId);
       if (event.type === 'SigningKeyRetired')
         return before === undefined || after === undefined
-          ? { faults: [impossible('the key was never announced')], ended: null }
+          ? { faults: [impossible(`Key ${keyId} is retired and was never announced.`)], ended: null }
           : { faults: [], ended: [before, after] };
       const { x, purpose } = event.data;
-      const faults: Fault[] = before === undefined ? [] : [impossible('the key was announced before')];
+      const faults: Fault[] =
+        before === undefined ? [] : [impossible(`Key ${keyId} has already been announced.`)];
       if (toBase64url(sha256(utf8(thumbprintText(x)))) !== keyId)
-        faults.push(fault('key_id_mismatch', 'the id of the key is not its thumbprint'));
+        faults.push(fault('key_id_mismatch', `The key id ${keyId} is not the thumbprint of its public key.`));
       if (trusted?.every((known) => known.keyId !== keyId || known.purpose !== purpose))
-        faults.push(fault('key_untrusted', `the trusted key set lacks the key ${keyId}`));
+        faults.push(fault('key_untrusted', `The trusted key set lacks the key ${keyId}.`));
       return { faults, ended: null };
     },
     /** At the end. */
@@ -46,7 +47,7 @@ export function auditKeys(trusted: readonly KeyRecord[] | null, from: readonly K
       (trusted ?? [])
         .filter(({ keyId }) => find(keyId) === undefined)
         .map(({ keyId }) =>
-          fault('key_missing', `the record lacks the trusted key ${keyId}, or is older than the key set`),
+          fault('key_missing', `The record lacks the trusted key ${keyId}, or is older than the key set.`),
         ),
   };
 }
@@ -69,7 +70,7 @@ export function auditKept(kept: readonly KeptCheckpoint[], primitives: Primitive
         const before = faults.length;
         // Of a compromised key too: otherwise a relay could revoke its key and rewrite what the key has signed.
         if ((await verifyOwnCheckpoint(one.note, keys, primitives)) === null) {
-          const message = `no trusted checkpoint key has signed the checkpoint of ${one.source}`;
+          const message = `No trusted checkpoint key has signed the checkpoint of ${one.source}.`;
           faults.push(fault('kept_checkpoint_signature_invalid', message));
         }
         const facts = factsOf(one.size);

@@ -32,7 +32,7 @@ export function auditMoney(states: StreamStates, from: Books = []) {
     if (event.type !== 'PaymentReserved' && event.type !== 'PaymentDeferred') return null;
     const hash = toHex(sha256(utf8(identityText(event.data))));
     if (stream === STREAM.payment(hash)) return null;
-    return fault('stream_mismatch', 'the stream is named after another authorization');
+    return fault('stream_mismatch', `The stream ${stream} is named after another authorization.`);
   }
 
   function isOver(jobId: string): boolean {
@@ -58,7 +58,7 @@ export function auditMoney(states: StreamStates, from: Books = []) {
       const held = claim.status === 'held' ? claim : before;
       const holder = held.status === 'held' ? held.claimed : null;
       if (claim === before || holder === null) {
-        const message = `${holder === null ? 'no job' : holder.jobId} holds the key at this event`;
+        const message = `The event ${event.type} cannot follow: ${holder === null ? 'no job' : `job ${holder.jobId}`} holds the idempotency key.`;
         return [fault('claim_event_impossible', message)];
       }
       const { jobId, paymentStream } = holder;
@@ -69,10 +69,10 @@ export function auditMoney(states: StreamStates, from: Books = []) {
     },
     decision(
       { stream, data }: RecordedEvent,
-      { data: { recommendation } }: EventOf<'DecisionRecorded'>,
+      { data: { decisionId, recommendation } }: EventOf<'DecisionRecorded'>,
     ): readonly Fault[] {
       if (states.get('decision', stream) !== null) {
-        return [fault('decision_event_impossible', 'a decision is recorded once')];
+        return [fault('decision_event_impossible', `Decision ${decisionId} has already been recorded.`)];
       }
       const hash = toHex(sha256(utf8(canonicalJson(data))));
       states.put('decision', stream, { hash, recommendation });
@@ -101,7 +101,7 @@ export function auditMoney(states: StreamStates, from: Books = []) {
       const transaction = `transaction ${payment.network} ${payment.transaction}`.toLowerCase();
       const other = states.otherOwner(transaction, jobId);
       if (other === null) return faults;
-      const message = `its transaction has paid for ${other} already, unless a facilitator settles several payments in one`;
+      const message = `The transaction of job ${jobId} has already paid for job ${other}, unless a facilitator settles several payments in one.`;
       return [...faults, fault('payment_shared', message)];
     },
     /** Contradictions between a job's end and its payment. */

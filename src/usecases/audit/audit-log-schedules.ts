@@ -3,8 +3,11 @@ import { type Fault, fault } from '#src/domain/audit/finding.ts';
 import type { JobCompleted, JobStarted } from '#src/domain/events/job.ts';
 import { type ScheduleEvent, STREAM } from '#src/domain/events.ts';
 import { boughtNothing } from '#src/domain/payment/ledger.ts';
-import { absentSchedule, evolveSchedule } from '#src/domain/schedule/state.ts';
+import { absentSchedule, evolveSchedule, type Schedule } from '#src/domain/schedule/state.ts';
 import type { StreamStates } from './stream-states.ts';
+
+const impossibleText = ({ type }: ScheduleEvent, { status }: Schedule): string =>
+  `The event ${type} cannot follow: the state of the schedule is "${status}".`;
 
 const runName = (jobId: string): string => `run ${jobId}`;
 
@@ -19,9 +22,7 @@ export function auditSchedules(states: StreamStates) {
         const ticket = before.tickets.find(({ jobId }) => jobId === plannedJobId);
         if (ticket?.status === 'started') states.put('skippedRun', runName(ticket.jobId), ticket);
       }
-      return after === before
-        ? [fault('schedule_event_impossible', 'it cannot follow in the state of the schedule')]
-        : [];
+      return after === before ? [fault('schedule_event_impossible', impossibleText(event, before))] : [];
     },
     /** Contradictions between a job's start and the schedule that it names. */
     started({ jobId, paymentStream, schedule }: JobStarted): readonly Fault[] {
@@ -40,12 +41,14 @@ export function auditSchedules(states: StreamStates) {
         ticket.paymentStream === paymentStream;
       return isIts
         ? []
-        : [fault('schedule_mismatch', 'the job names a run that its schedule did not start with it')];
+        : [fault('schedule_mismatch', `Job ${jobId} names a run that its schedule did not start with it.`)];
     },
     /** A run may be skipped while its job is being started by a process that is late: its request is not sent then. */
     completed({ jobId, errorCategory }: JobCompleted): readonly Fault[] {
       if (boughtNothing(errorCategory) || states.get('lateJob', runName(jobId)) === null) return [];
-      return [fault('schedule_mismatch', 'the job was executed, and its schedule has skipped its run')];
+      return [
+        fault('schedule_mismatch', `Job ${jobId} was executed, although its schedule has skipped its run.`),
+      ];
     },
   };
 }

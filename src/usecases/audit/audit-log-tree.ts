@@ -59,7 +59,7 @@ export function auditTree(states: StreamStates, primitives: Primitives, from: Tr
     const [from, to] = [first, last].map(
       ({ location: { stream, revision } }) => `${stream} revision ${revision}`,
     );
-    return `; after the last checkpoint that fits (${state.good} leaves) follow ${from} to ${to}`;
+    return ` After the last checkpoint that fits (${state.good} leaves), the record has ${from} to ${to}.`;
   }
 
   return {
@@ -125,7 +125,7 @@ export function auditTree(states: StreamStates, primitives: Primitives, from: Tr
         const { location, due = null } = leafAt(index) ?? {};
         if (location === undefined || due === null || due >= second) continue;
         const message =
-          'no checkpoint covers it, and later receipts were issued after its promised time: checkpoints are missing, or the relay could not sign any';
+          'No checkpoint covers the receipt, and later receipts were issued after its promised time: checkpoints are missing, or the relay could not sign any.';
         return { fault: fault('receipt_not_logged', message), location };
       }
       return null;
@@ -170,10 +170,10 @@ const hashOf = (base64: string): Hash => fromBase64(base64) ?? new Uint8Array();
 function promiseFaults(promise: NonNullable<ReturnType<typeof logOf>>, origin: string | null): Fault[] {
   const faults: Fault[] = [];
   if (promise.mmdSeconds > MAX_PENDING_SECONDS) {
-    const message = `the receipt promises its inclusion within ${promise.mmdSeconds} s; verifiers wait for at most ${MAX_PENDING_SECONDS} s`;
+    const message = `The receipt promises its inclusion within ${promise.mmdSeconds} s, but verifiers wait for at most ${MAX_PENDING_SECONDS} s.`;
     faults.push(fault('receipt_promise_late', message));
   }
   if (promise.origin === origin) return faults;
-  const message = `the receipt promises to be in ${promise.origin}, and the record ${origin === null ? 'has no checkpoint before it' : `is of ${origin}`}`;
+  const message = `The receipt promises to be in the transparency log ${promise.origin}, but the record ${origin === null ? 'has no checkpoint before it' : `is of ${origin}`}.`;
   return [...faults, fault('receipt_origin_mismatch', message)];
 }

@@ -50,7 +50,7 @@ export function auditWitnesses(
       if (before === undefined || before.size < size) hours.set(hour, { time, size });
     }
     return invalid.map((name) =>
-      fault('cosignature_invalid', `the cosignature of the witness ${name} on ${of} does not verify`),
+      fault('cosignature_invalid', `The cosignature of the witness ${name} on ${of} does not verify.`),
     );
   }
 

@@ -174,7 +174,7 @@ export class Auditor {
     const { faults, ended } = this.#parts.keys.take(event);
     this.#report(faults, location);
     for (const receipt of ended === null ? [] : this.#parts.jobs.revoked(...ended)) {
-      const message = `issued after the end of its key, which ${location.stream} revision ${location.revision} records later`;
+      const message = `The receipt was issued after the end of its key, which ${location.stream} revision ${location.revision} records later.`;
       this.#report([fault('receipt_key_invalid', message)], receipt);
     }
   }
@@ -290,7 +290,7 @@ function* repeatedIds(scratch: AuditDeps['scratch']): Generator<Found> {
     const space = place.indexOf(' ');
     const [revision, stream] = [place.slice(0, space), place.slice(space + 1)];
     const location = { stream, revision, jobId: jobOfStream(stream), position: null };
-    yield { fault: fault('event_id_repeated', `another event has its id, ${value}`), location };
+    yield { fault: fault('event_id_repeated', `Another event has the same id, ${value}.`), location };
   }
 }
 
@@ -300,7 +300,10 @@ function* repeatedIds(scratch: AuditDeps['scratch']): Generator<Found> {
  */
 const VERIFICATIONS = 64;
 
-const UNREADABLE: Fault = fault('event_unreadable', 'no released event type and version has such data');
+const UNREADABLE: Fault = fault(
+  'event_unreadable',
+  'The event has the data of no released event type and version.',
+);
 
 /** Of the events that only a newer release reads, the first, their number, and their types and versions. */
 function newerEvents() {
@@ -322,5 +325,5 @@ function newerEvents() {
 const newerFault = (kinds: string, count: number): Fault =>
   fault(
     'event_of_newer_release',
-    `${count === 1 ? 'the event was' : `this event is the first of ${count} that were`} written by a newer release (${kinds}): what follows is audited by that release only`,
+    `${count === 1 ? 'The event was' : `This event is the first of ${count} that were`} written by a newer release (${kinds}). What follows is audited by that release only.`,
   );

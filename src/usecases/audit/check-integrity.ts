@@ -10,7 +10,7 @@ import {
   NOWHERE,
 } from '#src/domain/audit/finding.ts';
 import { hasLoneSurrogate } from '#src/domain/canonical-json.ts';
-import { type Damage, damagedCount } from '#src/domain/damage.ts';
+import { type Damage, damagedCount, shortPosition } from '#src/domain/damage.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
@@ -63,21 +63,27 @@ export async function integrityOf(deps: IntegrityDeps): Promise<Integrity> {
       for (const each of faults) found(findingOf(each, location));
       if (!isEvent) found(damageFinding(one.damage));
     }
-    for (const event of page.unindexed) found(findingOf(UNINDEXED, locationOf(event)));
+    for (const event of page.unindexed) found(findingOf(unindexed(event.stream), locationOf(event)));
     unchecked += page.unchecked;
     onProgress?.(order.counts.events, page.next ?? head, head);
   }
   deps.onEventsRead?.();
   const problems = await log.checkFiles();
   for (const problem of problems ?? [])
-    found(findingOf(fault('storage_damaged', problem.replace(/\.$/, '')), NOWHERE));
+    found(
+      findingOf(
+        fault('storage_damaged', `The storage engine reports: ${problem.replace(/\.$/, '')}.`),
+        NOWHERE,
+      ),
+    );
   return { ...order.counts, unchecked, filesChecked: problems !== null, findings };
 }
 
-const UNINDEXED: Fault = fault(
-  'event_unindexed',
-  'reads of its stream do not find the event: calls that it answered could be sent again',
-);
+const unindexed = (stream: string): Fault =>
+  fault(
+    'event_unindexed',
+    `Reads of ${stream} do not find the event: calls that it answered could be sent again.`,
+  );
 
 // ── whether the record is complete and in order, whatever its events say ────────────────────────────
 
@@ -97,12 +103,18 @@ export function auditOrder(states: StreamStates, from = NO_COUNTS) {
   function positionFault(position: string): Fault | null {
     const before = counts.head;
     if (before !== null && position <= before)
-      return fault('position_order', `position ${position} follows ${before}`);
+      return fault(
+        'position_order',
+        `Position ${shortPosition(position)} follows position ${shortPosition(before)}.`,
+      );
     counts.head = position;
     const missing = missingBefore(before, position);
     return missing === 0
       ? null
-      : fault('position_gap', `events are missing right before this one: ${missing}`);
+      : fault(
+          'position_gap',
+          `${missing === 1 ? 'One event is' : `${missing} events are`} missing before position ${shortPosition(position)}.`,
+        );
   }
 
   function revisionFault({ stream, revision }: RecordedEvent): Fault | null {
@@ -111,8 +123,8 @@ export function auditOrder(states: StreamStates, from = NO_COUNTS) {
     if (next === 0) counts.streams++;
     if (at === next) return null;
     return at > next
-      ? fault('revision_gap', `revision ${next} of the stream was expected here`)
-      : fault('revision_repeated', `the stream had reached revision ${next - 1} before`);
+      ? fault('revision_gap', `Revision ${at} of ${stream} is recorded where revision ${next} was expected.`)
+      : fault('revision_repeated', `Revision ${at} of ${stream} is recorded after its revision ${next - 1}.`);
   }
 
   return {
@@ -135,7 +147,7 @@ export function auditOrder(states: StreamStates, from = NO_COUNTS) {
   };
 }
 
-const UNREADABLE: Fault = fault('event_unreadable', 'no log has such a stream');
+const UNREADABLE: Fault = fault('event_unreadable', 'No event log has a stream of this name.');
 
 /** Half a surrogate pair or U+0000: databases and UTF-8 do not distinguish such names. */
 const isNoName = (name: string): boolean =>

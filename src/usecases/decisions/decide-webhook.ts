@@ -30,7 +30,12 @@ import {
 } from './judge-request.ts';
 
 /** Both valid by their schemas. */
-export type DecideInput = { readonly action: WebhookRequest; readonly buyerPolicy: BuyerPolicyRequest };
+export type DecideInput = {
+  readonly action: WebhookRequest;
+  /** The key is the action's, or the caller sends it beside the action: then the guided call is made of the same action. */
+  readonly hasKey: boolean;
+  readonly buyerPolicy: BuyerPolicyRequest;
+};
 
 type Measured = MarketFacts & Pick<DecisionFacts, 'measured'>;
 
@@ -52,7 +57,7 @@ export type DecideDeps = JudgeDeps &
 /** A target that would be refused is a decision, not an error. Throws `Fault`: nothing was decided. */
 export async function decideWebhook(
   deps: DecideDeps,
-  { action, buyerPolicy }: DecideInput,
+  { action, hasKey, buyerPolicy }: DecideInput,
 ): Promise<DecisionRecorded | Refused> {
   const read = readRequest(action, '/action');
   if (isRefused(read)) return read;
@@ -63,7 +68,7 @@ export async function decideWebhook(
   ]);
   if (isRefused(verdict) && !isAboutTarget(verdict)) return verdict;
   const policy = normalisePolicy(buyerPolicy);
-  const facts = factsOf(deps, read, verdict, market);
+  const facts = factsOf(deps, { ...read, hasKey }, verdict, market);
   const now = deps.clock.now();
   const recorded = event('DecisionRecorded', {
     decisionId: makeId('dec', deps.entropy.bytes(16)),
@@ -96,7 +101,7 @@ function isAboutTarget({ refused }: TargetRefused): boolean {
 
 function factsOf(
   { offer }: DecideDeps,
-  { request, headers }: ReadRequest,
+  { request, headers, hasKey }: ReadRequest & Pick<DecideInput, 'hasKey'>,
   verdict: Allowed | TargetRefused,
   { measured, trustScore, recentFailureRate, recentFinishedJobs }: Measured,
 ): DecisionFacts {
@@ -109,7 +114,7 @@ function factsOf(
     recentFinishedJobs,
     policyVerdict: policyVerdict(verdict),
     method: request.method,
-    idempotencyKeyPresent: request.idempotencyKey !== null,
+    idempotencyKeyPresent: hasKey,
     strippedHeaders: headers.stripped.length,
     measured,
     contentTypeDiffers: contentTypeDiffers(request),

@@ -48,14 +48,18 @@ export async function verifyPayment(
   return withVerifyPlace(deps, call, () => judgePayment(deps, call, presented, by));
 }
 
-/** What costs a caller nothing, and us a question to the facilitator or the node: in a place of those that are verified. */
+/**
+ * What costs a caller nothing, and us a question to the facilitator or the node: in a place of those that are verified.
+ * `payer`: whose place it is.
+ */
 export async function withVerifyPlace<T>(
   { verifies, stopping }: Pick<PaymentDeps, 'verifies' | 'stopping'>,
   call: Call,
   work: () => Promise<T>,
+  payer = unprovenPayer(call),
 ): Promise<T | Refused> {
   const waitMs = Math.min(LIMITS.verifyWaitMs.max, call.deadline.left());
-  const caller = { client: call.client, payer: unprovenPayer(call) };
+  const caller = { client: call.client, payer };
   const place = await verifies.enter(caller, waitMs, stopping);
   return isRefused(place) ? place : work().finally(place);
 }

@@ -20,7 +20,7 @@ import type { PresentedPayment } from '#src/ports/payments.ts';
 import { append, load, loadSurely, PAYMENT, tryAppend, type View } from '#src/usecases/process/stream.ts';
 import { accountOf, type Call } from './execution-call.ts';
 import { inProgress } from './idempotency.ts';
-import { countUncharged, type PaymentDeps } from './payment-steps.ts';
+import { countUncharged, type PaymentDeps, withVerifyPlace } from './payment-steps.ts';
 
 /** The job that a call is about to pay for and start. */
 export type Plan = {
@@ -78,7 +78,10 @@ async function claimRetry(
   const { state: payment } = view;
   const { presented, jobId } = settling.plan;
   if (mayBeUnderWay(deps, view)) return presented === null ? holderSettling() : inProgress(null);
-  const finding = await lookUp(deps, payment);
+  // Who repeats pays nothing for the question; whose payment it is was proven when it was reserved.
+  const { call } = settling;
+  const finding = await withVerifyPlace(deps, call, () => lookUp(deps, payment), call.payer);
+  if (isRefused(finding)) return finding;
   const evidence = { answer: null, finding, first: false, isOvertaken: false, isNoted: true };
   const known = await conclude(deps, settling, view, evidence);
   if (isRefused(known) || known.kind !== 'open' || presented === null) return known;

@@ -138,6 +138,6 @@ function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
 const tooManyVerifies = () =>
   refused(
     'too_many_in_flight',
-    'Too many payments are being verified: nothing was charged, try again shortly.',
+    'Too many payments are being verified: try again shortly, with the same payment header.',
     { retryAfterSeconds: 2 },
   );

@@ -235,13 +235,13 @@ var Type = {
 var shapeCheck = (shape) => shape;
 
 // src/domain/event-fields.ts
-function declareVersions(stream, time, versions, upcast) {
+function declareVersions(stream, time, versions, upcast, written) {
   const schemas = Object.entries(versions).map(([v, members]) => [Number(v), Type.Object({ v: Type.Literal(Number(v)), ...members }, strict)]);
   return {
     stream,
     time,
     versions: Object.fromEntries(schemas),
-    latest: Math.max(...schemas.map(([v]) => v)),
+    written: written ?? Math.max(...schemas.map(([v]) => v)),
     upcast
   };
 }
@@ -1555,20 +1555,23 @@ var isKeyEvent = isOf("keys");
 var isScheduleEvent = isOf("schedule");
 
 // src/domain/event-codec.ts
-var versions = new Map(EVENT_TYPES.map((type) => {
-  const { versions, latest, upcast } = EVENTS[type];
-  const read = Object.entries(versions).map(([v, schema]) => {
+function readerOf({ versions, written, upcast }) {
+  const known = new Map(Object.entries(versions).map(([v, schema]) => {
     const change = upcast[Number(v)];
-    const toLatest = change && ((recorded) => ({ ...change(recorded), v: latest }));
-    return [Number(v), { fits: shapeCheck(schema), upcast: toLatest ?? null }];
-  });
-  return [type, new Map(read)];
-}));
+    const toWritten = change && ((recorded) => ({ ...change(recorded), v: written }));
+    return [Number(v), { fits: shapeCheck(schema), upcast: toWritten ?? null }];
+  }));
+  return (data) => {
+    const version = known.get(data?.v);
+    if (version?.fits(data) !== true)
+      return null;
+    return version.upcast === null ? data : version.upcast(data);
+  };
+}
+var readers = new Map(EVENT_TYPES.map((type) => [type, readerOf(EVENTS[type])]));
 function decodeEvent({ type, data }) {
-  const version = versions.get(type)?.get(data?.v);
-  if (version?.fits(data) !== true)
-    return null;
-  return { type, data: version.upcast === null ? data : version.upcast(data) };
+  const read = readers.get(type)?.(data) ?? null;
+  return read === null ? null : { type, data: read };
 }
 
 // src/domain/signing-keys/keys.ts

@@ -1,6 +1,6 @@
 // The table of checks, as the proof page writes it on the server: the result, a label, and the check's name.
 
-import type { CheckRow, CheckState } from '../../domain/receipt/texts.ts';
+import { type CheckRow, type CheckState, countText } from '../../domain/receipt/texts.ts';
 import { element } from './dom.ts';
 
 export function pill(state: CheckState): HTMLElement {
@@ -9,7 +9,12 @@ export function pill(state: CheckState): HTMLElement {
 
 export function checkTable(rows: readonly CheckRow[]): HTMLElement {
   const head = ['Result', 'Check'].map((text) => element('th', { scope: 'col' }, text));
-  const table = element('table', {}, element('thead', {}, element('tr', {}, ...head)), element('tbody'));
+  const table = element(
+    'table',
+    { class: 'checks' },
+    element('thead', {}, element('tr', {}, ...head)),
+    element('tbody'),
+  );
   showRows(table, rows);
   return table;
 }
@@ -20,12 +25,25 @@ export function showRows(table: HTMLTableElement, rows: readonly CheckRow[]): vo
     const said = element('td', {}, label);
     if (name !== null) said.append(' ', element('code', { class: 'muted' }, name));
     if (more !== null) said.append(element('br'), element('span', { class: 'note' }, more));
-    const row = element('tr', { 'data-check': name ?? '' }, element('td', {}, pill(state)), said);
+    const row = element(
+      'tr',
+      { 'data-check': name ?? '', 'data-state': state },
+      element('td', {}, pill(state)),
+      said,
+    );
     const before = table.querySelector(`[data-check="${name}"]`);
     if (before === null) table.tBodies[0]?.append(row);
     else if (before.querySelector('.failed') === null) before.replaceWith(row);
   }
 }
+
+/** How many of the table's checks hold. */
+export const tableCount = (table: HTMLTableElement): string =>
+  countText(
+    [...table.querySelectorAll<HTMLElement>('[data-state]')].map(
+      ({ dataset }) => dataset.state as CheckState,
+    ),
+  );
 
 /** `failed` if a row is; else `unchecked` if a row is; a pending row counts as verified. */
 export function overall(rows: readonly CheckRow[]): 'failed' | 'unchecked' | 'verified' {

@@ -11,7 +11,7 @@ import { verifyCheckpoint } from '../../domain/transparency/checkpoint.ts';
 import { cosignersText } from '../../domain/transparency/cosignature.ts';
 import { webPrimitives } from '../primitives.ts';
 import { type ProofReport, verifyProof, verifyReceipt } from '../verifier.ts';
-import { overall, pill, showRows } from './check-table.ts';
+import { overall, pill, showRows, tableCount } from './check-table.ts';
 import { element, part } from './dom.ts';
 import { fetched, fetchedKeys, reasonOf, Unreachable } from './fetching.ts';
 import { differenceList, redactions, statement } from './receipt-view.ts';
@@ -27,9 +27,13 @@ export async function checkProofPage(section: HTMLElement): Promise<void> {
     // A check that only the relay makes, or that it refuses itself, counts too.
     const failed = differences.length > 0 || table.querySelector('.failed') !== null;
     const verdict = failed ? 'failed' : overall(found.rows);
+    part('own-count', HTMLElement).textContent = tableCount(table);
+    if (verdict !== 'verified') part('own-rows', HTMLDetailsElement).open = true;
     const outcome = verdict === 'failed' || payload === null ? '' : ` ${outcomeText(payload)}`;
     state.replaceChildren(pill(verdict), ` ${VERDICTS[verdict]}${outcome}`);
     findings.replaceChildren(...shown(found.report));
+    if (payload !== null && allChecksHold(found.report))
+      part('redacted', HTMLElement).replaceChildren(redactions(payload));
   } catch (error) {
     state.replaceChildren(pill('unchecked'), ` Your browser could not check it. ${reasonOf(error)}`);
     const again = element('button', { type: 'button' }, 'Try again');
@@ -135,11 +139,6 @@ function shown(report: ReceiptReport): readonly Node[] {
       differenceList(differences),
     );
   if (payload !== null && allChecksHold(report))
-    parts.push(
-      element('h3', {}, 'What was signed'),
-      statement(payload),
-      element('h3', {}, 'What was redacted'),
-      redactions(payload),
-    );
+    parts.push(element('h3', {}, 'What was signed'), statement(payload));
   return parts;
 }

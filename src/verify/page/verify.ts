@@ -7,7 +7,7 @@ import {
   type ReceiptReport,
   readReceiptDocument,
 } from '../../domain/receipt/document.ts';
-import { CHECK_LABELS, type CheckRow, checkRow, outcomeText } from '../../domain/receipt/texts.ts';
+import { CHECK_LABELS, type CheckRow, checkRow, countText, outcomeText } from '../../domain/receipt/texts.ts';
 import { fromJwkSet } from '../../domain/signing-keys/keys.ts';
 import { cosignersText } from '../../domain/transparency/cosignature.ts';
 import { parseTlogProof } from '../../domain/transparency/tlog-proof.ts';
@@ -91,10 +91,16 @@ function extras(receipt: string): Pick<VerifyOptions, 'proof' | 'policy' | 'disc
   };
 }
 
-const verdictText = ({ ok, problem, payload }: ReceiptReport): string =>
-  ok
-    ? `The receipt is genuine: every check holds. ${payload === null ? '' : outcomeText(payload)}`
-    : (problem ?? 'At least one check does not hold: do not rely on this receipt.');
+const verdictText = (report: ReceiptReport): string =>
+  report.ok
+    ? `The receipt is genuine: ${countText(rowsOf(report).map(({ state }) => state))}. ${report.payload === null ? '' : outcomeText(report.payload)}`
+    : (report.problem ?? 'At least one check does not hold: do not rely on this receipt.');
+
+/** Without a proof, that the log contains the receipt is not checked. */
+function rowsOf({ checks }: ReceiptReport): readonly CheckRow[] {
+  const rows = checks.map((check) => withCosigners(checkRow(check, 'verified')));
+  return textOf('proof') === '' ? [...rows, NO_PROOF] : rows;
+}
 
 const NO_PROOF: CheckRow = {
   state: 'unchecked',
@@ -112,10 +118,9 @@ function withCosigners(row: CheckRow): CheckRow {
 }
 
 function shown(report: ReceiptReport, keys: string): readonly Node[] {
-  const { payload, keyId, differences, opened, checks } = report;
+  const { payload, keyId, differences, opened } = report;
   const trusted = allChecksHold(report);
-  const rows = checks.map((check) => withCosigners(checkRow(check, 'verified')));
-  const parts: Node[] = [checkTable(textOf('proof') === '' ? [...rows, NO_PROOF] : rows)];
+  const parts: Node[] = [checkTable(rowsOf(report))];
   const section = (title: string, ...more: readonly Node[]) => parts.push(element('h3', {}, title), ...more);
   if (keyId !== null && !holds(keys, keyId))
     parts.push(

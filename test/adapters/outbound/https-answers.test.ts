@@ -68,21 +68,23 @@ describe('the response is kept for a caller that gets it, and for no other', () 
     (size: number): Handler =>
     (_request, socket) => {
       const bytes = Buffer.from(Array.from({ length: LIMIT + 1000 }, (_, n) => n % 251));
-      socket.write('HTTP/1.1 503 Busy\r\nContent-Type: a/b\r\nRetry-After: 9\r\nX-Other: 1\r\n\r\n');
+      socket.write(
+        'HTTP/1.1 503 Busy\r\nContent-Type: a/b\r\nLOCATION: /1\r\nRetry-After: 9\r\nlocation: /2\r\nX-Other: 1\r\n\r\n',
+      );
       for (let at = 0; at < bytes.length; at += size) socket.write(bytes.subarray(at, at + size));
       socket.end();
       return undefined;
     };
 
   for (const size of [97, 5000, 1_000_000])
-    test(`in pieces of ${size} bytes: the bytes that were hashed, up to the limit, and two headers`, async () => {
+    test(`in pieces of ${size} bytes: the bytes that were hashed, up to the limit, and the headers that are kept`, async () => {
       await inLab({ handler: pieces(size) }, async ({ send }) => {
         const { response, responseBytes, responseBodySha256, truncated } = await send({
           keepsResponse: true,
         });
         assert.deepEqual(
           [response?.status, response?.headers],
-          [503, { 'content-type': 'a/b', 'retry-after': '9' }],
+          [503, { 'content-type': 'a/b', location: '/1', 'retry-after': '9' }],
         );
         assert.deepEqual(
           [responseBytes, response?.body.length, truncated, response?.truncated],

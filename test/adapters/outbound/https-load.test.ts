@@ -44,6 +44,7 @@ test('the handshakes of many concurrent calls all complete on a busy event loop'
         chooseDials(request.target, addresses, describeAddress, rulesWith({ allow: LOOPBACK })),
       // One root: with those of the system as well, Deno would read all of them for every connection.
       secureContext: createSecureContext({ ca: ca.pem }),
+      keptHeaders: [],
       clock,
     });
     const request = requestTo(`https://127.0.0.1:${String(port).trim()}/`, { timeoutMs: TIMEOUT_MS });

@@ -71,6 +71,7 @@ export function outboundWith(parts: {
     permits: (target) => !isRefused(judgeTarget(target, describeAddress, rules)),
     chooseDials: (target, addresses) => chooseDials(target, addresses, describeAddress, rules),
     secureContext: outboundTlsContext(parts.caPem),
+    keptHeaders: ['content-type', 'retry-after', 'location'],
     clock: parts.clock ?? clock,
   });
 }

@@ -89,6 +89,7 @@ test('no blocked case reaches a listening socket, even if its text was not check
           permits: () => true,
           chooseDials: (target, addresses) => chooseDials(target, addresses, describeAddress, rules),
           secureContext: outboundTlsContext(null),
+          keptHeaders: [],
           clock,
         });
         const target = uncheckedTarget(ssrfCase, port);
@@ -134,6 +135,7 @@ for (const ssrfCase of allowed) {
         return dials.map((dial) => ({ ...dial, address: loopback }));
       },
       secureContext: outboundTlsContext(stand.caPem),
+      keptHeaders: [],
       clock,
     });
     const before = stand.requests.length;

@@ -27,6 +27,7 @@ import type { X402 } from '#src/adapters/payments/x402.ts';
 import { PAID_ROUTES } from '#src/discovery/paid-routes.ts';
 import type { Route } from '#src/domain/event-fields.ts';
 import { REASONS_OF_402 } from '#src/domain/payment/reasons.ts';
+import { portableSchema } from '#src/domain/portable-schema.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { manualClock } from '#test/support/fakes.ts';
 import {
@@ -181,7 +182,10 @@ test('the discovery extension passes the catalogue’s validation, whole in docu
     const input = { type: 'http', method: 'POST', bodyType: 'json', body: inputExample };
     const whole = judged(x402.protocol.askedFor[route].extensions.bazaar);
     assert.deepEqual(whole.info, { input, output: { type: 'json', example: outputExample } });
-    assert.deepEqual(whole.schema.properties.input.properties.body, JSON.parse(JSON.stringify(inputSchema)));
+    assert.deepEqual(
+      whole.schema.properties.input.properties.body,
+      JSON.parse(JSON.stringify(portableSchema(inputSchema))),
+    );
     const short = judged((await challenged(x402, { route })).required.extensions?.bazaar);
     assert.deepEqual(short.info, { input });
     const { required } = inputSchema;

@@ -1,6 +1,7 @@
 // Payments for a run that is due later: who vouches for the signature of an authorization that is not valid yet.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { type Hex, serializeErc6492Signature } from 'viem';
 import type { X402 } from '#src/adapters/payments/x402.ts';
 import { isRefused } from '#src/domain/refusal.ts';
 import { type ControlledChain, startControlledChain } from '#test/support/controlled-chain.ts';
@@ -72,6 +73,24 @@ describe('the node is asked whether a contract wallet accepts the signature', ne
     assert.deepEqual(await asked(wallet().address), INVALID);
     const token = (await ticketOf(x402, address)).asset;
     assert.deepEqual(await asked(token), INVALID);
+  });
+
+  /** As a wallet signs that brings the call which deploys it (ERC-6492). */
+  async function wrapped(from: Hex, by = owner, more = '') {
+    const authorization = authorizationOf(by, { from, ...WINDOW });
+    const own = `${await signatureOf(by, authorization)}00` as const;
+    const signature = serializeErc6492Signature({ address: wallet().address, data: '0x01', signature: own });
+    const sent = `0x${more}${signature.slice(2)}` as const;
+    return x402.payments.verifySignature(await presented(x402, v2({ authorization, signature: sent })));
+  }
+
+  test('of a wallet that is not deployed: wallet_not_deployed, whatever would deploy it; once it is, accepted', async () => {
+    const later = wallet().address;
+    assert.deepEqual(await wrapped(later), { outcome: 'invalid', reason: 'wallet_not_deployed' });
+    await chain.placeWallet(later, owner.address);
+    assert.deepEqual(await wrapped(later), { outcome: 'valid' });
+    assert.deepEqual(await wrapped(later, wallet()), INVALID);
+    assert.deepEqual(await wrapped(later, owner, 'ff'), INVALID, 'one that cannot be read');
   });
 
   test('no answer: unavailable', async () => {

@@ -13,6 +13,7 @@ import { PAYMENT_FIGURES, readFigures } from '#test/support/figures.ts';
 const NOW: StateNow = {
   storage: 'sqlite+pglite',
   eventLog: { damagedEvents: 0, scrubbedAt: null },
+  disk: null,
   checks: healthReport({ ...ALL_WELL, readModels: { ok: false, problem: 'unavailable' } }).checks,
   conditions: [{ part: 'readModels', code: 'unavailable' }],
   witnesses: null,
@@ -67,6 +68,23 @@ test('figures: the newest checkpoint: its size, when it was signed, how long lea
   assert.deepEqual(await seen(NOW.checkpoint), [9, Date.UTC(2030, 0, 1) / 1000, 2.5]);
   assert.deepEqual(await seen({ size: 9, signedAt: null, waitingMs: 0 }), [9, null, 0]);
   assert.deepEqual(await seen(null), [null, null, null]);
+});
+
+test('figures: the disk of the embedded stores: what is unknown is absent', async () => {
+  const of = figures();
+  const names = [
+    ...['relay_disk_free_bytes', 'relay_event_log_bytes', 'relay_read_models_bytes'],
+    'relay_event_log_growth_bytes_per_day',
+  ];
+  const seen = async (disk: StateNow['disk']) => {
+    const now = await read(of, { ...NOW, disk });
+    return names.map((name) => now.of(name));
+  };
+  const disk = { freeBytes: 9e9, logBytes: 8e6, readModelsBytes: 4e6, growthBytesPerDay: 0 };
+  assert.deepEqual(await seen(disk), [9e9, 8e6, 4e6, 0]);
+  const young = { ...disk, readModelsBytes: null, growthBytesPerDay: null };
+  assert.deepEqual(await seen(young), [9e9, 8e6, null, null]);
+  assert.deepEqual(await seen(null), [null, null, null, null]);
 });
 
 test('figures: an unknown lag is absent, and present again once it is known', async () => {

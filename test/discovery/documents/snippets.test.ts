@@ -68,6 +68,15 @@ test('snippets: one buys a schedule, and the tools of schedules are counted, whe
   );
 });
 
+test('snippets: one asks for what the target answers, where the relay returns it', () => {
+  const { code } = snippet(charged, 'javascript-response');
+  assert.match(code, /Prefer: return=representation/);
+  assert.throws(
+    () => snippet({ ...charged, returnsResponses: false }, 'javascript-response'),
+    /there is no snippet/,
+  );
+});
+
 test('snippets: every address in them is the deployment’s own or of example.com', () => {
   for (const { id, code } of all({ ...scheduled, baseUrl: BASE })) {
     const addresses = code.match(/https?:\/\/[^\s'")]+/g) ?? [];

@@ -8,6 +8,7 @@ import {
   at,
   attemptRetried,
   attemptSucceeded,
+  JOB_ID,
   jobCompleted,
   jobStarted,
   receiptSigned,
@@ -83,3 +84,42 @@ for (const [title, given, event, kinds] of [
     );
   });
 }
+
+test('each fault of a job is a sentence that names the job and what is wrong with it', () => {
+  const late = { number: 3 };
+  for (const [given, event, message] of [
+    [[jobStarted()], jobStarted(), `Job ${JOB_ID} has already started.`],
+    [[], attemptSucceeded(), `Attempt 1 of job ${JOB_ID} is recorded before its start.`],
+    [
+      [jobStarted(), attemptRetried()],
+      jobCompleted(),
+      `Attempt 2 of job ${JOB_ID} was announced and never recorded.`,
+    ],
+    [
+      [jobStarted(), attemptRetried()],
+      attemptSucceeded(late),
+      `Attempt 3 of job ${JOB_ID} is recorded where attempt 2 was due.`,
+    ],
+    [
+      [jobStarted(), attemptSucceeded()],
+      attemptSucceeded({ number: 2 }),
+      `Attempt 2 of job ${JOB_ID} is recorded and was never announced.`,
+    ],
+    [
+      [jobStarted({ attemptsAllowed: 1 })],
+      attemptRetried(),
+      `Attempt 1 of job ${JOB_ID} announces another attempt, and no more are allowed.`,
+    ],
+    [
+      [jobStarted(), attemptSucceeded()],
+      jobCompleted({ attempts: 2 }),
+      `The completion of job ${JOB_ID} contradicts the events before it in attempts.`,
+    ],
+  ] as const) {
+    const { state } = givenJob(...given);
+    assert.deepEqual(
+      jobFaults(state, event).map((fault) => fault.message),
+      [message],
+    );
+  }
+});

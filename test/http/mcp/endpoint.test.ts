@@ -117,9 +117,12 @@ test('what is no strict JSON is refused before anything is done, with the code o
     ['', 'invalid_json', undefined],
     ['{', 'invalid_json', undefined],
     [`${call} ${call}`, 'invalid_json', undefined],
-    [withArgument('"body":1,"body":2'), 'invalid_request', '/params/arguments/body'],
-    [withArgument('"body":9007199254740993'), 'invalid_request', '/params/arguments/body'],
-    [withArgument('"body":"\\ud800"'), 'invalid_request', '/params/arguments/body'],
+    // As of the body of the route.
+    [withArgument('"body":1,"body":2'), 'invalid_request', '/body'],
+    [withArgument('"body":9007199254740993'), 'invalid_request', '/body'],
+    [withArgument('"body":[{"n":-0}]'), 'invalid_request', '/body/0/n'],
+    [withArgument('"body":"\\ud800"'), 'invalid_request', '/body'],
+    [call.replace('"name":', '"name":"a","name":'), 'invalid_request', '/params/name'],
     [call.replace('"id":7', '"id":7,"id":8'), 'invalid_request', '/id'],
     [withArgument(`"body":${'['.repeat(64)}${']'.repeat(64)}`), 'invalid_request', ''],
   ] as const;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Fault, refused } from '#src/domain/refusal.ts';
+import { hex } from '#test/support/given-events.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { fakeWorld, JOB, job, RECEIPT, report, running } from '#test/support/http-deps.ts';
 import { noTransparency } from '#test/support/no-transparency.ts';
@@ -122,6 +123,36 @@ test('it says in words what the state means, and what a check that fails compare
     ],
   ] as const;
   for (const [world, words] of cases) assert.match((await asked(world, `/proof/${JOB}`)).text, words);
+});
+
+test('outcome, time and payment come first; the checks are counted, and folded unless one fails', async () => {
+  const payment = {
+    scheme: 'exact',
+    network: 'eip155:8453',
+    asset: '0x1',
+    amount: '3000',
+    payTo: '0x2',
+    payer: '0x3',
+    transaction: null,
+    payloadHash: hex('a'),
+  };
+  const check = {
+    name: 'payment_matches',
+    ok: true,
+    details: { expected: payment, receipt: payment },
+  } as const;
+  const paid = report({ checks: [...report().checks, check] });
+  const { text } = await asked(fakeWorld({ verifyJob: async () => paid }), `/proof/${JOB}`);
+  assert.match(
+    text,
+    /<\/p>\s*<dl class="facts"><dt>Outcome<\/dt><dd>succeeded, the target answered 200<\/dd><dt>Completed<\/dt><dd>[^<]+Z<\/dd><dt>Paid<\/dt><dd>3000 units on Base<\/dd><\/dl>/,
+  );
+  assert.match(text, /<details id="own-rows"><summary id="own-count">3 of 3 checks hold<\/summary>\s*<table/);
+  const free = { ...check, details: { expected: null, receipt: null } };
+  const unpaid = report({ ok: false, checks: [free, { name: 'signature_valid', ok: false }] });
+  const failing = await asked(fakeWorld({ verifyJob: async () => unpaid }), `/proof/${JOB}`);
+  assert.match(failing.text, /<dt>Paid<\/dt><dd>nothing: payment is off<\/dd>/);
+  assert.match(failing.text, /<details id="own-rows" open><summary id="own-count">1 of 2 checks hold</);
 });
 
 test('the content of records and reports is shown as text', async () => {

@@ -72,8 +72,8 @@ test('a decision is answered whole: six facts, nothing of the buyer policy, and 
   assert.deepEqual(await response.json(), { ...SHOWN, outcome: PENDING, links: { ...OWN_LINKS, ...NO_JOB } });
   await client.post(DECIDE, { action: ACTION });
   assert.deepEqual(asked, [
-    { action: ACTION, buyerPolicy: POLICY },
-    { action: ACTION, buyerPolicy: {} },
+    { action: ACTION, hasKey: false, buyerPolicy: POLICY },
+    { action: ACTION, hasKey: false, buyerPolicy: {} },
   ]);
 });
 

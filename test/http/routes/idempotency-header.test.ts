@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
-import { decided, fakeWorld } from '#test/support/http-deps.ts';
+import { decided, fakeWorld, handoff, policyCheck, schedulePreview } from '#test/support/http-deps.ts';
 
 const EXECUTE = '/api/execute/webhook';
 const GUIDED = '/api/execute/guided-webhook';
@@ -61,6 +61,85 @@ test('of a guided call the decision is the key: the action stays as it was decid
     await client.post(GUIDED, { decisionId, action }, { 'idempotency-key': 'k' }),
   );
   assert.deepEqual([refused.status, refused.code], [400, 'invalid_request']);
+});
+
+// ── the free routes that judge a request before it is paid for ──────────────────────────────────────────
+
+const page = 'https://a.example/orders';
+const schedule = { type: 'once', runAt: '2999-01-01T00:00:00Z' };
+const REQUESTS = [
+  ['/api/policy/check', (key: object) => ({ url, ...key }), '/idempotencyKey'],
+  ['/api/decide/webhook', (key: object) => ({ action: { url, ...key } }), '/action/idempotencyKey'],
+  [
+    '/api/schedules/preview',
+    (key: object) => ({ webhook: { url, ...key }, schedule }),
+    '/webhook/idempotencyKey',
+  ],
+  [
+    '/api/handoff/browser',
+    (key: object) => ({ targetUrl: page, actions: [{ type: 'navigate' }], ...key }),
+    '/idempotencyKey',
+  ],
+] as const;
+
+/** What the use case of a free route gets, route by route. */
+function judgingWorld() {
+  const keys: unknown[] = [];
+  const world = fakeWorld({
+    async checkPolicy({ request }) {
+      keys.push(request.idempotencyKey);
+      return policyCheck();
+    },
+    async decide({ action, hasKey }) {
+      keys.push(hasKey && action.idempotencyKey === undefined ? 'beside the action' : action.idempotencyKey);
+      return decided();
+    },
+    async previewSchedule({ webhook }) {
+      keys.push(webhook.idempotencyKey);
+      return schedulePreview();
+    },
+    async handOffBrowser({ idempotencyKey }) {
+      keys.push(idempotencyKey);
+      return handoff();
+    },
+  });
+  return { client: clientOf(world), keys };
+}
+
+test('of a request that is judged before it is paid for, it counts as at its execution', async () => {
+  const { client, keys } = judgingWorld();
+  for (const [path, body] of REQUESTS) {
+    const asked = [
+      [{}, { 'idempotency-key': 'k' }],
+      [{ idempotencyKey: 'k' }, { 'idempotency-key': '"k"' }],
+      [{}, {}],
+    ] as const;
+    for (const [key, headers] of asked) {
+      const answer = await client.post(path, body(key), headers);
+      assert.equal(answer.status, 200, `${path} ${await answer.text()}`);
+    }
+    // Of a decision and its guided call the decision is the key: the action stays as it is.
+    const first = path === '/api/decide/webhook' ? 'beside the action' : 'k';
+    assert.deepEqual(keys.splice(0), [first, 'k', undefined], path);
+  }
+});
+
+test('of a request that is judged before it is paid for, it is refused as at its execution', async () => {
+  const { client, keys } = judgingWorld();
+  for (const [path, body, place] of REQUESTS)
+    for (const [header, key, where] of [
+      ['k', { idempotencyKey: 'other' }, place],
+      ['a'.repeat(161), {}, ''],
+      ['kå', {}, ''],
+    ] as const) {
+      const answer = await errorOf(await client.post(path, body(key), { 'idempotency-key': header }));
+      assert.deepEqual([answer.status, answer.code], [400, 'invalid_request'], `${path} ${header}`);
+      assert.deepEqual(
+        (answer.details as { path: string }[]).map(({ path: fault }) => fault),
+        [where],
+      );
+    }
+  assert.deepEqual(keys, []);
 });
 
 test('a browser may send it', async () => {

@@ -111,6 +111,33 @@ for (const { route, path, good, required } of ROUTES) {
     }
   });
 
+  test(`${route}: a header Idempotency-Key without a key is refused before a payment is asked for`, async () => {
+    const { client, trace } = paidWorld();
+    for (const headers of [{}, PAID[2]])
+      for (const body of ['', good]) {
+        const answer = await client.post(path, body, { ...headers, 'idempotency-key': 'a'.repeat(161) });
+        const { status, code } = await errorOf(answer);
+        assert.deepEqual([status, code, steps(trace)], [400, 'invalid_request', []]);
+      }
+  });
+
+  test(`${route}: what a body that fits its schema would be refused for is a hint of the 402`, async () => {
+    const { client } = paidWorld();
+    const isGuided = route === 'execute/guided-webhook';
+    for (const [change, headers, place] of [
+      [{ idempotencyKey: 'k' }, { 'idempotency-key': 'other' }, '/idempotencyKey'],
+      [{ headers: { 'no token': '1' } }, {}, '/headers'],
+    ] as const) {
+      const action = { ...REQUEST, ...change };
+      const answer = await client.post(path, isGuided ? { decisionId, action } : action, headers);
+      const { validation = [] } = await challengeOf(answer);
+      assert.deepEqual(
+        validation.map((hint) => hint.path),
+        [`${isGuided ? '/action' : ''}${place}`],
+      );
+    }
+  });
+
   test(`${route}: an unreadable payment for a good body is answered 402 with the reason`, async () => {
     const { client, world } = paidWorld();
     const challenge = await challengeOf(await client.post(path, good, GARBAGE));

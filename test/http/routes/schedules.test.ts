@@ -3,11 +3,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SCHEDULE_REQUEST_EXAMPLE } from '#src/discovery/schedule-examples.ts';
 import { refused } from '#src/domain/refusal.ts';
+import { absentSchedule, evolveSchedule, type Schedule } from '#src/domain/schedule/state.ts';
 import type { App } from '#src/http/app.ts';
 import { createApp } from '#src/http/app.ts';
 import type { SchedulesDeps } from '#src/http/routes/schedules.ts';
+import type { PaymentProtocol } from '#src/ports/payment-protocol.ts';
 import { VaultUnavailable } from '#src/ports/vault.ts';
-import { SCHEDULE_ID } from '#test/support/given-events.ts';
+import type { Bought } from '#src/usecases/schedules/buy-run.ts';
+import { fakeProtocol } from '#test/support/fakes-protocol.ts';
+import { runFunded, SCHEDULE_ID, scheduleDefined } from '#test/support/given-events.ts';
 import { BASE, fakeWorld } from '#test/support/http-deps.ts';
 
 const never = async () => refused('route_not_found', 'none');
@@ -33,8 +37,12 @@ const schedules: SchedulesDeps = {
   progress: { reachedHead: async () => true },
 };
 
-function appOf(on: boolean, changes: Partial<SchedulesDeps> = {}): App {
-  const world = fakeWorld();
+function appOf(
+  on: boolean,
+  changes: Partial<SchedulesDeps> = {},
+  payments: PaymentProtocol | null = null,
+): App {
+  const world = fakeWorld({ payments });
   const settings = { ...world.settings, ...(on ? { schedules: { horizonDays: 30 } } : {}) };
   const all = { ...world, settings };
   return createApp({
@@ -129,25 +137,58 @@ test('a schedule is completed when no run is left; unknown ids and tokens are 40
   assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /authorization/);
 });
 
-test('a header Idempotency-Key is refused, since a run is known by its payment: nothing is bought', async () => {
+const order = JSON.stringify(SCHEDULE_REQUEST_EXAMPLE);
+const JSON_BODY = { 'content-type': 'application/json' };
+const post = (app: App, path: string, body: string | null, headers: Record<string, string> = JSON_BODY) =>
+  app.fetch(new Request(`${BASE}${path}`, { method: 'POST', headers, body }), { clientAddress: '127.0.0.1' });
+
+test('a header Idempotency-Key is refused, since a run is known by its payment, before one is asked for: nothing is bought', async () => {
   let asked = 0;
   const bought = async () => {
     asked++;
     return refused('route_not_found', 'none');
   };
-  const app = appOf(true, { fund: bought, create: bought });
-  const order = JSON.stringify(SCHEDULE_REQUEST_EXAMPLE);
-  for (const [path, body] of [
-    ['/api/schedules/webhook', order],
-    [`/api/schedules/${SCHEDULE_ID}/runs`, null],
-  ] as const) {
-    const headers = { 'content-type': 'application/json', 'idempotency-key': 'k' };
-    const request = new Request(`${BASE}${path}`, { method: 'POST', headers, body });
-    const response = await app.fetch(request, { clientAddress: '127.0.0.1' });
-    assert.equal(response.status, 400);
-    assert.match(await response.text(), /header Idempotency-Key/);
+  for (const payments of [null, fakeProtocol()]) {
+    const app = appOf(true, { fund: bought, create: bought }, payments);
+    for (const [path, body] of [
+      ['/api/schedules/preview', order],
+      ['/api/schedules/webhook', order],
+      [`/api/schedules/${SCHEDULE_ID}/runs`, null],
+    ] as const) {
+      const response = await post(app, path, body, { ...JSON_BODY, 'idempotency-key': 'k' });
+      assert.equal(response.status, 400);
+      assert.match(await response.text(), /header Idempotency-Key/);
+    }
+    assert.deepEqual(payments?.challenged ?? [], []);
   }
   assert.equal(asked, 0);
+});
+
+test('what a schedule that fits its schema would be refused for is a hint of the 402', async () => {
+  const details = [{ path: '/schedule/timezone', message: 'Expected the name of an IANA time zone' }];
+  const quoteSchedule = async () => refused('invalid_schedule', 'It is invalid.', { details });
+  const app = appOf(true, { quoteSchedule }, fakeProtocol());
+  const response = await post(app, '/api/schedules/webhook', order);
+  const { validation } = (await response.json()) as { validation?: unknown };
+  assert.deepEqual([response.status, validation], [402, details]);
+});
+
+test('body_is_json: a body under a content type that is not JSON, in the answer of a purchase, of a repeat too', async () => {
+  const schedule = [scheduleDefined(), runFunded()].reduce<Schedule>(evolveSchedule, absentSchedule);
+  assert.ok(schedule.status !== 'absent');
+  const bought: Bought = { schedule, run: schedule.tickets[0] ?? assert.fail(), cancelToken: null };
+  const app = appOf(true, { create: async () => bought });
+  const { webhook } = SCHEDULE_REQUEST_EXAMPLE;
+  for (const [type, expected] of [
+    ['text/plain', ['body_is_json']],
+    ['application/json', undefined],
+  ] as const) {
+    const headers = { 'content-type': type };
+    const text = JSON.stringify({ ...SCHEDULE_REQUEST_EXAMPLE, webhook: { ...webhook, headers } });
+    const response = await post(app, '/api/schedules/webhook', text);
+    const { warnings } = (await response.json()) as { warnings?: { code: string }[] };
+    assert.deepEqual([response.status, warnings?.map(({ code }) => code)], [201, expected]);
+  }
 });
 
 test('the keys of the schedules cannot be read or written: 503, to be repeated, and no defect', async () => {

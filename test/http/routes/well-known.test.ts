@@ -39,7 +39,7 @@ test('llms.txt is in the form of llmstxt.org: a title, a summary, sections of li
   const sections = rest.join('\n').split(/^## /m).slice(1);
   assert.deepEqual(
     sections.map((section) => section.split('\n')[0]),
-    ['Interface', 'Guides', 'Trust', 'Optional'],
+    ['Documents'],
   );
   for (const section of sections) {
     const [, ...lines] = section.split('\n').filter((line) => line !== '');

@@ -148,7 +148,10 @@ test('a charge whose transaction was corrected is noted; one that was not is fou
   assert.deepEqual((await audit(kept)).texts, []);
   const { texts, findings } = await audit(kept, chainOf(it));
   assert.deepEqual(texts, ['charge_transaction_mismatch 1']);
-  assert.match(findings[0]?.message ?? '', /^payment-[0-9a-f]+ is recorded with transaction 0x/);
+  assert.match(
+    findings[0]?.message ?? '',
+    /^The charge of payment-[0-9a-f]+ is recorded with transaction 0x/,
+  );
 });
 
 /** Runs on one state, each of which continues the one before. */

@@ -61,7 +61,7 @@ test('a damaged event of a job is one finding, whichever it is', async () => {
       );
       assert.match(
         findings[0]?.message ?? '',
-        /^The event is damaged: its bytes are not those that were stored\.$/,
+        /^The event at revision .* is damaged: the bytes are not those that were stored\.$/,
       );
       assert.deepEqual([summary.damaged, summary.events], [1, events.length - 1]);
     }
@@ -85,7 +85,7 @@ test('all events of a job are damaged, by name or as a range of positions: no ga
   assert.deepEqual(findingTexts(unnamed), ['event_damaged null null']);
   assert.match(
     unnamed.findings[0]?.message ?? '',
-    new RegExp(`^${lost.length} events are damaged, at positions`),
+    new RegExp(`^The ${lost.length} events at positions .* are damaged: `),
   );
   assert.equal(unnamed.summary.damaged, lost.length);
 });

@@ -61,7 +61,7 @@ describe('the leaves', () => {
     const [finding] = findings;
     assert.match(
       finding?.message ?? '',
-      /^6 leaves are signed, and the record has 5 up to here; after the last checkpoint that fits \(4 leaves\)/,
+      /^The checkpoint of 6 leaves covers more than the 5 that the record has before it\. After the last checkpoint/,
     );
     assert.ok(finding?.message.includes(`${receiptOf(3).stream} revision 3`));
     assert.equal(summary.notes.unfitCheckpoints, 1);

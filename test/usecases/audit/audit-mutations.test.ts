@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { FindingKind } from '#src/domain/audit/finding.ts';
+import type { Finding, FindingKind } from '#src/domain/audit/finding.ts';
 import { EVENT_TYPES } from '#src/domain/events.ts';
 import type { RecordedEvent } from '#src/ports/event-log.ts';
 import { Auditor } from '#src/usecases/audit/audit-log.ts';
@@ -298,7 +298,10 @@ function auditing() {
     const auditor = new Auditor({
       primitives: cached,
       scratch: memoryScratch<ScratchRow>(),
-      onFinding: ({ kind }) => found.add(kind),
+      onFinding(finding) {
+        assertSentences(finding);
+        found.add(finding.kind);
+      },
     });
     for (const event of events) await auditor.take(event);
     await auditor.finish();
@@ -321,6 +324,12 @@ function expectedOf(kind: string, change: string): FindingKind | Listed | null {
 
 const { events } = (await mutableRecord()).log;
 const findingsOf = auditing();
+
+/** Each finding is read alone, in a table or a line of JSON: its text names what it is about. */
+function assertSentences({ kind, message }: Finding): void {
+  assert.match(message, /^(?!It |Its |They )[A-Z].*[^.]\.$/s, kind);
+  assert.doesNotMatch(message, /undefined|\bnull\b|\[object/, kind);
+}
 
 test('the record has each event type, and is clean', async () => {
   const types = new Set(events.map(({ type }) => type));

@@ -70,6 +70,16 @@ test('the facts are those of the action, of the offer and of the read models', a
   });
 });
 
+test('a key beside the action counts, and is no part of it: the guided call is made of the action as it was decided', async () => {
+  const it = world();
+  const action = plainAction({ idempotencyKey: undefined });
+  const { decision: without } = await decided(it, { action });
+  const { decision: beside } = await decided(it, { action, hasKey: true });
+  assert.deepEqual([without.facts.idempotencyKeyPresent, beside.facts.idempotencyKeyPresent], [false, true]);
+  assert.deepEqual([without.recommendation, beside.recommendation], ['manual_review', 'pay_and_execute']);
+  assert.equal(beside.actionHash, without.actionHash);
+});
+
 test('each request is a decision of its own, about the same action by the same hashes', async () => {
   const it = world();
   const [{ decision: first }, { decision: second }] = [await decided(it), await decided(it)];

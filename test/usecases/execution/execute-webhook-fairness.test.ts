@@ -14,7 +14,8 @@ import { enterAll } from '#test/support/fakes-admission.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { shared, type World, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
-import { outcomeOf } from '#test/support/given-payment.ts';
+import { settlementUnknown } from '#test/support/given-events.ts';
+import { meets, outcomeOf } from '#test/support/given-payment.ts';
 
 const VERIFY_MS = 1000;
 const EMPTY = 'empty';
@@ -93,6 +94,15 @@ test('too_many_in_flight: who waits 10 s in vain is refused, charged nothing, an
   assert.deepEqual([answer.refusal.refused, answer.refusal.retryAfterSeconds], ['too_many_in_flight', 2]);
   assert.equal(it.clock.monotonic() - before, LIMITS.verifyWaitMs.max);
   assert.deepEqual([it.payments.calls.verify, it.payments.ledger.size, it.trace], [0, 0, []]);
+  for (const leave of places) leave();
+  assert.equal(outcomeOf(await execute(it)), 'ran');
+});
+
+test('too_many_in_flight: nor is the node asked about a payment of unknown fate, which a repeat serves once there is a place', async () => {
+  const it = await meets(settlementUnknown());
+  const places = enterAll(it.deps.verifies);
+  assert.equal(outcomeOf(await letPass(it.clock, execute(it))), 'too_many_in_flight');
+  assert.deepEqual([it.payments.calls.lookUp, it.payments.calls.settle, it.slots.inFlight()], [0, 0, 0]);
   for (const leave of places) leave();
   assert.equal(outcomeOf(await execute(it)), 'ran');
 });

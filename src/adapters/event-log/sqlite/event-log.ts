@@ -15,6 +15,7 @@ import { fileDamage, isLogDamage } from './file-damage.ts';
 import { logReader, positionNumber } from './read.ts';
 import { positionText } from './row.ts';
 import { logScanner } from './scan.ts';
+import { storedEvents } from './size.ts';
 import { CommitWatch, sqliteSubscription } from './subscribe.ts';
 
 export type SqliteEventLogOptions = {
@@ -138,6 +139,7 @@ export async function sqliteEventLog(options: SqliteEventLogOptions): Promise<Sc
     lastPosition: scanner.lastPosition,
     scan: scanner.scan,
     checkFiles: scanner.checkFiles,
+    storedEvents: (sinceMs) => read(() => storedEvents(db, sinceMs)),
     close() {
       closing ??= commits.drained().then(() => {
         watch.stop();

@@ -139,7 +139,7 @@ test('a changed byte in an event: its reads name it, everything else works', () 
       lines.map(({ message }) => message),
       ['the event log has damage: what needs it fails, other calls are executed'],
     );
-    assert.match(JSON.stringify(lines[0]?.fields), /its bytes are not those/);
+    assert.match(JSON.stringify(lines[0]?.fields), /the bytes are not those/);
     assert.ok(JSON.stringify(lines[0]?.fields).includes(REMEDY.whole));
   }));
 

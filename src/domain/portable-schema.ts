@@ -61,7 +61,7 @@ function withoutUnion(schema: Schema): Schema {
   const values = others.map(valuesOf);
   if (new Set(types).size === 1 && values.every((of) => of !== null))
     return { ...rest, type, enum: [...values.flat(), ...nothing] };
-  if (more.length > 0) return areDisjoint(types) ? { ...rest, oneOf: options.toSorted(textFirst) } : schema;
+  if (more.length > 0) return areDisjoint(types) ? { ...rest, oneOf: [...options].sort(textFirst) } : schema;
   const { const: only, enum: of, ...kept } = first;
   const limited = only === undefined ? of : [only];
   return { ...kept, ...rest, type, ...(Array.isArray(limited) && { enum: [...limited, ...nothing] }) };

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type TSchema, Type } from '@sinclair/typebox';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { portableSchema } from '#src/domain/portable-schema.ts';
 import { Nullable, OneOf } from '#src/domain/schema-parts.ts';
-import { portableSchema } from '#src/http/portable-schema.ts';
 import { clientOf } from '#test/support/http-client.ts';
 import { fakeWorld } from '#test/support/http-deps.ts';
 
