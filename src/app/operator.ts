@@ -3,6 +3,7 @@
 
 import { rmSync } from 'node:fs';
 import { sqliteScratch } from '#src/adapters/audit/scratch-sqlite.ts';
+import { sqliteAuditState } from '#src/adapters/audit/state-sqlite.ts';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { pinoLogger } from '#src/adapters/logging/pino.ts';
 import { systemClock, systemEntropy } from '#src/adapters/runtime/clock.ts';
@@ -10,6 +11,7 @@ import { ed25519VerifyInThreadPool } from '#src/adapters/signing/ed25519.ts';
 import { hmacKeyedHash } from '#src/adapters/signing/hash.ts';
 import { keyFileStore, readKeyFile } from '#src/adapters/signing/key-file.ts';
 import type { Config, LogConfig } from '#src/config.ts';
+import { SERVICE } from '#src/domain/limits.ts';
 import { sizeOf } from '#src/lib/files/durable.ts';
 import { acquireFileLock, type FileLock } from '#src/lib/files/file-lock.ts';
 import { mlDsa44Verify } from '#src/lib/ml-dsa.ts';
@@ -88,11 +90,25 @@ async function embeddedLog(file: string, history: LogHistory): Promise<ScannedLo
   return sqliteEventLog({ file });
 }
 
-/** Throws if there is no room for temporary files. */
-export function openAuditor(onFinding: AuditDeps['onFinding'], kept?: AuditDeps['kept']): Auditor {
-  const scratch = sqliteScratch<ScratchRow>();
+/**
+ * `stateFile`: continues the audit that it is of, and keeps this one in it. Throws if there is no room for temporary files,
+ * and an `OperatorError` if the file is damaged, in use, or another file.
+ */
+export function openAuditor(
+  onFinding: AuditDeps['onFinding'],
+  kept?: AuditDeps['kept'],
+  stateFile?: string,
+): Auditor {
   const primitives = { ed25519Verify: ed25519VerifyInThreadPool, mlDsa44Verify };
-  return new Auditor({ primitives, scratch, onFinding, ...(kept && { kept }) });
+  const deps = { primitives, onFinding, ...(kept && { kept }) };
+  if (stateFile === undefined) return new Auditor({ ...deps, scratch: sqliteScratch<ScratchRow>() });
+  const scratch = sqliteAuditState<ScratchRow>(stateFile);
+  try {
+    return new Auditor({ ...deps, scratch, state: { release: SERVICE.version, save: scratch.save } });
+  } catch (error) {
+    scratch.close();
+    throw error;
+  }
 }
 
 /** Throws if there is no room for temporary files. */

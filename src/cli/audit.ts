@@ -6,12 +6,13 @@ import { ChainUnavailable } from '#src/ports/chain-scan.ts';
 import { auditAgainstChain, type ChainChecked } from '#src/usecases/audit/audit-against-chain.ts';
 import type { Auditor, AuditSummary } from '#src/usecases/audit/audit-log.ts';
 import type { Integrity } from '#src/usecases/audit/check-integrity.ts';
+import { continueAudit } from '#src/usecases/audit/continue-audit.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import type { Finding } from '../domain/audit/finding.ts';
 import { witnessTime } from '../domain/receipt/texts.ts';
-import type { EventScan, Scanned } from '../ports/event-scan.ts';
+import type { EventScan, Scanned, ScannedLog } from '../ports/event-scan.ts';
 import { auditReport } from './audit-report.ts';
-import { CannotRun } from './exit.ts';
+import { CannotRun, FoundWrong } from './exit.ts';
 import { eventsOfExport } from './export-file.ts';
 import { shareOf, withLog } from './operator.ts';
 import { readCheckpoint } from './read-checkpoint.ts';
@@ -35,6 +36,7 @@ type Options = {
   readonly checkpoint?: readonly string[];
   readonly policy?: string;
   readonly rpc?: string;
+  readonly state?: string;
   readonly integrity?: true;
   readonly json?: true;
 };
@@ -53,6 +55,11 @@ compromise, receipts of that key beyond it that state an earlier time are report
 Comparisons with the chain and refunds are the operator's statement, except with
   --rpc         a node of the chain: every block, transfer, charge and refund that the record names must be on it; also a
                 charge that the record itself states as missing is a finding (charge_not_on_chain)
+With --state the findings, and what the audit knows of the log, are kept in a file, and the next audit with it reads only
+what is new: it reports the same findings as an audit of the complete log. It trusts the file for what it has read before:
+keep it where the relay cannot write. A log that lacks the last checkpoint of the file is refused (exit status 1). The file
+is of one release, and of one --keys and --policy; nothing is kept of a log with damage. It contains what the log has of
+jobs and payments: mode 0600. With --rpc, what the chain has had is not compared again.
 A record that a newer release has continued is audited up to the first event of a version that this one does not read: one
 finding (event_of_newer_release). Run the audit of that release.
 Damaged events are findings (event_damaged), and what the record lacks without them may be too. Only
@@ -76,6 +83,7 @@ export function addAudit(program: Command): void {
     .option('--policy <file>', 'witnesses that you trust: verify their cosignatures (C2SP tlog-policy)')
     .option('--integrity', 'check that the log is stored as it was written, instead of what it says')
     .option('--rpc <url>', 'a node of the chain: compare comparisons, charges and refunds with it', readUrl)
+    .option('--state <file>', 'continue the audit that left this file, and keep this one in it')
     .option('--json', 'print a line of JSON for each finding, then one for the summary')
     .addHelpText('after', HELP)
     .action(audit);
@@ -83,14 +91,16 @@ export function addAudit(program: Command): void {
 
 async function audit(options: Options): Promise<void> {
   if (options.integrity) return checkIntegrity(options);
-  const { events: file, json } = options;
+  const { events: file, json, state } = options;
+  if (file !== undefined && state !== undefined)
+    throw new CannotRun('--state and --events cannot be combined: the state is of the log itself');
   const keys = options.keys === undefined ? null : await readKeys(options.keys);
   const checkpointsFrom = options.checkpoint ?? [];
   const checkpoints = await Promise.all(checkpointsFrom.map(readCheckpoint));
   const policy = options.policy === undefined ? null : await readPolicy(options.policy);
   const { found, total, end } = auditReport(json === true);
   const { openAuditor } = await import('#src/app/operator.ts');
-  const auditor = openAuditor(found, { keys, checkpoints, policy });
+  const auditor = openAuditor(found, { keys, checkpoints, policy }, state);
   const take = async (all: AsyncIterable<Scanned>) => {
     for await (const one of all) {
       if (one.kind === 'event') await auditor.take(one.event);
@@ -99,15 +109,24 @@ async function audit(options: Options): Promise<void> {
   };
   const progress = showProgress('auditing', printer(json === true));
   try {
-    if (file === undefined) await withLog(({ log }) => take(eventsOfLog(log, progress)));
+    if (file === undefined)
+      await withLog(async ({ log }) =>
+        take(eventsOfLog(log, await continuedAfter(auditor, log, state), progress)),
+      );
     else await take(eventsOfFile(file, found, progress));
     const summary = await auditor.finish();
     progress.end();
     // Charges behind an event that is not read are not known.
-    const chain =
-      options.rpc === undefined || summary.newer > 0
-        ? null
-        : await againstChain(options.rpc, auditor, found, json === true);
+    let chain: ChainChecked | null = null;
+    let saved = false;
+    try {
+      if (options.rpc !== undefined && summary.newer === 0)
+        chain = await againstChain(options.rpc, auditor, found, json === true);
+    } finally {
+      // Also where the node gives no answer: the record itself was checked.
+      if (state !== undefined) saved = auditor.kept.save();
+    }
+    const newEvents = summary.events - (auditor.kept.saved?.order.events ?? 0);
     const of = file === undefined ? 'the log' : nameOf(file);
     const evidence = {
       of,
@@ -115,6 +134,7 @@ async function audit(options: Options): Promise<void> {
       checkpointsFrom,
       policyFrom: options.policy ?? null,
       chain,
+      state: state === undefined ? null : { file: state, newEvents, saved },
     };
     end({ ...evidence, ...summary, findings: total() }, summaryLines);
   } finally {
@@ -123,16 +143,44 @@ async function audit(options: Options): Promise<void> {
   }
 }
 
+/** The position that the audit continues after; null: it begins with the first event. */
+async function continuedAfter(
+  auditor: Auditor,
+  log: ScannedLog,
+  file: string | undefined,
+): Promise<string | null> {
+  const continued = await continueAudit(auditor, log);
+  switch (continued.kind) {
+    case 'continued':
+      return continued.after;
+    case 'other_release':
+      throw new CannotRun(
+        `${file} was written by release ${continued.release}: delete it, and audit the complete log again`,
+      );
+    case 'other_evidence':
+      throw new CannotRun(
+        `${file} was made with other --keys or another --policy: give those, or name another file`,
+      );
+    case 'other_log':
+      throw new FoundWrong(
+        `the log does not contain ${continued.what}, with which ${file} ends: it was rewritten, was put back from an older backup, or is another log; keep both`,
+      );
+    default:
+      return continued satisfies never;
+  }
+}
+
 async function* eventsOfLog(
   log: EventScan,
+  after: string | null,
   progress: ShownProgress,
 ): AsyncGenerator<Scanned, void, undefined> {
   let events = 0;
   const head = await log.lastPosition();
   const show = (position: string | null) =>
     progress.show({ events, eventsHere: events, share: shareOf(position, head) });
-  show(null);
-  for await (const { found, next } of pagesOf(log, null, head)) {
+  show(after);
+  for await (const { found, next } of pagesOf(log, after, head)) {
     yield* found;
     events += found.length;
     show(next ?? head);
@@ -222,6 +270,8 @@ type Audited = AuditSummary & {
   readonly policyFrom: string | null;
   /** null: nothing was compared with the chain. */
   readonly chain: ChainChecked | null;
+  /** null: without `--state`. `newEvents`: read in this run. */
+  readonly state: { readonly file: string; readonly newEvents: number; readonly saved: boolean } | null;
 };
 
 function summaryLines(audited: Audited): readonly string[] {
@@ -243,6 +293,7 @@ function summaryLines(audited: Audited): readonly string[] {
     `  checkpoints  ${checkpointsFrom.length === 0 ? 'from the record itself; --checkpoint requires one that you kept' : checkpointsFrom.map(plain).join(', ')}`,
     `  witnesses    ${witnessLine(audited)}`,
     `  chain        ${chainLine(audited)}`,
+    ...(audited.state === null ? [] : [`  state        ${stateLine(audited.state)}`]),
     ...(damaged === 0
       ? []
       : [`  damage       ${numbered(damaged, 'event')}; other problems may follow from that`]),
@@ -265,14 +316,22 @@ function witnessLine({ policyFrom, witnessed }: Audited): string {
     : `${cosigned}, the largest of ${numbered(largest.size, 'leaf', 'leaves')} by ${witnessTime(largest.time)}`;
 }
 
-function chainLine({ comparisons, refunds, chain }: Audited): string {
+function stateLine({ file, newEvents, saved }: NonNullable<Audited['state']>): string {
+  const kept = saved
+    ? `kept in ${plain(file)}`
+    : `${plain(file)} remains as it was: nothing is kept of a log with damage, or with events of a newer release`;
+  return `${numbered(newEvents, 'event')} audited in this run; ${kept}`;
+}
+
+function chainLine({ comparisons, refunds, chain, state }: Audited): string {
   const stated = `${numbered(comparisons, 'comparison')} and ${numbered(refunds, 'refund')}`;
   if (chain === null)
     return `${stated}: receipts of money and refunds are the operator's statement; --rpc checks them`;
   const elsewhere = chain.elsewhere === 0 ? '' : `; of other networks, not checked: ${chain.elsewhere}`;
   const charges = chain.charges === 0 ? '' : `, ${numbered(chain.charges, 'other charge')}`;
   const checked = `${numbered(chain.comparisons, 'comparison')}${charges} and ${numbered(chain.refunds, 'refund')}`;
-  return `${checked} compared with ${chain.network}${elsewhere}`;
+  const earlier = state === null ? '' : '; what an earlier run has found on it is not compared again';
+  return `${checked} compared with ${chain.network}${elsewhere}${earlier}`;
 }
 
 const NOTES: Readonly<Record<keyof Audited['notes'], string>> = {
@@ -294,7 +353,7 @@ const noteLines = (notes: Audited['notes']): readonly string[] =>
 // ── --integrity: how the event log is stored, beside a running service too ─────────────────────────────
 
 /** Those compare what the log says. */
-const OTHERS = ['events', 'keys', 'checkpoint', 'policy', 'rpc'] as const;
+const OTHERS = ['events', 'keys', 'checkpoint', 'policy', 'rpc', 'state'] as const;
 
 async function checkIntegrity({ json, ...options }: Options): Promise<void> {
   const other = OTHERS.find((name) => options[name] !== undefined);

@@ -1,5 +1,6 @@
-// P8: an audit of the embedded event log against reading the log and verifying the signatures of its receipts.
-import { mkdtempSync, rmSync } from 'node:fs';
+// P8: an audit of the embedded event log against reading the log and verifying the signatures of its receipts; and of what
+// is new in it, with the state of an earlier audit, against an audit of all of it.
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
@@ -8,9 +9,11 @@ import { openAuditor } from '#src/app/operator.ts';
 import { fromBase64url, utf8 } from '#src/domain/encoding.ts';
 import type { EventLog } from '#src/ports/event-log.ts';
 import type { EventScan } from '#src/ports/event-scan.ts';
+import { continueAudit } from '#src/usecases/audit/continue-audit.ts';
 import { pagesOf } from '#src/usecases/audit/export-log.ts';
 import { auditHistory } from '#test/support/audit-history.ts';
-import { interleaved, type Measure, ratioAtLeast, row, timed } from './rounds.ts';
+import { appendAll } from '#test/support/service-log.ts';
+import { interleaved, type Measure, type Options, ratioAtLeast, ratioAtMost, row, timed } from './rounds.ts';
 
 export const auditMeasure: Measure = {
   name: 'P8',
@@ -42,7 +45,8 @@ export const auditMeasure: Measure = {
       const notes = [
         'The log is what the use cases write: paid calls, decisions, retries, a key rotation, checkpoints; the audit finds nothing. read + verify: the same log is read in the same pages, and the signature of each receipt verified.',
       ];
-      return { rows: [row(titles, ratioAtLeast(0.6), rounds)], notes };
+      const rows = [row(titles, ratioAtLeast(0.6), rounds), await grown(log, folder, filled, options)];
+      return { rows, notes: [...notes, GROWN] };
     } finally {
       await log.close();
       rmSync(folder, { recursive: true, force: true });
@@ -50,24 +54,51 @@ export const auditMeasure: Measure = {
   },
 };
 
+const GROWN =
+  'new events: an audit continues the state of one that ended 1 % before the end of the log, and keeps its own; its peer audits all of the log.';
+
+async function grown(log: EventLog & EventScan, folder: string, filled: Filled, options: Options) {
+  const [before, state] = ['before.state', 'state'].map((name) => join(folder, name)) as [string, string];
+  const events = Math.max(1, Math.floor(filled.events / 100));
+  const audits = async (file: string | undefined, until: string | null) => {
+    const auditor = openAuditor(failOn, undefined, file);
+    try {
+      const continued =
+        file === undefined ? { kind: 'continued' as const, after: null } : await continueAudit(auditor, log);
+      if (continued.kind !== 'continued') throw new Error(continued.kind);
+      for await (const { found } of pagesOf(log, continued.after, until))
+        for (const one of found) if (one.kind === 'event') await auditor.take(one.event);
+      const summary = await auditor.finish();
+      if (file !== undefined && !auditor.kept.save()) throw new Error('the state was not kept');
+      return summary.events;
+    } finally {
+      auditor.close();
+    }
+  };
+  const head = await log.lastPosition();
+  const cut = String(Number(head) - events).padStart(String(head).length, '0');
+  await audits(before, cut);
+  const ms = async (file: string | undefined) => {
+    if (file !== undefined) copyFileSync(before, file);
+    return timed(async () => {
+      if ((await audits(file, head)) !== filled.events) throw new Error('events were not audited');
+    });
+  };
+  const rounds = await interleaved(options, { ours: () => ms(state), peer: () => ms(undefined) }, 'grown');
+  const titles = { measure: 'P8', title: `${events} new events`, unit: 'ms', peer: 'complete audit' };
+  return row(titles, ratioAtMost(0.03), rounds);
+}
+
+const failOn = ({ kind }: { readonly kind: string }): never => {
+  throw new Error(kind);
+};
+
 type Filled = { readonly events: number; readonly receipts: number };
 
 /** The history that the use cases leave: payments, decisions, retries, a rotation of keys, checkpoints. */
 async function fill(log: EventLog, jobs: number): Promise<Filled> {
   const { events } = await auditHistory({ jobs });
-  let appended: Promise<unknown>[] = [];
-  const lengths = new Map<string, bigint>();
-  for (const { stream, id, type, data, metadata } of events) {
-    // Appends are committed in the order of the calls.
-    const revision = lengths.get(stream) ?? 0n;
-    lengths.set(stream, revision + 1n);
-    const expected = revision === 0n ? 'no_stream' : revision - 1n;
-    appended.push(log.append(stream, expected, [{ id, type, data, metadata }]));
-    if (appended.length < 512) continue;
-    await Promise.all(appended);
-    appended = [];
-  }
-  await Promise.all(appended);
+  await appendAll(log, events);
   return { events: events.length, receipts: events.filter(({ type }) => type === 'ReceiptSigned').length };
 }
 

@@ -16,6 +16,7 @@ import { readLedger } from '#src/usecases/payments/read-ledger.ts';
 import { balanceOf } from '#src/usecases/payments/sum-payments.ts';
 import { receiptJudge } from '#src/usecases/receipts/judge-receipt.ts';
 import { loadKeyRing } from '#src/usecases/signing-keys/key-ring.ts';
+import { memoryScratch } from '#test/support/memory-scratch.ts';
 import { contradictionsOf } from '#test/support/receipt-log-world.ts';
 import { ASSET, NETWORK, PAYEE, PRICE } from './chain.ts';
 import { EPOCH, Host } from './host.ts';
@@ -25,7 +26,6 @@ import { Random } from './random.ts';
 import type { Tables } from './row-statements.ts';
 import { RowStorage, simulatedStore } from './row-store.ts';
 import { Scheduler } from './scheduler.ts';
-import { memoryScratch } from './scratch.ts';
 import { Trace } from './trace.ts';
 import type { World } from './world.ts';
 

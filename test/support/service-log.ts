@@ -13,6 +13,20 @@ export async function withLog<T>(dataDir: string, work: (log: EventLog) => Promi
   }
 }
 
+/** Appends events of another log, each to its stream and in their order. */
+export async function appendAll(log: EventLog, events: readonly RecordedEvent[]): Promise<void> {
+  let appended: Promise<unknown>[] = [];
+  for (const { stream, revision, id, type, data, metadata } of events) {
+    // Appends are committed in the order of the calls.
+    const expected = revision === 0n ? 'no_stream' : revision - 1n;
+    appended.push(log.append(stream, expected, [{ id, type, data, metadata }]));
+    if (appended.length < 512) continue;
+    await Promise.all(appended);
+    appended = [];
+  }
+  await Promise.all(appended);
+}
+
 /** All events of a data directory in global order. */
 export const recordedIn = (dataDir: string): Promise<RecordedEvent[]> => withLog(dataDir, eventsOf);
 

@@ -1,9 +1,10 @@
-// Scratch storage of an audit in an unlinked SQLite file: written in batches, freed when the process ends. What fits into
-// the first batch is not written.
+// Scratch storage of an audit in SQLite, written in batches: in an unlinked file that is freed when the process ends, where
+// what fits into the first batch is not written, or in the file of a state (state-sqlite.ts).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
 import { type Json, jsonLength } from '../../domain/canonical-json.ts';
 import type { AuditScratch } from '../../ports/audit-scratch.ts';
 
@@ -16,34 +17,74 @@ export function sqliteScratch<T extends Json>(
   bufferedMax = BUFFERED_MAX,
 ): AuditScratch<T> {
   const { db, remove } = openUnlinked(folder);
-  db.exec('CREATE TABLE scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID');
-  db.exec('CREATE TABLE notes (value TEXT NOT NULL, place TEXT NOT NULL) STRICT');
-  const read = db.prepare('SELECT value FROM scratch WHERE key = ?');
-  const write = db.prepare('INSERT OR REPLACE INTO scratch (key, value) VALUES (?, ?)');
-  const range = db.prepare('SELECT value FROM scratch WHERE key >= ?1 AND key < ?2');
-  const note = db.prepare('INSERT INTO notes (value, place) VALUES (?, ?)');
-  const repeated = db.prepare(
-    `SELECT value, place FROM
-       (SELECT value, place, row_number() OVER (PARTITION BY value ORDER BY rowid) AS nth FROM notes)
-     WHERE nth > 1`,
+  db.exec(SCRATCH_SCHEMA);
+  const rows = scratchIn<T>(db, { bufferedMax, isState: false });
+  return {
+    ...rows,
+    close() {
+      db.close();
+      remove();
+    },
+  };
+}
+
+/** `ids`: values that were noted in earlier runs; `repeats`: of all runs. */
+export const SCRATCH_SCHEMA = `
+  CREATE TABLE scratch (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER) STRICT, WITHOUT ROWID;
+  CREATE TABLE open_keys (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  CREATE TABLE notes (value TEXT NOT NULL, place TEXT NOT NULL) STRICT;
+  CREATE TABLE ids (value TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  CREATE TABLE repeats (value TEXT NOT NULL, place TEXT NOT NULL) STRICT;
+`;
+
+/** A value in a state file is not as it was written. */
+export class StateDamaged extends Error {}
+
+type Options = {
+  readonly bufferedMax?: typeof BUFFERED_MAX;
+  /** It has the rows of earlier runs, and the caller commits. Each row has a checksum. */
+  readonly isState: boolean;
+};
+
+/** The database has the tables of `SCRATCH_SCHEMA`. `flush` writes what is buffered. */
+export function scratchIn<T extends Json>(
+  db: DatabaseSync,
+  { bufferedMax = BUFFERED_MAX, isState }: Options,
+): Omit<AuditScratch<T>, 'close'> & { flush(): void } {
+  const read = db.prepare('SELECT value, checksum FROM scratch WHERE key = ?');
+  const write = db.prepare('INSERT OR REPLACE INTO scratch (key, value, checksum) VALUES (?, ?, ?)');
+  const range = db.prepare(
+    'SELECT key, value, checksum FROM scratch WHERE key >= ?1 AND key < ?2 ORDER BY key',
   );
+  const setOpen = db.prepare('INSERT OR IGNORE INTO open_keys (key) VALUES (?)');
+  const setClosed = db.prepare('DELETE FROM open_keys WHERE key = ?');
+  const openRange = db.prepare(
+    'SELECT key FROM open_keys WHERE key >= ?1 AND key < ?2 AND key > ?3 ORDER BY key LIMIT ?4',
+  );
+  const note = db.prepare('INSERT INTO notes (value, place) VALUES (?, ?)');
   /** Not written yet. */
-  const buffer = new Map<string, { readonly value: T; readonly size: number }>();
-  let notes: { readonly value: string; readonly place: string }[] = [];
-  const stored = keyFilter();
+  const buffer = new Map<string, Buffered<T>>();
+  let notes: Noted[] = [];
+  // Of earlier runs it is not known which keys are stored.
+  const stored = isState ? { add: () => undefined, mayContain: () => true } : keyFilter();
   let characters = 0;
-  let isWritten = false;
+  let isWritten = isState;
 
   function flush(): void {
     isWritten = true;
-    db.exec('BEGIN');
+    if (buffer.size + notes.length === 0) return;
+    if (!isState) db.exec('BEGIN');
     // In the index's order, so that each page is written once.
     for (const key of [...buffer.keys()].sort()) {
-      write.run(key, JSON.stringify(buffer.get(key)?.value));
+      const put = buffer.get(key);
+      const text = JSON.stringify(put?.value);
+      write.run(key, text, isState ? checksumOf(key, text) : null);
+      if (put?.isOpen) setOpen.run(key);
+      else if (stored.mayContain(key)) setClosed.run(key);
       stored.add(key);
     }
     for (const { value, place } of notes) note.run(value, place);
-    db.exec('COMMIT');
+    if (!isState) db.exec('COMMIT');
     buffer.clear();
     notes = [];
     characters = 0;
@@ -53,27 +94,48 @@ export function sqliteScratch<T extends Json>(
     if (changes >= bufferedMax.changes || characters >= bufferedMax.characters) flush();
   };
 
+  function parsedValue(key: string, row: Readonly<Record<string, unknown>>): T {
+    const text = String(row.value);
+    if (isState && row.checksum !== checksumOf(key, text)) throw new StateDamaged(key);
+    return JSON.parse(text);
+  }
+
+  function get(key: string): T | null {
+    const put = buffer.get(key);
+    if (put !== undefined) return put.value;
+    const row = isWritten && stored.mayContain(key) ? read.get(key) : undefined;
+    return row === undefined ? null : parsedValue(key, row);
+  }
+
   return {
-    get(key) {
-      const put = buffer.get(key);
-      if (put !== undefined) return put.value;
-      const text = isWritten && stored.mayContain(key) ? read.get(key)?.value : undefined;
-      return typeof text === 'string' ? JSON.parse(text) : null;
-    },
-    put(key, value, added) {
+    get,
+    put(key, value, added, isOpen = false) {
       const before = buffer.get(key);
       const size = before === undefined || added === undefined ? jsonLength(value) : before.size + added;
       characters += before === undefined ? key.length + size : size - before.size;
-      buffer.set(key, { value, size });
+      buffer.set(key, { value, size, isOpen });
       flushIfFull();
     },
     *values(prefix) {
       if (!isWritten) {
-        for (const [key, { value }] of buffer) if (key.startsWith(prefix)) yield value;
+        for (const key of keysOf(buffer, prefix)) yield get(key) as T;
         return;
       }
       flush();
-      for (const { value } of range.iterate(prefix, after(prefix))) yield JSON.parse(String(value));
+      for (const row of range.iterate(prefix, after(prefix))) yield parsedValue(String(row.key), row);
+    },
+    open(prefix, last, max) {
+      if (isWritten) flush();
+      const keys = isWritten
+        ? openRange.all(prefix, after(prefix), last ?? '', max).map(({ key }) => String(key))
+        : keysOf(buffer, prefix)
+            .filter((key) => buffer.get(key)?.isOpen && key > (last ?? ''))
+            .slice(0, max);
+      return keys.map((key) => {
+        const value = get(key);
+        if (value === null) throw new StateDamaged(key);
+        return { key, value };
+      });
     },
     note(value, place) {
       characters += value.length + place.length;
@@ -83,21 +145,38 @@ export function sqliteScratch<T extends Json>(
     *repeated() {
       if (!isWritten) {
         const seen = new Set<string>();
-        for (const one of notes) {
-          if (seen.has(one.value)) yield one;
-          else seen.add(one.value);
-        }
+        const repeats = notes.filter(({ value }) => seen.size === seen.add(value).size);
+        yield* repeats.sort((a, b) => (a.value < b.value ? -1 : a.value > b.value ? 1 : 0));
         return;
       }
       flush();
-      for (const { value, place } of repeated.iterate()) yield { value: String(value), place: String(place) };
+      db.exec(REPEATS);
+      if (isState) db.exec(REMEMBERED);
+      const all = db.prepare('SELECT value, place FROM repeats ORDER BY value, rowid');
+      for (const { value, place } of all.iterate()) yield { value: String(value), place: String(place) };
     },
-    close() {
-      db.close();
-      remove();
-    },
+    flush,
   };
 }
+
+type Noted = { readonly value: string; readonly place: string };
+type Buffered<T> = { readonly value: T; readonly size: number; readonly isOpen: boolean };
+
+const keysOf = (buffer: ReadonlyMap<string, unknown>, prefix: string): string[] =>
+  [...buffer.keys()].filter((key) => key.startsWith(prefix)).sort();
+
+const checksumOf = (key: string, text: string): number => crc32(`${key}\n${text}`);
+
+const REPEATS = `
+  INSERT INTO repeats SELECT value, place FROM
+    (SELECT value, place, rowid AS n, row_number() OVER (PARTITION BY value ORDER BY rowid) AS nth FROM notes) AS noted
+  WHERE nth > 1 OR EXISTS (SELECT 1 FROM ids WHERE ids.value = noted.value) ORDER BY value, n
+`;
+
+const REMEMBERED = `
+  INSERT OR IGNORE INTO ids SELECT value FROM notes ORDER BY value;
+  DELETE FROM notes
+`;
 
 /**
  * The file contains other people's payments, so it is unlinked as soon as it is open: the system frees it however the

@@ -1,5 +1,5 @@
 // Compares what the record says of the chain with the chain itself: each round that stands, each charge that none of them has
-// confirmed, and each refund.
+// confirmed, and each refund. What the chain has is not compared again by an audit that continues this one.
 
 import { type EventLocation, type Fault, type Finding, findingOf } from '#src/domain/audit/finding.ts';
 import {
@@ -46,13 +46,16 @@ export async function auditAgainstChain({
 }: Options): Promise<ChainChecked> {
   const network = await chain.network();
   const checked = { network, comparisons: 0, charges: 0, refunds: 0, elsewhere: 0 };
-  const report = (fault: Fault | null, location: EventLocation) => {
-    if (fault !== null) onFinding(findingOf(fault, location));
+  /** Whether there is no fault. */
+  const report = (faults: readonly (Fault | null)[], location: EventLocation): boolean => {
+    const found = faults.filter((fault) => fault !== null);
+    for (const fault of found) onFinding(findingOf(fault, location));
+    return found.length === 0;
   };
 
   async function checkRounds(rounds: readonly AuditedRound[]): Promise<void> {
-    const [newest] = rounds;
-    const oldest = rounds.at(-1);
+    const [oldest] = rounds;
+    const newest = rounds.at(-1);
     if (newest === undefined || oldest === undefined) return;
     const scan = chain.scanOf(newest.round.asset);
     const transfers = await transfersOf(
@@ -61,15 +64,16 @@ export async function auditAgainstChain({
       oldest.round.fromBlock,
       newest.round.toBlock,
     );
-    let end = transfers.length;
-    for (const { round, location } of rounds) {
-      report(blockFault(round, await scan.block(round.toBlock)), location);
-      let begin = end;
-      while (begin > 0 && (transfers[begin - 1]?.block ?? 0) >= round.fromBlock) begin--;
+    let begin = 0;
+    for (const row of rounds) {
+      const { round, location } = row;
+      const block = blockFault(round, await scan.block(round.toBlock));
+      let end = begin;
+      while ((transfers[end]?.block ?? Number.POSITIVE_INFINITY) <= round.toBlock) end++;
       const its = transfers.slice(begin, end);
-      report(transfersFault(round, its), location);
-      for (const fault of chargeFaults(round, its, record.chargeOf)) report(fault, location);
-      end = begin;
+      const faults = [block, transfersFault(round, its), ...chargeFaults(round, its, record.chargeOf)];
+      if (report(faults, location)) record.compared.round(row);
+      begin = end;
       checked.comparisons++;
       onChecked();
     }
@@ -97,32 +101,35 @@ export async function auditAgainstChain({
     }
     const finding = await chain.lookUp(reserved, settled.transaction);
     const location = { stream, revision: null, jobId: reserved.jobId, position: null };
-    report(chargeFault(payment, finding), location);
+    const isFound = report([chargeFault(payment, finding)], location);
+    if (isFound && finding.outcome === 'paid') record.compared.charge(stream);
     checked.charges++;
     onChecked();
   }
 
-  for (const { location, ...stated } of record.refunds()) {
+  for (const [name, refund] of record.refunds()) {
+    const { location, isCompared: _, ...stated } = refund;
     if (stated.network !== network) {
       checked.elsewhere++;
       continue;
     }
-    report(refundFault(stated, await chain.transfersIn(stated.transaction)), location);
+    const fault = refundFault(stated, await chain.transfersIn(stated.transaction));
+    if (report([fault], location)) record.compared.refund(name, refund);
     checked.refunds++;
     onChecked();
   }
   return checked;
 }
 
-/** Of the same account, right before the others, and not too much with them. */
-function belongs([newest, ...more]: readonly AuditedRound[], { round }: AuditedRound): boolean {
-  if (newest === undefined) return true;
-  const last = (more.at(-1) ?? newest).round;
+/** Of the same account, right after the others, and not too much with them. */
+function belongs([oldest, ...more]: readonly AuditedRound[], { round }: AuditedRound): boolean {
+  if (oldest === undefined) return true;
+  const last = (more.at(-1) ?? oldest).round;
   return (
     more.length < ROUNDS &&
-    accountKey(newest.round) === accountKey(round) &&
-    last.fromBlock === round.toBlock + 1 &&
-    newest.round.toBlock - round.fromBlock < BLOCKS
+    accountKey(last) === accountKey(round) &&
+    round.fromBlock === last.toBlock + 1 &&
+    round.toBlock - oldest.round.fromBlock < BLOCKS
   );
 }
 

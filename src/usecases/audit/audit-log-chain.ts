@@ -10,21 +10,26 @@ import {
   type StatedRefund,
 } from '#src/domain/audit/judge-chain.ts';
 import { claimEnd, judgeClaim, noRefunds, twice, unclaimedFault } from '#src/domain/audit/judge-refund.ts';
-import { sha256, toHex, utf8 } from '#src/domain/encoding.ts';
-import { type ChainReconciled, identityText } from '#src/domain/events/payment.ts';
+import type { ChainReconciled } from '#src/domain/events/payment.ts';
 import { refundId } from '#src/domain/events/refund.ts';
 import { type EventOf, STREAM } from '#src/domain/events.ts';
 import type { Books } from '#src/domain/payment/ledger.ts';
-import { accountKey, sumOf } from '#src/domain/payment/reconciliation.ts';
+import { accountKey, hashOfStream, sumOf } from '#src/domain/payment/reconciliation.ts';
 import { absentPayment } from '#src/domain/payment/state.ts';
-import type { AuditedRound, RefundStated, StreamStates } from './stream-states.ts';
+import { type AuditedRound, ordinal, type RefundStated, type StreamStates } from './stream-states.ts';
 
 /** Of one account. `last`: name of the row of its last round that stands. */
 type Account = { readonly last: string | null; readonly received: bigint; readonly unattributed: bigint };
+type KnownAccount = Account & Pick<ChainReconciled, 'network' | 'asset'>;
 
-export function auditChain(states: StreamStates) {
-  const accounts = new Map<string, Account & Pick<ChainReconciled, 'network' | 'asset'>>();
-  let comparisons = 0;
+export type ChainFold = {
+  readonly comparisons: number;
+  readonly accounts: readonly (readonly [key: string, KnownAccount])[];
+};
+
+export function auditChain(states: StreamStates, from: ChainFold | undefined) {
+  const accounts = new Map<string, KnownAccount>(from?.accounts);
+  let comparisons = from?.comparisons ?? 0;
 
   /** The account before a round from this block on: the rounds that it replaces stand no more. */
   function cutBack(account: Account, fromBlock: number): Account & { readonly replaced: number | null } {
@@ -36,6 +41,7 @@ export function auditChain(states: StreamStates) {
       row = roundOf(last)
     ) {
       states.put('round', last, { ...row, stands: false });
+      for (const hash of row.round.confirmed) setOver(STREAM.payment(hash), false);
       received -= BigInt(row.round.received);
       unattributed -= sumOf(row.round.unattributed);
       replaced = row.round.fromBlock;
@@ -51,21 +57,44 @@ export function auditChain(states: StreamStates) {
     const earlier = states.get('confirmedBy', row);
     const isTaken = earlier !== null && roundOf(earlier)?.stands === true;
     states.put('confirmedBy', row, name);
+    setOver(STREAM.payment(hash), true);
     const payment = states.get('payment', STREAM.payment(hash))?.payment ?? absentPayment;
     return { hash, payment, isTaken };
   }
 
+  function setOver(stream: string, isOver: boolean): void {
+    const known = states.get('charge', chargeName(stream));
+    if (known !== null) states.put('charge', chargeName(stream), { stream, isOver });
+  }
+  const chargeIn = (stream: string) => {
+    const payment = states.get('payment', stream)?.payment;
+    return payment !== undefined && 'settled' in payment ? payment.settled : null;
+  };
+
   return {
     comparisons: () => comparisons,
+    fold: (): ChainFold => ({ comparisons, accounts: [...accounts] }),
+    /** `apply` changes the payment: a charge that is new, or in another transaction, is not compared yet. */
+    following<T>(stream: string, apply: () => T): T {
+      const before = chargeIn(stream);
+      const result = apply();
+      const after = chargeIn(stream);
+      if (after === null || before?.transaction === after.transaction) return result;
+      states.put('charge', chargeName(stream), { stream, isOver: false });
+      const name = states.get('confirmedBy', `confirmed ${hashOfStream(stream)}`);
+      const row = roundOf(name);
+      if (name !== null && row !== null) states.put('round', name, { ...row, isCompared: false });
+      return result;
+    },
     round(round: ChainReconciled, location: EventLocation): readonly Fault[] {
       comparisons++;
       const key = accountKey(round);
       const known = accounts.get(key) ?? { last: null, received: 0n, unattributed: 0n };
       const { last, received, unattributed, replaced } = cutBack(known, round.fromBlock);
-      const name = `round ${key} ${location.revision}`;
+      const name = roundName(key, location);
       const confirmed = round.confirmed.map((hash) => confirmedBy(name, hash));
       const order = orderFault(round, roundOf(last)?.round ?? null, replaced);
-      states.put('round', name, { round, location, before: last, stands: true });
+      states.put('round', name, { round, location, before: last, stands: true, isCompared: false });
       const { network, asset } = round;
       accounts.set(key, {
         network,
@@ -88,19 +117,24 @@ export function auditChain(states: StreamStates) {
         return fault === null ? [] : [fault];
       });
     },
-    /** Rounds that stand, of one account after the other, the newest first. */
+    /** Rounds that stand and are not compared with the chain yet, of one account after the other, the oldest first. */
     *standing(): Generator<AuditedRound> {
-      for (const { last } of accounts.values())
-        for (let row = roundOf(last); row !== null; row = roundOf(row.before)) yield row;
+      for (const [, row] of states.open('round', 'round ')) yield row;
     },
-    /** Charges that no round that stands has confirmed. */
+    /** Charges that no round that stands has confirmed, and that are not compared yet. */
     *unconfirmed(): Generator<{ readonly stream: string; readonly payment: ChargedPayment }> {
-      for (const { payment } of states.all('payment')) {
-        if (!('settled' in payment)) continue;
-        const hash = toHex(sha256(utf8(identityText(payment.reserved))));
-        if (roundOf(states.get('confirmedBy', `confirmed ${hash}`))?.stands !== true)
-          yield { stream: STREAM.payment(hash), payment };
+      for (const [, { stream }] of states.open('charge', 'charge ')) {
+        const payment = states.get('payment', stream)?.payment;
+        if (payment === undefined || !('settled' in payment)) continue;
+        const confirmed = `confirmed ${hashOfStream(stream)}`;
+        if (roundOf(states.get('confirmedBy', confirmed))?.stands !== true) yield { stream, payment };
       }
+    },
+    /** The chain has what it states. */
+    compared: {
+      round: (row: AuditedRound): void =>
+        states.put('round', roundName(accountKey(row.round), row.location), { ...row, isCompared: true }),
+      charge: (stream: string): void => setOver(stream, true),
     },
     /** The recorded transaction of a payment, by the hash in the name of its stream; null: none. */
     chargeOf(hash: string): string | null {
@@ -110,17 +144,21 @@ export function auditChain(states: StreamStates) {
   };
 }
 
+const chargeName = (stream: string): string => `charge ${stream}`;
+const roundName = (key: string, { revision }: EventLocation): string =>
+  `round ${key} ${ordinal(revision ?? '')}`;
+
 // ── refunds: what each transaction is claimed for ───────────────────────────────────────────────────
 
-export function auditRefunds(states: StreamStates) {
-  let count = 0;
+export function auditRefunds(states: StreamStates, from = 0) {
+  let count = from;
 
   function keep(refund: StatedRefund, location: EventLocation): void {
     const { network, transaction, amount } = refund;
     const [asset, payer] = [refund.asset.toLowerCase(), refund.payer.toLowerCase()];
     const sender = refund.sender?.toLowerCase() ?? null;
     const stated = { network, transaction, asset, payer, sender, amount, location };
-    states.put('stated', `stated ${count++}`, stated);
+    states.put('stated', statedName(count++), { ...stated, isCompared: false });
   }
 
   const paymentOf = (stream: string) => states.get('payment', stream)?.payment ?? null;
@@ -166,14 +204,15 @@ export function auditRefunds(states: StreamStates) {
           else unrecorded.set(stream, claims.transaction);
         }
     },
-    *stated(): Generator<RefundStated> {
-      for (let n = 0; n < count; n++) {
-        const stated = states.get('stated', `stated ${n}`);
-        if (stated !== null) yield stated;
-      }
-    },
+    /** Those that are not compared with the chain yet. */
+    stated: () => states.open('stated', 'stated '),
+    /** The chain has it. `name`: of its row. */
+    compared: (name: string, stated: RefundStated): void =>
+      states.put('stated', name, { ...stated, isCompared: true }),
   };
 }
+
+const statedName = (number: number): string => `stated ${ordinal(number)}`;
 
 const sharedFault = (transaction: string): Fault =>
   fault('payment_shared', `The transfer of transaction ${transaction} has refunded another payer.`);

@@ -5,7 +5,7 @@ import { jobFaults, receiptFaults, receiptRepeated } from '#src/domain/audit/jud
 import { jsonLength } from '#src/domain/canonical-json.ts';
 import type { RecordedEvent } from '#src/domain/event-codec.ts';
 import type { JobStarted } from '#src/domain/events/job.ts';
-import type { EventOf, JobEvent } from '#src/domain/events.ts';
+import { type EventOf, type JobEvent, STREAM } from '#src/domain/events.ts';
 import { absentJob, evolveJob } from '#src/domain/job/state.ts';
 import { type ReceiptPayload, readReceipt } from '#src/domain/receipt/payload.ts';
 import { type KeyRecord, keyOpenAt, type Primitives } from '#src/domain/signing-keys/keys.ts';
@@ -21,7 +21,10 @@ export type JobDeps = {
   /** Contradictions between a job's start or end and other streams. */
   readonly started: (event: EventOf<'JobStarted'>) => readonly Fault[];
   readonly completed: (event: EventOf<'JobCompleted'>, started: JobStarted) => readonly Fault[];
+  readonly from?: JobCounts | undefined;
 };
+
+export type JobCounts = { readonly jobs: number; readonly receipts: number };
 
 type JobVerdict = {
   readonly faults: readonly Fault[];
@@ -37,8 +40,8 @@ const afterReceipt = ({ type, data: { jobId } }: JobEvent): Fault =>
     `The event ${type} of job ${jobId} follows the receipt of the job, which ends it.`,
   );
 
-export function auditJobs({ states, primitives, keys, leaves, started, completed }: JobDeps) {
-  const counts = { jobs: 0, receipts: 0 };
+export function auditJobs({ states, primitives, keys, leaves, started, completed, from }: JobDeps) {
+  const counts = { jobs: 0, receipts: 0, ...from };
   let open = 0;
 
   /** Applies an event before the receipt to its job. */
@@ -89,7 +92,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
   }
 
   return {
-    counts: counts as Readonly<typeof counts>,
+    counts: counts as JobCounts,
     take(recorded: RecordedEvent, event: JobEvent, location: EventLocation): JobVerdict {
       const known = states.get('job', recorded.stream) ?? FRESH;
       if (event.type === 'ReceiptSigned') {
@@ -136,7 +139,7 @@ export function auditJobs({ states, primitives, keys, leaves, started, completed
     open: () => open,
     /** At the end: completed jobs without a receipt. */
     *unfinished(): Generator<Found> {
-      for (const known of states.all('job')) {
+      for (const [, known] of states.open('job', STREAM.job(''))) {
         if (known.job === null || known.lost || known.damaged || known.job.status === 'absent') continue;
         const message = `Job ${known.last.jobId} is completed and has no receipt.`;
         if (known.job.status !== 'completed') open++;

@@ -14,8 +14,8 @@ import {
 import { verifyOwnCheckpoint } from '#src/domain/transparency/checkpoint.ts';
 
 /** `trusted` null: the record's own keys are. */
-export function auditKeys(trusted: readonly KeyRecord[] | null) {
-  let keys: readonly KeyRecord[] = [];
+export function auditKeys(trusted: readonly KeyRecord[] | null, from: readonly KeyRecord[] = []) {
+  let keys = from;
   const find = (keyId: string) => keys.find((known) => known.keyId === keyId);
   return {
     /** As announced so far. */
@@ -57,19 +57,13 @@ const impossible = (message: string): Fault => fault('key_event_impossible', mes
 // ── the checkpoints that the auditor kept ───────────────────────────────────────────────────────────
 
 export function auditKept(kept: readonly KeptCheckpoint[], primitives: Primitives) {
-  /** The latest time that the leaves of each state, Unix seconds. */
-  const latestIn = new Map<KeptCheckpoint, number>(kept.map((one) => [one, 0]));
-  /** Those that the record continues. */
-  const continued: KeptCheckpoint[] = [];
+  /** Those that the record continues, and the latest time that the leaves of each state, Unix seconds. */
+  const continued = new Map<KeptCheckpoint, number>();
   return {
-    /** A leaf that states this time (Unix seconds). `index`: from 0. */
-    leaf(index: number, stated: number): void {
-      for (const [one, latest] of latestIn) if (index < one.size) latestIn.set(one, Math.max(latest, stated));
-    },
     /** At the end. `keys`: the trusted ones. */
     async faults(
       keys: readonly KeyRecord[],
-      factsOf: (size: number) => KeptFacts,
+      factsOf: (size: number) => KeptFacts & { readonly latest: number },
     ): Promise<readonly Fault[]> {
       const faults: Fault[] = [];
       for (const one of kept) {
@@ -79,23 +73,22 @@ export function auditKept(kept: readonly KeptCheckpoint[], primitives: Primitive
           const message = `No trusted checkpoint key has signed the checkpoint of ${one.source}.`;
           faults.push(fault('kept_checkpoint_signature_invalid', message));
         }
-        const unfit = keptFault(one, factsOf(one.size));
+        const facts = factsOf(one.size);
+        const unfit = keptFault(one, facts);
         if (unfit !== null) faults.push(unfit);
-        if (faults.length === before) continued.push(one);
+        if (faults.length === before) continued.set(one, facts.latest);
       }
       return faults;
     },
     /** After `faults`: the record continues it, and a trusted key has signed it. */
-    isContinued: (one: KeptCheckpoint): boolean => continued.includes(one),
+    isContinued: (one: KeptCheckpoint): boolean => continued.has(one),
     /**
      * After `faults`: leaves of the largest one from before this time (Unix seconds): its leaves state earlier times only.
      * null: none was kept.
      */
     before(time: number): number | null {
-      const sizes = continued.filter((one) => (latestIn.get(one) ?? 0) < time).map(({ size }) => size);
+      const sizes = [...continued].filter(([, latest]) => latest < time).map(([{ size }]) => size);
       return sizes.length === 0 ? null : Math.max(...sizes);
     },
   };
 }
-
-export type AuditedKept = ReturnType<typeof auditKept>;

@@ -24,8 +24,8 @@ import { type Books, enter, evolveEntry } from '#src/domain/payment/ledger.ts';
 import { isBound, isCorrected, isMissing } from '#src/domain/payment/state.ts';
 import type { StreamStates } from './stream-states.ts';
 
-export function auditMoney(states: StreamStates) {
-  let books: Books = [];
+export function auditMoney(states: StreamStates, from: Books = []) {
+  let books = from;
 
   /** The stream's name is the hash of the authorization's identity, so that an authorization has one stream. */
   function nameFault(stream: string, event: PaymentEvent): Fault | null {
@@ -123,7 +123,7 @@ export function auditMoney(states: StreamStates) {
         correctedCharges: 0,
         begunRefunds: 0,
       };
-      for (const { payment, servedBy } of states.all('payment')) {
+      for (const [, { payment, servedBy }] of states.open('payment', STREAM.payment(''))) {
         if (payment.status === 'refunding') open.begunRefunds++;
         if (isCorrected(payment)) open.correctedCharges++;
         if (isMissing(payment)) open.missingPayments++;

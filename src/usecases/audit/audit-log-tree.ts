@@ -14,36 +14,43 @@ import { logOf, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
 import { MAX_PENDING_SECONDS } from '#src/domain/receipt/verify.ts';
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { Hash } from '#src/domain/transparency/merkle.ts';
-import { appendLeaf, EMPTY_TREE, leafData, rootOf } from '#src/domain/transparency/tree.ts';
-import type { AuditedKept } from './audit-log-keys.ts';
+import { appendLeaf, EMPTY_TREE, leafData, rootOf, type Tree } from '#src/domain/transparency/tree.ts';
 import type { StreamStates } from './stream-states.ts';
 
 /** About how many characters the JSON of a leaf has. */
 const LEAF_LENGTH = 256;
 
-export function auditTree(states: StreamStates, primitives: Primitives, kept: AuditedKept) {
-  let tree = EMPTY_TREE;
-  let origin: string | null = null;
-  /**
-   * Latest times at which receipts after the last checkpoint that fits were issued, Unix seconds: the second, so that one
-   * fast clock makes nothing late.
-   */
-  let [latest, second] = [0, 0];
-  /** `largest`: size of the largest checkpoint; `good`: of the last that fits; `cosigned`: of the last cosigned one. */
-  const state = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true, cosigned: 0 };
+/**
+ * `edge`: base64. `latest`, `second`: the latest times at which receipts after the last checkpoint that fits were issued,
+ * Unix seconds: the second, so that one fast clock makes nothing late. `largest`: size of the largest checkpoint; `good`: of
+ * the last that fits; `cosigned`: of the last cosigned one.
+ */
+export type TreeFold = {
+  readonly size: number;
+  readonly edge: readonly string[];
+  readonly origin: string | null;
+  readonly times: readonly [latest: number, second: number];
+  readonly state: typeof NO_CHECKPOINTS;
+};
+
+const NO_CHECKPOINTS = { checkpoints: 0, largest: 0, good: 0, unfit: 0, fits: true, cosigned: 0 };
+
+export function auditTree(states: StreamStates, primitives: Primitives, from: TreeFold | undefined) {
+  let tree = treeOf(from);
+  let origin = from?.origin ?? null;
+  let [latest, second] = from?.times ?? [0, 0];
+  const state = { ...(from?.state ?? NO_CHECKPOINTS) };
 
   /** `index`: from 0. */
   const leafAt = (index: number) => states.get('leaf', `leaf ${index}`);
 
+  const subtreeBefore = (end: number) => hashOf(leafAt(end - 1)?.subtree ?? '');
   /** Of the tree's first `size` leaves; null if there are fewer. */
-  function rootAt(size: number): Hash | null {
-    if (size > tree.size) return null;
-    const edge: Hash[] = [];
-    // The complete subtrees of a size, from the right: each has as many leaves as the lowest bit says.
-    for (let end = size; end > 0; end -= end & -end)
-      edge.unshift(fromBase64(leafAt(end - 1)?.subtree ?? '') ?? new Uint8Array());
-    return rootOf({ size, edge });
-  }
+  const rootAt = (size: number): Hash | null =>
+    size > tree.size ? null : rootOf({ size, edge: subtreesOf(size).map(subtreeBefore) });
+
+  /** The latest time that the first `size` leaves state, Unix seconds. */
+  const latestIn = (size: number): number => leafAt(size - 1)?.latest ?? 0;
 
   /** Names the leaves that are new in a checkpoint of `size` leaves. */
   function newLeaves(size: number): string {
@@ -62,10 +69,12 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
       if (data === null) return [];
       const promise = payload && logOf(payload);
       const due = payload && promise && payload.iat + Math.min(promise.mmdSeconds, MAX_PENDING_SECONDS);
-      kept.leaf(tree.size, payload?.iat ?? Date.parse(claimedTime(event)) / 1000);
+      const stated = payload?.iat ?? Date.parse(claimedTime(event)) / 1000;
+      const latestOfAll = Math.max(latestIn(tree.size), stated);
       tree = appendLeaf(tree, data).tree;
       const subtree = toBase64(tree.edge.at(-1) ?? new Uint8Array());
-      states.put('leaf', `leaf ${tree.size - 1}`, { location, due, subtree }, LEAF_LENGTH);
+      const name = `leaf ${tree.size - 1}`;
+      states.put('leaf', name, { location, due, subtree, latest: latestOfAll }, LEAF_LENGTH);
       if (payload !== null && payload.iat > second)
         [latest, second] = payload.iat > latest ? [payload.iat, latest] : [latest, payload.iat];
       return promise === null ? [] : promiseFaults(promise, origin);
@@ -123,7 +132,11 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
     },
     size: () => tree.size,
     /** At the end: what a kept checkpoint of `size` leaves is compared with. */
-    factsOf: (size: number): KeptFacts => ({ origin, leaves: tree.size, root: rootAt(size) }),
+    factsOf: (size: number) => ({
+      ...({ origin, leaves: tree.size, root: rootAt(size) } satisfies KeptFacts),
+      latest: latestIn(size),
+    }),
+    fold: (): TreeFold => ({ ...treeText(tree), origin, times: [latest, second], state: { ...state } }),
     summary: () => ({
       checkpoints: state.checkpoints,
       treeSize: tree.size,
@@ -138,6 +151,20 @@ export function auditTree(states: StreamStates, primitives: Primitives, kept: Au
     }),
   };
 }
+
+const treeOf = (from: TreeFold | undefined): Tree =>
+  from === undefined ? EMPTY_TREE : { size: from.size, edge: from.edge.map(hashOf) };
+
+const treeText = ({ size, edge }: Tree): Pick<TreeFold, 'size' | 'edge'> => ({
+  size,
+  edge: edge.map(toBase64),
+});
+
+/** Where the complete subtrees of a size end, from the left: each has as many leaves as a bit says. */
+const subtreesOf = (size: number): number[] =>
+  size === 0 ? [] : [...subtreesOf(size - (size & -size)), size];
+
+const hashOf = (base64: string): Hash => fromBase64(base64) ?? new Uint8Array();
 
 /** `origin`: of the log that the record's checkpoints name; null: it has none so far. */
 function promiseFaults(promise: NonNullable<ReturnType<typeof logOf>>, origin: string | null): Fault[] {

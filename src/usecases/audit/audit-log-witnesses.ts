@@ -15,11 +15,20 @@ import {
 
 const HOUR_SECONDS = 3600;
 
+export type WitnessFold = {
+  readonly checkpoints: number;
+  readonly hours: readonly (readonly [hour: number, size: WitnessedSize])[];
+};
+
 /** `policy` null: the auditor has none, nothing is verified. */
-export function auditWitnesses(policy: WitnessPolicy | null, primitives: Primitives) {
+export function auditWitnesses(
+  policy: WitnessPolicy | null,
+  primitives: Primitives,
+  from: WitnessFold | undefined,
+) {
   /** For each hour (of Unix time) the largest tree that a quorum had cosigned by then: memory does not grow with the log. */
-  const hours = new Map<number, { readonly time: number; readonly size: number }>();
-  let checkpoints = 0;
+  const hours = new Map<number, WitnessedSize>(from?.hours);
+  let checkpoints = from?.checkpoints ?? 0;
 
   /** Verifies the cosignatures of a checkpoint by the policy's witnesses. `fits`: the record contains the checkpoint. */
   async function verify(
@@ -46,6 +55,8 @@ export function auditWitnesses(policy: WitnessPolicy | null, primitives: Primiti
   }
 
   return {
+    /** Before the end. */
+    fold: (): WitnessFold => ({ checkpoints, hours: [...hours] }),
     /** `fits`: the checkpoint is one of those recorded before it. */
     cosigned: ({ data }: EventOf<'CheckpointCosigned'>, fits: boolean): Promise<readonly Fault[]> =>
       verify(

@@ -1,5 +1,5 @@
 // An audit of the whole record: takes every event once, in the log's order. The caller supplies the events, from an event
-// log or an exported file.
+// log or an exported file; with a state, those that follow the events of an earlier audit.
 
 import {
   damageFinding,
@@ -31,6 +31,7 @@ import {
 import type { KeyRecord, Primitives } from '#src/domain/signing-keys/keys.ts';
 import type { WitnessPolicy } from '#src/domain/transparency/witness-policy.ts';
 import type { AuditScratch } from '#src/ports/audit-scratch.ts';
+import type { Folds } from './audit-folds.ts';
 import { auditChain, auditRefunds } from './audit-log-chain.ts';
 import { auditJobs } from './audit-log-jobs.ts';
 import { auditKept, auditKeys } from './audit-log-keys.ts';
@@ -39,14 +40,18 @@ import { auditSchedules } from './audit-log-schedules.ts';
 import { auditTree } from './audit-log-tree.ts';
 import { auditWitnesses } from './audit-log-witnesses.ts';
 import { auditOrder } from './check-integrity.ts';
-import { type ScratchRow, streamStates } from './stream-states.ts';
+import { type KeptAudit, keptAudit } from './kept-audit.ts';
+import { type OrderedFindings, orderedFindings } from './ordered-findings.ts';
+import { type ScratchRow, type StreamStates, streamStates } from './stream-states.ts';
 
 export type AuditDeps = {
   readonly primitives: Primitives;
   /** Closed by `close`. */
   readonly scratch: AuditScratch<ScratchRow>;
-  /** Called for each finding, in no particular order. */
+  /** Called for each finding: in the order of the events, and then for those that need the whole record. */
   readonly onFinding: (finding: Finding) => void;
+  /** The scratch space is a state, which a later audit of this release continues. */
+  readonly state?: { readonly release: string; readonly save: () => void };
   /** The auditor's own evidence. `keys` null: the record's own keys are trusted. */
   readonly kept?: {
     readonly keys: readonly KeyRecord[] | null;
@@ -59,28 +64,39 @@ export type AuditDeps = {
 export type AuditSummary = Awaited<ReturnType<Auditor['finish']>>;
 
 export class Auditor {
+  /** What is kept for a later audit. */
+  readonly kept: KeptAudit;
   readonly #deps: AuditDeps;
+  readonly #findings: OrderedFindings;
   readonly #parts: Parts;
-  readonly #verifications: Promise<void>[] = [];
   readonly #newer = newerEvents();
-  #findings = 0;
 
   constructor(deps: AuditDeps) {
+    const states = streamStates(deps.scratch);
     this.#deps = deps;
-    this.#parts = partsOf(deps);
+    this.kept = keptAudit(deps, states);
+    this.#findings = orderedFindings(deps, states, this.kept.saved?.findings);
+    this.#parts = partsOf(deps, states, this.kept.saved);
   }
 
   /** What the record says of the chain, for `auditAgainstChain` after `finish`. */
   get stated() {
     const { chain, refunds } = this.#parts;
     const { standing, chargeOf, unconfirmed } = chain;
-    return { standing, chargeOf, unconfirmed, refunds: refunds.stated };
+    const compared = { ...chain.compared, refund: refunds.compared };
+    return { standing, chargeOf, unconfirmed, refunds: refunds.stated, compared };
   }
 
-  /** One call after another, in global order from the log's first event on. */
+  /** Reports the findings of the audits that this one continues; once, before the first event. */
+  repeatFindings(): void {
+    this.#findings.repeat();
+  }
+
+  /** One call after another, in global order from the log's first event on, or from the first that is new. */
   async take(recorded: RecordedEvent): Promise<void> {
     const { id, stream, revision } = recorded;
     const location = locationOf(recorded);
+    this.kept.taken(recorded);
     const faults = this.#parts.order.take(recorded);
     this.#report(faults, location);
     this.#deps.scratch.note(id, `${revision} ${stream}`);
@@ -98,7 +114,8 @@ export class Auditor {
     else if (isJobEvent(event)) this.#job(recorded, event, location);
     else if (isKeyEvent(event)) this.#key(event, location);
     else this.#report(await judge(this.#parts, recorded, event, location), location);
-    if (this.#verifications.length >= 2 * VERIFICATIONS) await this.#settle(VERIFICATIONS);
+    if (event.type === 'CheckpointSigned' && misplaced === null) this.kept.checkpoint(event.data.note);
+    await this.#findings.settle(2 * VERIFICATIONS, VERIFICATIONS);
   }
 
   /** In place of events that cannot be read, between those that can. */
@@ -106,20 +123,22 @@ export class Auditor {
     const finding = damageFinding(damage);
     const { kind: _, message: __, ...location } = finding;
     this.#report(this.#parts.order.takeDamaged(damage), location);
-    this.#found(finding);
+    this.#findings.add([finding]);
     if (damage.stream !== null && location.jobId !== null)
       this.#parts.jobs.takeDamaged(damage.stream, location);
   }
 
   /** Reports the findings that need the whole record; call once. */
   async finish() {
-    await this.#settle(0);
-    const { order, jobs, chain, refunds, keys, tree, money, witnesses } = this.#parts;
-    for (const { fault, location } of this.#newer.found()) this.#report([fault], location);
-    if (this.#newer.count() === 0)
-      for await (const { fault, location } of endFindings(this.#parts, this.#deps))
-        this.#report([fault], location);
-    for (const { fault, location } of repeatedIds(this.#deps.scratch)) this.#report([fault], location);
+    await this.#findings.settle(0, 0);
+    const { order, jobs, chain, refunds, keys, tree, witnesses, money } = this.#parts;
+    const canContinue = this.#newer.count() === 0 && order.counts.damaged === 0;
+    this.kept.end(canContinue ? { ...foldsOf(this.#parts), findings: this.#findings.count() } : null);
+    let findings = this.#findings.count();
+    for await (const { fault, location } of endFindings(this.#parts, this.#newer, this.#deps)) {
+      findings++;
+      this.#deps.onFinding(findingOf(fault, location));
+    }
     const { uncoveredLeaves, unfitCheckpoints, ...logged } = tree.summary();
     return {
       ...order.counts,
@@ -129,7 +148,7 @@ export class Auditor {
       keys: keys.list().length,
       ...logged,
       witnessed: witnesses.summary(),
-      findings: this.#findings,
+      findings,
       /** Events that only a newer release reads: from the first on, only order, ids and damage were audited. */
       newer: this.#newer.count(),
       /** Facts that are no findings. */
@@ -145,8 +164,9 @@ export class Auditor {
   #job(recorded: RecordedEvent, event: JobEvent, location: EventLocation): void {
     const { faults, payload, verified } = this.#parts.jobs.take(recorded, event, location);
     this.#report(faults, location);
-    if (verified !== null) this.#verifications.push(verified.then((found) => this.#report(found, location)));
     this.#report(this.#parts.tree.leaf(location, event, payload), location);
+    if (verified === null) return;
+    this.#findings.add(verified.then((found) => found.map((each) => findingOf(each, location))));
   }
 
   #key(event: KeyEvent, location: EventLocation): void {
@@ -160,31 +180,19 @@ export class Auditor {
   }
 
   #report(faults: readonly Fault[], location: EventLocation): void {
-    for (const fault of faults) this.#found(findingOf(fault, location));
-  }
-
-  #found(finding: Finding): void {
-    this.#findings++;
-    this.#deps.onFinding(finding);
-  }
-
-  /** Waits until at most so many of the verifications are under way; the oldest end first. */
-  async #settle(most: number): Promise<void> {
-    const verifications = this.#verifications;
-    await Promise.all(verifications.splice(0, Math.max(0, verifications.length - most)));
+    if (faults.length > 0) this.#findings.add(faults.map((each) => findingOf(each, location)));
   }
 }
 
 type Parts = ReturnType<typeof partsOf>;
 
 /** One for each subject. */
-function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
-  const states = streamStates(scratch);
-  const keys = auditKeys(evidence?.keys ?? null);
+function partsOf({ primitives, kept: evidence }: AuditDeps, states: StreamStates, saved: Folds | null) {
+  const keys = auditKeys(evidence?.keys ?? null, saved?.keys);
   const kept = auditKept(evidence?.checkpoints ?? [], primitives);
-  const tree = auditTree(states, primitives, kept);
-  const witnesses = auditWitnesses(evidence?.policy ?? null, primitives);
-  const money = auditMoney(states);
+  const tree = auditTree(states, primitives, saved?.tree);
+  const witnesses = auditWitnesses(evidence?.policy ?? null, primitives, saved?.witnesses);
+  const money = auditMoney(states, saved?.books);
   const schedules = auditSchedules(states);
   const completed: typeof money.completed = (event, job) => [
     ...money.completed(event, job),
@@ -194,10 +202,24 @@ function partsOf({ primitives, scratch, kept: evidence }: AuditDeps) {
     ...money.started(event),
     ...schedules.started(event.data),
   ];
-  const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, started, completed });
-  const [order, refunds, chain] = [auditOrder(states), auditRefunds(states), auditChain(states)];
+  const others = { started, completed, from: saved?.jobs };
+  const jobs = auditJobs({ states, primitives, keys: keys.list, leaves: tree.size, ...others });
+  const order = auditOrder(states, saved?.order);
+  const refunds = auditRefunds(states, saved?.refunds);
+  const chain = auditChain(states, saved?.chain);
   return { order, keys, kept, tree, witnesses, money, refunds, chain, jobs, schedules };
 }
+
+const foldsOf = ({ order, jobs, keys, tree, witnesses, money, refunds, chain }: Parts) => ({
+  order: { ...order.counts },
+  jobs: { ...jobs.counts },
+  keys: keys.list(),
+  tree: tree.fold(),
+  witnesses: witnesses.fold(),
+  books: money.books(),
+  refunds: refunds.count(),
+  chain: chain.fold(),
+});
 
 /** The faults of an event in its right stream. */
 function judge(
@@ -210,7 +232,7 @@ function judge(
   if (isClaimEvent(event)) return money.claim(stream, event);
   if (isScheduleEvent(event)) return schedules.take(stream, event);
   if (isPaymentEvent(event)) {
-    const faults = money.payment(stream, event);
+    const faults = chain.following(stream, () => money.payment(stream, event));
     if (event.type !== 'PaymentRefunded') return faults;
     return [...faults, ...refunds.recorded(stream, event, location)];
   }
@@ -236,7 +258,18 @@ const largerOf = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? (a ?? b) : Math.max(a, b);
 
 /** What only the whole record shows. */
-async function* endFindings(parts: Parts, { kept: evidence }: AuditDeps): AsyncGenerator<Found> {
+async function* endFindings(
+  parts: Parts,
+  newer: ReturnType<typeof newerEvents>,
+  deps: AuditDeps,
+): AsyncGenerator<Found> {
+  yield* newer.found();
+  if (newer.count() === 0) yield* recordFindings(parts, deps);
+  yield* repeatedIds(deps.scratch);
+}
+
+/** Of the parts that take no event behind one that is not read. */
+async function* recordFindings(parts: Parts, { kept: evidence }: AuditDeps): AsyncGenerator<Found> {
   const { keys, kept, tree, witnesses, money, refunds, chain, jobs } = parts;
   const nowhere = (faults: Iterable<Fault>) => [...faults].map((fault) => ({ fault, location: NOWHERE }));
   yield* jobs.unfinished();

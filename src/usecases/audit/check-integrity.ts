@@ -87,9 +87,18 @@ const unindexed = (stream: string): Fault =>
 
 // ── whether the record is complete and in order, whatever its events say ────────────────────────────
 
-export function auditOrder(states: StreamStates) {
-  /** `head`: the greatest position so far. `damaged`: events that could not be read. */
-  const counts = { events: 0, streams: 0, damaged: 0, head: null as string | null };
+/** `head`: the greatest position so far. `damaged`: events that could not be read. */
+export type OrderCounts = {
+  readonly events: number;
+  readonly streams: number;
+  readonly damaged: number;
+  readonly head: string | null;
+};
+
+const NO_COUNTS: OrderCounts = { events: 0, streams: 0, damaged: 0, head: null };
+
+export function auditOrder(states: StreamStates, from = NO_COUNTS) {
+  const counts: { -readonly [K in keyof OrderCounts]: OrderCounts[K] } = { ...from };
 
   function positionFault(position: string): Fault | null {
     const before = counts.head;
@@ -119,7 +128,7 @@ export function auditOrder(states: StreamStates) {
   }
 
   return {
-    counts: counts as Readonly<typeof counts>,
+    counts: counts as OrderCounts,
     /** `event_unreadable`: no log can have such a stream, so the event is not judged. */
     take(event: RecordedEvent): readonly Fault[] {
       counts.events++;

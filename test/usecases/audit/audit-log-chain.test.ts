@@ -12,7 +12,8 @@ import { auditAgainstChain } from '#src/usecases/audit/audit-against-chain.ts';
 import { Auditor } from '#src/usecases/audit/audit-log.ts';
 import type { ScratchRow } from '#src/usecases/audit/stream-states.ts';
 import { edited, nth, renumbered, without } from '#test/support/audited-record.ts';
-import { hex, paymentMissing, paymentRejected } from '#test/support/given-events.ts';
+import { hex, paymentMissing, paymentRejected, settlementCorrected } from '#test/support/given-events.ts';
+import { memoryScratch } from '#test/support/memory-scratch.ts';
 import { primitives } from '#test/support/primitives.ts';
 import { made, type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
 
@@ -151,6 +152,60 @@ test('a charge whose transaction was corrected is noted; one that was not is fou
     findings[0]?.message ?? '',
     /^The charge of payment-[0-9a-f]+ is recorded with transaction 0x/,
   );
+});
+
+/** Runs on one state, each of which continues the one before. */
+function runs() {
+  const scratch = memoryScratch<ScratchRow>();
+  return async (events: readonly RecordedEvent[], chain: ChainAudit) => {
+    const findings: string[] = [];
+    const onFinding = ({ kind, revision }: Finding) => findings.push(`${kind} ${revision}`);
+    const state = { release: '1', save: () => undefined };
+    const auditor = new Auditor({ primitives, scratch, onFinding, state });
+    for (const event of events.slice(auditor.kept.saved?.order.events ?? 0)) await auditor.take(event);
+    await auditor.finish();
+    const record = auditor.stated;
+    const checked = await auditAgainstChain({ record, chain, onFinding, onChecked: () => undefined });
+    auditor.kept.save();
+    return { findings, comparisons: checked.comparisons, charges: checked.charges };
+  };
+}
+
+describe('in runs that continue each other', () => {
+  test('rounds that the chain has are compared once; one that it does not have, in each run', async () => {
+    const it = await record();
+    const run = runs();
+    const wrong = edited(it.log.events, round(it, 2), { blockHash: `0x${hex('9')}` });
+    const found = ['chain_block_mismatch 2'];
+    assert.deepEqual(await run(wrong, chainOf(it)), { findings: found, comparisons: 4, charges: 0 });
+    assert.deepEqual(await run(wrong, chainOf(it)), { findings: found, comparisons: 1, charges: 0 });
+    it.pass(60);
+    await made(it.round());
+    const grown = [...wrong, ...it.log.events.slice(wrong.length)];
+    assert.deepEqual(await run(grown, chainOf(it)), { findings: found, comparisons: 2, charges: 0 });
+  });
+
+  test('a charge is compared until the chain has it; a correction of it is compared again', async () => {
+    const it = reconciledWorld();
+    await made(it.round());
+    const charged = await it.payment('1', 'settled');
+    const run = runs();
+    assert.deepEqual((await run(it.log.events, chainOf(it))).charges, 1);
+    assert.deepEqual((await run(it.log.events, chainOf(it))).charges, 1, 'the chain does not have it yet');
+    it.chain.pay(charged.reserved);
+    it.pass(60);
+    assert.deepEqual((await run(it.log.events, chainOf(it))).charges, 1);
+    assert.deepEqual((await run(it.log.events, chainOf(it))).charges, 0);
+    await made(it.round());
+    assert.deepEqual(await run(it.log.events, chainOf(it)), { findings: [], comparisons: 1, charges: 0 });
+    const settled = it.log.events.findLast(({ type }) => type === 'PaymentSettled');
+    const recorded = String(settled?.data.transaction);
+    await it.append(charged.stream, settlementCorrected({ jobId: charged.jobId, recorded }));
+    const last = await run(it.log.events, chainOf(it));
+    const whole = await audit(it.log.events, chainOf(it));
+    assert.deepEqual(last.findings, whole.texts);
+    assert.ok(whole.texts.length > 0);
+  });
 });
 
 describe('against the chain', () => {

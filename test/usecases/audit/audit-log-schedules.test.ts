@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { type ScheduleEvent, STREAM } from '#src/domain/events.ts';
 import { auditSchedules } from '#src/usecases/audit/audit-log-schedules.ts';
 import { type ScratchRow, streamStates } from '#src/usecases/audit/stream-states.ts';
-import { memoryScratch } from '#test/simulation/scratch.ts';
 import {
   jobCompleted,
   jobStarted,
@@ -13,6 +12,7 @@ import {
   runStarted,
   scheduleDefined,
 } from '#test/support/given-events.ts';
+import { memoryScratch } from '#test/support/memory-scratch.ts';
 
 const funded = runFunded().data;
 const { scheduleId, run, jobId, dueAt, paymentStream, next } = funded;
