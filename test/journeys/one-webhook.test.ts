@@ -268,7 +268,7 @@ describe('one webhook', () => {
     assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
     const rows = [
       ...page.body.matchAll(
-        /<tr data-check="\w+"><td><span class="pill (\w+)">.*\n.*<code[^>]*>(\w+)<\/code>/g,
+        /<tr data-check="\w+" data-state="\w+"><td><span class="pill (\w+)">.*\n.*<code[^>]*>(\w+)<\/code>/g,
       ),
     ];
     assert.deepEqual(
