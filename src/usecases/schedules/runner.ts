@@ -12,18 +12,20 @@ import type { StreamWatch } from '#src/usecases/process/watch.ts';
 import { type Look, Worker } from '#src/usecases/process/worker.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import { KeySweep } from './key-sweep.ts';
-import { timeOf } from './quote.ts';
-import { notAfter, RunTries, type TryDeps } from './try-run.ts';
+import { type ScheduleDeps, timeOf } from './quote.ts';
+import { type RunPlaces, type RunPlacesDeps, runPlaces } from './run-places.ts';
+import { notAfter, RunTries } from './try-run.ts';
 
-export type RunnerDeps = TryDeps & {
-  /**
-   * Schedules with a run that is due by this time (Unix ms) and not known as over; `few`: only those whose turn is next. Only
-   * candidates: the streams decide.
-   */
-  readonly candidates: (untilMs: number, few: boolean) => Promise<readonly string[]>;
-  /** Aborts when the process is asked to stop: no run is started any more. */
-  readonly stopping: AbortSignalLike;
-};
+export type RunnerDeps = ScheduleDeps &
+  RunPlacesDeps & {
+    /**
+     * Schedules with a run that is due by this time (Unix ms) and not known as over; `few`: only those whose turn is next. Only
+     * candidates: the streams decide.
+     */
+    readonly candidates: (untilMs: number, few: boolean) => Promise<readonly string[]>;
+    /** Aborts when the process is asked to stop: no run is started any more. */
+    readonly stopping: AbortSignalLike;
+  };
 
 const LOOK_MS = 1000;
 /** Between two looks while no run may start: as many are in progress as there may be, or calls are in flight. */
@@ -45,6 +47,7 @@ export class ScheduleRunner {
   readonly #worker: Worker<string>;
   readonly #keys: KeySweep;
   readonly #runs: RunTries;
+  readonly #places: RunPlaces;
   /** When every candidate was looked at, monotonic ms. */
   #wholeAt = Number.NEGATIVE_INFINITY;
   /** Whether this pass looks at every candidate, and not only for a run to start. */
@@ -54,9 +57,10 @@ export class ScheduleRunner {
     this.#deps = deps;
     this.#keys = new KeySweep(deps);
     this.#runs = new RunTries(deps);
+    this.#places = runPlaces(deps);
     const message = 'a schedule could not be looked at; this is repeated';
     this.#worker = new Worker<string>(deps, {
-      pauseMs: () => (this.#runs.isFull() ? FULL_MS : LOOK_MS),
+      pauseMs: () => (this.#places.isFull() ? FULL_MS : LOOK_MS),
       ready: () => isReady(deps),
       candidates: () => this.#candidates(),
       keyOf: (scheduleId) => scheduleId,
@@ -88,11 +92,11 @@ export class ScheduleRunner {
     const now = clock.monotonic();
     this.#isWhole = now - this.#wholeAt >= LOOK_MS;
     if (this.#isWhole) this.#wholeAt = now;
-    return candidates(clock.now(), !this.#isWhole && this.#runs.pace.isKept());
+    return candidates(clock.now(), !this.#isWhole && this.#places.isPaced());
   }
 
   async #look(scheduleId: string, watch: Pick<StreamWatch, 'unchangedFor'>): Promise<Look> {
-    if (!this.#isWhole && this.#runs.isFull()) return 'later';
+    if (!this.#isWhole && this.#places.isFull()) return 'later';
     let view = definedView(await load(this.#deps, SCHEDULE, scheduleId));
     if (view === null) return 'over';
     const passed = passUnfunded(view.state, timeOf(this.#deps));
@@ -118,7 +122,7 @@ export class ScheduleRunner {
     if (ticket.validBefore !== null && ticket.validBefore <= now / 1000)
       return endRun(this.#deps, view, ticket, UNFUNDED);
     if (await runsAlready(this.#deps, state, ticket)) return endRun(this.#deps, view, ticket, 'overlap');
-    const place = this.#runs.take(state, ticket);
+    const place = this.#places.take(state, ticket);
     if (place === null) return view;
     const started = startRun(state, ticket, this.#deps.owner, isoNow(this.#deps));
     const appending = started && tryAppend(this.#deps, SCHEDULE, view, [started]).catch(orGiveBack(place));
@@ -153,7 +157,7 @@ export class ScheduleRunner {
       tried === null
         ? exclusive || watch.unchangedFor(view) >= TAKE_OVER_MS
         : clock.monotonic() >= tried.again;
-    const place = isMine ? this.#runs.take(view.state, ticket) : null;
+    const place = isMine ? this.#places.take(view.state, ticket) : null;
     if (place !== null) this.#runs.begin(view, ticket, place);
     return view;
   }

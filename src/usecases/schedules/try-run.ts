@@ -1,6 +1,5 @@
 // One try after another of runs that have started: each is an ordinary call with the key of its schedule and its number.
 import { ERRORS } from '#src/domain/error-catalog.ts';
-import { LIMITS } from '#src/domain/limits.ts';
 import { ALLOWED, isRefused, type Refused, reasonOf } from '#src/domain/refusal.ts';
 import { catchUpEnd } from '#src/domain/schedule/commands.ts';
 import { RUN_TIMES } from '#src/domain/schedule/limits.ts';
@@ -8,19 +7,13 @@ import { readSealedRequest } from '#src/domain/schedule/sealed.ts';
 import type { DefinedSchedule, Ticket } from '#src/domain/schedule/state.ts';
 import { isOutage } from '#src/ports/outage.ts';
 import { executeWebhook } from '#src/usecases/execution/execute-webhook.ts';
-import { inFlightSlots, type Release, type Slots } from '#src/usecases/execution/process-limits.ts';
+import type { Release } from '#src/usecases/execution/process-limits.ts';
 import { load, SCHEDULE, type View } from '#src/usecases/process/stream.ts';
 import { definedView, endRun, forgetRun } from './end-run.ts';
 import type { ScheduleDeps } from './quote.ts';
 
 /** Between two tries of a run that cannot be executed now. */
 const AGAIN_MS = 5000;
-/**
- * While calls are in flight, runs start at least so long after one another: what they cost the process is left to the calls.
- * A run that is late by as much as `PACE_HALVED_MS` waits half as long, so that 600 runs have started within a minute.
- */
-const PACE_MS = 150;
-const PACE_HALVED_MS = 20_000;
 /** Whose places to be verified all runs share: as many as one client address has. */
 const CLIENT = 'runs of schedules';
 
@@ -32,56 +25,16 @@ type Tried = {
   readonly continues: boolean;
 };
 
-export type TryDeps = ScheduleDeps & {
-  /** Runs in progress in this process at most: a share of its calls in flight. */
-  readonly runsAtOnce: number;
-};
-
-/** While calls are in flight, runs start one after another. */
-function paceOf(deps: Pick<TryDeps, 'clock' | 'slots'>) {
-  let next = Number.NEGATIVE_INFINITY;
-  const { clock } = deps;
-  const isKept = () => deps.slots.inFlight('calls') > 0;
-  return {
-    isKept,
-    waits: () => isKept() && clock.monotonic() < next,
-    started(dueAt: string): void {
-      const lateMs = Math.max(0, clock.now() - Date.parse(dueAt));
-      next = clock.monotonic() + PACE_MS / (1 + lateMs / PACE_HALVED_MS);
-    },
-  };
-}
-
 /** The runs that this process executes. */
 export class RunTries {
-  readonly #deps: TryDeps;
+  readonly #deps: ScheduleDeps;
   /** By job. */
   readonly #active = new Map<string, Promise<void>>();
-  /** Of runs in progress, and those that are about to start, by the buyer of their schedule. */
-  readonly #places: Slots;
-  readonly pace: ReturnType<typeof paceOf>;
   /** Runs that are not over, by job. */
   readonly #tried = new Map<string, Tried>();
 
-  constructor(deps: TryDeps) {
-    [this.#deps, this.#places, this.pace] = [deps, inFlightSlots(deps.runsAtOnce), paceOf(deps)];
-  }
-
-  /** Whether no run may start now. */
-  isFull(): boolean {
-    return this.pace.waits() || this.#places.inFlight() >= this.#deps.runsAtOnce;
-  }
-
-  /**
-   * A place for one run; null: there is none. One buyer has as many runs in progress as calls in flight: those of others
-   * are begun meanwhile.
-   */
-  take({ holder }: DefinedSchedule, { dueAt }: Ticket): Release | null {
-    if (this.isFull()) return null;
-    const place = this.#places.take(holder ?? '', LIMITS.inFlightPerPayer.max);
-    if (isRefused(place)) return null;
-    this.pace.started(dueAt);
-    return place;
+  constructor(deps: ScheduleDeps) {
+    this.#deps = deps;
   }
 
   isInProgress(jobId: string): boolean {
@@ -92,6 +45,7 @@ export class RunTries {
     return this.#tried.get(jobId) ?? null;
   }
 
+  /** The run is over. */
   forget(jobId: string): void {
     this.#tried.delete(jobId);
   }

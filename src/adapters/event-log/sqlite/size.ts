@@ -20,7 +20,7 @@ export function storedEvents(db: DatabaseSync, sinceMs: number): StoredEvents | 
   return {
     bytes: Number(db.prepare(PAGES).get()?.bytes),
     events,
-    firstAt: createdAt(1),
+    firstAt: Number(db.prepare('SELECT created FROM events ORDER BY position LIMIT 1').get()?.created),
     recentEvents: events + 1 - from,
   };
 }
