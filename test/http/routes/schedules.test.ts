@@ -164,6 +164,25 @@ test('a header Idempotency-Key is refused, since a run is known by its payment, 
   assert.equal(asked, 0);
 });
 
+test('the quote of a further run is made of the row of its schedule: no stream is read for a request without a payment', async () => {
+  const reads = async () => assert.fail('a quote is free');
+  const run = { run: 2, dueAt: '2026-01-02T00:00:00.000Z' };
+  const app = appOf(
+    true,
+    {
+      fund: reads,
+      create: reads,
+      cancel: reads,
+      quoteRun: () => ({ run, untilMs: 0, maxTimeoutSeconds: 777 }),
+    },
+    fakeProtocol(),
+  );
+  for (let n = 0; n < 60; n++) {
+    const response = await post(app, `/api/schedules/${SCHEDULE_ID}/runs`, null);
+    assert.equal(response.status, 402);
+  }
+});
+
 test('what a schedule that fits its schema would be refused for is a hint of the 402', async () => {
   const details = [{ path: '/schedule/timezone', message: 'Expected the name of an IANA time zone' }];
   const quoteSchedule = async () => refused('invalid_schedule', 'It is invalid.', { details });
