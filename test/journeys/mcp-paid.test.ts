@@ -1,26 +1,20 @@
 // A stock MCP client with a stock x402 client buys calls on the local chain: the unpaid call returns the requirements, and
 // each call is paid once, also if it is repeated over MCP or HTTP.
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { x402Client } from '@x402/core/client';
 import { parsePaymentRequired } from '@x402/core/schemas';
 import type { PaymentPayload, PaymentRequired } from '@x402/core/types';
 import { registerExactEvmScheme } from '@x402/evm/exact/client';
-import { appendPaymentIdentifierToExtensions } from '@x402/extensions/payment-identifier';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { connectMcp, type McpClient, type ToolResult } from '#test/support/mcp-client.ts';
-import { assertDelivered, assertSaid, EXECUTE, GUIDED, type Sent, send } from '#test/support/paid-call.ts';
+import { assertDelivered, EXECUTE, GUIDED, type Sent, send } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { altered, newPayer, type Payer } from '#test/support/payer.ts';
-import { type Service, waitFor } from '#test/support/service.ts';
+import { altered, type Payer } from '#test/support/payer.ts';
+import type { Service } from '#test/support/service.ts';
 import type { Report } from '#test/support/service-world.ts';
-import { stockClient } from '#test/support/stock-client.ts';
 
 const needs = needsAnvil();
-
-/** An hour later. */
-const later = (at: string) => new Date(Date.parse(at) + 3_600_000).toISOString();
 
 describe('an MCP client pays', needs, () => {
   let paid: PaidWorld;
@@ -108,59 +102,6 @@ describe('an MCP client pays', needs, () => {
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
   });
 
-  test('bought over HTTP first: the same payment over MCP replays it; for another request it is refused', async () => {
-    const sample = await aSample('http-first');
-    const first = assertDelivered(await send(service, sample), sample);
-    const { payload } = sample.payment;
-    const again = await client.call('execute_webhook', sample.request, payload);
-    assert.deepEqual(assertDelivered(asSent(again), sample, { replay: true }).job, first.job);
-    const other = await client.call('execute_webhook', { ...sample.request, body: 'other' }, payload);
-    assert.deepEqual([other.isError, other.settlement], [true, null]);
-    assert.match(other.text, /^payment_reused: /);
-    await paid.assertBooks([sample], { calls: 1, charges: 1 });
-  });
-
-  test('payment-identifier: the same id and request replay whatever payment they bring; another request is a conflict', async () => {
-    const sample = await aSample('identified');
-    const id = `pay_${randomUUID()}`;
-    const paying = stockClient(2, sample, id);
-    const first = assertDelivered(await paying.call(service), sample);
-    const again = assertDelivered(await paying.call(service), sample, { replay: true });
-    assert.deepEqual(again.job, first.job);
-    assert.equal(new Set(paying.nonces).size, 2, 'the repeat was signed again');
-    assertSaid(
-      await stockClient(2, { ...sample, request: { ...sample.request, body: 'other' } }, id).call(service),
-      409,
-      'idempotency_conflict',
-    );
-
-    const identified = async (named: string): Promise<PaymentPayload> => {
-      const required = await asked('execute_webhook', sample.request, EXECUTE);
-      appendPaymentIdentifierToExtensions(required.extensions ?? {}, id);
-      const payment = await pay(sample.payer, required);
-      return JSON.parse(JSON.stringify(payment).replaceAll(id, named));
-    };
-    const overMcp = await client.call('execute_webhook', sample.request, await identified(id));
-    assert.deepEqual(assertDelivered(asSent(overMcp), sample, { replay: true }).job, first.job);
-    const conflict = await client.call(
-      'execute_webhook',
-      { ...sample.request, body: 2 },
-      await identified(id),
-    );
-    assert.match(conflict.text, /^idempotency_conflict: /);
-    const misnamed = await identified('too short');
-    const refused = await client.call('execute_webhook', sample.request, misnamed);
-    assert.match(refused.text, /^invalid_request: .*16 to 128/s);
-    const payment = altered(sample.payment, (of) => Object.assign(of, misnamed));
-    assertSaid(await send(service, sample, { payment }), 400, 'invalid_request');
-    await paid.assertBooks([sample], { calls: 1, charges: 1 });
-    // A request with a key of its own goes by that.
-    const own = { ...sample.request, idempotencyKey: 'own' };
-    const keyed = { ...sample, request: own };
-    assertDelivered(await stockClient(2, keyed, id).call(service), keyed);
-    await paid.assertBooks([sample], { calls: 2, charges: 2 });
-  });
-
   test('decide, pay for the approved action, verify', async () => {
     const sample = await aSample('guided', { idempotencyKey: 'guided' });
     const action = sample.request;
@@ -185,60 +126,5 @@ describe('an MCP client pays', needs, () => {
     assert.deepEqual(replay.job, job);
     assert.equal((await client.call('verify_receipt', { id: receipt.id })).structured.ok, true);
     await paid.assertBooks([sample], { calls: 1, charges: 1 });
-  });
-
-  test('settled, and the answer lost: the error asks for the same payment again, which is then served', async () => {
-    const sample = await aSample('lost');
-    const { payload } = sample.payment;
-    paid.proxy.rule(({ kind, nth }) => (kind === 'settle' && nth === 1 ? 'cut' : 'pass'));
-    paid.node.blind(true);
-    const { isError, structured, text, settlement } = await client.call(
-      'execute_webhook',
-      sample.request,
-      payload,
-    );
-    paid.proxy.rule(() => 'pass');
-    paid.node.blind(false);
-    assert.deepEqual([isError, settlement, 'accepts' in structured], [true, null, false]);
-    assert.match(text, /^payment_unconfirmed: .*Try again in \d+ seconds\..*same _meta\["x402\/payment"\]/s);
-    assert.ok(Number(structured.retryAfterSeconds) > 0);
-    await paid.assertBooks([sample], { calls: 0, charges: 1 });
-    for (const replay of [false, true]) {
-      const result = await client.call('execute_webhook', sample.request, payload);
-      assertDelivered(asSent(result), sample, { replay });
-    }
-    await paid.assertBooks([sample], { calls: 1, charges: 1 });
-  });
-
-  test('runs of a schedule: each is bought once, and charged when it is due', async () => {
-    const [payer, path] = [newPayer(), '/mcp-scheduled'];
-    await paid.chain.mint([payer.address], 6000n);
-    const startAt = new Date(Date.now() + 25_000).toISOString();
-    const order = {
-      webhook: { url: paid.target.url(path), body: { by: 'mcp' } },
-      schedule: { type: 'interval', everyMinutes: 60, startAt },
-    };
-    const first = await pay(payer, await asked('create_schedule', order, '/api/schedules/webhook'));
-    const bought = (await client.call('create_schedule', order, first)).structured;
-    const { scheduleId: id, cancelToken } = bought;
-    assert.deepEqual([bought.fundedRuns, typeof cancelToken], [1, 'string'], JSON.stringify(bought));
-    const again = (await client.call('create_schedule', order, first)).structured;
-    assert.deepEqual([again.scheduleId, again.fundedRuns], [id, 1]);
-    const second = await pay(payer, await asked('fund_schedule_run', { id }, `/api/schedules/${id}/runs`));
-    for (let times = 0; times < 2; times++) {
-      const { isError, structured } = await client.call('fund_schedule_run', { id }, second);
-      assert.deepEqual([isError, structured.run], [false, { n: 2, dueAt: later(startAt) }]);
-    }
-    const other = await client.call('create_schedule', { ...order, catchUpSeconds: 1 }, first);
-    assert.match(other.text, /^payment_reused: /);
-    assert.equal(await paid.chain.balanceOf(payer.address), 6000n);
-    const runs = await waitFor('run 1', async () => {
-      const { structured } = await client.call('get_schedule', { id });
-      const shown = structured.runs as readonly { readonly n: number; readonly state: string }[];
-      return shown.find(({ n }) => n === 1)?.state === 'executed' && shown;
-    });
-    assert.equal(runs.find(({ n }) => n === 2)?.state, 'funded');
-    assert.equal(paid.target.requests.filter((request) => request.path === path).length, 1);
-    assert.equal(await paid.chain.balanceOf(payer.address), 3000n);
   });
 });

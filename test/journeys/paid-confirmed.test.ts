@@ -3,9 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { assertAskedToPay, assertDelivered, assertSaid, each, send } from '#test/support/paid-call.ts';
+import { assertDelivered, assertSaid, each, send } from '#test/support/paid-call.ts';
 import { makePaidWorld, type PaidWorld, type Sample } from '#test/support/paid-world.ts';
-import { cancellation } from '#test/support/payer.ts';
 import { type Service, waitFor } from '#test/support/service.ts';
 
 const needs = needsAnvil();
@@ -57,55 +56,6 @@ describe('a settlement is confirmed by the chain', needs, () => {
     }
     await paid.chain.automine(true);
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
-  });
-
-  test('the money moves, and the facilitator answers a final refusal: served, charged once', async () => {
-    const samples = await paid.samples(service, 'refused');
-    paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'refused_after' : 'pass'));
-    await each(samples, async (sample) => {
-      assertDelivered(await send(service, sample), sample);
-      assertDelivered(await send(service, sample), sample, { replay: true });
-    });
-    paid.proxy.rule(() => 'pass');
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
-  });
-
-  test('the money moves after a final refusal that the chain agreed with: the same header is served', async () => {
-    const samples = await paid.samples(service, 'refused-late');
-    paid.proxy.rule(({ kind }) => (kind === 'settle' ? 'refused_after' : 'pass'));
-    await paid.chain.automine(false);
-    const refused = await Promise.all(samples.map((sample) => send(service, sample)));
-    for (const sent of refused) assertAskedToPay(sent);
-    paid.proxy.rule(() => 'pass');
-    await paid.chain.automine(true);
-    await paid.chain.mine();
-    await paid.assertBooks(samples, { calls: 0, charges: 1 });
-    await each(samples, async (sample) => {
-      assertDelivered(await send(service, sample), sample);
-      assert.equal(settles(sample).length, 1);
-    });
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
-  });
-
-  test('the payer cancels before the settlement lands, and repeats: 402, no call, nothing in the books', async () => {
-    const samples = await paid.samples(service, 'cancelled');
-    const cancels = new Map<string, () => Promise<void>>();
-    for (const { payer, payment } of samples) {
-      const signed = await cancellation(payment);
-      cancels.set(payment.nonce, () => paid.chain.cancel(payer.address, payment.nonce, signed));
-    }
-    paid.proxy.rule(async ({ kind, nonce }) => {
-      if (kind === 'settle') await cancels.get(nonce)?.();
-      return 'pass' as const;
-    });
-    await each(samples, async (sample) => {
-      for (let n = 0; n < 3; n++) assertAskedToPay(await send(service, sample));
-      const { types, found } = await recorded(sample);
-      assert.deepEqual(types, ['PaymentReserved', 'PaymentRejected']);
-      assert.equal(found('PaymentRejected')?.reason, 'authorization_cancelled');
-    });
-    paid.proxy.rule(() => 'pass');
-    await paid.assertBooks(samples, { calls: 0, charges: 0 });
   });
 
   // Last: it stops the process.

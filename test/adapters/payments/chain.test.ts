@@ -114,23 +114,6 @@ describe('the look-up of a payment', needs, () => {
     assert.deepEqual(await x402.payments.lookUp(first.payment), { outcome: 'paid', transaction: paid });
   });
 
-  test('used too long ago to be found: unavailable', async () => {
-    const { payment, payload, account } = await paying();
-    await chain.cancel(
-      account.address,
-      payment.nonce as Hex,
-      await signCancellation(account, payment.nonce as Hex, DOMAIN),
-    );
-    await mine(chain.url, 1200);
-    const validBefore = String((await chain.time()) + 120);
-    const authorization = { ...payload.authorization, validBefore };
-    const late = await presented(
-      x402,
-      v2({ authorization, signature: await signatureOf(account, authorization) }),
-    );
-    assert.deepEqual(await x402.payments.lookUp(late), { outcome: 'unavailable' });
-  });
-
   test('a known transaction is read first: its receipt is enough', async () => {
     const { payload, payment } = await paying();
     const transaction = await transfer(payload);
@@ -238,17 +221,4 @@ async function submit(url: string, { authorization, signature }: Payload): Promi
   const { status } = await client.waitForTransactionReceipt({ hash });
   assert.equal(status, 'success');
   return hash;
-}
-
-/** One per minute. */
-const mine = (url: string, blocks: number) => ask(url, 'anvil_mine', [`0x${blocks.toString(16)}`, '0x3c']);
-
-async function ask(url: string, method: string, params: unknown[]): Promise<void> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-  });
-  const answer = (await response.json()) as { error?: unknown };
-  assert.equal(answer.error, undefined);
 }

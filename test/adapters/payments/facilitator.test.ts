@@ -350,13 +350,3 @@ test('an unreachable facilitator is reported as unavailable in time', async () =
   assert.deepEqual(await payments.verify(payment), { outcome: 'unavailable' });
   assert.deepEqual(await payments.settle(payment), unknownBy('facilitator_unreachable'));
 });
-
-test('twenty concurrent settlements are twenty calls', async () => {
-  await using double = await facilitatorDouble();
-  const { payments, pay } = await at(double.url);
-  const paid = await Promise.all(Array.from({ length: 20 }, pay));
-  const answers = await Promise.all(paid.map((payment) => payments.settle(payment)));
-  assert.deepEqual(new Set(answers.map(({ outcome }) => outcome)), new Set(['settled']));
-  assert.equal(double.ledger.size, 20);
-  assert.equal(double.calls.settle, 20);
-});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ALLOWED, Fault, refused } from '#src/domain/refusal.ts';
+import { ALLOWED, Fault } from '#src/domain/refusal.ts';
 import type { ExecutionResponse } from '#src/http/response/execution-response.ts';
 import { clientOf, errorOf } from '#test/support/http-client.ts';
 import { BASE, execution, fakeWorld, JOB, JWS, RECEIPT } from '#test/support/http-deps.ts';
@@ -93,17 +93,6 @@ test('the answer does not wait for the read models', async () => {
     },
   });
   assert.equal((await clientOf(never).post(PATH, REQUEST)).status, 200);
-});
-
-test('idempotency_in_progress answers 409 with Retry-After and the link of the job', async () => {
-  const world = fakeWorld({
-    execute: async () => refused('idempotency_in_progress', 'still running', { details: { jobId: JOB } }),
-  });
-  const response = await clientOf(world).post(PATH, REQUEST);
-  assert.equal(response.headers.get('retry-after'), '1');
-  const { status, code, details } = await errorOf(response);
-  assert.deepEqual([status, code], [409, 'idempotency_in_progress']);
-  assert.deepEqual(details, { jobId: JOB, links: { job: `${BASE}/api/jobs/${JOB}` } });
 });
 
 test('a fault answers 503 with Retry-After, its message and the link of the job it names', async () => {

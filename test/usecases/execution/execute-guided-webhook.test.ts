@@ -3,16 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decisionHash } from '#src/domain/decision/approval.ts';
 import { parseJws, type ReceiptPayload } from '#src/domain/receipt/payload.ts';
-import { Fault, refused } from '#src/domain/refusal.ts';
+import { Fault } from '#src/domain/refusal.ts';
 import { executeGuidedWebhook } from '#src/usecases/execution/execute-guided-webhook.ts';
 import { JOB, load } from '#src/usecases/process/stream.ts';
 import { letPass } from '#test/support/fakes.ts';
 import { shared, targetRules, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO } from '#test/support/given-call.ts';
 import { decided, guided, guidedAnswer, guidedInput, plainAction } from '#test/support/given-decision.ts';
 import { decisionRecorded } from '#test/support/given-events.ts';
-import { refusalOf } from '#test/support/given-payment.ts';
-import { hashWith } from '#test/support/primitives.ts';
 
 const DAY = 24 * 3_600_000;
 type Asked = NonNullable<Parameters<typeof decided>[1]>;
@@ -132,28 +129,6 @@ test('decision_action_mismatch: another action, also where only a stripped heade
   assert.equal(await guided(it, decisionId), 'ran');
 });
 
-test('the same action, written otherwise, is approved', async () => {
-  const it = world();
-  const action = { ...plainAction({ headers: { 'X-A': '1', b: 'true' } }), body: { a: 1, b: 2 } };
-  const decisionId = await decisionOf(it, { action });
-  const same = {
-    ...action,
-    url: 'https://TARGET.example:443/hook#x',
-    method: 'POST' as const,
-    headers: { B: true, 'x-a': 1 },
-    body: { b: 2, a: 1 },
-    timeoutMs: 12_000,
-  };
-  assert.equal(await guided(it, decisionId, { action: same }), 'ran');
-});
-
-test('decision_action_mismatch: where another secret made the hash, no process takes it for its own', async () => {
-  const it = world();
-  const decisionId = await decisionOf(it);
-  const stranger = world(it.common, { keyedHash: hashWith('another secret') });
-  await assertRefused(stranger, 'decision_action_mismatch', decisionId);
-});
-
 test('invalid_request: a malformed action, before the decision is read', async () => {
   const it = world();
   it.log.setAway(true);
@@ -169,15 +144,6 @@ test('an approval is not a verdict: the target is judged again, and refused wher
   });
   assert.equal(await guided(later, decisionId), 'target_blocked');
   assert.equal(it.payments.ledger.size, 0);
-});
-
-test('the order of a new call’s refusals: loop, the payment, decision, target', async () => {
-  const it = world(shared(), { rules: { ...targetRules, mode: 'allowlist' } });
-  const unknown = decisionRecorded().data.decisionId;
-  assert.equal(await guided(it, unknown, { via: '1.1 relay.example' }), 'relay_loop');
-  it.payments.scriptNew(refused('payment_required', 'expired'));
-  assert.equal(await guided(it, unknown), 'payment_required');
-  assert.equal(await guided(it, unknown), 'decision_not_found');
 });
 
 // ── the log is unavailable ─────────────────────────────────────────────────────────────────────────────────────
@@ -221,12 +187,4 @@ test('a decision that cannot be read is a fault of ours, and approves nothing', 
   ]);
   await assert.rejects(guided(it, decisionId), /cannot be read/);
   assert.deepEqual([it.outbound.sent, it.log.events.length], [[], 1]);
-});
-
-test('a guided call and a classic one with the same key are two requests', async () => {
-  const it = world();
-  const decisionId = await decisionOf(it);
-  assert.equal(await guided(it, decisionId, { presented: null }), 'ran');
-  const classic = await refusalOf(it, DEMO);
-  assert.equal(classic.refused, 'idempotency_conflict');
 });

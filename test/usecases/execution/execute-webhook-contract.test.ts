@@ -45,22 +45,6 @@ test('an unconfirmed payment with the same signed payload resumes without a seco
   assert.equal(it.payments.calls.verify, 1);
 });
 
-test('payment_reused: a known payment with another signed payload, completed or not; no guess, it prevents no replay', async () => {
-  const forged = paidWith({ ...presentedPayment(contract), payloadHash: hex('0') });
-  const it = world();
-  it.payments.scriptSettle(unknown);
-  await assert.rejects(execute(it, own), isUnconfirmed);
-  assert.equal(outcomeOf(await execute(it, forged)), 'payment_reused');
-  assert.equal(outcomeOf(await execute(it, own)), 'ran');
-  const { guesses } = it.deps;
-  for (let i = 0; i < 12; i++) {
-    const sharing = world(it.common, { guesses });
-    assert.equal(outcomeOf(await execute(sharing, forged)), 'payment_reused');
-  }
-  assert.equal(outcomeOf(await execute(world(it.common, { guesses }), own)), 'replayed');
-  assert.equal(it.outbound.sent.length, 1);
-});
-
 // ── what only its key knows ─────────────────────────────────────────────────────────────────────────────
 
 test('payment_required: a payment that only names the wallet gets nothing that its key knows: not the replay, not a conflict, not a job in progress', async () => {
@@ -164,14 +148,6 @@ test('rate_limited: 5 failed calls a minute of one client name one wallet, and t
   const failures = it.quota.calls.filter(({ how, rule }) => how === 'take' && /wallet/.test(rule.name));
   const [counted] = failures.map(({ rule, key }) => [rule.name, rule.maxRequests, key]);
   assert.deepEqual(counted, ['contract-wallet', 5, `${CLIENT} ${payer}`]);
-});
-
-test('no third party can shut a wallet out: forged payments of one client leave the owner’s new payments alone', async () => {
-  const it = world();
-  it.payments.scriptVerify(...Array(5).fill(invalid));
-  for (const digit of ['3', '4', '5', '6', '7']) await execute(it, spoofed(digit));
-  assert.equal(outcomeOf(await execute(it, spoofed('8'))), 'rate_limited');
-  assert.equal(outcomeOf(await execute(it, elsewhere(own))), 'ran');
 });
 
 test('calls that succeed are no failed attempts: a wallet is served as often as any other payer', async () => {

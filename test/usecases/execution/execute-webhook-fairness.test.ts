@@ -2,13 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LIMITS, TIMES } from '#src/domain/limits.ts';
-import { placesOf } from '#src/domain/places.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { Cancel } from '#src/lib/time.ts';
 import type { PresentedPayment, Verified } from '#src/ports/payments.ts';
 import type { Resolver } from '#src/ports/resolver.ts';
-import { inFlightSlots } from '#src/usecases/execution/process-limits.ts';
-import { VerifyLimit } from '#src/usecases/execution/verify-limit.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { enterAll } from '#test/support/fakes-admission.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
@@ -56,34 +53,6 @@ test('16 addresses that call without end from empty wallets shut none of 6 funde
   assert.deepEqual(answers.map(outcomeOf), Array<string>(6).fill('ran'));
   assert.equal(it.slots.inFlight(), 0);
 });
-
-for (const max of [4, 16])
-  test(`MAX_IN_FLIGHT=${max}: one address that calls without end from empty wallets shuts none of 3 funded callers out`, async () => {
-    const places = placesOf(max, { hasSchedules: true });
-    const slots = inFlightSlots(places.all, { forRuns: 1 });
-    const it = slowFacilitator({ slots });
-    Object.assign(it.deps, { verifies: new VerifyLimit(it.clock, places) });
-    let nonce = 0;
-    const call = (payer: string, client: string) => {
-      const presented = otherPayment(String(++nonce), { payer });
-      return execute(it, paidWith(presented, { client, key: null, payer }));
-    };
-    let over = false;
-    const attackers = Array.from({ length: 2 * max }, async (_, i) => {
-      for (let calls = 0; !over; calls++) {
-        await call(`${EMPTY}${i}-${calls}`, 'attacker');
-        await it.clock.sleep(100);
-      }
-    });
-    await quiet();
-    const answers: string[] = [];
-    for (let n = 0; n < 3; n++)
-      answers.push(outcomeOf(await letPass(it.clock, call(`funded${n}`, `client ${n}`))));
-    over = true;
-    await letPass(it.clock, Promise.all(attackers));
-    assert.deepEqual(answers, Array<string>(3).fill('ran'));
-    assert.equal(slots.inFlight(), 0);
-  });
 
 test('too_many_in_flight: who waits 10 s in vain is refused, charged nothing, and may come again', async () => {
   const it = world();

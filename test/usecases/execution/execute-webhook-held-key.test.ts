@@ -3,16 +3,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
-import { audit } from '#test/support/audited-record.ts';
 import { quiet } from '#test/support/fakes.ts';
-import { afterOthers, dies, gate } from '#test/support/fakes-log.ts';
+import { dies, gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { audited, targetRules, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { type CallChanges, execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
 import { hex, PAYMENT_STREAM, T0 } from '#test/support/given-events.ts';
 import {
-  assertOneRan,
   isUnconfirmed,
   outcomeOf,
   paymentTypes,
@@ -172,32 +169,6 @@ test('payment_required: a contract wallet’s repeat is verified before anything
   assert.deepEqual([it.payments.calls.lookUp, (await paymentTypes(it)).at(-1)], [0, 'SettlementUnknown']);
 });
 
-test('20 repeats at once, each with a new payment, on 4 processes: the first payment’s job runs once, none of theirs is charged', async () => {
-  const { common } = await lostSettlement(true);
-  common.payments.scriptLookUp(...Array.from({ length: 20 }, () => paid));
-  const them = Array.from({ length: 4 }, () => world(common));
-  const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => execute(them[i % 4] as World, paidWith(otherPayment(`a${i}`)))),
-  );
-  assertOneRan(answers);
-  assert.deepEqual(
-    [common.payments.ledger.size, them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0)],
-    [1, 1],
-  );
-  assert.equal(
-    (await common.log.readStream(PAYMENT_STREAM)).filter(({ type }) => type === 'PaymentSettled').length,
-    1,
-  );
-});
-
-test('the first header and a new one at once: one call, charged once', async () => {
-  const { common } = await lostSettlement(true);
-  common.payments.scriptLookUp(paid, paid);
-  const them = [world(common), world(common)] as const;
-  assertOneRan(await Promise.all([execute(them[0]), execute(them[1], again())]));
-  assert.equal(them[0].outbound.sent.length + them[1].outbound.sent.length, 1);
-});
-
 test('a holder’s payment that is being reconciled counts once among its payer’s unconfirmed ones', async () => {
   const it = await lostSettlement(false);
   it.payments.scriptLookUp({ outcome: 'unavailable' });
@@ -255,39 +226,6 @@ test('refunding: the key stays with the payment, whose refund may be cancelled',
   assert.deepEqual([it.payments.calls.settle, await it.log.readStream(NEW_STREAM)], [1, []]);
 });
 
-test('a refund that begins and is cancelled before the JobStarted of a call, while a new payment brings its key: one call is made', async () => {
-  const it = await unserved();
-  const second = world(it.common);
-  it.log.onNext(
-    'JobStarted',
-    afterOthers(async () => {
-      await begin(second.deps, PAYMENT_STREAM);
-      assert.equal(outcomeOf(await execute(second, again())), 'idempotency_in_progress');
-      await cancelPaymentRefund(second.deps, PAYMENT_STREAM);
-    }),
-  );
-  assert.equal(outcomeOf(await execute(it)), 'ran');
-  assert.equal(outcomeOf(await execute(second, again())), 'replayed');
-  assert.deepEqual([it.outbound.sent.length, second.outbound.sent.length], [1, 0]);
-  assert.deepEqual(await moneyFindings(it), []);
-});
-
-test('a refund that is completed before the JobStarted of a call: its call is not made, that of a new payment with its key is', async () => {
-  const it = await unserved();
-  const second = world(it.common);
-  it.log.onNext(
-    'JobStarted',
-    afterOthers(async () => {
-      await refund(second.deps, PAYMENT_STREAM);
-      assert.equal(outcomeOf(await execute(second, again())), 'ran');
-    }),
-  );
-  const first = await ran(it);
-  assert.equal(first.job.errorCategory, 'not_executed');
-  assert.deepEqual([it.outbound.sent.length, second.outbound.sent.length], [0, 1]);
-  assert.deepEqual(await moneyFindings(it), []);
-});
-
 test('a job that starts while its refund is looked up keeps its key', async () => {
   const it = await unserved();
   const second = world(it.common);
@@ -311,9 +249,3 @@ test('a job that starts while its refund is looked up keeps its key', async () =
   assert.deepEqual([outcomeOf(answer), (await Promise.all(calls)).map(outcomeOf)], ['replayed', ['ran']]);
   assert.deepEqual([it.outbound.sent.length, second.outbound.sent.length], [1, 0]);
 });
-
-/** What an audit finds of payments and claims. */
-async function moneyFindings({ log }: Pick<World, 'log'>) {
-  const { findings } = await audit(log.events);
-  return findings.filter(({ kind }) => /^(claim|payment|refund|books)/.test(kind));
-}

@@ -22,17 +22,6 @@ const jobIdOf = (answer: Awaited<ReturnType<typeof execute>>) => {
 
 // ── the fingerprint ─────────────────────────────────────────────────────────────────────────────────────
 
-test('another request: idempotency_conflict by its key, payment_reused by its payment', async () => {
-  const it = world();
-  const other = { body: { a: '1', b: [2] } };
-  assert.equal(outcomeOf(await execute(it, call())), 'ran');
-  assert.equal(outcomeOf(await execute(it, call(other))), 'idempotency_conflict');
-  const paying = paidWith(otherPayment());
-  assert.equal(outcomeOf(await execute(it, { ...call(), ...paying })), 'ran');
-  assert.equal(outcomeOf(await execute(it, { ...call(other), ...paying })), 'payment_reused');
-  assert.equal(it.outbound.sent.length, 2);
-});
-
 test('idempotency_conflict: the same key on the other route, or with another decision', async () => {
   const it = world();
   const guided = { route: 'execute/guided-webhook', decisionId: 'dec_1' } as const;
@@ -85,27 +74,6 @@ test('without a key and a payment every call is a job of its own', async () => {
 
 const guided = (decisionId: string, { request, ...more }: CallChanges = {}): CallChanges =>
   call(request, { key: null, route: 'execute/guided-webhook', decisionId, ...more });
-
-test('one decision approves one execution per payer: without a key the decision is the key', async () => {
-  const it = world();
-  const id = jobIdOf(await execute(it, guided('dec_1')));
-  const again = await execute(it, guided('dec_1'));
-  assert.deepEqual([again.kind, jobIdOf(again)], ['replayed', id]);
-  assert.equal(
-    outcomeOf(await execute(it, guided('dec_1', { request: { body: 2 } }))),
-    'idempotency_conflict',
-  );
-  assert.equal((await execute(it, guided('dec_2'))).kind, 'ran');
-  assert.equal((await execute(it, guided('dec_1', paidWith(otherPayment())))).kind, 'ran', 'another payer');
-  assert.equal(it.outbound.sent.length, 3);
-});
-
-test('with a key of its own, a guided call goes by the key', async () => {
-  const it = world();
-  await execute(it, guided('dec_1', { key: 'k1' }));
-  assert.equal(outcomeOf(await execute(it, guided('dec_1', { key: 'k1' }))), 'replayed');
-  assert.equal(outcomeOf(await execute(it, guided('dec_1', { key: 'k2' }))), 'ran');
-});
 
 test('a key that reads like a decision is not that decision', async () => {
   const it = world();

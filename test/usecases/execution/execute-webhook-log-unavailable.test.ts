@@ -191,21 +191,6 @@ test('without key and payment: a log that stores JobStarted late and then goes a
   assert.equal(it.slots.inFlight(), 0);
 });
 
-test('without key and payment, away for long: nothing is sent, however late JobStarted is stored', async () => {
-  const it = world();
-  it.log.onNext('JobStarted', async (store) => {
-    it.log.setAway(true);
-    return store();
-  });
-  await faultOf(it, execute(it, { ...DEMO, key: null }));
-  await pass(it, 600);
-  it.log.setAway(false);
-  await pass(it, 3);
-  assert.equal(it.outbound.sent.length, 0);
-  assert.deepEqual(it.log.stored, ['JobStarted', 'AttemptMade+JobCompleted+ReceiptSigned']);
-  assert.equal(it.slots.inFlight(), 0);
-});
-
 test('a defect behind the answer is logged with the id of its job', async () => {
   const it = world();
   const cause = new TypeError('a bug');

@@ -6,27 +6,9 @@ import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts'
 import { shared, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
 import { PAYMENT_STREAM } from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, paymentTypes, refusalOf, unknown } from '#test/support/given-payment.ts';
+import { outcomeOf, paymentTypes, refusalOf } from '#test/support/given-payment.ts';
 
 const foreign = refused('payment_required', 'Not ours.', { details: { reason: 'recipient_mismatch' } });
-
-/** The same payer and nonce, so the same stream, and something else signed. */
-const OTHERS = [
-  { amount: '1' },
-  { payTo: `0x${'3'.repeat(40)}` },
-  { validBefore: String(Number(presentedPayment().validBefore) + 60) },
-].map((changes) => paidWith(presentedPayment(changes)));
-
-test('payment_reused: another authorization with the nonce of an unconfirmed payment is neither settled nor looked up; the recorded one continues', async () => {
-  const it = world();
-  it.payments.scriptSettle(unknown);
-  await assert.rejects(execute(it), isUnconfirmed);
-  for (const other of OTHERS) assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
-  assert.deepEqual([it.payments.calls.settle, it.payments.calls.lookUp], [1, 1]);
-  assert.equal(outcomeOf(await execute(it)), 'ran');
-  for (const other of OTHERS) assert.equal(outcomeOf(await execute(it, other)), 'payment_reused');
-  assert.equal(outcomeOf(await execute(it)), 'replayed');
-});
 
 test('two authorizations on one nonce at once: one is reserved, settled and served, the other is payment_reused', async () => {
   const common = shared();

@@ -51,7 +51,7 @@ function essence(known: Known) {
     case 'refused':
       return [known.refusal.refused, known.refusal.details ?? null];
     case 'resume':
-      return ['resume', known.jobId];
+      return ['resume', known.jobId, ...(known.streams.release === null ? [] : [known.streams.release])];
     case 'held':
       return ['held', known.jobId, known.holder.state.status];
     case 'new':
@@ -65,313 +65,297 @@ async function knows(it: World, lookup: Lookup, expected: readonly unknown[]) {
   assert.deepEqual(essence(await findKnown(it.deps, lookup)), expected);
 }
 
-const running = [jobStarted()] as const;
-const completed = [...running, attemptSucceeded(), jobCompleted(), receiptSigned()] as const;
-const job = (it: World, events: Parameters<typeof given>[2][]) => given(it, `job-${JOB_ID}`, ...events);
+type Event = Parameters<typeof given>[2];
+/** What is stored, by stream, and how much later it is asked for. `their`: of another job, which has the key. */
+type Stored = {
+  readonly payment?: readonly Event[];
+  readonly claim?: readonly Event[];
+  readonly job?: readonly Event[];
+  readonly theirPayment?: readonly Event[];
+  readonly theirJob?: readonly Event[];
+  readonly laterMs?: number;
+};
+/** What is asked for, and the answer. */
+type Asked = readonly [lookup: Lookup, expected: readonly unknown[]];
+type Rule = readonly [rule: string, stored: Stored, ...asked: readonly Asked[]];
 
-// ── nothing known ───────────────────────────────────────────────────────────────────────────────────────
+const THEIRS = `payment-${hex('3')}`;
+const ofTheirs = ({ type, data }: Event) => ({ type, data: { ...data, jobId: OTHER_JOB_ID } }) as Event;
+const theirs = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: THEIRS });
 
-test('nothing known: new, with every stream at the place where it was read', async () => {
+async function holding({ payment, claim, job, theirPayment, theirJob, laterMs = 0 }: Stored): Promise<World> {
   const it = world();
-  const known = await findKnown(it.deps, whole);
-  assert.ok(known.kind === 'new');
-  assert.deepEqual(
-    [known.streams.payment?.expected, known.streams.claim?.expected],
-    ['no_stream', 'no_stream'],
-  );
-  await knows(it, { ...byKey, claimStream: null }, ['new', null]);
-});
-
-test('a released key is free: new, at the revision of its release', async () => {
-  const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed(), keyReleased());
-  const known = await findKnown(it.deps, byKey);
-  assert.ok(known.kind === 'new');
-  assert.deepEqual([known.streams.claim?.expected, known.streams.release], [1n, null]);
-});
-
-// ── by its payment ──────────────────────────────────────────────────────────────────────────────────────
-
-for (const [status, events] of [
-  ['reserved', []],
-  ['unknown', [settlementUnknown()]],
-  ['retried', [settlementUnknown(), settlementRetried()]],
-  ['settled', [paymentSettled()]],
-] as const) {
-  test(`a payment that is ${status} and whose job never started resumes under its own job id`, async () => {
-    const it = world();
-    await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
-    await knows(it, whole, ['resume', JOB_ID]);
-    await knows(it, byPayment, ['resume', JOB_ID]);
-  });
-
-  test(`payment_reused: a payment that is ${status}, with another request`, async () => {
-    const it = world();
-    await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
-    await knows(it, { ...whole, ...otherRequest }, ['payment_reused', null]);
-  });
+  for (const [stream, events = []] of [
+    [PAYMENT_STREAM, payment],
+    [CLAIM_STREAM, claim],
+    [`job-${JOB_ID}`, job],
+    [THEIRS, theirPayment?.map(ofTheirs)],
+    [`job-${OTHER_JOB_ID}`, theirJob?.map(ofTheirs)],
+  ] as const)
+    if (events.length > 0) await given(it, stream, ...events);
+  it.clock.skew(laterMs);
+  return it;
 }
 
-for (const [status, event] of [
-  ['rejected', paymentRejected()],
-  ['released', paymentReleased()],
-] as const) {
-  test(`a payment that was ${status} is new again, also with another request, at the revision read`, async () => {
-    const it = world();
-    await given(it, PAYMENT_STREAM, paymentReserved(), event);
-    const known = await findKnown(it.deps, { ...whole, ...otherRequest });
-    assert.ok(known.kind === 'new');
-    assert.equal(known.streams.payment?.expected, 1n);
-  });
-}
+const running = [jobStarted()];
+const completed = [...running, attemptSucceeded(), jobCompleted(), receiptSigned()];
+const reserved = [paymentReserved()];
+const settled = [...reserved, paymentSettled()];
+const refunding = [...settled, refundBegun()];
+const other = (lookup: Lookup): Lookup => ({ ...lookup, ...otherRequest });
 
-test("a payment's job that runs: idempotency_in_progress, naming the job", async () => {
-  const it = world();
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
-  await job(it, [...running]);
-  await knows(it, whole, ['idempotency_in_progress', { jobId: JOB_ID }]);
-});
+const RESUMED = ['resume', JOB_ID];
+const REPLAYED = ['completed', JOB_ID];
+const REUSED = ['payment_reused', null];
+const CONFLICT = ['idempotency_conflict', null];
+const isNew = (release: string | null) => ['new', release];
+const inProgress = (details: object | null) => ['idempotency_in_progress', details];
+const byJob = (jobId: string) => inProgress({ jobId });
 
-test("a payment's job that is completed: replayed permanently (a payment is never released)", async () => {
-  const it = world();
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
-  await job(it, [...completed]);
-  it.clock.skew(100 * WEEK);
-  const known = await findKnown(it.deps, whole);
-  assert.ok(known.kind === 'completed');
-  assert.equal(known.job.receipt?.receiptId, receiptSigned().data.receiptId);
-  await knows(it, { ...whole, ...otherRequest }, ['payment_reused', null]);
-});
+const BY_PAYMENT: readonly Rule[] = [
+  ['nothing known: new', {}, [whole, isNew(null)], [{ ...byKey, claimStream: null }, isNew(null)]],
+  ...(
+    [
+      ['reserved', reserved],
+      ['unknown', [...reserved, settlementUnknown()]],
+      ['retried', [...reserved, settlementUnknown(), settlementRetried()]],
+      ['settled', settled],
+    ] as const
+  ).map(
+    ([status, payment]): Rule => [
+      `a payment that is ${status} and whose job never started resumes under its own job id; with another request payment_reused`,
+      { payment },
+      [whole, RESUMED],
+      [byPayment, RESUMED],
+      [other(whole), REUSED],
+    ],
+  ),
+  [
+    "a payment's job that runs: idempotency_in_progress, naming the job",
+    { payment: settled, job: running },
+    [whole, byJob(JOB_ID)],
+  ],
+  [
+    "a payment's job that is completed: replayed permanently (a payment is never released)",
+    { payment: settled, job: completed, laterMs: 100 * WEEK },
+    [whole, REPLAYED],
+    [other(whole), REUSED],
+  ],
+  [
+    'the payment is asked before the key: the same payment with another key is payment_reused',
+    { payment: settled, job: completed },
+    [other({ ...whole, claimStream: `claim-${hex('2')}` }), REUSED],
+  ],
+  [
+    'a request that only resembles that of a payment in refund learns nothing of the refund',
+    { payment: refunding },
+    [other(whole), REUSED],
+  ],
+];
 
-test('the payment is asked before the key: the same payment with another key is payment_reused', async () => {
-  const it = world();
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
-  await job(it, [...completed]);
-  await knows(it, { ...whole, claimStream: `claim-${hex('2')}`, ...otherRequest }, ['payment_reused', null]);
-});
+const BY_KEY: readonly Rule[] = [
+  ...(
+    [
+      ['in demo', byKey, null, []],
+      ['with a new payment', otherPayment, PAYMENT_STREAM, settled],
+    ] as const
+  ).flatMap(([who, lookup, paymentStream, payment]): Rule[] => {
+    const stored = { claim: [keyClaimed({ paymentStream })], payment };
+    const job = [...running, attemptSucceeded(), jobCompleted({ completedAt: at(5000) }), receiptSigned()];
+    return [
+      [
+        `${who}, the key's job is completed: replayed; with another request idempotency_conflict`,
+        { ...stored, job: completed },
+        [lookup, REPLAYED],
+        [other(lookup), CONFLICT],
+      ],
+      [
+        `${who}, the key's job runs: idempotency_in_progress; with another request idempotency_conflict`,
+        { ...stored, job: running, laterMs: 10 * WEEK },
+        [lookup, byJob(JOB_ID)],
+        [other(lookup), CONFLICT],
+      ],
+      [
+        `${who}, the key is not free a millisecond less than 7 days after completion`,
+        { ...stored, job, laterMs: WEEK + 4999 },
+        [lookup, REPLAYED],
+      ],
+      [
+        `${who}, the key is free 7 days after completion, for any request`,
+        { ...stored, job, laterMs: WEEK + 5000 },
+        [lookup, isNew('retention_over')],
+        [other(lookup), isNew('retention_over')],
+      ],
+    ];
+  }),
+  [
+    'claimed without a payment and never started: any repeat continues under its job id',
+    { claim: [keyClaimed({ paymentStream: null })] },
+    [byKey, RESUMED],
+    [other(byKey), CONFLICT],
+  ],
+  ...(
+    [
+      ['reserved', reserved],
+      ['unknown', [...reserved, settlementUnknown()]],
+      ['settled', settled],
+    ] as const
+  ).map(
+    ([status, payment]): Rule => [
+      `a new payment with a key whose own payment is ${status} and whose job never started: that payment is reconciled first, whatever its age`,
+      { claim: [keyClaimed()], payment, laterMs: 10 * WEEK },
+      [otherPayment, ['held', JOB_ID, status]],
+      [other(otherPayment), CONFLICT],
+    ],
+  ),
+  ...(
+    [
+      ['rejected', paymentRejected(), 'payment_rejected'],
+      ['released', paymentReleased(), 'payment_released'],
+    ] as const
+  ).map(
+    ([status, end, reason]): Rule => [
+      `a key whose own payment was ${status} may be taken, also where a crash hid its IdempotencyKeyReleased`,
+      { claim: [keyClaimed()], payment: [...reserved, end] },
+      [otherPayment, isNew(reason)],
+      [other(otherPayment), isNew(reason)],
+      [whole, isNew(reason)],
+    ],
+  ),
+  [
+    'a key whose own payment is in refund may not be taken yet: the refund may be cancelled',
+    { claim: [keyClaimed()], payment: refunding },
+    [otherPayment, inProgress({ paymentState: 'refunding' })],
+    [whole, ['payment_reused', { paymentState: 'refunding' }]],
+  ],
+  [
+    'a key whose own payment was refunded before its job started may be taken',
+    { claim: [keyClaimed()], payment: [...refunding, paymentRefunded()] },
+    [otherPayment, isNew('payment_released')],
+    [whole, ['payment_reused', { paymentState: 'refunded' }]],
+  ],
+  [
+    'a payment whose refund was cancelled resumes its job',
+    { claim: [keyClaimed()], payment: [...refunding, refundCancelled()] },
+    [whole, RESUMED],
+  ],
+  [
+    'a payment whose refund was cancelled, and another job took the key meanwhile',
+    {
+      claim: [
+        keyClaimed(),
+        keyReleased({ reason: 'payment_released' }),
+        keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }),
+      ],
+      payment: [...refunding, refundCancelled()],
+    },
+    [whole, inProgress(null)],
+  ],
+  [
+    "a key whose payment was reserved again for another job: the claim's own reservation has ended",
+    {
+      claim: [keyClaimed()],
+      payment: [
+        ...reserved,
+        paymentRejected(),
+        paymentReserved({ jobId: OTHER_JOB_ID, fingerprint: hex('0') }),
+      ],
+    },
+    [otherPayment, isNew('payment_released')],
+  ],
+  [
+    "a key ends only with its own payment: another payment's end frees nothing",
+    { claim: [keyClaimed()], payment: reserved, theirPayment: [...reserved, paymentRejected()] },
+    [{ ...whole, paymentStream: THEIRS }, ['held', JOB_ID, 'reserved']],
+  ],
+  [
+    "a key whose job has started is not freed by its payment's end: that job stands",
+    {
+      claim: [keyClaimed()],
+      payment: [...reserved, paymentRejected({ evidence: 'operator' })],
+      job: running,
+    },
+    [otherPayment, byJob(JOB_ID)],
+  ],
+];
 
-// ── by its key ──────────────────────────────────────────────────────────────────────────────────────────
-
-for (const [who, lookup, stream] of [
-  ['in demo', byKey, null],
-  ['with a new payment', otherPayment, PAYMENT_STREAM],
-] as const) {
-  const claim = keyClaimed({ paymentStream: stream });
-  const reserved = async (it: World) => {
-    if (stream !== null) await given(it, stream, paymentReserved(), paymentSettled());
-  };
-
-  test(`${who}, the key's job is completed: replayed; with another request idempotency_conflict`, async () => {
-    const it = world();
-    await given(it, CLAIM_STREAM, claim);
-    await reserved(it);
-    await job(it, [...completed]);
-    await knows(it, lookup, ['completed', JOB_ID]);
-    await knows(it, { ...lookup, ...otherRequest }, ['idempotency_conflict', null]);
-  });
-
-  test(`${who}, the key's job runs: idempotency_in_progress; with another request idempotency_conflict`, async () => {
-    const it = world();
-    await given(it, CLAIM_STREAM, claim);
-    await reserved(it);
-    await job(it, [...running]);
-    it.clock.skew(10 * WEEK);
-    await knows(it, lookup, ['idempotency_in_progress', { jobId: JOB_ID }]);
-    await knows(it, { ...lookup, ...otherRequest }, ['idempotency_conflict', null]);
-  });
-
-  test(`${who}, the key frees 7 days after completion, for any request, not a millisecond earlier`, async () => {
-    const it = world();
-    await given(it, CLAIM_STREAM, claim);
-    await reserved(it);
-    await job(it, [
-      jobStarted(),
-      attemptSucceeded(),
-      jobCompleted({ completedAt: at(5000) }),
-      receiptSigned(),
-    ]);
-    it.clock.skew(WEEK + 4999);
-    await knows(it, lookup, ['completed', JOB_ID]);
-    it.clock.skew(1);
-    await knows(it, lookup, ['new', 'retention_over']);
-    await knows(it, { ...lookup, ...otherRequest }, ['new', 'retention_over']);
-  });
-}
-
-test('claimed without a payment and never started: any repeat continues under its job id', async () => {
-  const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed({ paymentStream: null }));
-  await knows(it, byKey, ['resume', JOB_ID]);
-  await knows(it, { ...byKey, ...otherRequest }, ['idempotency_conflict', null]);
-});
-
-for (const [status, events] of [
-  ['reserved', []],
-  ['unknown', [settlementUnknown()]],
-  ['settled', [paymentSettled()]],
-] as const) {
-  test(`a new payment with a key whose own payment is ${status} and whose job never started: that payment is reconciled first, whatever its age`, async () => {
-    const it = world();
-    await given(it, CLAIM_STREAM, keyClaimed());
-    await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
-    it.clock.skew(10 * WEEK);
-    await knows(it, otherPayment, ['held', JOB_ID, status]);
-    await knows(it, { ...otherPayment, ...otherRequest }, ['idempotency_conflict', null]);
-  });
-}
-
-for (const [status, event, reason] of [
-  ['rejected', paymentRejected(), 'payment_rejected'],
-  ['released', paymentReleased(), 'payment_released'],
-] as const) {
-  test(`a key whose own payment was ${status} may be taken, also where a crash hid its IdempotencyKeyReleased`, async () => {
-    const it = world();
-    await given(it, CLAIM_STREAM, keyClaimed());
-    await given(it, PAYMENT_STREAM, paymentReserved(), event);
-    await knows(it, otherPayment, ['new', reason]);
-    await knows(it, { ...otherPayment, ...otherRequest }, ['new', reason]);
-    await knows(it, whole, ['new', reason]);
-  });
-}
-
-test('a key whose own payment was refunded before its job started may be taken; while the refund has only begun, it may not', async () => {
-  const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed());
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
-  await knows(it, otherPayment, ['idempotency_in_progress', { paymentState: 'refunding' }]);
-  await knows(it, whole, ['payment_reused', { paymentState: 'refunding' }]);
-  await given(it, PAYMENT_STREAM, paymentRefunded());
-  await knows(it, otherPayment, ['new', 'payment_released']);
-  await knows(it, whole, ['payment_reused', { paymentState: 'refunded' }]);
-});
-
-test('a request that only resembles that of a payment in refund learns nothing of the refund', async () => {
-  const it = world();
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun());
-  await knows(it, { ...whole, fingerprint: hex('0') }, ['payment_reused', null]);
-});
-
-test('a payment whose refund was cancelled resumes its job, unless another job took the key meanwhile', async () => {
-  const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed());
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled(), refundBegun(), refundCancelled());
-  await knows(it, whole, ['resume', JOB_ID]);
-  const taken = [
-    keyReleased({ reason: 'payment_released' }),
-    keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: null }),
+/** A payment whose key another job holds. */
+const KEY_LOST: readonly Rule[] = (
+  [
+    ['unknown', [...reserved, settlementUnknown()]],
+    ['retried', [...reserved, settlementUnknown(), settlementRetried()]],
+    ['settled', settled],
+    ['settled after it was rejected', [...reserved, paymentRejected(), paymentSettled()]],
+  ] as const
+).flatMap(([status, payment]): Rule[] => {
+  const lost = { payment, claim: [theirs], theirPayment: reserved };
+  return [
+    [
+      `${status}, and the key is by now that of another job, which has not started: idempotency_in_progress`,
+      lost,
+      [whole, inProgress(null)],
+    ],
+    [
+      `${status}, and the key is by now that of another job, which runs: idempotency_in_progress by that job`,
+      { ...lost, theirJob: running },
+      [whole, byJob(OTHER_JOB_ID)],
+    ],
+    [
+      `${status}, and the key is by now another's for another request: idempotency_conflict`,
+      { ...lost, claim: [keyClaimed({ ...theirs.data, ...otherRequest })] },
+      [whole, CONFLICT],
+    ],
+    [
+      `${status}, and the key is by now that of a completed job: idempotency_conflict`,
+      { ...lost, theirJob: completed },
+      [whole, CONFLICT],
+    ],
+    [
+      `${status}, and the key's other holder has ended by its time: it resumes, taking the key`,
+      { ...lost, theirJob: completed, laterMs: WEEK + 60_000 },
+      [whole, [...RESUMED, 'retention_over']],
+    ],
+    [
+      `${status}, and the key's other holder has ended with its payment: it resumes, taking the key`,
+      { ...lost, theirPayment: [...reserved, paymentRejected()] },
+      [whole, [...RESUMED, 'payment_rejected']],
+    ],
   ];
-  await given(it, CLAIM_STREAM, ...taken);
-  await knows(it, whole, ['idempotency_in_progress', null]);
 });
 
-test("a key whose payment was reserved again for another job: the claim's own reservation has ended", async () => {
-  const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed());
-  await given(
-    it,
-    PAYMENT_STREAM,
-    paymentReserved(),
-    paymentRejected(),
-    paymentReserved({ jobId: OTHER_JOB_ID, fingerprint: hex('0') }),
-  );
-  await knows(it, otherPayment, ['new', 'payment_released']);
-});
+for (const [rule, stored, ...asked] of [
+  ...BY_PAYMENT,
+  ...BY_KEY,
+  ...KEY_LOST,
+  [
+    'reserved, and the key is another job’s: it continues, to give itself up',
+    { payment: reserved, claim: [theirs], theirPayment: settled },
+    [whole, RESUMED],
+  ] satisfies Rule,
+])
+  test(rule, async () => {
+    const it = await holding(stored);
+    for (const [lookup, expected] of asked) await knows(it, lookup, expected);
+  });
 
-test("a key ends only with its own payment: another payment's end frees nothing", async () => {
-  const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed());
-  await given(it, PAYMENT_STREAM, paymentReserved());
-  await given(
-    it,
-    otherPayment.paymentStream ?? '',
-    paymentReserved({ jobId: OTHER_JOB_ID }),
-    paymentRejected({ jobId: OTHER_JOB_ID }),
-  );
-  await knows(it, otherPayment, ['held', JOB_ID, 'reserved']);
-});
-
-test("a key whose job has started is not freed by its payment's end: that job stands", async () => {
-  const it = world();
-  await given(it, CLAIM_STREAM, keyClaimed());
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentRejected({ evidence: 'operator' }));
-  await job(it, [...running]);
-  await knows(it, otherPayment, ['idempotency_in_progress', { jobId: JOB_ID }]);
+test('what is new is appended at the revision that was read, also after an end', async () => {
+  for (const [stored, lookup, payment, claim] of [
+    [{}, whole, 'no_stream', 'no_stream'],
+    [{ payment: [...reserved, paymentRejected()] }, other(whole), 1n, 'no_stream'],
+    [{ payment: [...reserved, paymentReleased()] }, other(whole), 1n, 'no_stream'],
+    [{ claim: [keyClaimed(), keyReleased()] }, byKey, undefined, 1n],
+  ] as const) {
+    const known = await findKnown((await holding(stored)).deps, lookup);
+    assert.ok(known.kind === 'new' && known.streams.release === null);
+    assert.deepEqual([known.streams.payment?.expected, known.streams.claim?.expected], [payment, claim]);
+  }
 });
 
 test('a repeat gets the time of its next try', async () => {
-  const it = world();
-  await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
-  await job(it, [...running]);
+  const it = await holding({ payment: settled, job: running });
   const known = await findKnown(it.deps, whole);
   assert.ok(known.kind === 'refused');
   assert.equal(known.refusal.retryAfterSeconds, 2);
-});
-
-// ── a payment whose key another job holds ───────────────────────────────────────────────────────────────
-
-const THEIRS = `payment-${hex('3')}`;
-const theirs = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: THEIRS });
-const theirJob = async (it: World, ...events: Parameters<typeof given>[2][]) =>
-  given(it, `job-${OTHER_JOB_ID}`, ...events.map(ofTheirs));
-const ofTheirs = ({ type, data }: Parameters<typeof given>[2]) => ({
-  type,
-  data: { ...data, jobId: OTHER_JOB_ID },
-});
-
-for (const [status, events] of [
-  ['unknown', [settlementUnknown()]],
-  ['retried', [settlementUnknown(), settlementRetried()]],
-  ['settled', [paymentSettled()]],
-  ['settled after it was rejected', [paymentRejected(), paymentSettled()]],
-] as const) {
-  const lost = async (claim = theirs) => {
-    const it = world();
-    await given(it, PAYMENT_STREAM, paymentReserved(), ...events);
-    await given(it, CLAIM_STREAM, claim);
-    await given(it, THEIRS, paymentReserved({ jobId: OTHER_JOB_ID }));
-    return it;
-  };
-
-  test(`${status}, and the key is another job's by now: idempotency_in_progress by that job until it is completed`, async () => {
-    const it = await lost();
-    await knows(it, whole, ['idempotency_in_progress', null]);
-    await theirJob(it, ...running);
-    await knows(it, whole, ['idempotency_in_progress', { jobId: OTHER_JOB_ID }]);
-  });
-
-  test(`${status}, and the key is by now another's for another request, or for a completed job: idempotency_conflict`, async () => {
-    await knows(await lost(keyClaimed({ ...theirs.data, ...otherRequest })), whole, [
-      'idempotency_conflict',
-      null,
-    ]);
-    const it = await lost();
-    await theirJob(it, ...completed);
-    await knows(it, whole, ['idempotency_conflict', null]);
-  });
-
-  test(`${status}, and the key's other holder has ended: it resumes, taking the key`, async () => {
-    const it = await lost();
-    await theirJob(it, ...completed);
-    it.clock.skew(WEEK + 60_000);
-    const known = await findKnown(it.deps, whole);
-    assert.ok(known.kind === 'resume');
-    assert.deepEqual([known.jobId, known.streams.release], [JOB_ID, 'retention_over']);
-    const other = await lost();
-    await given(other, THEIRS, paymentRejected({ jobId: OTHER_JOB_ID }));
-    const free = await findKnown(other.deps, whole);
-    assert.ok(free.kind === 'resume');
-    assert.equal(free.streams.release, 'payment_rejected');
-  });
-}
-
-test('reserved, and the key is another job’s: it continues, to give itself up', async () => {
-  const it = world();
-  await given(it, PAYMENT_STREAM, paymentReserved());
-  await given(it, CLAIM_STREAM, theirs);
-  await given(it, THEIRS, paymentReserved({ jobId: OTHER_JOB_ID }), paymentSettled({ jobId: OTHER_JOB_ID }));
-  const known = await findKnown(it.deps, whole);
-  assert.ok(known.kind === 'resume');
-  assert.equal(known.streams.release, null);
 });
 
 // ── what it was found by ────────────────────────────────────────────────────────────────────────────────
@@ -389,7 +373,7 @@ test('what is found by its payment is distinguished from what is found by its ke
   assert.equal(await foundBy(otherPayment), 'key');
   assert.equal(await foundBy({ ...otherPayment, ...otherRequest }), 'key');
   await given(it, PAYMENT_STREAM, paymentSettled());
-  await job(it, [...completed]);
+  await given(it, `job-${JOB_ID}`, ...completed);
   assert.equal(await foundBy(whole), 'payment');
   assert.equal(await foundBy(otherPayment), 'key');
 });
@@ -422,7 +406,7 @@ for (const [status, events] of [
     for (const authorization of [...others, ...others, ...others]) {
       await knows(it, { ...whole, authorization }, ['payment_reused', null]);
     }
-    await job(it, [...completed]);
+    await given(it, `job-${JOB_ID}`, ...completed);
     for (const authorization of others) {
       await knows(it, { ...whole, authorization }, ['payment_reused', null]);
     }
@@ -433,7 +417,7 @@ for (const [status, events] of [
 test('only a copy of the payment can guess: a signed payload that is another closes nothing, one that is equal does', async () => {
   const it = world();
   await given(it, PAYMENT_STREAM, paymentReserved(), paymentSettled());
-  await job(it, [...completed]);
+  await given(it, `job-${JOB_ID}`, ...completed);
   const { payloadHash } = paymentReserved().data;
   for (let i = 0; i < 12; i++) {
     await knows(it, { ...signedBy(hex('0')), ...otherRequest }, ['payment_reused', null]);

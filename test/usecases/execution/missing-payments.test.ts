@@ -6,14 +6,8 @@ import { afterOthers, dies } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import { execute, KEY_STREAM, paidWith } from '#test/support/given-call.ts';
-import {
-  PAYMENT_STREAM,
-  paymentMissing,
-  paymentReserved,
-  paymentSettled,
-  T0,
-} from '#test/support/given-events.ts';
-import { isUnconfirmed, outcomeOf, paymentTypes, ran, unknown } from '#test/support/given-payment.ts';
+import { PAYMENT_STREAM, paymentMissing, paymentReserved, T0 } from '#test/support/given-events.ts';
+import { isUnconfirmed, outcomeOf, paymentTypes, ran } from '#test/support/given-payment.ts';
 
 const jobOf = (it: Pick<World, 'log'>) => String(it.log.events[0]?.data.jobId);
 const reportMissing = (it: World) => given(it, PAYMENT_STREAM, paymentMissing({ jobId: jobOf(it) }));
@@ -91,27 +85,3 @@ test('found missing while its job starts: the job is closed without sending its 
   assert.equal(it.outbound.sent.length, 0);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled', 'PaymentMissing']);
 });
-
-for (const [why, isServed, chainTimeSeconds] of [
-  ['', false, T0 / 1000],
-  [', after its call was made, and it can never be paid', true, surelyOver],
-] as const) {
-  test(`settled by another process and found missing${why}, while the settle call is under way: its end is not recorded over it`, async () => {
-    const it = world();
-    it.payments.scriptSettle(unknown);
-    it.payments.scriptLookUp(
-      async () => {
-        await given(it, PAYMENT_STREAM, paymentSettled({ jobId: jobOf(it) }));
-        if (isServed) await ran(world(it.common));
-        await reportMissing(it);
-        return { outcome: 'unused', chainTimeSeconds };
-      },
-      { outcome: 'unused', chainTimeSeconds },
-    );
-    if (isServed) assert.equal(outcomeOf(await execute(it)), 'replayed');
-    else await assert.rejects(execute(it), isUnconfirmed);
-    assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled', 'PaymentMissing']);
-    assert.equal(await stateOf(it), 'missing');
-    assert.equal(it.payments.calls.settle, 1);
-  });
-}

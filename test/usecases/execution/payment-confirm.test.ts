@@ -12,7 +12,7 @@ import { letPass, quiet } from '#test/support/fakes.ts';
 import { gate } from '#test/support/fakes-log.ts';
 import { nonceUsed, presentedPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, type World, world } from '#test/support/fakes-world.ts';
-import { execute, KEY_STREAM } from '#test/support/given-call.ts';
+import { execute } from '#test/support/given-call.ts';
 import { PAYMENT_STREAM, settlementRetried, settlementUnknown, T0 } from '#test/support/given-events.ts';
 import {
   isUnconfirmed,
@@ -245,17 +245,4 @@ test('the response deadline passes while the payment is being settled: 503 payme
   assert.equal(outcomeOf(await execute(it)), 'replayed');
   assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length, it.slots.inFlight()], [1, 1, 0]);
   assert.deepEqual(it.logger.lines, []);
-});
-
-test('another call settles it meanwhile: the result is replayed, one job, one charge', async () => {
-  const it = patient();
-  it.payments.scriptSettle(unknown);
-  it.payments.scriptLookUp(unused, unused, unused);
-  const waiting = execute(it);
-  await quiet();
-  const other = world(it.common);
-  assert.equal(outcomeOf(await execute(other)), 'ran');
-  assert.equal(outcomeOf(await letPass(it.clock, waiting)), 'replayed');
-  assert.deepEqual([it.payments.ledger.size, it.outbound.sent.length + other.outbound.sent.length], [1, 1]);
-  assert.equal((await it.log.readStream(KEY_STREAM)).length, 1);
 });

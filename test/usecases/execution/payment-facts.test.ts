@@ -4,7 +4,7 @@ import type { SettleAnswer } from '#src/domain/payment/settlement.ts';
 import { letPass, quiet } from '#test/support/fakes.ts';
 import { afterOthers, lostAnswer, unavailable } from '#test/support/fakes-log.ts';
 import { given, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, KEY_STREAM, lookupOf } from '#test/support/given-call.ts';
+import { execute, KEY_STREAM } from '#test/support/given-call.ts';
 import {
   hex,
   keyReleased,
@@ -12,7 +12,6 @@ import {
   PAYMENT_STREAM,
   paymentRejected,
   paymentReleased,
-  paymentSettled,
   settlementRetried,
   settlementUnknown,
 } from '#test/support/given-events.ts';
@@ -27,7 +26,6 @@ import {
   refusalOf,
   rejected,
   SETTLEMENT_WATCH,
-  unknown,
 } from '#test/support/given-payment.ts';
 
 const transaction = `0x${'1'.padStart(64, '0')}`;
@@ -60,13 +58,6 @@ test('settled, and another wrote between reading and appending: read again and a
   assert.equal(it.payments.calls.settle, 1);
 });
 
-test('a terminal no, and another retried meanwhile: ours was not the only call, so it no longer counts', async () => {
-  const it = world();
-  whileSettling(it, rejected, () => given(it, PAYMENT_STREAM, settlementRetried()));
-  await assert.rejects(execute(it), isUnconfirmed);
-  assert.equal((await paymentTypes(it)).includes('PaymentRejected'), false);
-});
-
 test('a terminal no that conflicts with a retry at its own append no longer counts either', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);
@@ -76,14 +67,6 @@ test('a terminal no that conflicts with a retry at its own append no longer coun
   );
   await assert.rejects(execute(it), isUnconfirmed);
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementRetried', 'SettlementUnknown']);
-});
-
-test('Settled stands: nothing is appended after it, and its facts are the answer', async () => {
-  const it = world();
-  whileSettling(it, unknown, () => given(it, PAYMENT_STREAM, paymentSettled()));
-  const collected = await ran(it);
-  assert.equal(collected.payment?.transaction, paymentSettled().data.transaction);
-  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'PaymentSettled']);
 });
 
 const firstJob = (it: World) => String(it.log.events[0]?.data.jobId);
@@ -105,51 +88,7 @@ for (const [why, end] of [
     assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentSettled']);
     assert.equal(it.payments.calls.settle, 1);
   });
-
-  test(`an unknown or a terminal no, and the stream says ${why} meanwhile: nothing is appended over it`, async () => {
-    for (const answer of [unknown, rejected]) {
-      const it = world();
-      whileSettling(it, answer, () => given(it, PAYMENT_STREAM, end(firstJob(it))));
-      assert.equal((await execute(it)).kind, 'ran');
-      assert.deepEqual((await paymentTypes(it)).slice(2), ['PaymentReserved', 'PaymentSettled']);
-    }
-  });
 }
-
-test('settled, and reserved again for another job of the same request meanwhile: the fact is appended, that job continues', async () => {
-  const it = world();
-  whileSettling(it, { outcome: 'settled', transaction }, () =>
-    given(
-      it,
-      PAYMENT_STREAM,
-      paymentRejected({ jobId: firstJob(it) }),
-      paymentReserved({ jobId: OTHER_JOB_ID, owner: 'gone' }),
-    ),
-  );
-  const answer = await ran(it);
-  assert.deepEqual([answer.job.id, answer.replay], [OTHER_JOB_ID, false]);
-  const settlement = it.log.events.findLast(({ stream }) => stream === PAYMENT_STREAM);
-  assert.deepEqual([settlement?.type, settlement?.data.jobId], ['PaymentSettled', OTHER_JOB_ID]);
-  assert.equal(it.payments.calls.settle, 1);
-});
-
-test('settled, and reserved again for another request meanwhile: the fact is appended, and the money is that one’s', async () => {
-  const it = world();
-  const other = lookupOf({ request: { body: 'other' } }).fingerprint;
-  whileSettling(it, { outcome: 'settled', transaction }, () =>
-    given(
-      it,
-      PAYMENT_STREAM,
-      paymentRejected({ jobId: firstJob(it) }),
-      paymentReserved({ jobId: OTHER_JOB_ID, fingerprint: other, owner: 'gone' }),
-    ),
-  );
-  const answer = await refusalOf(it);
-  assert.equal(answer.refused, 'payment_reused');
-  assert.equal((await paymentTypes(it)).at(-1), 'PaymentSettled');
-  const theirs = await ran(it, { request: { body: 'other' } });
-  assert.deepEqual([theirs.job.id, it.payments.calls.settle], [OTHER_JOB_ID, 1]);
-});
 
 test('settled after all, and its key went to another: 409 at once, and the money stays on record', async () => {
   const it = world();
@@ -195,38 +134,6 @@ test("PaymentSettled's answer is lost: repeated with its own ids, one fact", asy
 });
 
 // ── the log is unavailable before anything moved ───────────────────────────────────────────────────────────────
-
-for (const [type, call] of [
-  ['PaymentReserved', {}],
-  ['IdempotencyKeyClaimed', {}],
-  ['IdempotencyKeyClaimed', DEMO],
-] as const) {
-  const demo = call === DEMO;
-  test(`the log is unavailable at ${type}${demo ? ' (demo)' : ''}: the caller gets an error within seconds, nothing is settled, the same call resumes`, async () => {
-    const it = world();
-    it.log.onNext(type, async (store) => {
-      it.log.setAway(true);
-      return store();
-    });
-    const before = it.clock.monotonic();
-    await assert.rejects(letPass(it.clock, execute(it, call)), isLogAway);
-    assert.ok(it.clock.monotonic() - before <= 2000);
-    assert.deepEqual([it.payments.calls.settle, it.outbound.sent.length], [0, 0]);
-    it.log.setAway(false);
-    for (let i = 0; i < 3; i++) {
-      it.clock.advance(2000);
-      await quiet();
-    }
-    const first = it.log.events[0]?.data.jobId;
-    const other = world(it.common);
-    const repeated = await execute(other, call);
-    other.clock.advance(SETTLEMENT_WATCH);
-    const answer = demo ? repeated : await execute(other, call);
-    assert.ok(answer.kind === 'ran');
-    assert.equal(answer.execution.job.id, first);
-    assert.equal(it.payments.ledger.size, demo ? 0 : 1);
-  });
-}
 
 /** The log goes away at the next append of this type, and comes back after the caller has got its 503. */
 async function awayAt(it: World, type: string) {

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { releasePayment } from '#src/usecases/execution/release-payment.ts';
 import { afterOthers, gate } from '#test/support/fakes-log.ts';
-import { otherPayment } from '#test/support/fakes-payments.ts';
 import { given, shared, typesIn, type World, world } from '#test/support/fakes-world.ts';
-import { DEMO, execute, KEY_STREAM, lookupOf, paidWith } from '#test/support/given-call.ts';
+import { DEMO, execute, KEY_STREAM, lookupOf } from '#test/support/given-call.ts';
 import {
   at,
   hex,
@@ -20,7 +19,6 @@ import {
 } from '#test/support/given-events.ts';
 import {
   assertOneRan,
-  isUnconfirmed,
   keyClaimed,
   meets,
   outcomeOf,
@@ -30,7 +28,6 @@ import {
   refusalOf,
   rejected,
   SETTLEMENT_WATCH,
-  unknown,
 } from '#test/support/given-payment.ts';
 
 const { claimStream, fingerprint: DEMO_PRINT } = lookupOf(DEMO);
@@ -176,34 +173,6 @@ test('20 calls with one payment at once, on 4 processes: one settlement, one job
   assert.deepEqual(await paymentTypes(them[0] as World), ['PaymentReserved', 'PaymentSettled']);
 });
 
-test('20 retries of an unknown payment at once: one settlement, one job, one call', async () => {
-  const first = world();
-  first.payments.scriptSettle(unknown);
-  await assert.rejects(execute(first), isUnconfirmed);
-  const them = Array.from({ length: 4 }, () => world(first.common));
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => execute(them[i % 4] ?? first)));
-  assertOneRan(answers);
-  assert.equal(first.payments.calls.settle, 2);
-  assert.equal(first.payments.ledger.size, 1);
-  assert.equal(
-    them.reduce((sum, { outbound }) => sum + outbound.sent.length, 0),
-    1,
-  );
-});
-
-test('20 calls with one key, each with its own payment: one settlement, the losers release theirs and are not charged', async () => {
-  const common = shared();
-  const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => execute(world(common), paidWith(otherPayment(String(i))))),
-  );
-  assertOneRan(answers);
-  assert.equal(common.payments.calls.settle, 1);
-  const ends = new Set(
-    common.log.events.filter(({ stream }) => stream.startsWith('payment-')).map(({ type }) => type),
-  );
-  assert.deepEqual(ends, new Set(['PaymentReserved', 'PaymentReleased', 'PaymentSettled']));
-});
-
 test('the key went to another between look-up and claim: PaymentReleased names the winner, nothing is settled', async () => {
   const it = world();
   const winner = keyClaimed({ jobId: OTHER_JOB_ID, paymentStream: `payment-${hex('4')}` });
@@ -291,21 +260,4 @@ test('the payment was given up and reserved again for another job meanwhile: tha
   const answer = await ran(it);
   assert.equal(answer.job.id, OTHER_JOB_ID);
   assert.equal(it.payments.calls.settle, 1);
-});
-
-test('a rejected payment whose key another has taken meanwhile: the new claim is left alone', async () => {
-  const it = world();
-  it.payments.scriptSettle(rejected);
-  it.log.onNext('PaymentRejected', async (store) => {
-    const answer = await store();
-    const jobId = firstJob(it);
-    await given(it, KEY_STREAM, keyReleased({ jobId }), keyClaimed({ jobId: OTHER_JOB_ID }));
-    return answer;
-  });
-  assert.equal(outcomeOf(await execute(it)), 'payment_required');
-  assert.deepEqual(await typesIn(it, KEY_STREAM), [
-    'IdempotencyKeyClaimed',
-    'IdempotencyKeyReleased',
-    'IdempotencyKeyClaimed',
-  ]);
 });

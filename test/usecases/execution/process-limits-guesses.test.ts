@@ -69,16 +69,6 @@ test('payment_reused: after 10 wrong requests a completed job’s payment answer
   assert.equal(outcomeOf(await execute(it)), 'replayed');
 });
 
-test('9 wrong requests prevent no replay, and another payment’s guesses are counted separately', async () => {
-  const it = world();
-  await execute(it);
-  await guess(it, 9);
-  await execute(it, paidWith(otherPayment(), { key: 'k2' }));
-  for (let i = 0; i < 10; i++) await execute(it, paidWith(otherPayment(), { key: 'k3' }));
-  assert.equal(outcomeOf(await execute(it, paidWith(otherPayment(), { key: 'k2' }))), 'payment_reused');
-  assert.equal(outcomeOf(await execute(it)), 'replayed');
-});
-
 test('a payment whose job is not completed is still owed to the caller with the right request, after any number of wrong ones', async () => {
   const it = world();
   it.payments.scriptSettle(unknown);

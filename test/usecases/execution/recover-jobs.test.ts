@@ -5,7 +5,7 @@ import { TIMES } from '#src/domain/limits.ts';
 import { Fault } from '#src/domain/refusal.ts';
 import { EventLogUnavailable } from '#src/ports/event-log.ts';
 import { jobRecovery } from '#src/usecases/execution/recover-jobs.ts';
-import { failing, letPass, quiet, succeeding } from '#test/support/fakes.ts';
+import { letPass, quiet } from '#test/support/fakes.ts';
 import { afterOthers, gate } from '#test/support/fakes-log.ts';
 import {
   audited,
@@ -64,14 +64,6 @@ test('leases are watched, not compared: a recoverer whose clock is an hour, or a
     it.clock.advance(WATCH - 1);
     assert.deepEqual(await it.recovery.sweep(), []);
   }
-});
-
-test('a wall clock that goes back closes a dead job no later', async () => {
-  const it = recoverer(await orphan());
-  await it.recovery.sweep();
-  it.clock.skew(-86_400_000);
-  it.clock.advance(WATCH);
-  assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
 });
 
 test('the watch starts again after each change of the stream', async () => {
@@ -133,47 +125,6 @@ test('candidates are only candidates: a job that is absent or completed is left 
   const before = common.log.events.length;
   assert.deepEqual(await it.recovery.sweep({ exclusive: true }), []);
   assert.equal(common.log.events.length, before);
-});
-
-test('two recoverers at once: one receipt', async () => {
-  const common = await orphan();
-  const { frozen, reached, open } = gate();
-  common.log.onNext('ReceiptSigned', frozen);
-  const slow = recoverer(common);
-  const fast = recoverer(common);
-  const sweeping = slow.recovery.sweep({ exclusive: true });
-  await reached;
-  assert.deepEqual(await fast.recovery.sweep({ exclusive: true }), [JOB_ID]);
-  open();
-  await letPass(slow.clock, sweeping);
-  assert.equal(receipts(slow), 1);
-  assert.deepEqual(await typesIn(slow, STREAM), ['JobStarted', ...CLOSING]);
-  assert.equal((await audited(slow)).ok, true);
-});
-
-test('a late original loses: it answers the stored receipt and sends nothing more', async () => {
-  const common = shared();
-  const original = world(common);
-  let answer = () => {};
-  const answered = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
-  original.outbound.script(async () => {
-    await answered;
-    return failing();
-  }, succeeding());
-  const running = runJob(original.deps, jobPlan(original, { attemptsAllowed: 3 }));
-  await quiet();
-  const other = recoverer(common);
-  await other.recovery.sweep();
-  other.clock.advance(leaseMs(3, 12_000) + TIMES.recoveryGraceMs);
-  assert.deepEqual(await other.recovery.sweep(), [JOB_ID]);
-  answer();
-  const ran = await letPass(original.clock, running);
-  assert.equal(original.outbound.sent.length, 1);
-  assert.equal(receipts(other), 1);
-  assert.equal(ran?.job.completed.errorCategory, 'interrupted_unknown');
-  assert.equal(ran?.job.receipt?.jws, other.log.events.at(-1)?.data.jws);
 });
 
 test('the owner writes just before the closing append: the recoverer closes nothing, and continues with the next job', async () => {
@@ -242,19 +193,6 @@ test('the answer of the closing append is lost: the job is closed, and no second
   await assert.rejects(it.recovery.sweep({ exclusive: true }), EventLogUnavailable);
   assert.deepEqual(await it.recovery.sweep({ exclusive: true }), []);
   assert.equal(receipts(it), 1);
-});
-
-test('a stream that cannot be read keeps no other job from its end', async () => {
-  const common = await orphan();
-  await given(
-    common,
-    `job-${OTHER_JOB_ID}`,
-    jobStarted({ jobId: OTHER_JOB_ID, owner: 'gone', leaseMs: LEASE }),
-  );
-  const it = recoverer(common, ['job_unreadable', JOB_ID, OTHER_JOB_ID]);
-  const odd = { id: crypto.randomUUID(), type: 'JobStarted', data: { v: 2 }, metadata: {} };
-  await it.log.append('job-job_unreadable', 'no_stream', [odd]);
-  assert.deepEqual(await it.recovery.sweep({ exclusive: true }), [JOB_ID, OTHER_JOB_ID]);
 });
 
 test('a process that ends looks at no further candidate', async () => {

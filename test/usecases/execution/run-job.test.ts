@@ -246,20 +246,6 @@ test('JobStarted acknowledged within the lease: the job runs', async () => {
   assert.equal(ran?.job.completed.status, 'succeeded');
 });
 
-test('JobStarted acknowledged after the lease, and a recoverer was there: the stored receipt, nothing sent', async () => {
-  const it = world();
-  it.log.onNext('JobStarted', async (store) => {
-    const answer = await store();
-    await closeByRecovery(it);
-    it.clock.advance(60_000);
-    return answer;
-  });
-  const ran = await letPass(it.clock, runJob(it.deps, jobPlan(it)));
-  assert.equal(it.outbound.sent.length, 0);
-  assert.deepEqual(ran?.job, await storedJob(it));
-  assert.equal(ran?.job.completed.closedBy, 'recovery');
-});
-
 test('the announcement of a retry conflicts: nothing more is sent, the stored receipt is the answer', async () => {
   const it = world();
   it.log.onNext(

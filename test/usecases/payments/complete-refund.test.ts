@@ -2,7 +2,6 @@
 // moment it is completed, whatever happens between the claim and the record.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import { cancelPaymentRefund } from '#src/usecases/payments/begin-refund.ts';
 import { type Completed, completeRefunds } from '#src/usecases/payments/complete-refund.ts';
 import { balancePayments } from '#test/support/books.ts';
@@ -17,7 +16,6 @@ import {
   T0,
 } from '#test/support/given-events.ts';
 import { complete, REFUND_TX, transactionOf, transferOf } from '#test/support/given-refund.ts';
-import { runs } from '#test/support/property-runs.ts';
 
 const OTHER_PAYER = `0x${'3'.repeat(40)}`;
 const OTHER_TX = `0x${hex('f')}`;
@@ -244,49 +242,6 @@ test('what the chain does not answer, or not with a transfer, records nothing', 
   const elsewhere = { ...transactionOf(transferOf(3000n)), network: 'eip155:1' };
   assert.deepEqual(essence(await complete(it.deps, elsewhere)), recorded());
   assert.equal(it.log.events.length, before);
-});
-
-/** A run of the command: which transaction, and after how many of its appends it ends; null: at its end. */
-const attempt = fc.record({
-  transaction: fc.constantFrom(0, 1, 2),
-  dies: fc.option(fc.constantFrom('RefundClaimed', 'PaymentRefunded'), { nil: null }),
-});
-
-test('any runs at the same moment, that end wherever they are killed: no payment twice, no transfer beyond its amount', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.integer({ min: 1, max: 5 }),
-      fc.tuple(...[0, 1, 2].map(() => fc.integer({ min: 0, max: 4 }))),
-      fc.array(fc.array(attempt, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 3 }),
-      async (payments, covers, rounds) => {
-        const it = await begun(...Array(payments).fill(undefined));
-        const hash = (n: number) => `0x${hex(String(n + 1))}`;
-        const run = (n: number) => {
-          const amount = 3000n * BigInt(covers[n] ?? 0) + 1n;
-          return complete(world(it.common).deps, transactionOf(transferOf(amount)), hash(n));
-        };
-        for (const round of rounds) {
-          for (const { dies: type } of round) if (type !== null) it.log.onNext(type, dies('after'));
-          await Promise.allSettled(round.map(({ transaction }) => run(transaction)));
-        }
-        // The last runs, one after the other, end what the killed ones left; some of these are killed too.
-        const toItsEnd = (n: number): Promise<unknown> => run(n).catch(() => toItsEnd(n));
-        for (const n of [0, 1, 2, 0, 1, 2]) await toItsEnd(n);
-        const refunds = it.log.events.filter(({ type }) => type === 'PaymentRefunded');
-        assert.equal(new Set(refunds.map((event) => event.stream)).size, refunds.length);
-        assert.equal(
-          refunds.length,
-          Math.min(
-            payments,
-            covers.reduce((sum, one) => sum + one, 0),
-          ),
-        );
-        for (const n of [0, 1, 2])
-          assert.ok(refunds.filter(({ data }) => data.transaction === hash(n)).length <= (covers[n] ?? 0));
-      },
-    ),
-    { numRuns: runs(100) },
-  );
 });
 
 test('a begin that ended before it saw that the call was running: it takes no transfer from another refund, until it is begun again', async () => {

@@ -111,14 +111,6 @@ test('money that came to light after the payment had ended is unserved', async (
   assert.deepEqual(await stateOf([...ended, late], [paidJob(), jobCompleted()]), []);
 });
 
-test('a settlement recorded twice, the second time after its job, opens nothing', async () => {
-  const it = world();
-  await given(it, PAYMENT_STREAM, ...settled);
-  await given(it, JOB_STREAM, paidJob(), jobCompleted());
-  await given(it, PAYMENT_STREAM, paymentSettled());
-  assert.deepEqual(await listOpenPayments(it.deps), []);
-});
-
 test('settled with an unknown transaction: listed without one', async () => {
   const nameless = paymentSettled({ transaction: null });
   assert.deepEqual(await stateOf([paymentReserved(), settlementUnknown(), nameless]), [

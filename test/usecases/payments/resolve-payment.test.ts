@@ -6,8 +6,7 @@ import type { Statement } from '#src/domain/payment/resolve.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
 import { type ResolveChain, resolvePayment } from '#src/usecases/payments/resolve-payment.ts';
 import { listOpenPayments } from '#test/support/books.ts';
-import { letPass } from '#test/support/fakes.ts';
-import { afterOthers, lostAnswer } from '#test/support/fakes-log.ts';
+import { afterOthers } from '#test/support/fakes-log.ts';
 import { given, typesIn, type World, world } from '#test/support/fakes-world.ts';
 import {
   hex,
@@ -151,11 +150,4 @@ test('a retry that comes first does not end it: the fact is appended at the new 
   );
   assert.equal((await resolve(it, paid)).kind, 'recorded');
   assert.equal((await it.log.readStream(PAYMENT_STREAM)).length, 4);
-});
-
-test('an append whose answer was lost is repeated and counts once', async () => {
-  const it = await meets(...UNKNOWN);
-  it.log.onNext('PaymentSettled', lostAnswer);
-  assert.equal((await letPass(it.clock, resolve(it, paid))).kind, 'recorded');
-  assert.equal((await it.log.readStream(PAYMENT_STREAM)).length, 3);
 });

@@ -1,17 +1,12 @@
 // Rounds that meet each other, die in their middle, or find another chain than before.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import fc from 'fast-check';
-import type { Rows } from '#projections/fold.ts';
 import { NO_LEDGER } from '#src/domain/payment/ledger.ts';
 import type { ChainFinding } from '#src/domain/payment/state.ts';
-import { ACCOUNT, FIRST_BLOCK } from '#test/support/fakes-chain.ts';
+import { FIRST_BLOCK } from '#test/support/fakes-chain.ts';
 import { Crash, dies, gate } from '#test/support/fakes-log.ts';
-import { runs } from '#test/support/property-runs.ts';
-import { applyBatch, ledgerOf, withoutNonces } from '#test/support/read-model-rows.ts';
-import { made, type ReconciledWorld, reconciledWorld, type Sample } from '#test/support/reconciled-world.ts';
+import { made, type ReconciledWorld, reconciledWorld } from '#test/support/reconciled-world.ts';
 
-const STRANGER = '0x4444444444444444444444444444444444444444';
 const count = (it: ReconciledWorld, type: string) =>
   it.log.events.filter((event) => event.type === type).length;
 
@@ -48,20 +43,6 @@ describe('two processes', () => {
       'reconciled',
     ]);
     assert.equal(count(it, 'ChainReconciled'), 1);
-    await assertDone(it);
-  });
-
-  test('a slow one ends after the fast one: it records nothing', async () => {
-    const it = reconciledWorld();
-    await work(it);
-    const slow = it.openProcess();
-    const { frozen, reached, open } = gate();
-    slow.log.onNext('ChainReconciled', frozen);
-    const late = slow.round();
-    await reached;
-    await made(it.round()).catch(() => undefined);
-    open();
-    assert.equal((await late).kind === 'reconciled', false);
     await assertDone(it);
   });
 
@@ -266,103 +247,4 @@ describe('a reorganisation', () => {
     assert.equal((await other.round()).kind, 'overtaken');
     assert.deepEqual(await it.types(payment), ['PaymentReserved', 'SettlementUnknown']);
   });
-});
-
-// ── conservation ────────────────────────────────────────────────────────────────────────────────────────
-
-/** As the read models have it, after batches of several sizes. */
-async function projectedLedger(it: ReconciledWorld) {
-  const events = [...it.log.events];
-  const rows: Rows = new Map();
-  for (let from = 0, size = 1; from < events.length; from += size, size = (size % 7) + 1)
-    await applyBatch(rows, events.slice(from, from + size), events);
-  return ledgerOf(rows);
-}
-
-type Step =
-  | {
-      readonly kind: 'payment';
-      readonly state: 'reserved' | 'unknown' | 'settled' | 'served';
-      readonly paid: boolean;
-    }
-  | { readonly kind: 'transfer'; readonly amount: number }
-  | { readonly kind: 'pass'; readonly seconds: number }
-  | { readonly kind: 'pay_late' | 'cancel'; readonly which: number }
-  | { readonly kind: 'reorganise'; readonly depth: number }
-  | { readonly kind: 'round'; readonly process: number; readonly dies: string | null };
-
-const step: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({
-    kind: fc.constant('payment' as const),
-    state: fc.constantFrom('reserved', 'unknown', 'settled', 'served'),
-    paid: fc.boolean(),
-  }),
-  fc.record({ kind: fc.constant('transfer' as const), amount: fc.integer({ min: 1, max: 9 }) }),
-  fc.record({ kind: fc.constant('pass' as const), seconds: fc.integer({ min: 2, max: 200 }) }),
-  fc.record({ kind: fc.constantFrom('pay_late' as const, 'cancel' as const), which: fc.nat(9) }),
-  fc.record({ kind: fc.constant('reorganise' as const), depth: fc.integer({ min: 1, max: 120 }) }),
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant('round' as const),
-      process: fc.nat(1),
-      dies: fc.option(
-        fc.constantFrom('PaymentSettled', 'PaymentMissing', 'PaymentRejected', 'ChainReconciled'),
-        {
-          freq: 5,
-        },
-      ),
-    }),
-  },
-);
-
-test('any history: charged = served + refunded + open, and received is what the chain has, and charged - missing + unattributed', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-      const it = reconciledWorld();
-      const processes = [it.openProcess(), it.openProcess()];
-      const samples: Sample[] = [];
-      const ended = new Set<Sample>();
-      await it.round();
-      for (const one of steps) {
-        if (one.kind === 'payment') {
-          const sample = await it.payment(String(samples.length + 1), one.state);
-          samples.push(sample);
-          if (one.paid) it.chain.pay(sample.reserved);
-          if (one.paid) ended.add(sample);
-        } else if (one.kind === 'transfer') it.chain.transfer(STRANGER, BigInt(one.amount));
-        else if (one.kind === 'pass') it.pass(one.seconds);
-        else if (one.kind === 'reorganise') {
-          const last = it.chain.last().number;
-          it.chain.reorganise(Math.max(FIRST_BLOCK + 1, last - one.depth));
-        } else if (one.kind === 'round') {
-          const process = one.dies === null ? processes[one.process] : it.openProcess();
-          if (one.dies !== null) process?.log.onNext(one.dies, dies('after'));
-          await process?.round().catch((error: unknown) => assert.ok(error instanceof Crash));
-        } else {
-          const sample = samples[one.which];
-          if (sample === undefined || ended.has(sample)) continue;
-          ended.add(sample);
-          if (one.kind === 'cancel') it.chain.cancel(sample.reserved);
-          else it.chain.pay(sample.reserved);
-        }
-      }
-      // The last rounds: everything that is due by then is judged.
-      for (let i = 0; i < 6; i++) {
-        it.pass(200);
-        await it.round();
-      }
-      assert.deepEqual(await projectedLedger(it), withoutNonces(await it.restart().ledger()), 'rows');
-      const compared = await it.compared();
-      assert.equal(compared?.received, it.chain.received(ACCOUNT.payee), 'received');
-      if (samples.length === 0) return;
-      const { charged, served, refunded, open, missing, unattributed, received, balanced } =
-        await it.balance();
-      assert.equal(balanced, true);
-      assert.equal(BigInt(charged), BigInt(served) + BigInt(refunded) + BigInt(open));
-      assert.equal(BigInt(received), BigInt(charged) - BigInt(missing) + BigInt(unattributed));
-      for (const state of Object.values(await it.states())) assert.notEqual(state, 'unknown');
-    }),
-    { numRuns: runs(150) },
-  );
 });
