@@ -2,9 +2,7 @@
 // dies.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { runCli } from '#test/support/cli.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
-import { startNodeFront } from '#test/support/node-front.ts';
 import {
   assertDelivered,
   assertOneCall,
@@ -33,14 +31,12 @@ describe('two processes and one payment', needs, () => {
   /** In settle when their process died: the money had moved for every other one. */
   let orphans: readonly Sample[];
   let died = 0;
-  let databaseUrl = '';
 
   before(async () => {
     server = await postgresServer();
     paid = await makePaidWorld({ processes: 1 });
     mourning = await makePaidWorld({ processes: 1 });
-    databaseUrl = await server.newDatabase();
-    const DATABASE_URL = databaseUrl;
+    const DATABASE_URL = await server.newDatabase();
     const OTHER_URL = await server.newDatabase();
     // One after the other: the first makes the key file.
     const dying = await mourning.start({ DATABASE_URL: OTHER_URL });
@@ -74,34 +70,6 @@ describe('two processes and one payment', needs, () => {
     await paid.end();
     await mourning?.end();
     await server?.remove();
-  });
-
-  // One process verifies one copy of a payment at a time; two processes may verify two.
-  test('a copy that the other verifies after the first has settled: a replay or 409, not 402', async () => {
-    const samples = await paid.samples(left, 'late-copy');
-    paid.proxy.rule(async ({ kind, nonce, nth }) => {
-      const seen = (what: 'verify' | 'settle') => paid.proxy.callsOf(what, nonce);
-      if (kind === 'verify' && nth === 1) await waitFor('the copy', () => seen('verify').length === 2);
-      if (kind === 'verify' && nth === 2) {
-        await waitFor('the money', () => seen('settle').some(({ moved }) => moved));
-      }
-      return 'pass' as const;
-    });
-    await each(samples, async (sample) => {
-      const pair = await Promise.all([send(left, sample), send(right, sample, { version: 1 })]);
-      assert.equal(paid.proxy.callsOf('verify', sample.payment.nonce).length, 2);
-      const served = pair.filter(({ status, body }) => status === 200 && !body.idempotentReplay);
-      assert.equal(served.length, 1);
-      for (const [n, answer] of pair.entries()) {
-        if (answer.status === 409) assertSaid(answer, 409, 'idempotency_in_progress');
-        else {
-          const replay = answer.body.idempotentReplay;
-          assertDelivered(answer, sample, { version: n === 0 ? 2 : 1, replay });
-        }
-      }
-    });
-    paid.proxy.rule(() => 'pass');
-    await paid.assertBooks(samples, { calls: 1, charges: 1 });
   });
 
   test('without a key: paid at one, shown to the other: a replay', async () => {
@@ -138,55 +106,6 @@ describe('two processes and one payment', needs, () => {
     });
   }
 
-  test('one of two reconcilers is killed in the middle of its round: no block is compared twice, and none is left out', async () => {
-    const own = await startNodeFront(paid.chain.url);
-    const compare = { DATABASE_URL: databaseUrl, X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '0' };
-    const dying = await paid.start({ ...compare, X402_RPC_URL: own.url });
-    const living = await paid.start(compare);
-    const rounds = async () =>
-      (await paid.log.recorded()).filter(({ type }) => type === 'ChainReconciled').map(({ data }) => data);
-    const reached = async () => Number((await rounds()).at(-1)?.toBlock ?? -1);
-    /** Calls on both, which are compared with the chain afterwards. */
-    const comparedCalls = async (row: string, services: readonly Service[]) => {
-      const samples = await paid.samples(living, row);
-      await each(samples, async (sample, n) => {
-        const service = services[n % services.length] ?? living;
-        assertDelivered(await sendPatiently(service, sample), sample);
-      });
-      await paid.assertBooks(samples, { calls: 1, charges: 1 });
-      const head = await blockNumber(paid.chain.url);
-      await waitFor('all blocks are compared', async () => (await reached()) >= head);
-    };
-    await comparedCalls('compared', [dying, living]);
-    own.rule(({ method }) => (method === 'eth_getLogs' ? 'hang' : 'pass'));
-    // The others do not get ahead of it.
-    paid.node.rule(({ method }) => (method === 'eth_getLogs' ? 'cut' : 'pass'));
-    const asked = own.calls.length;
-    await waitFor('it is in its round', async () => {
-      await paid.chain.mine();
-      return own.calls.slice(asked).some(({ method }) => method === 'eth_getLogs');
-    });
-    paid.node.rule(() => 'pass');
-    await comparedCalls('while-one-hangs', [dying, living]);
-    await dying.kill();
-    await comparedCalls('after-the-kill', [living]);
-    const again = await paid.start(compare);
-    await comparedCalls('after-the-start', [again, living]);
-    const found = await rounds();
-    assert.ok(found.length >= 4);
-    for (const [n, round] of found.slice(1).entries())
-      assert.equal(round.fromBlock, Number(found[n]?.toBlock) + 1, JSON.stringify(found));
-    const env = { ...(paid.env as Record<string, string>), ...compare };
-    const { stdout } = await runCli(['payments', '--balance', '--json'], { env });
-    const [sums] = JSON.parse(stdout);
-    assert.deepEqual([sums.balanced, sums.missing, sums.unattributed], [true, '0', '0']);
-    assert.equal(BigInt(sums.received), await paid.chain.balanceOf(paid.payTo));
-    const audit = await runCli(['audit', '--rpc', paid.chain.url], { env });
-    assert.equal(audit.code, 0, audit.stdout);
-    for (const service of [living, again]) assert.equal((await service.stop()).code, 0);
-    await own.down();
-  });
-
   test('one died in settle: the other takes over after its watch: one call, charged once', async () => {
     await each(orphans, async (sample) => {
       const sent = await waitFor(
@@ -210,9 +129,3 @@ describe('two processes and one payment', needs, () => {
     await mourning.assertBooks(orphans, { calls: 1, charges: 1 });
   });
 });
-
-async function blockNumber(url: string): Promise<number> {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_blockNumber', params: [] });
-  const answer = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-  return Number(((await answer.json()) as { readonly result: string }).result);
-}

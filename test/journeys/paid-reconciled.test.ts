@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { runCli } from '#test/support/cli.ts';
-import type { Fault } from '#test/support/fault-proxy.ts';
 import { readFigures } from '#test/support/figures.ts';
 import { needsAnvil } from '#test/support/local-payments.ts';
 import { rpc } from '#test/support/node-front.ts';
@@ -91,40 +90,6 @@ describe('the books compared with the chain', needs, () => {
       assert.equal(paid.proxy.callsOf('settle', sample.payment.nonce).length, 1);
     });
     await paid.assertBooks(samples, { calls: 1, charges: 1 });
-  });
-
-  test('a facilitator that names no transaction, or another one: the chain’s is recorded in the call, or by the comparison', async () => {
-    const nameless = await paid.samples(service, 'no-hash', { count: 1 });
-    const renamed = await paid.samples(service, 'other-hash', { count: 2 });
-    const present = async (fault: Fault, samples: readonly Sample[]) => {
-      paid.proxy.rule(({ kind }) => (kind === 'settle' ? fault : 'pass'));
-      await each(samples, async (sample) => assertDelivered(await sendPatiently(service, sample), sample));
-      paid.proxy.rule(() => 'pass');
-    };
-    await present('no_hash_after', nameless);
-    await present('other_hash_after', renamed);
-    await bury();
-    const corrected = await waitFor('their transactions are corrected', async () => {
-      const rows: (Row & Record<'transaction' | 'statedTransaction', string>)[] =
-        await payments('--corrected');
-      return rows.length === renamed.length && rows;
-    });
-    for (const { state, transaction, statedTransaction } of corrected) {
-      assert.equal(state, 'served');
-      assert.equal(transaction, `0x${[...statedTransaction.slice(2)].reverse().join('')}`);
-    }
-    const rows: (Row & { readonly transaction: string })[] = await payments('--all');
-    for (const { payer } of [...nameless, ...renamed]) {
-      const row = rows.find((one) => one.payer === payer.address.toLowerCase());
-      const receipt = await rpc(paid.chain.url, 'eth_getTransactionReceipt', row?.transaction);
-      assert.equal((receipt as { status: string } | null)?.status, '0x1');
-    }
-    const { corrected: units, balanced } = await balance();
-    assert.deepEqual([units, balanced], [String(3000 * renamed.length), true]);
-    const { code, stdout } = await runCli(['audit', '--rpc', paid.chain.url], { env });
-    assert.equal(code, 0, stdout);
-    assert.match(stdout, /in another transaction than was recorded first: 2/);
-    await paid.assertBooks([...nameless, ...renamed], { calls: 1, charges: 1 });
   });
 
   test('a facilitator that invents settlements: missing, in the balance and in the audit', async () => {
@@ -228,15 +193,5 @@ describe('the books compared with the chain', needs, () => {
     const alone = await runCli(['audit'], { env });
     assert.match(alone.stdout, /the operator's statement; --rpc checks them/);
     service = await paid.start({ X402_RECONCILE_SECONDS: '1', X402_CONFIRMATIONS: '1' });
-  });
-
-  test('a node that hangs does not delay the end of the service', async () => {
-    paid.node.rule(() => 'hang');
-    await paid.chain.mine();
-    await waitFor('it asks', () => paid.node.calls.length > 0);
-    const begun = performance.now();
-    const { code } = await service.stop();
-    assert.equal(code, 0);
-    assert.ok(performance.now() - begun < 10_000);
   });
 });

@@ -6,9 +6,8 @@ import { loopbackServer } from './loopback-server.ts';
 /**
  * Before the facilitator acts: `http_500` (a text), `json_500`, `not_json` (200 with a text), `refuse` (connection
  * closed), `hang` (no answer until the caller gives up or the proxy ends), `invented` (a settlement that never happened, with
- * a hash). After it has acted: `cut` (connection closed), `hang_after`, `json_500_after`, `pending` (settlement_pending, with
- * the transaction), `refused_after` (a final refusal, without it), `other_hash_after` and `no_hash_after` (success, with another
- * transaction or none).
+ * a hash). After it has acted: `cut` (connection closed), `hang_after`, `pending` (settlement_pending, with
+ * the transaction).
  */
 export type Fault =
   | 'pass'
@@ -20,11 +19,7 @@ export type Fault =
   | 'invented'
   | 'cut'
   | 'hang_after'
-  | 'json_500_after'
-  | 'pending'
-  | 'refused_after'
-  | 'other_hash_after'
-  | 'no_hash_after';
+  | 'pending';
 
 export type FacilitatorCall = {
   readonly kind: 'verify' | 'settle';
@@ -159,18 +154,8 @@ function answer(response: ServerResponse, fault: Fault, status: number, said: st
   const json = { 'content-type': 'application/json' };
   if (fault === 'hang_after') return;
   if (fault === 'cut') response.destroy();
-  else if (fault === 'json_500_after') response.writeHead(500, json).end('{"error":"internal error"}');
   else if (fault === 'pending') {
     const pending = { ...JSON.parse(said), success: false, errorReason: 'settlement_pending' };
     response.writeHead(200, json).end(JSON.stringify(pending));
-  } else if (fault === 'refused_after') {
-    const errorReason = 'invalid_exact_evm_insufficient_balance';
-    const refused = { ...JSON.parse(said), success: false, errorReason, transaction: '' };
-    response.writeHead(200, json).end(JSON.stringify(refused));
-  } else if (fault === 'other_hash_after' || fault === 'no_hash_after') {
-    const settled = JSON.parse(said);
-    const other = `0x${[...String(settled.transaction).slice(2)].reverse().join('')}`;
-    const transaction = fault === 'no_hash_after' ? '' : other;
-    response.writeHead(200, json).end(JSON.stringify({ ...settled, transaction }));
   } else response.writeHead(status, json).end(said);
 }

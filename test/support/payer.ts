@@ -108,10 +108,6 @@ const domainOf = ({ accepted: { extra, asset } }: PaymentPayload) => ({
   verifyingContract: asset as Hex,
 });
 
-/** The payer's signed cancellation of the authorization (EIP-3009). */
-export const cancellation = ({ payer, nonce, payload }: Payment): Promise<Hex> =>
-  signCancellation(payer, nonce, domainOf(payload));
-
 export type Domain = { name: string; version: string; chainId: number; verifyingContract: Hex };
 
 export const signAuthorization = (

@@ -1,15 +1,6 @@
 // Rows by the pure fold alone, without any database: what every store must hold after the same events.
 import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
 import { withLedger } from '#projections/ledger-rows.ts';
-import type { Row } from '#projections/model.ts';
-import {
-  CHAIN_BOOKS,
-  OPEN_PAYMENTS,
-  PAYMENT_SUMS,
-  REFUSED_PAYMENTS,
-  type Shape,
-  UNCONFIRMED_CHARGES,
-} from '#projections/payment/project.ts';
 import { judgeEvents, withLeaves } from '#projections/projection.ts';
 import { READ_MODELS } from '#projections/registry.ts';
 import { tableShapes } from '#projections/rows.ts';
@@ -58,21 +49,6 @@ const streamsOf = (events: readonly RecordedEvent[]) => ({
     return found.filter(({ revision }) => from === undefined || revision <= from).reverse();
   },
 });
-
-/** The ledger that the rows contain. */
-export function ledgerOf(rows: Rows): Ledger {
-  const valuesOf = <V, R extends Row>({ table, fromRow }: Shape<V, R>) => {
-    const found = [...(rows.get(table) ?? [])];
-    return new Map(found.flatMap(([key, stored]) => (stored ? [[key, fromRow(stored.row as R)]] : [])));
-  };
-  return {
-    entries: valuesOf(OPEN_PAYMENTS),
-    unconfirmed: valuesOf(UNCONFIRMED_CHARGES),
-    refused: valuesOf(REFUSED_PAYMENTS),
-    books: [...valuesOf(PAYMENT_SUMS).values()],
-    comparisons: valuesOf(CHAIN_BOOKS),
-  };
-}
 
 export async function rowsAfter(events: readonly RecordedEvent[]): Promise<Rows> {
   const rows: Rows = new Map();

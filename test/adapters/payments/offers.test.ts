@@ -65,17 +65,6 @@ function kidsIn(value: unknown): string[] {
   return found.map((jws) => JSON.parse(Buffer.from(jws.split('.')[0] ?? '', 'base64url').toString()).kid);
 }
 
-test('an offer names the key that signs now', async () => {
-  const challenge = challengeBuilder({ ...relay(fresh, old), clock: systemClock() });
-  const { headers } = await challenge({
-    route: 'execute/webhook',
-    reason: 'payment_required',
-    message: null,
-    hints: [],
-  });
-  assert.deepEqual(kidsIn(decoded(headers['PAYMENT-REQUIRED'])), [`${DID}#${fresh.keyId}`]);
-});
-
 test('the offer of a run of a schedule is signed for its own terms', async () => {
   const challenge = challengeBuilder({ ...relay(fresh, old), clock: systemClock() });
   const ticket = {

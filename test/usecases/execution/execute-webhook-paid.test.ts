@@ -7,7 +7,7 @@ import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment } from '#test/support/fakes-payments.ts';
 import { shared, targetRules, world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
-import { isUnconfirmed, outcomeOf, ran, refusalOf, replayed, unknown } from '#test/support/given-payment.ts';
+import { outcomeOf, ran, refusalOf, replayed } from '#test/support/given-payment.ts';
 
 const counting = { ...targetRules, mode: 'blocklist-quota' } as const;
 
@@ -75,16 +75,6 @@ test('target_quota_exceeded where the last unit went to another meanwhile: not c
   const answer = await refusalOf(it);
   assert.deepEqual([answer.refused, answer.retryAfterSeconds], ['target_quota_exceeded', 3]);
   assert.deepEqual(it.trace, []);
-});
-
-test('a target’s quota is one unit a job: a replay, a refused copy and a resume take none', async () => {
-  const it = world(shared(), { rules: counting });
-  it.payments.scriptSettle(unknown);
-  await assert.rejects(execute(it), isUnconfirmed);
-  assert.equal((await execute(it)).kind, 'ran');
-  assert.equal((await execute(it)).kind, 'replayed');
-  assert.equal(outcomeOf(await execute(it, { key: 'k2' })), 'payment_reused');
-  assert.deepEqual([it.quota.taken('target'), it.quota.taken('target-per-payer')], [1, 1]);
 });
 
 // ── what is charged ─────────────────────────────────────────────────────────────────────────────────────

@@ -47,17 +47,6 @@ test('settled, and another retried meanwhile: the fact follows the retry', async
   assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementRetried', 'PaymentSettled']);
 });
 
-test('settled, and another wrote between reading and appending: read again and appended', async () => {
-  const it = world();
-  it.log.onNext(
-    'PaymentSettled',
-    afterOthers(() => given(it, PAYMENT_STREAM, settlementUnknown())),
-  );
-  assert.equal((await execute(it)).kind, 'ran');
-  assert.deepEqual(await paymentTypes(it), ['PaymentReserved', 'SettlementUnknown', 'PaymentSettled']);
-  assert.equal(it.payments.calls.settle, 1);
-});
-
 test('a terminal no that conflicts with a retry at its own append no longer counts either', async () => {
   const it = world();
   it.payments.scriptSettle(rejected);

@@ -5,7 +5,7 @@ import { gate } from '#test/support/fakes-log.ts';
 import { otherPayment, presentedPayment } from '#test/support/fakes-payments.ts';
 import { world } from '#test/support/fakes-world.ts';
 import { execute, paidWith } from '#test/support/given-call.ts';
-import { PAYMENT_STREAM, paymentSettled, settlementUnknown } from '#test/support/given-events.ts';
+import { PAYMENT_STREAM, settlementUnknown } from '#test/support/given-events.ts';
 import {
   isUnconfirmed,
   meets,
@@ -22,12 +22,6 @@ const CLOSING = 'AttemptMade+JobCompleted+ReceiptSigned';
 const transaction = `0x${'1'.padStart(64, '0')}`;
 
 // ── the order ───────────────────────────────────────────────────────────────────────────────────────────
-
-test('a paid job without a key: four durable waits', async () => {
-  const it = world();
-  await execute(it, { key: null });
-  assert.deepEqual(it.log.stored, ['PaymentReserved', 'PaymentSettled', 'JobStarted', CLOSING]);
-});
 
 test('nothing is settled before the key is durably held', async () => {
   const it = world();
@@ -122,13 +116,6 @@ test('a terminal no to a later call stays unknown: never a fresh 402 for a payme
     'SettlementRetried',
     'SettlementUnknown',
   ]);
-});
-
-test('a settled payment whose job never started: collected at once, without a facilitator call', async () => {
-  const it = await meets(paymentSettled());
-  const collected = await ran(it);
-  assert.equal(collected.payment?.transaction, paymentSettled().data.transaction);
-  assert.deepEqual(it.payments.calls, { judge: 0, verify: 0, settle: 0, lookUp: 0 });
 });
 
 // ── what the chain says ─────────────────────────────────────────────────────────────────────────────────

@@ -258,33 +258,35 @@ test('jobs that cannot be closed are tried less and less often, logged once a ca
   assert.equal(it.recovery.unclosable(), 0);
 });
 
-test('a damaged event keeps its own job open, named in the log, and no other', async () => {
-  const common = await orphan(await orphan(), OTHER_JOB_ID);
-  const [lost = assert.fail()] = await common.log.readStream(STREAM);
-  common.log.spoil(lost);
-  const it = recoverer(common, [JOB_ID, OTHER_JOB_ID]);
-  await it.recovery.sweep();
-  it.clock.advance(WATCH);
-  assert.deepEqual(await it.recovery.sweep(), [OTHER_JOB_ID]);
-  assert.equal(it.recovery.unclosable(), 1);
-  const [{ level, fields } = assert.fail()] = it.logger.lines.filter(({ level }) => level !== 'warn');
-  assert.deepEqual([level, String(Object(fields).jobId)], ['error', JOB_ID]);
-  assert.match(String(Object(fields).cause), /revision 0 of stream job-/);
-});
-
-test('a job that a newer release has started stays open, named in the log, and no other', async () => {
-  const common = await orphan();
-  await common.log.append('job-newer', 'no_stream', [newEvent({ type: 'JobStarted', data: { v: 99 } })]);
-  const it = recoverer(common, ['newer', JOB_ID]);
-  await it.recovery.sweep();
-  it.clock.advance(WATCH);
-  assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
-  assert.equal(it.recovery.unclosable(), 1);
-  const [{ level, fields } = assert.fail()] = it.logger.lines.filter(({ level }) => level !== 'warn');
-  assert.deepEqual([level, String(Object(fields).jobId)], ['error', 'newer']);
-  assert.match(String(Object(fields).cause), /newer release: JobStarted version 99/);
-  assert.deepEqual(await typesIn(common, 'job-newer'), ['JobStarted']);
-});
+for (const [what, spoil, cause] of [
+  [
+    'a damaged event',
+    async (common: Shared) => {
+      await orphan(common, 'spoilt');
+      common.log.spoil((await common.log.readStream('job-spoilt'))[0] ?? assert.fail());
+    },
+    /revision 0 of stream job-/,
+  ],
+  [
+    'an event of a newer release',
+    (common: Shared) =>
+      common.log.append('job-spoilt', 'no_stream', [newEvent({ type: 'JobStarted', data: { v: 99 } })]),
+    /newer release: JobStarted version 99/,
+  ],
+] as const)
+  test(`${what} keeps its own job open, named in the log, and no other`, async () => {
+    const common = await orphan();
+    await spoil(common);
+    const it = recoverer(common, ['spoilt', JOB_ID]);
+    await it.recovery.sweep();
+    it.clock.advance(WATCH);
+    assert.deepEqual(await it.recovery.sweep(), [JOB_ID]);
+    assert.equal(it.recovery.unclosable(), 1);
+    const [{ level, fields } = assert.fail()] = it.logger.lines.filter(({ level }) => level !== 'warn');
+    assert.deepEqual([level, String(Object(fields).jobId)], ['error', 'spoilt']);
+    assert.match(String(Object(fields).cause), cause);
+    assert.equal(common.log.events.filter(({ stream }) => stream === 'job-spoilt').length, 1);
+  });
 
 test('a job that a caller has found running is closed after its lease although the rows are unavailable', async () => {
   const rows = new Fault('read_models_unavailable', 'no rows');

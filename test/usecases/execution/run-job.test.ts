@@ -174,69 +174,58 @@ test('JobStarted acknowledged after the lease: closed not_executed with a receip
   assert.equal((await audited(it)).ok, true);
 });
 
-for (const [what, thrown, category, sent] of [
-  ['before anything was sent', new OutboundDefect('no', new TypeError('a bug')), 'not_executed', 'no'],
-  [
-    'after the request was written',
-    new OutboundDefect('yes', new TypeError('a bug')),
-    'interrupted_unknown',
-    'maybe',
-  ],
-  ['that names no state', new TypeError('a bug'), 'interrupted_unknown', 'maybe'],
-] as const) {
-  test(`a defect of the outbound call ${what}: logged, closed ${category} with a receipt, not repeated, refundable`, async () => {
-    const it = world();
+const BUG = new TypeError('a bug');
+const throwing =
+  (thrown: unknown) =>
+  (plan: JobPlan, it: World): JobPlan => {
     it.outbound.script(() => {
       throw thrown;
     });
-    const ran = await letPass(it.clock, runJob(it.deps, jobPlan(it, { attemptsAllowed: 3 })));
+    return plan;
+  };
+/** The attempt has ended; the dice are thrown for its retry. */
+const brokenDice = (plan: JobPlan, it: World): JobPlan => {
+  it.deps.entropy.fraction = () => {
+    throw BUG;
+  };
+  return plan;
+};
+const unbuilt = (plan: JobPlan): JobPlan => ({ ...plan, request: () => Promise.reject(BUG) });
+for (const [when, spoil, category, sent, calls] of [
+  [
+    'in the outbound call before anything was sent',
+    throwing(new OutboundDefect('no', BUG)),
+    'not_executed',
+    'no',
+    1,
+  ],
+  [
+    'in the outbound call after the request was written',
+    throwing(new OutboundDefect('yes', BUG)),
+    'interrupted_unknown',
+    'maybe',
+    1,
+  ],
+  ['in the outbound call that names no state', throwing(BUG), 'interrupted_unknown', 'maybe', 1],
+  ['while the request is built', unbuilt, 'not_executed', 'no', 0],
+  ['while its outcome is recorded', brokenDice, 'interrupted_unknown', 'maybe', 1],
+] as const) {
+  test(`a defect ${when}: logged, closed ${category} with a receipt, not repeated, refundable`, async () => {
+    const it = world();
+    const ran = await letPass(it.clock, runJob(it.deps, spoil(jobPlan(it, { attemptsAllowed: 3 }), it)));
     const { completed, attempts } = ran?.job ?? {};
     assert.deepEqual([completed?.errorCategory, completed?.closedBy], [category, 'owner']);
-    assert.equal(boughtNothing(completed?.errorCategory ?? null), true);
+    assert.equal(boughtNothing(category), true);
     assert.deepEqual(
       attempts?.map((attempt) => [attempt.sent, attempt.errorCategory]),
       [[sent, category]],
     );
-    assert.equal(it.outbound.sent.length, 1);
+    assert.equal(it.outbound.sent.length, calls);
     assert.equal((await audited(it)).ok, true);
     const [line = assert.fail(), ...more] = it.logger.lines;
     assert.deepEqual([line.level, more], ['bug', []]);
     const { jobId, cause } = line.fields as { jobId: string; cause: Error };
-    assert.deepEqual([jobId, cause.message], [JOB_ID, 'a bug']);
-  });
-}
-
-for (const [what, spoil, category, calls] of [
-  [
-    'the request is built',
-    (plan: JobPlan): JobPlan => ({ ...plan, request: () => Promise.reject(new TypeError('a bug')) }),
-    'not_executed',
-    0,
-  ],
-  [
-    'its outcome is recorded',
-    (plan: JobPlan, it: World): JobPlan => {
-      // The attempt has ended; the dice are thrown for its retry.
-      it.deps.entropy.fraction = () => {
-        throw new TypeError('a bug');
-      };
-      return plan;
-    },
-    'interrupted_unknown',
-    1,
-  ],
-] as const) {
-  test(`a defect while ${what}: logged, closed ${category} with a receipt at once, refundable`, async () => {
-    const it = world();
-    const ran = await letPass(it.clock, runJob(it.deps, spoil(jobPlan(it), it)));
-    assert.equal(ran?.job.completed.errorCategory, category);
-    assert.equal(boughtNothing(category), true);
-    assert.equal(it.outbound.sent.length, calls);
-    assert.equal((await audited(it)).ok, true);
-    assert.deepEqual(
-      it.logger.lines.map(({ level, fields }) => [level, (fields as { jobId: string }).jobId]),
-      [['bug', JOB_ID]],
-    );
+    assert.deepEqual([jobId, cause], [JOB_ID, BUG]);
   });
 }
 

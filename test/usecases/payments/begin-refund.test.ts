@@ -109,6 +109,54 @@ test('a job that was started and had read its payment before the begin was store
   assert.deepEqual(await sums(it), ['3000', '3000', '0', '0', true]);
 });
 
+test('the same while the call still runs: the refund waits for the decision of the job, and is cancelled', async () => {
+  const it = await unserved();
+  const operator = world(it.common);
+  const closing = gate();
+  it.log.onNext('JobCompleted', closing.frozen);
+  const calls: ReturnType<typeof execute>[] = [];
+  it.log.onNext(
+    'RefundBegun',
+    afterOthers(async () => {
+      calls.push(execute(it));
+      await closing.reached;
+    }),
+  );
+  const begun = await letPass(operator.clock, begin(operator.deps, PAYMENT_STREAM));
+  assert.equal(reasonOf(begun), 'job_running');
+  closing.open();
+  assert.deepEqual((await Promise.all(calls)).map(outcomeOf), ['ran']);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun', 'RefundCancelled']);
+  assert.deepEqual([it.outbound.sent.length, await sums(it)], [1, ['3000', '3000', '0', '0', true]]);
+});
+
+test('both at once: the job is stored before the begin and reads its payment after it: nothing is sent, the refund holds', async () => {
+  const it = await unserved();
+  const operator = world(it.common);
+  const calls: ReturnType<typeof execute>[] = [];
+  const beginStored = Promise.withResolvers<void>();
+  it.log.onNext(
+    'JobStarted',
+    thenOthers(() => beginStored.promise),
+  );
+  it.log.onNext('RefundBegun', async (store) => {
+    // The refund has read the job as absent.
+    const jobStored = typesStored(it, 'JobStarted');
+    calls.push(execute(it));
+    await jobStored;
+    const stored = await store();
+    beginStored.resolve();
+    return stored;
+  });
+  const begun = begin(operator.deps, PAYMENT_STREAM);
+  assert.equal(reasonOf(await letPass(operator.clock, begun)), 'begun');
+  const answer = await calls[0];
+  assert.ok(answer?.kind === 'ran');
+  assert.equal(answer.execution.job.errorCategory, 'not_executed');
+  assert.equal(it.outbound.sent.length, 0);
+  assert.deepEqual(await sums(it), ['3000', '0', '0', '3000', true]);
+});
+
 test('a refund that began before the job started is printed again while the job runs, which has yet to read it and sends nothing', async () => {
   const it = await unserved();
   const operator = world(it.common);
