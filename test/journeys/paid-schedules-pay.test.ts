@@ -171,4 +171,30 @@ describe('relay pay --schedule', needsAnvil(), () => {
     assert.equal(cancelled.status, 200);
     assert.equal(front.payments.length, 4);
   });
+
+  test('the relay refuses midway: exit 1, and the runs that are paid for are named', async () => {
+    const key: Hex = generatePrivateKey();
+    await chain.mint([privateKeyToAccount(key).address], PRICE);
+    const file = join(world.folder, 'twice.json');
+    clocks.setBack();
+    const order = {
+      webhook: { url: world.target.url('/twice') },
+      schedule: { type: 'interval', everyMinutes: 60, startAt: new Date(Date.now() + HOUR).toISOString() },
+    };
+    writeFileSync(file, JSON.stringify(order));
+    let paid = 0;
+    front.rule(async ({ headers }, forward) => {
+      if (headers['payment-signature'] === undefined || ++paid < 2) return forward();
+      const body = JSON.stringify({ error: { code: 'too_late', message: 'No more runs.' } });
+      return { status: 409, headers: { 'content-type': 'application/json' }, body };
+    });
+    const args = ['pay', '--schedule', file, '--runs', '3', '--max-usd', '0.01', '--relay', front.url];
+    const { code, stdout } = await runCli([...args, '--pay-to', payTo], {
+      env: { RELAY_BUYER_PRIVATE_KEY: key },
+    });
+    front.rule(null);
+    assert.equal(code, 1, stdout);
+    assert.match(stdout, /^1 {4}\S+Z {2}funded$/m);
+    assert.match(stdout, /Paid for: 1 of 3 runs\. answer: [^\n]*409 too_late: No more runs\.\n$/);
+  });
 });

@@ -4,6 +4,8 @@
 export type MovedClocks = {
   /** Moves by whole seconds, to at least this time: Unix ms. */
   moveTo(ms: number): void;
+  /** The wall clock alone, as when it is set right: what waits by the monotonic clock continues to wait. */
+  setBack(): void;
   restore(): void;
 };
 
@@ -16,6 +18,10 @@ export function moveClocks(): MovedClocks {
       [wall, passed] = [wall + by, passed + by];
       performance.now = () => realMonotonic.call(performance) + passed;
       Date.now = () => realNow() + wall;
+    },
+    setBack() {
+      wall = 0;
+      Date.now = realNow;
     },
     restore() {
       Date.now = realNow;

@@ -126,10 +126,3 @@ test('body_is_json: a body under a content type that is not JSON, in the answer 
     );
   }
 });
-
-test('no answer of the route may be stored', async () => {
-  const client = clientOf(fakeWorld());
-  for (const body of [REQUEST, '', '{', { url: 'http://a.example' }]) {
-    assert.equal((await client.post(PATH, body)).headers.get('cache-control'), 'no-store');
-  }
-});

@@ -28,17 +28,6 @@ test('the answer is that of an execution, and names the decision', async () => {
   assert.equal(execution.links.decision, link);
 });
 
-test('a target that failed answers 502 with the decision', async () => {
-  const job = { ...guided().execution.job, status: 'failed' } as const;
-  const response = await clientOf(fakeWorld({ executeGuided: async () => guided({ job }) })).post(PATH, {
-    decisionId,
-    action,
-  });
-  assert.equal(response.status, 502);
-  const { decision } = (await response.json()) as typeof GuidedResponse.static;
-  assert.equal(decision.id, decisionId);
-});
-
 test('the use case gets the decision, the action as sent, the payer, a key of the client address and the Via header', async () => {
   const world = fakeWorld();
   await clientOf(world).post(PATH, { decisionId, action }, { via: '1.1 somebody' });
