@@ -122,8 +122,10 @@ test('the same while the call still runs: the refund waits for the decision of t
       await closing.reached;
     }),
   );
+  const before = operator.clock.monotonic();
   const begun = await letPass(operator.clock, begin(operator.deps, PAYMENT_STREAM));
   assert.equal(reasonOf(begun), 'job_running');
+  assert.equal(operator.clock.monotonic() - before, 5000, 'the job had time to close without sending');
   closing.open();
   assert.deepEqual((await Promise.all(calls)).map(outcomeOf), ['ran']);
   assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun', 'RefundCancelled']);
@@ -154,6 +156,7 @@ test('both at once: the job is stored before the begin and reads its payment aft
   assert.ok(answer?.kind === 'ran');
   assert.equal(answer.execution.job.errorCategory, 'not_executed');
   assert.equal(it.outbound.sent.length, 0);
+  assert.deepEqual(await paymentTypes(it), [...CHARGED, 'RefundBegun'], 'it has waited for the job');
   assert.deepEqual(await sums(it), ['3000', '0', '0', '3000', true]);
 });
 
