@@ -50,10 +50,10 @@ const BATCH_COUNT = 4;
  * Their rules have a faster test in the fast set.
  */
 const FULL_ONLY =
-  /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|schedules|sqlite|witnesses)|rebuild|upgrade|states-(chain|shared)|faults-(log-frozen|postgres-(frozen|stopped)|stop)))\.test/;
+  /^test\/((bench|soak)\/smoke|deploy\/(binary|image)|journeys\/(cluster-(eventstore|schedules|sqlite|witnesses)|paid-books|rebuild|upgrade|states-(chain|shared)|faults-(log-frozen|postgres-(frozen|stopped)|stop)))\.test/;
 
 /** What the table of payments states, and its kills: repeated in each cell. Two processes in any cell: the pairs. */
-const PAID_TABLE = /^test\/journeys\/paid-(confirmed|facilitator|killed|once|reconciled|refund)\.test/;
+const PAID_TABLE = /^test\/journeys\/paid-(books|confirmed|facilitator|killed|once|reconciled|refund)\.test/;
 const PAID_PAIRS = /^test\/journeys\/paid-processes\.test/;
 
 const DENO_SET =
@@ -61,7 +61,7 @@ const DENO_SET =
 
 /** Started first, in this order, as the run ends when the longest file does: files that wait for leases, then work. */
 const LONGEST = [
-  /journeys\/(paid-processes|shared-postgres)\.test/,
+  /journeys\/(paid-(books|processes)|shared-postgres)\.test/,
   /journeys\/(paid-|cluster-|faults-|crash|audit|keys)/,
   /read-store\/pglite|cli\/(pay|rebuild|export|audit|keys)|demo\/|journeys\/|bench\/smoke/,
 ];

@@ -6,8 +6,8 @@ import { loopbackServer } from './loopback-server.ts';
 /**
  * Before the facilitator acts: `http_500` (a text), `json_500`, `not_json` (200 with a text), `refuse` (connection
  * closed), `hang` (no answer until the caller gives up or the proxy ends), `invented` (a settlement that never happened, with
- * a hash). After it has acted: `cut` (connection closed), `hang_after`, `pending` (settlement_pending, with
- * the transaction).
+ * a hash). After it has acted: `cut` (connection closed), `hang_after`, `json_500_after`, `pending` (settlement_pending,
+ * with the transaction).
  */
 export type Fault =
   | 'pass'
@@ -19,6 +19,7 @@ export type Fault =
   | 'invented'
   | 'cut'
   | 'hang_after'
+  | 'json_500_after'
   | 'pending';
 
 export type FacilitatorCall = {
@@ -154,6 +155,7 @@ function answer(response: ServerResponse, fault: Fault, status: number, said: st
   const json = { 'content-type': 'application/json' };
   if (fault === 'hang_after') return;
   if (fault === 'cut') response.destroy();
+  else if (fault === 'json_500_after') response.writeHead(500, json).end('{"error":"internal error"}');
   else if (fault === 'pending') {
     const pending = { ...JSON.parse(said), success: false, errorReason: 'settlement_pending' };
     response.writeHead(200, json).end(JSON.stringify(pending));
