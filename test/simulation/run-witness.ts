@@ -10,7 +10,7 @@ import type { EventLog, RecordedEvent } from '#src/ports/event-log.ts';
 import type { PresentedPayment } from '#src/ports/payments.ts';
 import { UnchargedLimit } from '#src/usecases/execution/uncharged-limit.ts';
 import { openPayments } from '#src/usecases/payments/list-payments.ts';
-import { KeySweep } from '#src/usecases/schedules/key-sweep.ts';
+import { KeySweep } from '#src/usecases/schedules/runner.ts';
 import { EPOCH, Host } from './host.ts';
 import type { Order } from './orders.ts';
 import { Random } from './random.ts';

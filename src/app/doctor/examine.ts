@@ -17,8 +17,7 @@ import {
   checkWitnesses,
 } from './network.ts';
 import { checkPublicAddress } from './public-address.ts';
-import { checkEventLog, checkKeys, checkReadModels } from './stores.ts';
-import { checkVault } from './vault.ts';
+import { checkEventLog, checkKeys, checkReadModels, checkVault } from './stores.ts';
 
 const CHECKS: Readonly<Record<string, (config: Config, target: string) => Checked | Promise<Checked>>> = {
   listen: checkListen,

@@ -6,8 +6,10 @@ import process from 'node:process';
 import { sqliteEventLog } from '#src/adapters/event-log/sqlite/event-log.ts';
 import { systemClock } from '#src/adapters/runtime/clock.ts';
 import { readKeyFile } from '#src/adapters/signing/key-file.ts';
+import { readVaultFile, vaultRemedy } from '#src/adapters/vault/sqlite.ts';
 import type { Config } from '#src/config.ts';
 import { OperatorError } from '#src/lib/operator-error.ts';
+import { isSqliteBusy } from '#src/lib/sqlite-error.ts';
 import { WrongExpectedVersion } from '#src/ports/event-log.ts';
 import type { ScannedLog } from '#src/ports/event-scan.ts';
 import { listKeys } from '#src/usecases/signing-keys/change-keys.ts';
@@ -16,7 +18,7 @@ import { eventLogPath, logHistory } from '../log-history.ts';
 import { openOperatorLog, operatorLogger } from '../operator.ts';
 import { demandWritable } from '../start-errors.ts';
 import { LOG_FILES, NoEventStore } from '../stores.ts';
-import { type Checked, fine, problem, reasonOf, warning } from './finding.ts';
+import { type Checked, fine, problem, reasonOf, skipped, warning } from './finding.ts';
 import { eventStoreSupport, postgresSupport, SUPPORT_TEXT } from './server-support.ts';
 
 /** The log itself is read, and probed for a write without an event; events are written to a scratch log beside it. */
@@ -166,4 +168,23 @@ export async function checkReadModels({ databaseUrl, dataDir }: Config): Promise
   const support = postgresSupport(facts.version, Date.now());
   const text = `PostgreSQL ${facts.version}, ${SUPPORT_TEXT[support]}, answers by the service's own settings, and the role has the rights it needs; its clock agrees`;
   return support === 'supported' ? fine(text) : warning(text);
+}
+
+/** A transaction that is under way, or that the next start undoes: the file is as it is only then. */
+const JOURNAL = '-journal';
+
+/** Of the schedules. */
+export function checkVault({ schedules, databaseUrl, dataDir }: Config): Checked {
+  if (schedules === null) return skipped('SCHEDULES is off');
+  if (databaseUrl !== null) return fine('the vault is in the database: see the line read_models');
+  const file = join(dataDir, 'vault.db');
+  demandWritable([file]);
+  if (!existsSync(file)) return fine(`${file} is created at the first start`);
+  if (existsSync(file + JOURNAL)) return fine(`${file} is being written`);
+  try {
+    return fine(`${file} is read; it has ${readVaultFile(file).keys} keys`);
+  } catch (error) {
+    if (isSqliteBusy(error)) return fine(`${file} is being written`);
+    return problem(`the vault cannot be read: no run of a schedule is sold or started. ${vaultRemedy(file)}`);
+  }
 }

@@ -391,9 +391,6 @@ function concatBytes(...parts) {
   return whole;
 }
 
-// src/lib/is-object.ts
-var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-
 // src/domain/canonical-json.ts
 function canonicalJson(value) {
   const inOrder = ordered(value);
@@ -474,6 +471,9 @@ function parsedJson(text) {
 function isArray(value) {
   return Array.isArray(value);
 }
+
+// src/lib/is-object.ts
+var isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 // src/domain/transparency/merkle.ts
 var LEAF = Uint8Array.of(0);
@@ -1913,6 +1913,41 @@ async function verifyDocument(document, { keys, log, receiptId, jobId, disclosur
 }
 var NOTHING = { jws: "", receiptId: null, jobId: null };
 
+// src/domain/transparency/growth.ts
+var isAnswer = shapeCheck(Type.Object({ from: Type.Number(), to: Type.Number(), proof: Type.Array(Type.String()) }));
+async function verifyGrowth(claim, keys, primitives) {
+  const older = await verifyCheckpoint(claim.older, keys, primitives);
+  if (older === null)
+    return { ok: false, problem: "older" };
+  const newer = await verifyCheckpoint(claim.newer, keys, primitives);
+  if (newer === null)
+    return { ok: false, problem: "newer" };
+  const problem = problemBetween(older, newer, claim.proof);
+  return problem === null ? { ok: true, older, newer } : { ok: false, problem };
+}
+function problemBetween(older, newer, given) {
+  if (older.origin !== newer.origin)
+    return "origin";
+  if (older.size > newer.size)
+    return "smaller";
+  if (older.size === newer.size)
+    return sameHash(older.root, newer.root) ? null : "fork";
+  const proof = older.size === 0 ? [] : readProof(given, older.size, newer.size);
+  if (typeof proof === "string")
+    return proof;
+  const claim = { from: older.size, to: newer.size, fromRoot: older.root, toRoot: newer.root, proof };
+  return verifyConsistency(claim) ? null : "inconsistent";
+}
+function readProof(given, from, to) {
+  if (given === null)
+    return "missing";
+  if (!isAnswer(given))
+    return "malformed";
+  if (given.from !== from || given.to !== to)
+    return "sizes";
+  return hashesIn(given.proof) ?? "malformed";
+}
+
 // src/verify/given.ts
 class Unusable extends TypeError {
 }
@@ -2054,65 +2089,6 @@ function subtle() {
   return crypto.subtle;
 }
 
-// src/domain/transparency/growth.ts
-var isAnswer = shapeCheck(Type.Object({ from: Type.Number(), to: Type.Number(), proof: Type.Array(Type.String()) }));
-async function verifyGrowth(claim, keys, primitives) {
-  const older = await verifyCheckpoint(claim.older, keys, primitives);
-  if (older === null)
-    return { ok: false, problem: "older" };
-  const newer = await verifyCheckpoint(claim.newer, keys, primitives);
-  if (newer === null)
-    return { ok: false, problem: "newer" };
-  const problem = problemBetween(older, newer, claim.proof);
-  return problem === null ? { ok: true, older, newer } : { ok: false, problem };
-}
-function problemBetween(older, newer, given) {
-  if (older.origin !== newer.origin)
-    return "origin";
-  if (older.size > newer.size)
-    return "smaller";
-  if (older.size === newer.size)
-    return sameHash(older.root, newer.root) ? null : "fork";
-  const proof = older.size === 0 ? [] : readProof(given, older.size, newer.size);
-  if (typeof proof === "string")
-    return proof;
-  const claim = { from: older.size, to: newer.size, fromRoot: older.root, toRoot: newer.root, proof };
-  return verifyConsistency(claim) ? null : "inconsistent";
-}
-function readProof(given, from, to) {
-  if (given === null)
-    return "missing";
-  if (!isAnswer(given))
-    return "malformed";
-  if (given.from !== from || given.to !== to)
-    return "sizes";
-  return hashesIn(given.proof) ?? "malformed";
-}
-
-// src/verify/log.ts
-async function verifyCheckpoint2(checkpoint, options) {
-  const keys = keysOf(options);
-  const note = noteText(checkpoint);
-  if (parseCheckpoint(note) === null)
-    return { ok: false, problem: "malformed" };
-  const verified = await verifyCheckpoint(note, keys, webPrimitives);
-  return verified === null ? { ok: false, problem: "signature" } : { ok: true, ...shown(verified) };
-}
-async function verifyConsistency2(claim, options) {
-  const keys = keysOf(options);
-  const { older, newer, proof = null } = claim;
-  const answer = typeof proof === "string" ? parsedJson(proof) ?? {} : proof;
-  const given = { older: noteText(older), newer: noteText(newer), proof: answer };
-  const verdict = await verifyGrowth(given, keys, webPrimitives);
-  return verdict.ok ? { ok: true, older: shown(verdict.older), newer: shown(verdict.newer) } : verdict;
-}
-var shown = ({ origin, size, root, keyId }) => ({
-  origin,
-  size,
-  root: toBase64(root),
-  keyId
-});
-
 // src/verify/verifier.ts
 async function verifyReceipt2(receipt, options) {
   const facts = {
@@ -2139,6 +2115,28 @@ async function verifyProof(proof, options) {
   const { size, origin: name, root, keyId } = verdict.checkpoint;
   return { ok: true, index: verdict.index, size, origin: name, root: toBase64(root), keyId };
 }
+async function verifyCheckpoint2(checkpoint, options) {
+  const keys = keysOf(options);
+  const note = noteText(checkpoint);
+  if (parseCheckpoint(note) === null)
+    return { ok: false, problem: "malformed" };
+  const verified = await verifyCheckpoint(note, keys, webPrimitives);
+  return verified === null ? { ok: false, problem: "signature" } : { ok: true, ...shown(verified) };
+}
+async function verifyConsistency2(claim, options) {
+  const keys = keysOf(options);
+  const { older, newer, proof = null } = claim;
+  const answer = typeof proof === "string" ? parsedJson(proof) ?? {} : proof;
+  const given = { older: noteText(older), newer: noteText(newer), proof: answer };
+  const verdict = await verifyGrowth(given, keys, webPrimitives);
+  return verdict.ok ? { ok: true, older: shown(verdict.older), newer: shown(verdict.newer) } : verdict;
+}
+var shown = ({ origin, size, root, keyId }) => ({
+  origin,
+  size,
+  root: toBase64(root),
+  keyId
+});
 export {
   CannotVerify,
   verifyCheckpoint2 as verifyCheckpoint,
