@@ -134,7 +134,9 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
         if (now < limit.until) continue;
         waiting.delete(limit);
         overdue.add(limit);
-        limit.reject(unavailable(new Error(`the read models did not answer within ${limit.limitMs} ms`)));
+        limit.reject(
+          readModelsUnavailable(new Error(`the read models did not answer within ${limit.limitMs} ms`)),
+        );
       }
     }
     looking = false;
@@ -143,7 +145,9 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
     const isFull = waiting.size + overdue.size >= UNSETTLED_MAX;
     const now = clock.monotonic();
     if (isFull && now - triedAt < TRY_MS)
-      return Promise.reject(unavailable(new Error(`${UNSETTLED_MAX} queries are without an answer`)));
+      return Promise.reject(
+        readModelsUnavailable(new Error(`${UNSETTLED_MAX} queries are without an answer`)),
+      );
     if (isFull) triedAt = now;
     return new Promise((resolve, reject) => {
       const limit: Limit = { until: now + limitMs, limitMs, reject };
@@ -164,7 +168,7 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
         (cause: unknown) => {
           const isLate = !waiting.delete(limit);
           overdue.delete(limit);
-          if (!isDefect(cause)) return reject(unavailable(cause));
+          if (!isDefect(cause)) return reject(readModelsUnavailable(cause));
           if (isLate) logger.bug('a query of the read models failed behind its answer', { cause });
           reject(cause);
         },
@@ -174,7 +178,7 @@ function timeLimits({ clock, logger }: Pick<ReadModelsDeps, 'clock' | 'logger'>)
 }
 
 /** The fault that a reader gets while the rows cannot be read, or are not known to be complete. */
-export function unavailable(cause?: unknown): Fault {
+export function readModelsUnavailable(cause?: unknown): Fault {
   return new Fault('read_models_unavailable', 'The read models are unavailable: try again shortly.', {
     cause,
     retryAfterSeconds: 1,

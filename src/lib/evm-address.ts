@@ -14,7 +14,7 @@ export function checksummed(address: string): string {
  * `absent`: all letters are of one case, as many tools write it, so that a wrong digit is not noticed. An address without
  * letters has its checksum.
  */
-export function checksumOf(address: string): 'right' | 'wrong' | 'absent' {
+export function checksumState(address: string): 'right' | 'wrong' | 'absent' {
   if (address === checksummed(address)) return 'right';
   const digits = address.slice(2);
   return digits === digits.toLowerCase() || digits === digits.toUpperCase() ? 'absent' : 'wrong';

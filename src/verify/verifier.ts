@@ -7,12 +7,12 @@ import { logOf, payloadOf } from '../domain/receipt/payload.ts';
 import {
   type Checkpoint,
   parseCheckpoint,
-  verifyCheckpoint as verifyNote,
+  verifySignedCheckpoint as verifyNote,
 } from '../domain/transparency/checkpoint.ts';
 import { type ConsistencyProblem, verifyGrowth } from '../domain/transparency/growth.ts';
 import { type ProofProblem, verifyTlogProof } from '../domain/transparency/tlog-proof.ts';
 import { receiptLeafData } from '../domain/transparency/tree.ts';
-import { disclosureTexts, documentOf, type Given, keysOf, logFacts, noteText, proofText } from './given.ts';
+import { disclosureTexts, documentOf, type Given, keySetOf, logFacts, noteText, proofText } from './given.ts';
 import { webPrimitives } from './primitives.ts';
 
 export { CannotVerify } from './primitives.ts';
@@ -48,7 +48,7 @@ export type VerifyOptions = {
  */
 export async function verifyReceipt(receipt: Given, options: VerifyOptions): Promise<ReceiptReport> {
   const facts = {
-    keys: keysOf(options),
+    keys: keySetOf(options),
     disclosures: disclosureTexts(options.disclosures),
     log: logFacts(options),
     receiptId: options.receiptId ?? null,
@@ -83,7 +83,7 @@ export async function verifyProof(
   proof: string,
   options: { readonly receipt: Given; readonly keys: Given },
 ): Promise<ProofReport> {
-  const keys = keysOf(options);
+  const keys = keySetOf(options);
   const text = proofText(proof);
   const document = documentOf(options.receipt);
   if (document.kind === null) return { ok: false, problem: 'receipt' };
@@ -121,7 +121,7 @@ export async function verifyCheckpoint(
   checkpoint: string,
   options: { readonly keys: Given },
 ): Promise<CheckpointReport> {
-  const keys = keysOf(options);
+  const keys = keySetOf(options);
   const note = noteText(checkpoint);
   if (parseCheckpoint(note) === null) return { ok: false, problem: 'malformed' };
   const verified = await verifyNote(note, keys, webPrimitives);
@@ -141,7 +141,7 @@ export async function verifyConsistency(
   claim: { readonly older: string; readonly newer: string; readonly proof?: Given | null },
   options: { readonly keys: Given },
 ): Promise<ConsistencyReport> {
-  const keys = keysOf(options);
+  const keys = keySetOf(options);
   const { older, newer, proof = null } = claim;
   const answer = typeof proof === 'string' ? (parsedJson(proof) ?? {}) : proof;
   const given = { older: noteText(older), newer: noteText(newer), proof: answer };

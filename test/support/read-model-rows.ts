@@ -1,7 +1,7 @@
 // Rows by the pure fold alone, without any database: what every store must hold after the same events.
 import { foldChanges, keysOf, planChanges, type Rows } from '#projections/fold.ts';
 import { withLedger } from '#projections/ledger-rows.ts';
-import type { Row } from '#projections/model.ts';
+import type { ModelRow } from '#projections/model.ts';
 import {
   CHAIN_BOOKS,
   OPEN_PAYMENTS,
@@ -61,7 +61,7 @@ const streamsOf = (events: readonly RecordedEvent[]) => ({
 
 /** The ledger that the rows contain. */
 export function ledgerOf(rows: Rows): Ledger {
-  const valuesOf = <V, R extends Row>({ table, fromRow }: Shape<V, R>) => {
+  const valuesOf = <V, R extends ModelRow>({ table, fromRow }: Shape<V, R>) => {
     const found = [...(rows.get(table) ?? [])];
     return new Map(found.flatMap(([key, stored]) => (stored ? [[key, fromRow(stored.row as R)]] : [])));
   };

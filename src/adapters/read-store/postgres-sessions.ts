@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import postgres from 'postgres';
 import { type PostgresUrl, readPostgresUrl } from '#src/lib/postgres-url.ts';
 
-export type Settings = Readonly<Record<string, string | number>>;
+export type SessionSettings = Readonly<Record<string, string | number>>;
 
 type Session = {
   readonly client: postgres.Sql;
@@ -24,11 +24,11 @@ const PIPELINED = 50;
 const CLOSE_S = 5;
 const CONNECT_S = 2;
 
-export class Sessions {
+export class PostgresSessions {
   /** Of every connection; drizzle puts its own there. */
   readonly options: Parsers = { parsers: {}, serializers: {} } as Parsers;
   readonly #url: PostgresUrl;
-  readonly #settings: Settings;
+  readonly #settings: SessionSettings;
   readonly #most: number;
   readonly #open = new Set<Session>();
   readonly #ending = new Set<Promise<void>>();
@@ -36,7 +36,7 @@ export class Sessions {
   #ended = false;
 
   /** `most`: connections. Nothing is opened before it is used. */
-  constructor(url: string, settings: Settings, most: number) {
+  constructor(url: string, settings: SessionSettings, most: number) {
     const read = readPostgresUrl(url);
     if ('problem' in read) throw new Error(`the URL of the database ${read.problem}`);
     this.#url = read;

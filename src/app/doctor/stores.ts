@@ -18,13 +18,13 @@ import { eventLogPath, logHistory } from '../log-history.ts';
 import { openOperatorLog, operatorLogger } from '../operator.ts';
 import { demandWritable } from '../start-errors.ts';
 import { LOG_FILES, NoEventStore } from '../stores.ts';
-import { type Checked, fine, problem, reasonOf, skipped, warning } from './finding.ts';
+import { type Checked, fine, printedReason, problem, skipped, warning } from './finding.ts';
 import { eventStoreSupport, postgresSupport, SUPPORT_TEXT } from './server-support.ts';
 
 /** The log itself is read, and probed for a write without an event; events are written to a scratch log beside it. */
 export async function checkEventLog(config: Config): Promise<Checked> {
   const { dataDir, eventStoreUrl } = config;
-  if (eventStoreUrl !== null) return withLog(config, answersOfServer);
+  if (eventStoreUrl !== null) return withOpenLog(config, answersOfServer);
   demandWritable(LOG_FILES.map((name) => join(dataDir, name)));
   if (!existsSync(dataDir)) {
     logHistory(config).beforeOpening(eventLogPath(config));
@@ -35,7 +35,7 @@ export async function checkEventLog(config: Config): Promise<Checked> {
     logHistory(config).beforeOpening(eventLogPath(config));
     return fine(`a new one is created at the first start; ${speed}`);
   }
-  return withLog(config, async (log) => {
+  return withOpenLog(config, async (log) => {
     const health = await log.health();
     if (!health.ok) return problem(`${eventLogPath(config)} accepts no events (${health.problem})`);
     const damaged = health.damaged === undefined ? '' : '; damaged events: see relay audit --integrity';
@@ -46,7 +46,7 @@ export async function checkEventLog(config: Config): Promise<Checked> {
 
 export const hasEmbeddedLog = (config: Config) => existsSync(eventLogPath(config));
 
-export async function withLog<T>(config: Config, work: (log: ScannedLog) => Promise<T>): Promise<T> {
+export async function withOpenLog<T>(config: Config, work: (log: ScannedLog) => Promise<T>): Promise<T> {
   const { log } = await openOperatorLog(config, operatorLogger('silent')).catch((error: unknown): never => {
     throw error instanceof NoEventStore ? new OperatorError(noServer(error.cause), { cause: error }) : error;
   });
@@ -102,7 +102,7 @@ async function answersOfServer(log: ScannedLog): Promise<Checked> {
     (error: unknown) => error,
   );
   if (!(refused instanceof WrongExpectedVersion))
-    return problem(`the server of EVENTSTORE_URL takes no append: ${reasonOf(refused)}`);
+    return problem(`the server of EVENTSTORE_URL takes no append: ${printedReason(refused)}`);
   const text = `the server of EVENTSTORE_URL is read and takes appends, up to position ${head ?? 'none'}`;
   const version = (await log.serverVersion?.()) ?? null;
   if (version === null) return fine(`${text}; it does not state its version`);
@@ -119,7 +119,7 @@ export async function checkKeys(config: Config): Promise<Checked> {
   if (isNew && file.eventLog !== null)
     return warning(`${path} is read; the event log that it belongs to is missing: see the line event_log`);
   if (isNew) return fine(`${path} is read; its keys are announced at the first start`);
-  return withLog(config, async (log) => {
+  return withOpenLog(config, async (log) => {
     const ring = await loadKeyRing({ log });
     if (ring.logId === null) return fine(`${path} is read; its keys are announced at the first start`);
     demandMatch(ring, file);

@@ -61,7 +61,7 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     if (state.log === null) {
       const [first] = await log.readStream(STREAM.receiptLog, { max: 1 });
       if (first === undefined) return null;
-      record({ is: 'log_found', origin: storedNote(first)?.origin ?? null });
+      record({ kind: 'log_found', origin: storedNote(first)?.origin ?? null });
     }
     await recall(elsewhere);
     // What is known now was published before the log is read, which therefore contains it.
@@ -70,7 +70,7 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     if (last === undefined) return null;
     const stored = storedNote(last);
     if (stored !== null) {
-      record({ is: 'log_read', last: stored, known });
+      record({ kind: 'log_read', last: stored, known });
       await remember(stored);
     }
     return { revision: last.revision, position: last.position, stored, known };
@@ -83,15 +83,15 @@ export function knownCheckpoints(deps: KnownCheckpointsDeps) {
     const notes = elsewhere.map((note) => rollback.own(note, origin, ELSEWHERE));
     // The file comes last: it is what an operator can remove.
     for (const checkpoint of await Promise.all([...notes, rollback.read(origin)]))
-      if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
+      if (checkpoint !== null) record({ kind: 'checkpoint_found', checkpoint });
   }
 
   /** What was published once stays the newest, whatever the log contains later. */
   async function remember(stored: StoredNote): Promise<void> {
     if (stored.origin !== state.log?.origin || stored.size <= (state.newest?.size ?? -1)) return;
-    record({ is: 'checkpoint_found', checkpoint: stored });
+    record({ kind: 'checkpoint_found', checkpoint: stored });
     const checkpoint = await rollback.write(stored);
-    if (checkpoint !== null) record({ is: 'checkpoint_found', checkpoint });
+    if (checkpoint !== null) record({ kind: 'checkpoint_found', checkpoint });
   }
 
   return { state: () => state, record, refresh, remember };
